@@ -1,0 +1,1 @@
+"""Throughline: conversations that go on for ever, kept whole."""

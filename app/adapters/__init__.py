@@ -1,0 +1,1 @@
+"""The only place that knows the database, Redis, Celery and model libraries."""

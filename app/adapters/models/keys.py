@@ -1,0 +1,15 @@
+"""Where providers are and how to sign in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """Keys and base URLs as the settings give them; keys never show in a ``repr``."""
+
+    google_api_key: str | None = field(default=None, repr=False)
+    google_base_url: str | None = None
+    openai_api_key: str | None = field(default=None, repr=False)
+    openai_base_url: str | None = None

@@ -1,0 +1,128 @@
+"""A model of any provider as a ``ChatModel`` and as a ``Summarizer``: one call each, never repeated in here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.exceptions import ContentFilterError
+from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.settings import ModelSettings
+
+from app.adapters.models.failures import unavailable
+from app.adapters.models.messages import TakesMedia, to_provider
+from app.adapters.models.replies import calls_tool, delta_of, finish_of, text_of, usage_of
+from app.domain.conversation import Usage
+from app.domain.escaping import clean
+from app.domain.model_io import ChatRequest, ModelProfile, Proposal, StepEvent, StepFinish, SummaryRequest, TextDelta
+from app.domain.prompts import render_summary
+
+OUTPUT_NAME: Final = "candidate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """A provider's model and what we know of it; chat and summarizer share one."""
+
+    model: Model
+    profile: ModelProfile
+    takes_media: TakesMedia
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageChat:
+    """A chat model; ``timeout`` bounds a whole step, in seconds."""
+
+    language: Language
+    timeout: float
+
+    @property
+    def profile(self) -> ModelProfile:
+        """Limits of the model."""
+        return self.language.profile
+
+    async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+        """Stream one reply. Raises ``ModelUnavailableError``."""
+        model = self.language.model
+        settings = _settings(self.timeout, request.max_output_tokens)
+        parameters = ModelRequestParameters()
+        thread = to_provider(request.messages, self.language.takes_media)
+        try:
+            # Preparing finds a place for system messages in mid-conversation, and marks user text that only looks
+            # like one.
+            thread = model.prepare_messages(thread, parameters)
+            async with model_request_stream(
+                model, thread, model_settings=settings, model_request_parameters=parameters
+            ) as stream:
+                async for event in stream:
+                    if delta := clean(delta_of(event)):
+                        yield TextDelta(text=delta)
+                response = stream.get()
+        except ContentFilterError:
+            yield StepFinish(reason="blocked", usage=Usage(), model=self.profile.name)
+            return
+        except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, a turn must see our word
+            raise unavailable(error) from None
+        yield StepFinish(reason=finish_of(response), usage=usage_of(response), model=self.profile.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageSummarizer:
+    """A summarizer; ``timeout`` bounds a whole call, in seconds."""
+
+    language: Language
+    timeout: float
+
+    @property
+    def profile(self) -> ModelProfile:
+        """Limits of the model."""
+        return self.language.profile
+
+    async def propose(self, request: SummaryRequest) -> Proposal:
+        """Ask for one candidate, constrained to its JSON schema where the model can. Raises ``ModelUnavailableError``.
+
+        The text comes back as it is: reading and judging it is the gate's work.
+        """
+        model, prompt = self.language.model, render_summary(request)
+        asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
+        settings = _settings(self.timeout, min(request.max_output_tokens, self.profile.output_limit))
+        # Thoughts count against the output limit: at the default depth they would eat the room of the answer.
+        settings["thinking"] = "low"
+        try:
+            response = await model_request(
+                model,
+                [asked],
+                model_settings=settings,
+                model_request_parameters=_structured(model, prompt.json_schema),
+            )
+        except ContentFilterError:
+            return Proposal(text="", finish="blocked", model=self.profile.name)
+        except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, the ladder must see our word
+            raise unavailable(error) from None
+        return Proposal(
+            text=text_of(response),
+            finish=finish_of(response),
+            model=self.profile.name,
+            usage=usage_of(response),
+            called_tool=calls_tool(response),
+        )
+
+
+def _settings(timeout: float, max_tokens: int | None) -> ModelSettings:
+    """One deadline over the whole request and a single attempt: retries belong to the services."""
+    settings = ModelSettings(request_timeout=timeout, max_retries=0)
+    if max_tokens is not None:
+        settings["max_tokens"] = max_tokens
+    return settings
+
+
+def _structured(model: Model, schema: dict[str, object]) -> ModelRequestParameters:
+    """Constrained decoding, or JSON mode with the schema in the instructions, or the instructions alone."""
+    output = OutputObjectDefinition(json_schema=schema, name=OUTPUT_NAME)
+    if model.profile.get("supports_json_schema_output", False):
+        return ModelRequestParameters(output_mode="native", output_object=output, allow_text_output=False)
+    return ModelRequestParameters(output_mode="prompted", output_object=output)

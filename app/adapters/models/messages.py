@@ -1,0 +1,182 @@
+"""A context as pydantic-ai takes it: neighbours of one side joined, calls and results paired, media where it fits."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+
+from app.domain.conversation import Part
+from app.domain.model_io import ContextMessage
+
+TakesMedia = Callable[[str], bool]
+"""Whether the model reads inline data of that media type."""
+
+STUB_RESULT: Final = "interrupted"
+"""What stands for the result of a call that never got one: providers refuse an unanswered call."""
+
+_NOT_IN_TOOL_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_TOOL_NAME_LENGTH: Final = 64  # OpenAI's limit, the narrowest
+
+
+def to_provider(messages: Sequence[ContextMessage], takes_media: TakesMedia) -> list[ModelMessage]:
+    """Map a context.
+
+    A call is followed by its result wherever the result was appended. Nothing here fetches anything: media given
+    by address are named in words, since the service never opens addresses that messages name.
+    """
+    results = dict(_results(messages))
+    calls = {str(part.get("id")) for message in messages for part in _parts(message, "tool_call")}
+    thread: list[ModelMessage] = []
+    for message in messages:
+        if message.role == "system":
+            _ask(thread, SystemPromptPart(message.content))
+        elif message.role == "user":
+            for prompt in _prompts(message, takes_media):
+                _ask(thread, prompt)
+        elif message.role == "assistant":
+            _answer(thread, message, results)
+        else:
+            for result in _orphans(message, calls):
+                _ask(thread, UserPromptPart(result))
+    return thread
+
+
+def _ask(thread: list[ModelMessage], part: ModelRequestPart) -> None:
+    if thread and isinstance(thread[-1], ModelRequest):
+        thread[-1] = ModelRequest(parts=[*thread[-1].parts, part])
+    else:
+        thread.append(ModelRequest(parts=[part]))
+
+
+def _answer(thread: list[ModelMessage], message: ContextMessage, results: Mapping[str, ToolReturnPart]) -> None:
+    said: list[ModelResponsePart] = [TextPart(text) for text in _said(message)]
+    calls = [_call(part) for part in _parts(message, "tool_call")]
+    if not said and not calls:
+        return
+    if thread and isinstance(thread[-1], ModelResponse):
+        thread[-1] = ModelResponse(parts=[*thread[-1].parts, *said, *calls])
+    else:
+        thread.append(ModelResponse(parts=[*said, *calls]))
+    for call in calls:
+        stub = ToolReturnPart(tool_name=call.tool_name, content=STUB_RESULT, tool_call_id=call.tool_call_id)
+        _ask(thread, results.get(call.tool_call_id, stub))
+
+
+def _prompts(message: ContextMessage, takes_media: TakesMedia) -> Iterator[UserPromptPart]:
+    """At most one: a message without anything in it is nothing to a provider."""
+    pieces: list[UserContent] = [message.content] if message.content.strip() else []
+    pieces.extend(_piece(part, takes_media) for part in _beside(message))
+    if pieces:
+        yield UserPromptPart(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces)
+
+
+def _said(message: ContextMessage) -> Iterator[str]:
+    if message.content.strip():
+        yield message.content
+    for part in _beside(message):
+        if part.get("type") != "tool_call":
+            yield _words(part)
+
+
+def _beside(message: ContextMessage) -> list[Part]:
+    """The parts that say more than the content: clients often give a text both ways."""
+    return [part for part in message.parts if part.get("type") != "text" or part.get("text") not in message.content]
+
+
+def _piece(part: Part, takes_media: TakesMedia) -> UserContent:
+    media_type = str(part.get("media_type", "")).lower()
+    if part.get("type") == "media" and "data" in part and takes_media(media_type):
+        data = str(part["data"]).rpartition("base64,")[2]  # a data URL is accepted as well as bare base64
+        try:
+            return BinaryContent(data=base64.b64decode(data, validate=True), media_type=media_type)
+        except (binascii.Error, ValueError):
+            return _words(part)
+    return _words(part)
+
+
+def _words(part: Part) -> str:
+    """A part that can only be told: its text, or what it is."""
+    if part.get("type") == "media":
+        where = f" at {part['url']}" if part.get("url") else ""
+        return f"[attached: {part.get('media_type') or 'a file'}{where}]"
+    if part.get("type") == "tool_result":
+        return f"[result of {part.get('name') or 'a tool'}: {_plain(part.get('content', ''))}]"
+    return str(part["text"]) if "text" in part else _plain(dict(part))
+
+
+def _call(part: Part) -> ToolCallPart:
+    return ToolCallPart(
+        tool_name=_tool_name(part.get("name")),
+        args=_arguments(part.get("arguments")),
+        tool_call_id=str(part.get("id")),
+    )
+
+
+def _results(messages: Sequence[ContextMessage]) -> Iterator[tuple[str, ToolReturnPart]]:
+    names = {str(part.get("id")): part.get("name") for message in messages for part in _parts(message, "tool_call")}
+    for message in messages:
+        for part in _parts(message, "tool_result"):
+            id_ = str(part.get("tool_call_id"))
+            name = _tool_name(part.get("name") or names.get(id_))
+            yield id_, ToolReturnPart(tool_name=name, content=_result(part, message), tool_call_id=id_)
+
+
+def _result(part: Part, message: ContextMessage) -> Any:
+    """The result's content, beside whatever else the message says."""
+    content, said = part.get("content"), message.content
+    if not said.strip() or said == _plain(content):
+        return content
+    return {"content": content, "text": said} if content else said
+
+
+def _orphans(message: ContextMessage, calls: set[str]) -> Iterator[str]:
+    """Results whose call is not in this context: a provider would refuse them as results."""
+    answered = [part for part in _parts(message, "tool_result") if str(part.get("tool_call_id")) in calls]
+    if message.content.strip() and not answered:
+        yield message.content
+    for part in message.parts:
+        if part not in answered:
+            yield _words(part)
+
+
+def _parts(message: ContextMessage, kind: str) -> list[Part]:
+    return [part for part in message.parts if part.get("type") == kind]
+
+
+def _tool_name(name: Any) -> str:
+    return _NOT_IN_TOOL_NAMES.sub("_", str(name or "tool"))[:_TOOL_NAME_LENGTH]
+
+
+def _arguments(arguments: Any) -> dict[str, Any]:
+    """Arguments as an object: a client may have stored them as JSON text, or as anything."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return {"input": arguments}
+    if isinstance(arguments, Mapping):
+        return dict(arguments)
+    return {} if arguments is None else {"input": arguments}
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,69 @@
+"""What a provider answered, in our words: text, finish, usage."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic_ai.messages import (
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+)
+
+from app.domain.conversation import Usage
+from app.domain.model_io import FinishReason
+
+_FINISHES: Final[dict[str, FinishReason]] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "blocked",
+    "tool_call": "tool_call",
+}
+
+
+def delta_of(event: ModelResponseStreamEvent) -> str:
+    """The piece of the reply in a stream event; empty for thoughts, calls and ends."""
+    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+        return event.part.content
+    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+        return event.delta.content_delta
+    return ""
+
+
+def text_of(response: ModelResponse) -> str:
+    """The whole reply, without thoughts; empty when there is none."""
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+
+
+def calls_tool(response: ModelResponse) -> bool:
+    """Whether the model asked for a tool, of which none was offered."""
+    return any(isinstance(part, ToolCallPart) for part in response.parts)
+
+
+def finish_of(response: ModelResponse) -> FinishReason:
+    """Why it stopped. Gemini says ``STOP`` after a call too; no reason at all means the answer broke off."""
+    finish = _FINISHES.get(response.finish_reason or "", "other")
+    return "tool_call" if finish == "stop" and calls_tool(response) else finish
+
+
+def usage_of(response: ModelResponse) -> Usage:
+    """Tokens as reported (thoughts are output), and the price where the bundled table knows the model."""
+    return Usage(
+        input_tokens=response.usage.input_tokens,
+        output_tokens=response.usage.output_tokens,
+        cached_tokens=response.usage.cache_read_tokens,
+        cost_usd=_cost_of(response),
+    )
+
+
+def _cost_of(response: ModelResponse) -> float | None:
+    if response.usage.cost is not None:
+        return float(response.usage.cost)
+    try:
+        return float(response.cost().total_price)
+    except Exception:  # noqa: BLE001 - a price that cannot be told must never fail a call
+        return None

@@ -1,0 +1,249 @@
+"""Rows of ``messages``: appended, read by ranges of ``seq`` and of running sums."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Text,
+    any_,
+    case,
+    cast,
+    func,
+    insert,
+    literal,
+    literal_column,
+    or_,
+    select,
+    text,
+    tuple_,
+    update,
+)
+from sqlmodel import col
+
+from app.adapters.repositories.base import Repository
+from app.adapters.repositories.cursor import BY_NUMBER, cut, paged
+from app.adapters.repositories.mapping import columns, plain, value, without
+from app.adapters.tables import MAKES_CALLS, MessageRow
+from app.domain.conversation import UNPROTECTED, Message, Outline, Sums
+from app.domain.errors import NotFoundError
+from app.domain.records import Page
+
+_seq = col(MessageRow.seq)
+_SPOKEN = ~col(MessageRow.is_command)
+_SUMS = (
+    col(MessageRow.token_sum),
+    col(MessageRow.byte_sum),
+    col(MessageRow.held_token_sum),
+    col(MessageRow.held_byte_sum),
+)
+
+
+class SqlMessages(Repository):
+    """``ports.MessageRepository``."""
+
+    async def append(self, messages: Sequence[Message], sums: Sequence[Sums]) -> None:
+        """Insert in one round trip. Raises ``NotFoundError`` when there is no such conversation."""
+        rows = [_columns(message, through) for message, through in zip(messages, sums, strict=True)]
+        if rows:
+            await self._session.execute(insert(MessageRow), rows)
+
+    async def get(self, conversation_id: UUID, message_id: UUID) -> Message:
+        """One message. Raises ``NotFoundError``."""
+        return _message(await self._session.first(_of(conversation_id).where(col(MessageRow.id) == message_id)))
+
+    async def at_seq(self, conversation_id: UUID, seq: int) -> Message:
+        """One message by position. Raises ``NotFoundError``."""
+        return _message(await self._session.first(_of(conversation_id).where(_seq == seq)))
+
+    async def last(self, conversation_id: UUID, *, role: str | None = None) -> Message | None:
+        """The newest message that is no command (of that role, if given)."""
+        statement = _of(conversation_id).where(_SPOKEN).order_by(_seq.desc()).limit(1)
+        if role is not None:
+            statement = statement.where(col(MessageRow.role) == role)
+        row = await self._session.first(statement)
+        return None if row is None else _message(row)
+
+    async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Message], str | None]:
+        """By ``seq``."""
+        found = await self._messages(paged(_of(conversation_id), page, (_seq,), BY_NUMBER))
+        return cut(found, page.limit, lambda message: (message.seq,))
+
+    async def outline(self, conversation_id: UUID, *, after_seq: int, limit: int) -> list[Outline]:
+        """The oldest ``limit`` messages after ``after_seq``, without text."""
+        row = MessageRow
+        statement = (
+            select(
+                col(row.seq),
+                col(row.role),
+                col(row.token_count),
+                col(row.byte_length),
+                col(row.is_protected),
+                col(row.is_command),
+                col(row.call_ids),
+                col(row.result_ids),
+            )
+            .where(col(row.conversation_id) == conversation_id, after_seq < _seq)
+            .order_by(_seq)
+            .limit(limit)
+        )
+        return [
+            value(Outline, line, calls=frozenset(line.call_ids), results=frozenset(line.result_ids))
+            for line in await self._session.rows(statement)
+        ]
+
+    async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Message]:
+        """Messages of a range, inclusive, commands left out."""
+        return await self._messages(_of(conversation_id).where(_SPOKEN, _seq.between(from_seq, to_seq)).order_by(_seq))
+
+    async def newest(self, conversation_id: UUID, *, after_seq: int, max_tokens: int) -> list[Message]:
+        """The newest messages after ``after_seq`` that weigh at most ``max_tokens``, by the index on the sums.
+
+        Those whose predecessor's sum is within ``max_tokens`` of the last sum; and the newest, whatever it weighs.
+        """
+        row = MessageRow
+        newest = (
+            select(col(row.token_sum), _seq)
+            .where(col(row.conversation_id) == conversation_id, _SPOKEN)
+            .order_by(_seq.desc())
+            .limit(1)
+        )
+        last = newest.cte("newest")
+        floor = select(last.c.token_sum - max_tokens).scalar_subquery()
+        statement = (
+            _of(conversation_id)
+            .where(_SPOKEN, after_seq < _seq, col(row.token_sum) >= floor)
+            .where(
+                or_(
+                    col(row.token_sum) - col(row.token_count) >= floor,
+                    _seq == select(last.c.seq).scalar_subquery(),
+                )
+            )
+            .order_by(_seq)
+        )
+        return await self._messages(statement)
+
+    async def held(self, conversation_id: UUID, *, through_seq: int) -> list[Message]:
+        """Protected messages up to that ``seq``, in order."""
+        is_held = (col(MessageRow.is_protected), _SPOKEN, _seq <= through_seq)
+        return await self._messages(_of(conversation_id).where(*is_held).order_by(_seq))
+
+    async def sums_at(self, conversation_id: UUID, seq: int) -> Sums:
+        """Running sums through that message; zeros for 0. Raises ``NotFoundError``."""
+        if seq == 0:
+            return Sums()
+        statement = select(*_SUMS).where(col(MessageRow.conversation_id) == conversation_id, _seq == seq)
+        found = await self._session.rows(statement)
+        if not found:
+            raise _not_found()
+        tokens, bytes_, held_tokens, held_bytes = found[0]
+        return Sums(tokens=tokens, bytes=bytes_, held_tokens=held_tokens, held_bytes=held_bytes)
+
+    async def calls(self, conversation_id: UUID, ids: Sequence[str]) -> frozenset[str]:
+        """Which of these tool call ids were made in this conversation."""
+        wanted = literal(list(ids), ARRAY(Text))
+        statement = select(col(MessageRow.call_ids)).where(
+            col(MessageRow.conversation_id) == conversation_id,
+            text(MAKES_CALLS),
+            col(MessageRow.call_ids).op("&&")(wanted),
+        )
+        made = {call_id for call_ids in await self._session.all(statement) for call_id in call_ids}
+        return frozenset(ids) & made
+
+    async def reweigh(self, conversation_id: UUID, reasons: Mapping[int, str]) -> Sums:
+        """Set ``protected_reason`` for the given ``seq``s, recompute every running sum, and return the total."""
+        by_reason: dict[str, list[int]] = defaultdict(list)
+        for seq, reason in reasons.items():
+            by_reason[reason].append(seq)
+        for reason, seqs in by_reason.items():
+            listed = literal(seqs, ARRAY(BigInteger))
+            await self._session.execute(
+                update(MessageRow)
+                .where(col(MessageRow.conversation_id) == conversation_id, _seq == any_(listed))
+                .values(protected_reason=reason, is_protected=reason not in UNPROTECTED)
+            )
+        await self._recompute(conversation_id)
+        newest = select(func.max(_seq)).where(col(MessageRow.conversation_id) == conversation_id)
+        return await self.sums_at(conversation_id, await self._session.first(newest) or 0)
+
+    async def protectable(self, conversation_id: UUID) -> list[tuple[int, str, str]]:
+        """(seq, role, event_type) of every message."""
+        statement = (
+            select(_seq, col(MessageRow.role), col(MessageRow.event_type))
+            .where(col(MessageRow.conversation_id) == conversation_id)
+            .order_by(_seq)
+        )
+        return [(seq, role, event_type) for seq, role, event_type in await self._session.rows(statement)]
+
+    async def _messages(self, statement: Any) -> list[Message]:
+        return [_message(row) for row in await self._session.all(statement)]
+
+    async def _recompute(self, conversation_id: UUID) -> None:
+        """Running sums from the weights; rows whose sums stay as they are, are not written.
+
+        Joined by the rows' physical place: by any column the planner, which takes a conversation for one row, would
+        compute all the sums again for every message.
+        """
+        row = MessageRow
+        held = (~col(row.is_protected), 0)
+        weights = {
+            "token_sum": _running(col(row.token_count)),
+            "byte_sum": _running(col(row.byte_length)),
+            "held_token_sum": _running(col(row.token_count), held),
+            "held_byte_sum": _running(col(row.byte_length), held),
+        }
+        place: ColumnElement[Any] = literal_column("messages.ctid")
+        fresh = (
+            select(place.label("place"), *(weight.label(name) for name, weight in weights.items()))
+            .where(col(row.conversation_id) == conversation_id)
+            .subquery()
+        )
+        sums = {name: fresh.c[name] for name in weights}
+        await self._session.execute(
+            update(row)
+            .where(col(row.conversation_id) == conversation_id, place == fresh.c.place)
+            .where(tuple_(*_SUMS) != tuple_(*sums.values()))
+            .values(**sums)
+        )
+
+
+def _of(conversation_id: UUID) -> Any:
+    return select(MessageRow).where(col(MessageRow.conversation_id) == conversation_id)
+
+
+def _running(weight: Any, *nothing: tuple[Any, int]) -> Any:
+    """The sum of a weight through each message; commands weigh nothing."""
+    counted = case((col(MessageRow.is_command), 0), *nothing, else_=weight)
+    return cast(func.sum(counted).over(order_by=_seq), BigInteger)
+
+
+def _not_found() -> NotFoundError:
+    return NotFoundError("No such message.")
+
+
+def _columns(message: Message, through: Sums) -> dict[str, Any]:
+    parts = [dict(part) for part in message.parts]
+    return without(columns(message), "metadata") | {
+        "parts": parts,
+        "call_ids": [part["id"] for part in parts if part.get("type") == "tool_call"],
+        "result_ids": [part["tool_call_id"] for part in parts if part.get("type") == "tool_result"],
+        "usage": plain(message.usage),
+        "meta": plain(message.metadata),
+        "is_protected": message.is_protected,
+        "token_sum": through.tokens,
+        "byte_sum": through.bytes,
+        "held_token_sum": through.held_tokens,
+        "held_byte_sum": through.held_bytes,
+    }
+
+
+def _message(row: MessageRow | None) -> Message:
+    if row is None:
+        raise _not_found()
+    return value(Message, row, parts=tuple(row.parts), metadata=row.meta)

@@ -1,0 +1,75 @@
+"""Rows of ``state_versions``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from sqlalchemy import ARRAY, Uuid, any_, insert, literal, select
+from sqlalchemy.dialects.postgresql import distinct_on
+from sqlmodel import col
+
+from app.adapters.repositories.base import Repository
+from app.adapters.repositories.cursor import BY_NUMBER, cut, paged
+from app.adapters.repositories.mapping import LAYOUT, columns, plain, sums_columns, sums_value, value, without
+from app.adapters.tables import StateVersionRow
+from app.domain.errors import NotFoundError
+from app.domain.records import Page
+from app.domain.state import StateEntry, StateVersion
+
+_ENTRIES = TypeAdapter(tuple[StateEntry, ...])
+_number = col(StateVersionRow.version)
+
+
+class SqlStates(Repository):
+    """``ports.StateRepository``."""
+
+    async def add(self, conversation_id: UUID, version: StateVersion) -> None:
+        """Insert. Raises ``NotFoundError`` without the conversation, ``ConflictError`` for a version twice."""
+        values = without(columns(version), "covered") | {
+            "conversation_id": conversation_id,
+            "state": plain(version.state),
+            "entries": _ENTRIES.dump_python(version.entries, mode="json"),
+            "layout": LAYOUT.dump_python(version.layout, mode="json"),
+            **sums_columns("covered", version.covered),
+        }
+        await self._session.execute(insert(StateVersionRow).values(**values))
+
+    async def get(self, conversation_id: UUID, version: int) -> StateVersion:
+        """One version. Raises ``NotFoundError``."""
+        row = await self._session.first(
+            select(StateVersionRow).where(col(StateVersionRow.conversation_id) == conversation_id, _number == version)
+        )
+        if row is None:
+            raise NotFoundError("No such state version.")
+        return _version(row)
+
+    async def page(self, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
+        """By version."""
+        statement = select(StateVersionRow).where(col(StateVersionRow.conversation_id) == conversation_id)
+        statement = paged(statement, page, (_number,), BY_NUMBER)
+        found = [_version(row) for row in await self._session.all(statement)]
+        return cut(found, page.limit, lambda version: (version.version,))
+
+    async def by_compaction(self, compaction_ids: Sequence[UUID]) -> dict[UUID, StateVersion]:
+        """The last version that each of these compactions wrote, in one query."""
+        compaction_id = col(StateVersionRow.compaction_id)
+        listed = literal(list(compaction_ids), ARRAY(Uuid))
+        rows = await self._session.all(
+            select(StateVersionRow)
+            .where(compaction_id == any_(listed))
+            .ext(distinct_on(compaction_id))
+            .order_by(compaction_id, _number.desc())
+        )
+        return {row.compaction_id: _version(row) for row in rows}
+
+
+def _version(row: StateVersionRow) -> StateVersion:
+    return value(
+        StateVersion,
+        row,
+        covered=sums_value("covered", row),
+        entries=_ENTRIES.validate_python(row.entries),
+        layout=LAYOUT.validate_python(row.layout),
+    )

@@ -1,0 +1,104 @@
+"""Rows of ``turns``. Leases are reckoned in database time."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import and_, select, text, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col
+
+from app.adapters.repositories.base import Repository
+from app.adapters.repositories.leases import lease_end, now
+from app.adapters.repositories.mapping import columns, value
+from app.adapters.tables import RUNNING, TurnRow
+from app.domain.errors import NotFoundError
+from app.domain.records import Turn
+
+LEASE_EXPIRED = "lease_expired"
+"""``error_code`` of a turn whose process went away."""
+
+_key = (col(TurnRow.tenant_id), col(TurnRow.id))
+_id = col(TurnRow.id)
+# Words, not a parameter: only so can the planner be sure that the partial indexes hold them.
+_RUNNING = text(RUNNING)
+
+
+class SqlTurns(Repository):
+    """``ports.TurnRepository``."""
+
+    async def start(self, turn: Turn) -> Turn | None:
+        """Insert with a fresh lease, a dead turn ended first; ``None`` while one runs."""
+        self._check_tenant(turn.tenant_id)
+        await self._session.execute(
+            update(TurnRow)
+            .where(col(TurnRow.tenant_id) == turn.tenant_id, _of(turn.conversation_id), _expired())
+            .values(**_failed())
+        )
+        values = columns(turn, warnings=list(turn.warnings), lease_until=lease_end())
+        statement = (
+            insert(TurnRow)
+            .values(**values)
+            .on_conflict_do_nothing(index_elements=["tenant_id", "conversation_id"], index_where=text(RUNNING))
+        )
+        return await self._maybe(statement.returning(TurnRow))
+
+    async def get(self, turn_id: UUID) -> Turn:
+        """One row. Raises ``NotFoundError``."""
+        return await self._one(select(TurnRow).where(_id == turn_id))
+
+    async def running(self, conversation_id: UUID) -> Turn | None:
+        """The running turn with a live lease."""
+        return await self._maybe(
+            select(TurnRow).where(_of(conversation_id), _RUNNING, col(TurnRow.lease_until) >= now())
+        )
+
+    async def heartbeat(self, turn_id: UUID) -> Turn | None:
+        """Prolong the lease and read the row; ``None`` when it is no longer running."""
+        return await self._maybe(
+            update(TurnRow).where(_id == turn_id, _RUNNING).values(lease_until=lease_end()).returning(TurnRow)
+        )
+
+    async def update(self, turn_id: UUID, **changes: Any) -> Turn:
+        """Set fields. Raises ``NotFoundError``."""
+        values = changes | ({"warnings": list(changes["warnings"])} if "warnings" in changes else {})
+        return await self._one(update(TurnRow).where(_id == turn_id).values(**values).returning(TurnRow))
+
+    async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
+        """Set the column on the running turn."""
+        return await self._maybe(
+            update(TurnRow).where(_of(conversation_id), _RUNNING).values(interrupt_requested=True).returning(TurnRow)
+        )
+
+    async def fail_expired(self, *, limit: int) -> list[Turn]:
+        """End running turns whose lease is over."""
+        dead = select(*_key).where(_expired()).limit(limit).with_for_update(skip_locked=True)
+        statement = update(TurnRow).where(tuple_(*_key).in_(dead), _expired()).values(**_failed())
+        return [_turn(row) for row in await self._session.all(statement.returning(TurnRow))]
+
+    async def _maybe(self, statement: Any) -> Turn | None:
+        row = await self._session.first(statement)
+        return None if row is None else _turn(row)
+
+    async def _one(self, statement: Any) -> Turn:
+        found = await self._maybe(statement)
+        if found is None:
+            raise NotFoundError("No such turn.")
+        return found
+
+
+def _of(conversation_id: UUID) -> Any:
+    return col(TurnRow.conversation_id) == conversation_id
+
+
+def _expired() -> Any:
+    return and_(_RUNNING, col(TurnRow.lease_until) < now())
+
+
+def _failed() -> dict[str, Any]:
+    return {"status": "failed", "error_code": LEASE_EXPIRED, "finished_at": now()}
+
+
+def _turn(row: TurnRow) -> Turn:
+    return value(Turn, row, warnings=tuple(row.warnings))

@@ -1,0 +1,348 @@
+"""The tables. Every one carries its tenant in the primary key; ``tenancy.py`` adds it to every statement.
+
+What belongs to a conversation goes with it: composite foreign keys, deleted in cascade.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, get_args
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKeyConstraint,
+    Index,
+    LargeBinary,
+    MetaData,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlmodel import Field, SQLModel
+
+from app.domain.conversation import MessageStatus, Role
+from app.domain.records import IN_FLIGHT, CompactionStatus, RanIn, TurnStatus
+
+NAMING = {
+    "pk": "pk_%(table_name)s",
+    "fk": "fk_%(table_name)s_%(referred_table_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+}
+
+BIG = BigInteger()
+MOMENT = DateTime(timezone=True)
+TEXTS = ARRAY(Text())
+# A missing value is SQL's NULL, never JSON's null: partial indexes and IS NULL see the same thing as Python.
+JSON = JSONB(none_as_null=True)
+
+
+class TenantScoped(SQLModel):
+    """What ``tenancy.py`` recognises: rows of one tenant, the tenant first in the key."""
+
+    metadata = MetaData(naming_convention=NAMING)
+
+    tenant_id: UUID = Field(primary_key=True)
+
+
+def _one_of(column: str, literal: Any) -> CheckConstraint:
+    words = ", ".join(f"'{word}'" for word in sorted(get_args(literal)))
+    return CheckConstraint(f"{column} IN ({words})", name=column)
+
+
+def _in_conversation() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["tenant_id", "conversation_id"], ["conversations.tenant_id", "conversations.id"], ondelete="CASCADE"
+    )
+
+
+def _of_tenant() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], ondelete="CASCADE")
+
+
+class TenantRow(TenantScoped, table=True):
+    """A tenant."""
+
+    __tablename__ = "tenants"
+    __table_args__ = (UniqueConstraint("name"),)
+
+    name: str
+    created_at: datetime = Field(sa_type=MOMENT, sa_column_kwargs={"server_default": func.now()})
+
+
+class ApiKeyRow(TenantScoped, table=True):
+    """A key; only the SHA-256 of its secret."""
+
+    __tablename__ = "api_keys"
+    __table_args__ = (_of_tenant(), UniqueConstraint("secret_hash"))
+
+    id: UUID = Field(primary_key=True)
+    name: str
+    prefix: str
+    secret_hash: bytes = Field(sa_type=LargeBinary)
+    scopes: list[str] = Field(sa_type=TEXTS)
+    created_at: datetime = Field(sa_type=MOMENT)
+    revoked_at: datetime | None = Field(sa_type=MOMENT)
+
+
+LISTED_AT = "coalesce(last_message_at, created_at)"
+DUE = "trigger_tokens IS NOT NULL AND context_tokens >= trigger_tokens"
+
+
+class ConversationRow(TenantScoped, table=True):
+    """A conversation: state, boundary, counters, running sums."""
+
+    __tablename__ = "conversations"
+    __table_args__ = (
+        _of_tenant(),
+        CheckConstraint("boundary_seq BETWEEN 0 AND last_seq", name="boundary"),
+        CheckConstraint("covered_tokens BETWEEN 0 AND total_tokens", name="covered"),
+        CheckConstraint("state_version >= 0", name="state_version"),
+        CheckConstraint("last_event >= 0", name="last_event"),
+        Index("ix_conversations_listed", "tenant_id", text(f"({LISTED_AT})"), "id"),
+        Index("ix_conversations_listed_of_user", "tenant_id", "user_id", text(f"({LISTED_AT})"), "id"),
+        # The sweeper's: holds only what is due, so that looking costs nothing however many conversations there are.
+        Index("ix_conversations_due", "tenant_id", "id", postgresql_where=text(DUE)),
+    )
+
+    id: UUID = Field(primary_key=True)
+    title: str | None
+    user_id: str | None
+    locale: str
+    system_prompt: str
+    preset: str
+    policy: dict[str, Any] = Field(sa_type=JSON)
+    state_schema: str | None
+    compressed_state: dict[str, Any] | None = Field(sa_type=JSON)
+    compressed_at_message_id: UUID | None
+    boundary_seq: int = Field(sa_type=BIG)
+    state_version: int = Field(sa_type=BIG)
+    layout: dict[str, Any] | None = Field(sa_type=JSON)
+    layout_version: int
+    compression_count: int
+    scratchpad: dict[str, Any] = Field(sa_type=JSON)
+    meta: dict[str, Any] = Field(sa_column=Column("metadata", JSON, nullable=False))
+    last_seq: int = Field(sa_type=BIG)
+    last_message_id: UUID | None
+    last_message_at: datetime | None = Field(sa_type=MOMENT)
+    last_event: int = Field(sa_type=BIG)
+    total_tokens: int = Field(sa_type=BIG)
+    total_bytes: int = Field(sa_type=BIG)
+    total_held_tokens: int = Field(sa_type=BIG)
+    total_held_bytes: int = Field(sa_type=BIG)
+    covered_tokens: int = Field(sa_type=BIG)
+    covered_bytes: int = Field(sa_type=BIG)
+    covered_held_tokens: int = Field(sa_type=BIG)
+    covered_held_bytes: int = Field(sa_type=BIG)
+    context_tokens: int = Field(sa_type=BIG)
+    trigger_tokens: int | None = Field(sa_type=BIG)
+    quiet_until_seq: int = Field(sa_type=BIG)
+    quiet_until_tokens: int = Field(sa_type=BIG)
+    quiet_until: datetime | None = Field(sa_type=MOMENT)
+    quiet_reason: str | None
+    failure_count: int
+    created_at: datetime = Field(sa_type=MOMENT)
+    updated_at: datetime = Field(sa_type=MOMENT)
+
+
+MAKES_CALLS = "call_ids <> '{}'::text[]"
+
+
+class MessageRow(TenantScoped, table=True):
+    """A message, with the running sums through it; commands weigh nothing in them."""
+
+    __tablename__ = "messages"
+    __table_args__ = (
+        _in_conversation(),
+        UniqueConstraint("tenant_id", "conversation_id", "seq"),
+        CheckConstraint("seq > 0", name="seq"),
+        CheckConstraint("token_count >= 0 AND byte_length >= 0", name="weight"),
+        _one_of("role", Role),
+        _one_of("status", MessageStatus),
+        # "The newest messages that weigh at most n" is a range of this index.
+        Index("ix_messages_token_sum", "tenant_id", "conversation_id", "token_sum"),
+        Index("ix_messages_protected", "tenant_id", "conversation_id", "seq", postgresql_where=text("is_protected")),
+        # No GIN: call ids are often the same ("call_1") in every conversation, and few messages of one make calls.
+        Index(
+            "ix_messages_calls",
+            "tenant_id",
+            "conversation_id",
+            "seq",
+            postgresql_where=text(MAKES_CALLS),
+        ),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    seq: int = Field(sa_type=BIG)
+    role: str
+    content: str
+    parts: list[dict[str, Any]] = Field(sa_type=JSON)
+    call_ids: list[str] = Field(sa_type=TEXTS)
+    result_ids: list[str] = Field(sa_type=TEXTS)
+    event_type: str
+    status: str
+    is_command: bool
+    protected_reason: str
+    is_protected: bool
+    token_count: int = Field(sa_type=BIG)
+    byte_length: int = Field(sa_type=BIG)
+    token_sum: int = Field(sa_type=BIG)
+    byte_sum: int = Field(sa_type=BIG)
+    held_token_sum: int = Field(sa_type=BIG)
+    held_byte_sum: int = Field(sa_type=BIG)
+    model: str | None
+    usage: dict[str, Any] | None = Field(sa_type=JSON)
+    meta: dict[str, Any] = Field(sa_column=Column("metadata", JSON, nullable=False))
+    created_at: datetime = Field(sa_type=MOMENT)
+
+
+class StateVersionRow(TenantScoped, table=True):
+    """One version of a conversation's state, with the provenance of its entries."""
+
+    __tablename__ = "state_versions"
+    __table_args__ = (
+        _in_conversation(),
+        CheckConstraint("version > 0", name="version"),
+        CheckConstraint("boundary_seq >= 0", name="boundary"),
+        Index("ix_state_versions_compaction", "tenant_id", "compaction_id"),
+    )
+
+    conversation_id: UUID = Field(primary_key=True)
+    version: int = Field(sa_type=BIG, primary_key=True)
+    state_schema: str
+    state: dict[str, Any] = Field(sa_type=JSON)
+    entries: list[dict[str, Any]] = Field(sa_type=JSON)
+    next_entry: int
+    boundary_seq: int = Field(sa_type=BIG)
+    boundary_message_id: UUID | None
+    covered_tokens: int = Field(sa_type=BIG)
+    covered_bytes: int = Field(sa_type=BIG)
+    covered_held_tokens: int = Field(sa_type=BIG)
+    covered_held_bytes: int = Field(sa_type=BIG)
+    layout: dict[str, Any] | None = Field(sa_type=JSON)
+    compaction_id: UUID | None
+    created_at: datetime = Field(sa_type=MOMENT)
+
+
+COMPACTION_IN_FLIGHT = f"status IN ({', '.join(repr(word) for word in sorted(IN_FLIGHT))})"
+RUNNING = "status = 'running'"
+QUEUED = "status = 'queued'"
+
+
+class CompactionRow(TenantScoped, table=True):
+    """Lock, outbox, audit and API resource at once: one ``queued`` or ``running`` row per conversation."""
+
+    __tablename__ = "compactions"
+    __table_args__ = (
+        _in_conversation(),
+        _one_of("status", CompactionStatus),
+        _one_of("ran_in", RanIn),
+        CheckConstraint(f"({RUNNING}) = (lease_token IS NOT NULL AND lease_until IS NOT NULL)", name="lease"),
+        CheckConstraint("claims >= 0", name="claims"),
+        Index(
+            "uq_compactions_in_flight",
+            "tenant_id",
+            "conversation_id",
+            unique=True,
+            postgresql_where=text(COMPACTION_IN_FLIGHT),
+        ),
+        Index("ix_compactions_of_conversation", "tenant_id", "conversation_id", "id"),
+        Index("ix_compactions_of_status", "tenant_id", "status", "id"),
+        # The worker's first read knows no tenant, only the id that the broker carried.
+        Index("ix_compactions_id", "id"),
+        Index("ix_compactions_lease", "lease_until", postgresql_where=text(RUNNING)),
+        Index("ix_compactions_queued", "queued_at", postgresql_where=text(QUEUED)),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    trigger: str
+    ran_in: str
+    status: str
+    reason: str | None
+    strategy: str
+    model: str | None
+    request: dict[str, Any] = Field(sa_type=JSON)
+    attempts: list[dict[str, Any]] = Field(sa_type=JSON)
+    from_seq: int | None = Field(sa_type=BIG)
+    to_seq: int | None = Field(sa_type=BIG)
+    messages_covered: int
+    tokens_before: int | None = Field(sa_type=BIG)
+    tokens_after: int | None = Field(sa_type=BIG)
+    entries: dict[str, Any] = Field(sa_type=JSON)
+    state_version_before: int = Field(sa_type=BIG)
+    state_version_after: int | None = Field(sa_type=BIG)
+    usage: dict[str, Any] = Field(sa_type=JSON)
+    duration_ms: int | None = Field(sa_type=BIG)
+    retry_of: UUID | None
+    claims: int
+    lease_token: UUID | None
+    lease_until: datetime | None = Field(sa_type=MOMENT)
+    owner: str | None
+    queued_at: datetime | None = Field(sa_type=MOMENT)
+    """Database time of the insert as ``queued``; a row put back has none: it is due for sending at once."""
+    sent_at: datetime | None = Field(sa_type=MOMENT)
+    requested_at: datetime = Field(sa_type=MOMENT)
+    started_at: datetime | None = Field(sa_type=MOMENT)
+    finished_at: datetime | None = Field(sa_type=MOMENT)
+
+
+class TurnRow(TenantScoped, table=True):
+    """An answer being made, or made: one running per conversation."""
+
+    __tablename__ = "turns"
+    __table_args__ = (
+        _in_conversation(),
+        _one_of("status", TurnStatus),
+        Index("uq_turns_running", "tenant_id", "conversation_id", unique=True, postgresql_where=text(RUNNING)),
+        Index("ix_turns_of_conversation", "tenant_id", "conversation_id", "id"),
+        Index("ix_turns_lease", "lease_until", postgresql_where=text(RUNNING)),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    message_id: UUID
+    reply_id: UUID | None
+    compaction_id: UUID | None
+    status: str
+    lease_until: datetime = Field(sa_type=MOMENT)
+    interrupt_requested: bool
+    warnings: list[str] = Field(sa_type=TEXTS)
+    error_code: str | None
+    started_at: datetime = Field(sa_type=MOMENT)
+    finished_at: datetime | None = Field(sa_type=MOMENT)
+
+
+class EventRow(TenantScoped, table=True):
+    """An event of a conversation, numbered by the conversation itself: commit order, no gaps."""
+
+    __tablename__ = "events"
+    __table_args__ = (_in_conversation(), CheckConstraint("number > 0", name="number"))
+
+    conversation_id: UUID = Field(primary_key=True)
+    number: int = Field(sa_type=BIG, primary_key=True)
+    type: str
+    data: dict[str, Any] = Field(sa_type=JSON)
+    occurred_at: datetime = Field(sa_type=MOMENT)
+
+
+class IdempotencyRow(TenantScoped, table=True):
+    """What an idempotency key did."""
+
+    __tablename__ = "idempotency_keys"
+    __table_args__ = (_of_tenant(), Index("ix_idempotency_keys_created_at", "created_at"))
+
+    key: str = Field(primary_key=True)
+    fingerprint: str
+    ref: dict[str, Any] = Field(sa_type=JSON)
+    status: int
+    created_at: datetime = Field(sa_type=MOMENT)

@@ -1,0 +1,75 @@
+"""The unit of work on Postgres: one session, every repository, the events to publish."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app import ports
+from app.adapters.repositories.compactions import SqlCompactions
+from app.adapters.repositories.conversations import SqlConversations
+from app.adapters.repositories.events import SqlEvents
+from app.adapters.repositories.idempotency import SqlIdempotency
+from app.adapters.repositories.keys import SqlKeys
+from app.adapters.repositories.messages import SqlMessages
+from app.adapters.repositories.states import SqlStates
+from app.adapters.repositories.turns import SqlTurns
+from app.adapters.scoped_session import TenantSession
+from app.domain.records import Event
+
+
+class SqlUnitOfWork:
+    """``ports.UnitOfWork``; the connection is taken at the first statement."""
+
+    conversations: ports.ConversationRepository
+    messages: ports.MessageRepository
+    compactions: ports.CompactionRepository
+    states: ports.StateRepository
+    turns: ports.TurnRepository
+    events: ports.EventRepository
+    idempotency: ports.IdempotencyRepository
+    keys: ports.KeyRepository
+
+    def __init__(self, engine: AsyncEngine, tenant_id: UUID | None) -> None:
+        self.session = TenantSession(engine, tenant_id)
+        self._added: list[Event] = []
+        self._committed: tuple[Event, ...] = ()
+        self.conversations = SqlConversations(self.session)
+        self.messages = SqlMessages(self.session)
+        self.compactions = SqlCompactions(self.session)
+        self.states = SqlStates(self.session)
+        self.turns = SqlTurns(self.session)
+        self.events = SqlEvents(self.session, self._added)
+        self.idempotency = SqlIdempotency(self.session)
+        self.keys = SqlKeys(self.session)
+
+    @property
+    def committed_events(self) -> Sequence[Event]:
+        """Events of the last commit, in order."""
+        return self._committed
+
+    async def commit(self) -> None:
+        """Make it so."""
+        await self.session.commit()
+        self._committed = tuple(self._added)
+        self._added.clear()
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Roll back what was not committed, give the connection back."""
+        await self.session.close()
+
+
+def unit_of_work_factory(engine: AsyncEngine) -> ports.UnitOfWorkFactory:
+    """Units of work over one engine."""
+
+    def begin(tenant_id: UUID | None) -> ports.UnitOfWork:
+        return SqlUnitOfWork(engine, tenant_id)
+
+    return begin

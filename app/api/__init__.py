@@ -1,0 +1,1 @@
+"""HTTP: routes of a few lines over the services."""

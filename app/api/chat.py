@@ -1,0 +1,110 @@
+"""A turn: send a message and get the reply, whole or as it comes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Depends, Request, Response
+
+from app.api import schemas
+from app.api.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
+from app.api.errors import problem_of, request_id_of, unexpected
+from app.api.middleware import log_failure
+from app.api.presence import ClientGoneError, while_present
+from app.api.present import present_chat, present_interruption
+from app.api.requests import ChatRequest, EmptyRequest
+from app.api.routing import TenantRoute
+from app.api.shutdown import Stopping
+from app.api.sse import EventStream, Steps, frame
+from app.services.turn_handle import ChatEvent, TurnHandle
+
+STOPPING_GRACE: Final = 3.0
+"""Seconds that a reply may still go on when the process ends: less than a server waits for its connections."""
+EVENT_STREAM: Final = re.compile(r"(^|,)\s*text/event-stream\s*(;(?!\s*q=0(\.0*)?\s*(,|$))|,|$)", re.IGNORECASE)
+
+router = APIRouter(
+    prefix="/conversations/{conversation_id}/chat",
+    route_class=TenantRoute,
+    tags=["chat"],
+    dependencies=[Depends(bearer_key)],
+)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=schemas.ChatResult,
+    responses={200: {"description": "With `Accept: text/event-stream`.", "content": {"text/event-stream": {}}}},
+)
+async def chat(
+    conversation_id: UUID,
+    request: Request,
+    services: Services,
+    tenant: Tenant,
+    stopping: Shutdown,
+    idem: IdempotencyKey,
+    body: Annotated[ChatRequest, Body()] = ChatRequest(),  # noqa: B008 - a frozen value
+) -> schemas.ChatResult | Response:
+    """Send a message, or answer the last unanswered one, and get the reply."""
+    handle = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
+    if wants_stream(request):
+        return _stream(handle, stopping, request_id_of(request))
+    return await _whole(handle, request)
+
+
+@router.post("/interrupt", status_code=202)
+async def interrupt_chat(
+    conversation_id: UUID,
+    services: Services,
+    tenant: Tenant,
+    _idem: IdempotencyKey,
+    _body: Annotated[EmptyRequest, Body()] = EmptyRequest(),  # noqa: B008 - a frozen value
+) -> schemas.Interruption:
+    """Stop the running reply, in whichever process it runs; what came is kept."""
+    return present_interruption(await services.chat.interrupt(tenant, conversation_id))
+
+
+def wants_stream(request: Request) -> bool:
+    """Whether the client accepts server-sent events."""
+    return EVENT_STREAM.search(request.headers.get("accept", "")) is not None
+
+
+async def _whole(handle: TurnHandle, request: Request) -> schemas.ChatResult:
+    """The reply when it is there; a client that leaves before decides nothing but what the policy says."""
+    try:
+        return present_chat(await while_present(handle.result(), request.receive))
+    except ClientGoneError:
+        await handle.abandoned()
+        raise
+
+
+def _stream(handle: TurnHandle, stopping: Stopping, request_id: str) -> Response:
+    return EventStream(
+        Steps(_events(handle)),
+        lambda event: _frame(event, request_id),
+        stopping=stopping,
+        grace=STOPPING_GRACE,
+        on_disconnect=handle.abandoned,
+    )
+
+
+async def _events(handle: TurnHandle) -> AsyncIterator[ChatEvent]:
+    """The turn's events; whatever happens, the last one is terminal."""
+    try:
+        async for event in handle.events():
+            yield event
+    except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
+        log_failure(error)
+        yield ChatEvent(type="reply.failed", error=unexpected())
+
+
+def _frame(event: ChatEvent, request_id: str) -> bytes:
+    """An event on the wire; the last one carries the whole result, or the problem."""
+    if event.result is not None:
+        return frame(event.type, present_chat(event.result), event.id)
+    if event.error is not None:
+        return frame(event.type, problem_of(event.error, request_id), event.id)
+    return frame(event.type, event.data, event.id)

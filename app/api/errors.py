@@ -1,0 +1,231 @@
+"""Errors on the wire: RFC 9457 problems, and the one table from codes to statuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from app.domain.errors import DomainError, FieldError, InvalidInputError, NotFoundError
+
+STATUS: Final[Mapping[str, int]] = {
+    "unreadable": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "conflict": 409,
+    "compaction_in_progress": 409,
+    "conversation_moved_on": 409,
+    "idempotency_in_progress": 409,
+    "turn_in_progress": 409,
+    "state_version_mismatch": 412,
+    "body_too_large": 413,
+    "message_too_large": 413,
+    "unsupported_media_type": 415,
+    "invalid_input": 422,
+    "budget_too_small": 422,
+    "idempotency_key_reused": 422,
+    "policy_invalid": 422,
+    "unknown_preset": 422,
+    "rate_limited": 429,
+    "internal_error": 500,
+    "empty_summary": 502,
+    "model_failed": 502,
+    "summarizer_failed": 502,
+    "context_over_window": 503,
+    "dependency_unavailable": 503,
+    "model_unavailable": 503,
+    "request_timeout": 503,
+}
+"""A code that a class does not own (``stable_code``) and that is not here has the status of its class."""
+
+MEDIA_TYPE: Final = "application/problem+json"
+MAX_ERRORS: Final = 50
+"""The most ``errors`` shown: a body of a million wrong keys does not become a larger answer."""
+MAX_TEXT: Final = 300
+"""Characters of one message or field name: pydantic's words may quote the input."""
+WAIT_STATUSES: Final = frozenset({409, 429, 503})
+"""Where trying again in a moment makes sense, so that ``Retry-After`` is never missing."""
+PART_TYPES: Final = frozenset({"text", "tool_call", "tool_result", "media"})
+
+
+class UnreadableError(DomainError):
+    """The request cannot be read at all: no JSON, not UTF-8, nested too deep, a malformed header (400)."""
+
+    code = "unreadable"
+    title = "Unreadable request"
+
+
+class UnsupportedMediaTypeError(DomainError):
+    """The body is not plain JSON (415)."""
+
+    code = "unsupported_media_type"
+    title = "Unsupported media type"
+
+
+class BodyTooLargeError(DomainError):
+    """The body exceeds the server's cap (413); ``extra["limit"]`` in bytes."""
+
+    code = "body_too_large"
+    title = "Body too large"
+
+
+class RequestTimeoutError(DomainError):
+    """The whole request took too long (503); what it started may still be finished."""
+
+    code = "request_timeout"
+    title = "The request took too long"
+    retryable = True
+
+
+class MethodNotAllowedError(DomainError):
+    """The path exists, the method does not (405)."""
+
+    code = "method_not_allowed"
+    title = "Method not allowed"
+
+
+class ProblemField(BaseModel):
+    """One field that is out of contract."""
+
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """An RFC 9457 problem; some codes carry further members (``message_id``, ``limit``, ``breakdown`` …)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(examples=["urn:throughline:problem:not_found"])
+    title: str
+    status: int
+    detail: str
+    code: str = Field(description="Stable; clients branch on it.")
+    retryable: bool
+    request_id: str
+    errors: list[ProblemField] = Field(default_factory=list)
+
+
+def status_of(error: DomainError) -> int:
+    """The status of an error's code, or of the nearest class above it that has one."""
+    codes = (error.stable_code, *(cls.code for cls in type(error).__mro__ if issubclass(cls, DomainError)))
+    return next((STATUS[code] for code in codes if code in STATUS), 500)
+
+
+def problem_of(error: Exception, request_id: str) -> dict[str, Any]:
+    """The members of the problem; an unexpected exception tells nothing of itself."""
+    known = error if isinstance(error, DomainError) else unexpected()
+    members: dict[str, Any] = dict(known.extra)
+    members.update(
+        type=f"urn:throughline:problem:{known.stable_code}",
+        title=known.title,
+        status=status_of(known),
+        detail=known.detail,
+        code=known.stable_code,
+        retryable=known.retryable,
+        request_id=request_id,
+        errors=[{"field": item.field, "message": item.message} for item in known.errors[:MAX_ERRORS]],
+    )
+    return members
+
+
+def problem_response(error: Exception, request_id: str, headers: Mapping[str, str] | None = None) -> Response:
+    """The problem as a response, with ``Retry-After`` and ``WWW-Authenticate`` where they belong."""
+    members = problem_of(error, request_id)
+    merged = {**_headers_of(error, members["status"]), **(headers or {})}
+    return Response(to_json(members), status_code=members["status"], headers=merged, media_type=MEDIA_TYPE)
+
+
+def request_id_of(request: Request) -> str:
+    """The id that the middleware gave this request."""
+    return str(getattr(request.state, "request_id", ""))
+
+
+def install(app: FastAPI) -> None:
+    """Answer every expected error with a problem; the unexpected ones are the middleware's."""
+    app.add_exception_handler(DomainError, _on_domain_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+
+
+async def _on_domain_error(request: Request, error: Exception) -> Response:
+    return problem_response(error, request_id_of(request))
+
+
+async def _on_validation_error(request: Request, error: Exception) -> Response:
+    found = error.errors() if isinstance(error, RequestValidationError) else []
+    if any(tuple(item["loc"]) == ("body",) and item["type"] == "missing" for item in found):
+        return problem_response(UnreadableError("A JSON object is expected as the body."), request_id_of(request))
+    return problem_response(invalid_input(_field_errors(found)), request_id_of(request))
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    """What the router itself refuses: an unknown path, a wrong method, a body that the framework cannot read."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    headers = error.headers if isinstance(error, HTTPException) else None
+    return problem_response(_refusal(status), request_id_of(request), headers)
+
+
+def _refusal(status: int) -> DomainError:
+    match status:
+        case 404:
+            return NotFoundError("There is nothing at this path.")
+        case 405:
+            return MethodNotAllowedError("This path exists, but not with this method.")
+        case _ if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            return UnreadableError("The request cannot be read.")
+        case _:
+            return unexpected()
+
+
+def invalid_input(errors: Sequence[FieldError]) -> InvalidInputError:
+    """One error for all fields; its detail is the first one's, so that a log line or a toast says enough."""
+    first = errors[0]
+    detail = first.message if first.field and first.field in first.message else f"{first.field}: {first.message}"
+    more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
+    return InvalidInputError(f"{detail}{more}", errors=errors)
+
+
+def _field_errors(found: Iterable[Mapping[str, Any]]) -> list[FieldError]:
+    return [FieldError(field=_path(item["loc"]), message=_message(item)) for item in found]
+
+
+def _path(location: Sequence[str | int]) -> str:
+    """Dotted, without where it was found and without the tag that pydantic adds behind an index of ``parts``."""
+    kept: list[str | int] = []
+    for step in location[1:]:
+        is_tag = step in PART_TYPES and len(kept) > 1 and isinstance(kept[-1], int) and kept[-2] == "parts"
+        if not is_tag:
+            kept.append(step)
+    return ".".join(str(step)[:MAX_TEXT] for step in kept) or str(location[0])
+
+
+def _message(item: Mapping[str, Any]) -> str:
+    reason = item.get("ctx", {}).get("error") if item["type"] == "value_error" else None
+    words = "is not a field of this request" if item["type"] == "extra_forbidden" else (reason or item["msg"])
+    return str(words)[:MAX_TEXT]
+
+
+def unexpected() -> DomainError:
+    """What is said of an error that nobody expected."""
+    return DomainError("Something went wrong on our side; the request id finds it in the logs.")
+
+
+def _headers_of(error: Exception, status: int) -> dict[str, str]:
+    if status == HTTPStatus.UNAUTHORIZED:
+        return {"WWW-Authenticate": "Bearer"}
+    if not isinstance(error, DomainError) or not (error.retryable or error.retry_after):
+        return {}
+    if error.retry_after is None and status not in WAIT_STATUSES:
+        return {}
+    return {"Retry-After": str(max(1, math.ceil(error.retry_after or 1)))}

@@ -1,0 +1,63 @@
+"""A conversation's events as they happen, from wherever a client left off."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Query, Response
+
+from app.api.dependencies import Services, Shutdown, Tenant, bearer_key
+from app.api.errors import invalid_input
+from app.api.present import present_event
+from app.api.routing import TenantRoute
+from app.api.sse import EventStream, Steps, frame, retry_preamble
+from app.domain.errors import FieldError
+from app.domain.records import Event
+
+MAX_EVENT_DIGITS: Final = 18
+"""Of a number that fits into 64 bits."""
+
+router = APIRouter(
+    prefix="/conversations/{conversation_id}/events",
+    route_class=TenantRoute,
+    tags=["events"],
+    dependencies=[Depends(bearer_key)],
+)
+
+
+@router.get(
+    "",
+    response_class=Response,
+    responses={200: {"description": "Server-sent events, one `Event` each.", "content": {"text/event-stream": {}}}},
+)
+async def follow_events(
+    conversation_id: UUID,
+    services: Services,
+    tenant: Tenant,
+    stopping: Shutdown,
+    after: Annotated[str | None, Query(description="The id of the last event seen; absent = from the first.")] = None,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="Wins over `after`.")] = None,
+) -> Response:
+    """Every event once, in order, without a gap between replay and live."""
+    field, given = ("Last-Event-ID", last_event_id) if last_event_id else ("after", after)
+    steps = Steps(services.feed.follow(tenant, conversation_id, event_number(field, given)))
+    await steps.peek()
+    return EventStream(steps, _frame, stopping=stopping, preamble=retry_preamble())
+
+
+def event_number(field: str, given: str | None) -> int:
+    """The number of the last event seen; 0 when none was.
+
+    Raises:
+        InvalidInputError: It is no event's id.
+    """
+    if given is None:
+        return 0
+    if not (given.isascii() and given.isdigit() and len(given) <= MAX_EVENT_DIGITS):
+        raise invalid_input([FieldError(field=field, message="must be the id of an event: a decimal number")])
+    return int(given)
+
+
+def _frame(event: Event) -> bytes:
+    return frame(event.type, present_event(event), event.number)

@@ -1,0 +1,27 @@
+"""Whether the process lives, and whether it can work."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from app.api import schemas
+from app.api.dependencies import Services
+from app.api.routing import StrictRoute
+from app.domain.errors import DependencyUnavailableError
+
+router = APIRouter(route_class=StrictRoute, tags=["health"])
+
+
+@router.get("/healthz")
+async def healthz() -> schemas.Health:
+    """The process answers."""
+    return schemas.Health()
+
+
+@router.get("/readyz")
+async def readyz(services: Services) -> schemas.Readiness:
+    """Postgres is needed; without Redis everything works, only later."""
+    if not await services.database_ok():
+        raise DependencyUnavailableError("Postgres is away.", retry_after=2, extra={"postgres": "away"})
+    redis_ok = await services.redis_ok()
+    return schemas.Readiness(status="ok" if redis_ok else "degraded", postgres="ok", redis="ok" if redis_ok else "away")

@@ -1,0 +1,10 @@
+"""What an ``Idempotency-Key`` stands for."""
+
+from __future__ import annotations
+
+import hashlib
+
+
+def fingerprint(method: str, path: str, body: bytes) -> str:
+    """SHA-256 over method, path and the body's bytes: the same key with anything else is a mistake of the client."""
+    return hashlib.sha256(b"\n".join((method.encode(), path.encode(), body))).hexdigest()

@@ -1,0 +1,40 @@
+"""Whether the client is still there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from starlette.types import Receive
+
+Result = TypeVar("Result")
+
+
+class ClientGoneError(Exception):
+    """The client left before its answer was there."""
+
+
+async def gone(receive: Receive) -> None:
+    """Return when the client has left; what is left of its body is read over."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def while_present(work: Coroutine[Any, Any, Result], receive: Receive) -> Result:
+    """The result of the work, as long as somebody waits for it.
+
+    Raises:
+        ClientGoneError: Nobody does any more; the work was cancelled.
+    """
+    working = asyncio.create_task(work)
+    leaving = asyncio.create_task(gone(receive))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ClientGoneError
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)

@@ -1,0 +1,217 @@
+"""Request bodies, and the values of the services that they stand for."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import Field, Strict, ValidationInfo, field_validator, model_validator
+
+from app.api.fields import (
+    MAX_BATCH,
+    MAX_PARTS,
+    Budget,
+    Content,
+    Count,
+    EventType,
+    Flag,
+    Focus,
+    Input,
+    Locale,
+    Metadata,
+    ModelName,
+    Overrides,
+    PresetName,
+    Scratchpad,
+    SystemPrompt,
+    Time,
+    Title,
+    UserId,
+    Version,
+)
+from app.api.parts import Part
+from app.domain.conversation import Role
+from app.services.appending import MessageDraft
+from app.services.chat import ChatInput
+from app.services.conversations import NewConversation
+from app.services.manual import CompactInput
+
+
+def _unchanged(placeholder: Any) -> Any:
+    """A field that stays as it is when it is left out: its default is never looked at, nor shown."""
+
+    def hide(schema: dict[str, Any]) -> None:
+        schema.pop("default", None)
+
+    return Field(default_factory=lambda: copy(placeholder), json_schema_extra=hide)
+
+
+class EmptyRequest(Input):
+    """Nothing is asked for."""
+
+
+class ConversationCreate(Input):
+    """A new conversation; every field may be left out."""
+
+    title: Title | None = None
+    user_id: UserId | None = None
+    locale: Locale = "en"
+    system_prompt: SystemPrompt = ""
+    preset: PresetName = "semantic"
+    policy: Overrides = Field(default_factory=dict)
+    scratchpad: Scratchpad = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
+
+    def new(self) -> NewConversation:
+        """The service's value."""
+        return NewConversation(
+            title=self.title,
+            user_id=self.user_id,
+            locale=self.locale,
+            system_prompt=self.system_prompt,
+            preset=self.preset,
+            policy=self.policy,
+            scratchpad=self.scratchpad,
+            metadata=self.metadata,
+        )
+
+
+class ConversationPatch(Input):
+    """Only what is given changes: ``policy`` replaces the overrides, scratchpad and metadata are merged (RFC 7396)."""
+
+    title: Title | None = _unchanged(None)
+    locale: Locale = _unchanged("en")
+    system_prompt: SystemPrompt = _unchanged("")
+    preset: PresetName = _unchanged("semantic")
+    policy: Overrides = _unchanged({})
+    scratchpad: Scratchpad = _unchanged({})
+    metadata: Metadata = _unchanged({})
+
+    def changes(self) -> dict[str, Any]:
+        """What was given, and nothing else."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+class MessageInput(Input):
+    """A message as a client gives it."""
+
+    role: Role
+    parts: Annotated[list[Part], Field(max_length=MAX_PARTS)] = Field(default_factory=list, validate_default=True)
+    content: Content = Field(default="", validate_default=True, description="May be empty only beside parts.")
+    event_type: EventType = "casual"
+    metadata: Metadata = Field(default_factory=dict)
+    created_at: Time | None = None
+    model: ModelName | None = None
+    usage: Metadata | None = None
+
+    @field_validator("content")
+    @classmethod
+    def _content_or_parts(cls, value: str, info: ValidationInfo) -> str:
+        if not value.strip() and not info.data.get("parts", True):
+            raise ValueError("content cannot be empty")
+        return value
+
+    @field_validator("parts")
+    @classmethod
+    def _results_of_a_tool(cls, value: list[Part], info: ValidationInfo) -> list[Part]:
+        if info.data.get("role") == "tool" and not any(part.type == "tool_result" for part in value):
+            raise ValueError("a message of role tool needs a tool_result")
+        return value
+
+    def draft(self) -> MessageDraft:
+        """The service's value; parts keep exactly the keys that were given."""
+        return MessageDraft(
+            role=self.role,
+            content=self.content,
+            parts=tuple(part.model_dump(exclude_unset=True) for part in self.parts),
+            event_type=self.event_type,
+            metadata=self.metadata,
+            created_at=self.created_at,
+            model=self.model,
+            usage=self.usage,
+        )
+
+
+class MessageAppend(MessageInput):
+    """One message to append, without a reply."""
+
+    expected_last_message_id: UUID | None = None
+
+
+class MessageBatch(Input):
+    """Messages to append, all or none."""
+
+    messages: Annotated[list[MessageInput], Field(min_length=1, max_length=MAX_BATCH)]
+    expected_last_message_id: UUID | None = None
+
+
+class ChatRequest(Input):
+    """A user message to answer; without ``content`` the last unanswered one is."""
+
+    content: Content | None = None
+    event_type: EventType = "casual"
+    model: ModelName | None = None
+    expected_last_message_id: UUID | None = None
+
+    @field_validator("content")
+    @classmethod
+    def _not_blank(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("content cannot be empty")
+        return value
+
+    def input(self) -> ChatInput:
+        """The service's value."""
+        return ChatInput(
+            content=self.content,
+            event_type=self.event_type,
+            model=self.model,
+            expected_last_message_id=self.expected_last_message_id,
+        )
+
+
+class CompactRequest(Input):
+    """A manual compaction."""
+
+    focus: Focus | None = None
+    up_to_message_id: UUID | None = None
+    keep_tail_messages: Annotated[Count, Field(le=1_000)] | None = None
+    dry_run: Flag = False
+    wait: Flag = True
+
+    def input(self) -> CompactInput:
+        """The service's value."""
+        return CompactInput(
+            focus=self.focus,
+            up_to_message_id=self.up_to_message_id,
+            keep_tail_messages=self.keep_tail_messages,
+            dry_run=self.dry_run,
+            wait=self.wait,
+        )
+
+
+class RestoreRequest(Input):
+    """Which state to go back to, as a new version."""
+
+    state_version: Annotated[Version, Strict()]
+
+
+class ContextRequest(Input):
+    """A context to look at."""
+
+    budget: Annotated[Budget, Strict()] | None = None
+    format: Literal["plain"] = "plain"
+
+
+class TokenCountRequest(Input):
+    """What to count: a text, or messages."""
+
+    text: Content | None = None
+    messages: Annotated[list[MessageInput], Field(max_length=MAX_BATCH)] | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if (self.text is None) == (self.messages is None):
+            raise ValueError("give either text or messages")
+        return self

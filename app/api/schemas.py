@@ -1,0 +1,343 @@
+"""Responses, exactly as the contract names them. ``present.py`` makes them from the services' values."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, Literal, TypeVar
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from app.domain.conversation import MessageStatus, ProtectedReason, Role
+from app.domain.gauge import GaugeStatus
+from app.domain.records import CompactionStatus, RanIn
+
+Item = TypeVar("Item")
+Moment = Annotated[datetime, AfterValidator(lambda value: value.astimezone(UTC))]
+"""Shown in UTC with a ``Z``."""
+
+
+class Output(BaseModel):
+    """A response body, read from a value's attributes."""
+
+    model_config = ConfigDict(from_attributes=True, frozen=True)
+
+
+class Listing(Output, Generic[Item]):
+    """One page of a list."""
+
+    data: list[Item]
+    next_cursor: str | None = None
+    has_more: bool = False
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[type[Any], ...]) -> str:
+        """``MessageList`` in the OpenAPI document."""
+        return f"{params[0].__name__}List"
+
+
+class Breakdown(Output):
+    """Where the tokens of a context are; the sum is ``tokens`` of its gauge."""
+
+    system: int
+    state: int
+    anchors: int
+    digests: int
+    held: int
+    tail: int
+    recalled: int
+    pending: int
+
+
+class Gauge(Output):
+    """How full a context is, in tokens; ``utilization`` is tokens ÷ budget."""
+
+    tokens: int
+    budget: int
+    window: int
+    utilization: float
+    status: GaugeStatus
+    background_at: int | None
+    sync_at: int | None
+    tokens_until_compaction: int | None
+    breakdown: Breakdown
+
+
+class ConversationSummary(Output):
+    """A conversation in a list."""
+
+    id: UUID
+    title: str | None
+    user_id: str | None
+    locale: str
+    system_prompt: str
+    preset: str
+    state_schema: str | None
+    compressed_at_message_id: UUID | None
+    state_version: int
+    compression_count: int
+    metadata: dict[str, Any]
+    message_count: int
+    last_message_at: Moment | None
+    context: Gauge
+    created_at: Moment
+    updated_at: Moment
+
+
+class Conversation(ConversationSummary):
+    """A conversation; ``policy`` is resolved, with every field."""
+
+    policy: dict[str, Any]
+    compressed_state: dict[str, Any] | None
+    scratchpad: dict[str, Any]
+
+
+class Message(Output):
+    """One entry of the session history; ``turn`` is its 0-based position."""
+
+    id: UUID
+    conversation_id: UUID
+    seq: int
+    turn: int
+    role: Role
+    content: str
+    parts: list[dict[str, Any]]
+    event_type: str
+    status: MessageStatus
+    is_protected: bool
+    protected_reason: ProtectedReason
+    token_count: int
+    model: str | None
+    usage: dict[str, Any] | None
+    metadata: dict[str, Any]
+    created_at: Moment
+
+
+class MessageBatchResult(Output):
+    """The appended messages, in order."""
+
+    data: list[Message]
+
+
+class Usage(Output):
+    """Tokens and money, as the provider reported them."""
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost_usd: float | None
+
+
+class Attempt(Output):
+    """One model call of a compaction."""
+
+    model: str
+    outcome: str
+    reason: str | None
+    duration_ms: int
+    usage: Usage
+
+
+class EntryCounts(Output):
+    """What happened to the entries of the state."""
+
+    added: int
+    kept: int
+    superseded: int
+    dropped: int
+    restored_by_code: int
+    ungrounded: int
+
+
+class Compaction(Output):
+    """A compaction, planned, waiting, running or ended; tokens are those of the served context, at the same tail."""
+
+    id: UUID | None = Field(description="Null for a dry run, which is not stored.")
+    conversation_id: UUID
+    trigger: str
+    ran_in: RanIn
+    status: CompactionStatus | Literal["planned"]
+    reason: str | None
+    strategy: str
+    model: str | None
+    focus: str | None
+    joined: bool
+    attempts: list[Attempt]
+    from_seq: int | None
+    to_seq: int | None
+    messages_covered: int
+    tokens_before: int | None
+    tokens_after: int | None
+    ratio: float | None = Field(description="tokens_after ÷ tokens_before")
+    entries: EntryCounts
+    state_version_before: int
+    state_version_after: int | None
+    summary: str | None
+    usage: Usage
+    cost_usd: float | None
+    duration_ms: int | None
+    retry_of: UUID | None
+    requested_at: Moment
+    started_at: Moment | None
+    finished_at: Moment | None
+
+
+class Provenance(Output):
+    """Where an entry of a state came from; ``pruned`` only in the version whose cap pushed it out."""
+
+    entry_id: str
+    field: str
+    text: str
+    from_seqs: list[int]
+    since_version: int
+    superseded: list[str]
+    pruned: bool
+
+
+class StateVersion(Output):
+    """One version of a conversation's state."""
+
+    version: int
+    state: dict[str, Any]
+    state_schema: str
+    provenance: list[Provenance]
+    compaction_id: UUID | None
+    boundary_seq: int
+    created_at: Moment
+
+
+class ChangedEntry(Output):
+    """An entry in two versions."""
+
+    before: Provenance
+    after: Provenance
+
+
+class StateDifference(Output):
+    """What changed from version `a` to version `b`."""
+
+    a: int
+    b: int
+    added: list[Provenance]
+    removed: list[Provenance]
+    changed: list[ChangedEntry]
+
+
+class ContextMessage(Output):
+    """One entry of a context; ``seq`` is null for what the service wrote itself."""
+
+    role: Role
+    content: str
+    parts: list[dict[str, Any]]
+    seq: int | None
+
+
+class Section(Output):
+    """A stretch of a context, and where it came from."""
+
+    kind: str
+    level: str | None
+    segment_id: str | None
+    seqs: list[int]
+    tokens: int
+
+
+class Marker(Output):
+    """A place in a context that can be expanded."""
+
+    text: str
+    level: str
+    segment_id: str
+
+
+class SeqRange(Output):
+    """Messages by position, inclusive."""
+
+    from_seq: int
+    to_seq: int
+
+
+class AssembledContext(Output):
+    """What a model would be sent; never compacts."""
+
+    messages: list[ContextMessage]
+    sections: list[Section]
+    markers: list[Marker]
+    gauge: Gauge
+    warnings: list[str]
+    truncated: SeqRange | None
+
+
+class Recalled(Output):
+    """A passage that was brought back for this turn."""
+
+    segment_id: str
+    level: str
+    seqs: list[int]
+
+
+class ChatResult(Output):
+    """A turn: the user's message, the reply, and what happened to the context."""
+
+    message: Message
+    reply: Message
+    context: Gauge
+    compaction: Compaction | None
+    recalled: list[Recalled]
+    warnings: list[str]
+
+
+class Interruption(Output):
+    """Whether a reply was running, and which message it answers."""
+
+    interrupted: bool
+    message_id: UUID | None
+
+
+class Notification(Output):
+    """Words for the user."""
+
+    level: str
+    title: str
+    message: str
+    locale: str
+
+
+class Event(Output):
+    """Something that happened; ``id`` is the conversation's own event number, in decimal."""
+
+    id: str
+    type: str
+    conversation_id: UUID
+    occurred_at: Moment
+    data: dict[str, Any]
+    notification: Notification | None
+
+
+class Preset(Output):
+    """A policy under a name."""
+
+    name: str
+    title: str
+    description: str
+    policy: dict[str, Any]
+
+
+class TokenCount(Output):
+    """Tokens by the script-aware estimator."""
+
+    tokens: int
+
+
+class Health(Output):
+    """The process answers."""
+
+    status: Literal["ok"] = "ok"
+
+
+class Readiness(Output):
+    """What the service stands on; without Redis it is slower to notice, and does the same."""
+
+    status: Literal["ok", "degraded"]
+    postgres: Literal["ok"]
+    redis: Literal["ok", "away"]

@@ -1,0 +1,185 @@
+"""The composition root: settings in, a container of services out. The API, the worker and the CLI use it."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import random
+import socket
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.adapters.clock import SystemClock
+from app.adapters.database import make_engine, ping
+from app.adapters.event_bus import RedisEventBus
+from app.adapters.ids import new_id
+from app.adapters.job_queue import CeleryJobQueue
+from app.adapters.models.registry import ModelRegistry
+from app.adapters.unit_of_work import unit_of_work_factory
+from app.domain.errors import DependencyUnavailableError
+from app.ports import EventBus, JobQueue, UnitOfWorkFactory
+from app.services.chat import ChatService
+from app.services.commands import CommandRunner
+from app.services.compaction import CompactionService
+from app.services.context import ContextService
+from app.services.conversations import ConversationService
+from app.services.events import EventFeed
+from app.services.inline import InlineCompaction
+from app.services.keys import KeyService
+from app.services.manual import ManualCompaction
+from app.services.messages import MessageService
+from app.services.outbox import Outbox
+from app.services.resolve import Resolver
+from app.services.shell import Shell
+from app.services.sweeper import Sweeper
+from app.services.turn import TurnRunner
+from app.settings import Settings
+
+SHUTDOWN_PATIENCE = 10.0  # seconds that running turns get to finish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The adapters that services are built on; tests bring their own."""
+
+    uow: UnitOfWorkFactory
+    bus: EventBus
+    queue: JobQueue
+    models: ModelRegistry
+    clock: SystemClock
+    engine: AsyncEngine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """Everything that one process needs, built once, on the loop that uses it."""
+
+    settings: Settings
+    owner: str
+    parts: Parts
+    conversations: ConversationService
+    messages: MessageService
+    chat: ChatService
+    compaction: CompactionService
+    manual: ManualCompaction
+    context: ContextService
+    feed: EventFeed
+    keys: KeyService
+    sweeper: Sweeper
+    outbox: Outbox
+
+    async def database_ok(self) -> bool:
+        """Whether Postgres answers."""
+        return await ping(self.parts.engine)
+
+    async def redis_ok(self) -> bool:
+        """Whether Redis answers."""
+        return await self.parts.bus.ping()
+
+    async def close(self) -> None:
+        """Let running turns finish, then let go of every connection."""
+        await self.chat.close(SHUTDOWN_PATIENCE)
+        await self.outbox.drain()
+        await self.parts.bus.close()
+        await self.parts.models.close()
+        await self.parts.engine.dispose()
+
+
+async def build_container(settings: Settings, owner: str | None = None) -> Container:
+    """Build the container of this process.
+
+    Args:
+        settings: The settings of the process.
+        owner: The name under which it holds leases; ``None`` = made from host and process id.
+
+    Raises:
+        DependencyUnavailableError: ``DATABASE_URL`` or ``REDIS_URL`` is not set.
+    """
+    return compose(settings, _parts(settings), owner or f"process:{socket.gethostname()}:{os.getpid()}")
+
+
+def compose(settings: Settings, parts: Parts, owner: str) -> Container:
+    """Wire the services over their ports."""
+    shell = Shell(
+        uow=parts.uow,
+        models=parts.models,
+        bus=parts.bus,
+        clock=parts.clock,
+        new_id=new_id,
+        owner=owner,
+        resolver=Resolver(parts.models),
+        outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
+    )
+    compaction = CompactionService(shell)
+    inline = InlineCompaction(shell, compaction)
+    manual = ManualCompaction(shell, compaction)
+    context = ContextService(shell)
+    runner = TurnRunner(shell, inline=inline, commands=CommandRunner(manual), context=context)
+    return Container(
+        settings=settings,
+        owner=owner,
+        parts=parts,
+        conversations=ConversationService(shell),
+        messages=MessageService(shell),
+        chat=ChatService(shell, inline, runner),
+        compaction=compaction,
+        manual=manual,
+        context=context,
+        feed=EventFeed(parts.uow, parts.bus, parts.clock),
+        keys=KeyService(shell, anonymous_allowed=anonymous_allowed(settings)),
+        sweeper=Sweeper(parts.uow, parts.queue, compaction, parts.bus, parts.clock, owner, random.Random()),
+        outbox=shell.outbox,
+    )
+
+
+def anonymous_allowed(settings: Settings) -> bool:
+    """Requests without a key: only in the embedded development mode, only on loopback, only unless forbidden."""
+    if settings.auth_required is not None:
+        return not settings.auth_required and _is_loopback(settings.host)
+    return settings.embedded and _is_loopback(settings.host)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _parts(settings: Settings) -> Parts:
+    engine = make_engine(_required(settings.database_url, "DATABASE_URL"))
+    redis_url = _required(settings.redis_url, "REDIS_URL")
+    return Parts(
+        uow=unit_of_work_factory(engine),
+        bus=RedisEventBus(redis_url),
+        queue=CeleryJobQueue(redis_url),
+        models=_models(settings),
+        clock=SystemClock(),
+        engine=engine,
+    )
+
+
+def _models(settings: Settings) -> ModelRegistry:
+    return ModelRegistry(
+        chat=settings.resolved_chat_model,
+        compaction=settings.resolved_compaction_model,
+        google_api_key=_secret(settings.google_api_key),
+        google_base_url=settings.google_base_url,
+        openai_api_key=_secret(settings.openai_api_key),
+        openai_base_url=settings.openai_base_url,
+        input_limit=settings.model_input_limit,
+    )
+
+
+def _secret(value: SecretStr | None) -> str | None:
+    return value.get_secret_value() if value else None
+
+
+def _required(value: str | None, name: str) -> str:
+    if not value:
+        raise DependencyUnavailableError(f"{name} is not set: set it, or start with `make run`, which brings its own")
+    return value

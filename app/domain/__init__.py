@@ -1,0 +1,1 @@
+"""The pure core: standard library and pydantic only."""

@@ -1,0 +1,109 @@
+"""From an accepted candidate to a state version: merge, prune to the cap, lay out, and prove that it is smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.domain.candidate import Candidate
+from app.domain.compaction import CompactionPlan
+from app.domain.conversation import Layout, Message, Sums
+from app.domain.gate import not_smaller
+from app.domain.layout import layout_of, state_json
+from app.domain.merge import MergeResult, merge, prune, state_of
+from app.domain.policy import Budgets, CompactionPolicy
+from app.domain.records import EntryCounts
+from app.domain.state import StateEntry, StateSchema, StateVersion
+from app.domain.tokens import estimate_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applying:
+    """Everything that an accepted candidate is applied to."""
+
+    schema: StateSchema
+    policy: CompactionPolicy
+    budgets: Budgets
+    plan: CompactionPlan
+    span: tuple[Message, ...]
+    previous: tuple[StateEntry, ...]
+    next_entry: int
+    version: int
+    """The number of the version to be written."""
+    tokens_before: int
+    """The context's size now."""
+    block_before: int
+    """What the present state block weighs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """A new state, ready to be saved."""
+
+    state: dict[str, Any]
+    entries: tuple[StateEntry, ...]
+    """Served ones first, then those that the cap pushed out."""
+    next_entry: int
+    layout: Layout
+    counts: EntryCounts
+    tokens_after: int
+    """The context's size with this state, at the same tail."""
+
+
+def apply_candidate(candidate: Candidate, to: Applying) -> Applied | None:
+    """The state that this candidate leads to, or ``None`` when it saves too little.
+
+    The state stays within its cap; where the context would still be above the target after the last chunk, it is
+    pruned down to its planned size.
+    """
+    merged = merge(to.schema, to.previous, candidate, to.span, to.version, to.next_entry)
+    applied = _pruned(merged, to, cap=to.budgets.state_cap)
+    if to.plan.is_last and applied.tokens_after > to.budgets.target:
+        applied = _pruned(merged, to, cap=to.budgets.state_tokens)
+    if not_smaller(to.plan.folded_tokens, to.block_before, applied.layout.tokens):
+        return None
+    return applied
+
+
+def version_of(
+    applied: Applied, to: Applying, *, boundary: UUID, covered: Sums, compaction_id: UUID, layout: Layout, now: datetime
+) -> StateVersion:
+    """The version to be stored; ``layout`` names the held messages that follow the block."""
+    return StateVersion(
+        version=to.version,
+        state_schema=to.schema.name,
+        state=applied.state,
+        entries=applied.entries,
+        next_entry=applied.next_entry,
+        boundary_seq=to.plan.to_seq,
+        boundary_message_id=boundary,
+        covered=covered,
+        layout=layout,
+        compaction_id=compaction_id,
+        created_at=now,
+    )
+
+
+def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
+    """The entries that are in the state, without those that the cap pushed out."""
+    return tuple(entry for entry in entries if not entry.pruned)
+
+
+def _pruned(merged: MergeResult, to: Applying, *, cap: int) -> Applied:
+    def fits(state: dict[str, Any]) -> bool:
+        return estimate_text(state_json(state), to.policy.estimator) <= cap
+
+    kept, pushed_out = prune(to.schema, merged.entries, fits=fits)
+    state = state_of(to.schema, kept)
+    layout = layout_of(state, served_as=to.policy.served_as, estimator=to.policy.estimator)
+    return Applied(
+        state=state,
+        entries=(*kept, *pushed_out),
+        next_entry=merged.next_entry,
+        layout=layout,
+        counts=merged.counts,
+        tokens_after=to.tokens_before - to.plan.folded_tokens - to.block_before + layout.tokens,
+    )

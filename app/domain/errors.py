@@ -1,0 +1,187 @@
+"""Errors of the domain: each class is one stable ``code``; the API maps codes to statuses in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldError:
+    """What is wrong with one input field, in words that say what to do."""
+
+    field: str
+    message: str
+
+
+class DomainError(Exception):
+    """Base of every expected error; ``detail`` is a sentence for people, ``extra`` goes beside it."""
+
+    code: ClassVar[str] = "internal_error"
+    title: ClassVar[str] = "Something went wrong"
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        errors: Sequence[FieldError] = (),
+        retry_after: float | None = None,
+        extra: Mapping[str, Any] | None = None,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.retry_after = retry_after
+        self.extra = dict(extra or {})
+        self.stable_code = code or self.code
+
+
+class NotFoundError(DomainError):
+    """The object does not exist, or belongs to another tenant: the two look the same."""
+
+    code = "not_found"
+    title = "Not found"
+
+
+class InvalidInputError(DomainError):
+    """A field is out of contract (422)."""
+
+    code = "invalid_input"
+    title = "Invalid input"
+
+
+class UnknownPresetError(InvalidInputError):
+    """The preset's name is not one of ``GET /presets``."""
+
+    code = "unknown_preset"
+    title = "Unknown preset"
+
+
+class PolicyInvalidError(InvalidInputError):
+    """The policy contradicts itself; ``errors`` names the fields and shows the arithmetic."""
+
+    code = "policy_invalid"
+    title = "Invalid policy"
+
+
+class BudgetTooSmallError(InvalidInputError):
+    """The asked budget cannot hold even the last user message; ``extra["minimum"]`` says what would."""
+
+    code = "budget_too_small"
+    title = "Budget too small"
+
+
+class IdempotencyKeyReusedError(InvalidInputError):
+    """The same key came with another body."""
+
+    code = "idempotency_key_reused"
+    title = "Idempotency key reused"
+
+
+class ConflictError(DomainError):
+    """The request collides with something that goes on; ``stable_code`` says with what."""
+
+    code = "conflict"
+    title = "Conflict"
+    retryable = True
+
+
+class IdempotencyInProgressError(ConflictError):
+    """The first request with this key still runs."""
+
+    code = "idempotency_in_progress"
+    title = "Still running"
+
+
+class TurnInProgressError(ConflictError):
+    """One running turn per conversation."""
+
+    code = "turn_in_progress"
+    title = "A turn is running"
+
+
+class CompactionInProgressError(ConflictError):
+    """A compaction that this one cannot join is in flight."""
+
+    code = "compaction_in_progress"
+    title = "A compaction is running"
+
+
+class ConversationMovedOnError(ConflictError):
+    """``expected_last_message_id`` is no longer the last message."""
+
+    code = "conversation_moved_on"
+    title = "The conversation moved on"
+    retryable = False
+
+
+class StateVersionMismatchError(DomainError):
+    """``If-Match`` names another version (412)."""
+
+    code = "state_version_mismatch"
+    title = "State version mismatch"
+
+
+class TooLargeError(DomainError):
+    """The message can never fit (413); ``extra`` holds limit and size."""
+
+    code = "message_too_large"
+    title = "Message too large"
+
+
+class UnauthenticatedError(DomainError):
+    """No valid key (401)."""
+
+    code = "unauthenticated"
+    title = "Unauthenticated"
+
+
+class ForbiddenError(DomainError):
+    """The key lacks a scope (403)."""
+
+    code = "forbidden"
+    title = "Forbidden"
+
+
+class SummarizerFailedError(DomainError):
+    """A manual compaction ended without an applied state (502); nothing changed."""
+
+    code = "summarizer_failed"
+    title = "The summarizer failed"
+    retryable = True
+
+
+class ModelFailedError(DomainError):
+    """The chat model failed (502 or 503); the user's message is stored, ``extra["message_id"]`` names it."""
+
+    code = "model_failed"
+    title = "The model failed"
+    retryable = True
+
+
+class ContextOverWindowError(DomainError):
+    """Under ``keep_full`` the context exceeds the window (503), with the breakdown in ``extra``."""
+
+    code = "context_over_window"
+    title = "Context over window"
+
+
+class DependencyUnavailableError(DomainError):
+    """Postgres, or a model's server, is away (503)."""
+
+    code = "dependency_unavailable"
+    title = "A dependency is away"
+    retryable = True
+
+
+class ModelUnavailableError(Exception):
+    """Raised by model adapters: the provider did not answer usefully. Never carries message text."""
+
+    def __init__(self, reason: str, *, retryable: bool = True, status: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retryable = retryable
+        self.status = status

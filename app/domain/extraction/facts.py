@@ -1,0 +1,305 @@
+"""Facts and open questions of a span, as items that stand alone and know where they came from."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.domain.extraction.choice import Seen, choose
+from app.domain.extraction.cues import NON_ANSWER
+from app.domain.extraction.labels import PHRASES, phrases
+from app.domain.extraction.passages import Passage, clip
+from app.domain.extraction.scoring import proposal_before, score_all
+from app.domain.identifiers import find_identifiers
+from app.domain.state import StateEntry
+from app.domain.text import stem, stems
+from app.domain.vocabulary import GENERIC
+
+_FEW: Final = 3  # content words; an utterance with fewer needs the one before to be understood
+_SHORT: Final = 90  # characters quoted of the utterance before or after
+_REACH: Final = 8  # postings per word that a correction looks back through
+_NEAR: Final = 6  # messages
+_OVERLAP: Final = 0.5
+_OUSTED: Final = re.compile(
+    r"\b(?:instead of|rather than|no longer|not|from|вместо|не|больше не)\s+(?:the |an? |our |my )?([^\W\d_][\w.+#-]*)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One entry of a candidate."""
+
+    text: str
+    seqs: tuple[int, ...]
+    replaces: tuple[str, ...] = ()
+    is_open: bool = False
+    passages: tuple[Passage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What a text says, for telling contradiction."""
+
+    stems: frozenset[str]
+    values: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> _Claim:
+        values = frozenset(item.text.lower() for item in find_identifiers(text) if item.kind not in {"name", "quoted"})
+        return cls(_content(stems(text), values), values)
+
+
+def _content(found: Sequence[str] | frozenset[str], values: frozenset[str]) -> frozenset[str]:
+    return frozenset(
+        stem_ for stem_ in found if stem_ not in GENERIC and not stem_[0].isdigit() and stem_ not in values
+    )
+
+
+def _contradicts(text: str, new: _Claim, old: _Claim) -> bool:
+    """Whether a text that sounds like a correction is about what the old one says."""
+    shared = new.stems & old.stems
+    smaller = min(len(new.stems), len(old.stems)) or 1
+    if any(stem(match.lower()) in old.stems for match in _OUSTED.findall(text)):
+        return len(shared) > 1 or len(old.stems) <= _FEW + 1
+    if new.values and old.values and new.values != old.values and shared:
+        return len(shared) >= _OVERLAP * smaller
+    return len(shared) > 1 and len(shared) >= _OVERLAP * smaller
+
+
+class Corrections:
+    """Which earlier passage or previous entry each correcting passage replaces."""
+
+    def __init__(self, passages: Sequence[Passage], previous: Sequence[StateEntry]) -> None:
+        self.antecedents: dict[int, Passage] = {}
+        self.replaced: dict[int, tuple[str, ...]] = {}
+        self.outdated: set[int] = set()
+        self._passages = passages
+        self._entries = [(entry, _Claim.of(_bare(entry.text))) for entry in previous if entry.role in {"fact", "open"}]
+        self._entry_index: defaultdict[str, list[int]] = defaultdict(list)
+        for number, (_, claim) in enumerate(self._entries):
+            for word in claim.stems:
+                self._entry_index[word].append(number)
+        self._read()
+
+    def _read(self) -> None:
+        recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_REACH))
+        taken: set[str] = set()
+        for passage in self._passages:
+            claim = _Claim(_content(passage.stems, passage.values), passage.values)
+            if passage.cues & {"correction", "update"} and not passage.is_question and passage.role != "tool":
+                self._correct(passage, claim, recent, taken)
+            if not passage.is_question and passage.role != "tool":
+                for word in claim.stems:
+                    recent[word].append(passage.index)
+
+    def _correct(self, passage: Passage, claim: _Claim, recent: defaultdict[str, deque[int]], taken: set[str]) -> None:
+        old = self._antecedent(passage, claim, recent)
+        if old is not None:
+            self.antecedents[passage.index] = old
+            self.outdated.add(old.index)
+            claim = _Claim(claim.stems | _content(old.stems, old.values), claim.values)
+        if passage.role != "user" and not passage.is_named:
+            return
+        counts = Counter(number for word in claim.stems for number in self._entry_index.get(word, ()))
+        for number, _ in sorted(counts.items(), key=lambda item: (-item[1], -item[0])):
+            entry, said = self._entries[number]
+            if entry.id not in taken and _contradicts(passage.text, claim, said):
+                taken.add(entry.id)
+                self.replaced[passage.index] = (entry.id,)
+                return
+
+    def _antecedent(self, passage: Passage, claim: _Claim, recent: defaultdict[str, deque[int]]) -> Passage | None:
+        counts = Counter(index for word in claim.stems for index in recent.get(word, ()))
+        for index, _ in sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_REACH]:
+            old = self._passages[index]
+            if old.seq < passage.seq and old.index not in self.outdated and self._same_side(old, passage):
+                said = _Claim(_content(old.stems, old.values), old.values)
+                if _contradicts(passage.text, claim, said):
+                    return old
+        return self._nearest(passage) if len(claim.stems) < _FEW and passage.verdict <= 0 else None
+
+    def _nearest(self, passage: Passage) -> Passage | None:
+        """What a bare “no, X” answers: the speaker's own last statement that could be corrected."""
+        for index in range(passage.index - 1, max(-1, passage.index - 30), -1):
+            old = self._passages[index]
+            if passage.turn - old.turn > _NEAR:
+                return None
+            if (
+                old.seq < passage.seq
+                and old.role == passage.role
+                and old.cues & {"decision", "identity", "preference", "constraint"}
+            ):
+                return None if old.is_question or old.index in self.outdated else old
+        return None
+
+    @staticmethod
+    def _same_side(old: Passage, new: Passage) -> bool:
+        return old.role == new.role or new.role == "user"
+
+
+def _bare(text: str) -> str:
+    """An entry's text without the label that was put before it."""
+    for words_ in PHRASES.values():
+        text = text.removeprefix(words_.open_question)
+    return re.sub(r"^[^\W\d_][\w ]{0,24}: ", "", text)
+
+
+class Phrasing:
+    """How a chosen passage is written so that it can be read alone."""
+
+    def __init__(self, passages: Sequence[Passage], corrections: Corrections, language: str) -> None:
+        self._passages = passages
+        self._corrections = corrections
+        self._words = phrases(language)
+
+    def text(self, passage: Passage) -> str:
+        """Speaker and words, with the question that a short answer answers, or what a correction corrects."""
+        question = self.question_before(passage)
+        if question is not None:
+            return f"{question.speaker}: {clip(question.text, 2 * _SHORT)} — {passage.spoken}"
+        old = self._corrections.antecedents.get(passage.index)
+        if old is not None and len(_content(passage.stems, passage.values)) < _FEW and self._words:
+            return f"{passage.spoken} ({self._words.before}{clip(old.text, _SHORT)})"
+        reply = self.accepted_by(passage)
+        return f"{passage.spoken} — {reply.speaker}: {clip(reply.text, _SHORT)}" if reply else passage.spoken
+
+    def seqs(self, passage: Passage) -> set[int]:
+        """Every message the text draws on."""
+        others = (
+            self.question_before(passage),
+            self._corrections.antecedents.get(passage.index),
+            self.accepted_by(passage),
+        )
+        return {passage.seq, *(other.seq for other in others if other is not None)}
+
+    def question_before(self, passage: Passage) -> Passage | None:
+        """The question that a short answer answers."""
+        if passage.is_question or passage.index == 0 or len(_content(passage.stems, frozenset())) > _FEW:
+            return None
+        before = self._passages[passage.index - 1]
+        asked = before.is_question and before.seq != passage.seq and passage.turn - before.turn == 1
+        return before if asked and before.role != passage.role and len(passage.text) < _SHORT else None
+
+    def accepted_by(self, passage: Passage) -> Passage | None:
+        """The user's yes to an assistant's proposal."""
+        if passage.role != "assistant" or passage.is_named:
+            return None
+        index = passage.index
+        while index < len(self._passages) and self._passages[index].seq == passage.seq:
+            index += 1
+        if index == len(self._passages):
+            return None
+        reply = self._passages[index]
+        agreed = reply.role == "user" and reply.verdict > 0 and reply.turn - passage.turn == 1
+        return reply if agreed and proposal_before(self._passages, reply) is passage else None
+
+
+def fact_items(
+    passages: Sequence[Passage],
+    previous: Sequence[StateEntry],
+    *,
+    room: int,
+    focus: str | None,
+    language: str,
+    corrections: Corrections,
+    spared: frozenset[int] = frozenset(),
+) -> list[Item]:
+    """The facts of the span within ``room`` tokens, in order; ``spared`` passages are told elsewhere."""
+    phrasing = Phrasing(passages, corrections, language)
+    scores = score_all(passages, focus)
+    replaced = {entry for ids in corrections.replaced.values() for entry in ids}
+    seen = Seen(frozenset(stems(entry.text)) for entry in previous if entry.id not in replaced)
+    usable = [p for p in passages if p.index not in corrections.outdated and p.index not in spared]
+    for passage in usable:
+        if passage.index in corrections.replaced or passage.index in corrections.antecedents:
+            scores[passage.index] += 1.5
+    chosen = choose(usable, scores, room=room, seen=seen, render=phrasing.text, at_least_one=not previous)
+    return [_item(run, phrasing, corrections) for run in _runs(chosen, phrasing)]
+
+
+def _runs(chosen: Sequence[Passage], phrasing: Phrasing) -> list[list[Passage]]:
+    """Neighbouring sentences of one message are told together."""
+    runs: list[list[Passage]] = []
+    for passage in chosen:
+        joined = runs and runs[-1][-1].seq == passage.seq and runs[-1][-1].index + 1 == passage.index
+        plain = joined and all(phrasing.text(p) == p.spoken for p in (runs[-1][-1], passage))
+        if plain and len(runs[-1]) < _FEW:
+            runs[-1].append(passage)
+        else:
+            runs.append([passage])
+    return runs
+
+
+def _item(run: Sequence[Passage], phrasing: Phrasing, corrections: Corrections) -> Item:
+    seqs = sorted({seq for passage in run for seq in phrasing.seqs(passage)})
+    replaces = dict.fromkeys(entry for passage in run for entry in corrections.replaced.get(passage.index, ()))
+    text = " ".join([phrasing.text(run[0]), *(passage.text for passage in run[1:])])
+    return Item(text=text, seqs=tuple(seqs), replaces=tuple(replaces), passages=tuple(run))
+
+
+def open_items(passages: Sequence[Passage], language: str, *, most: int) -> list[Item]:
+    """Questions that nobody answered and matters that were left open, newest kept when there are too many."""
+    words_ = phrases(language)
+    label = words_.open_question if words_ else ""
+    found = [passage for passage in passages if _is_open(passage, passages)]
+    return [
+        Item(text=f"{label}{p.text if label else p.spoken}", seqs=(p.seq,), is_open=True, passages=(p,))
+        for p in found[-most:]
+    ]
+
+
+def _is_open(passage: Passage, passages: Sequence[Passage]) -> bool:
+    if passage.role == "tool" or (len(passage.stems) < 2 and not passage.identifiers):  # noqa: PLR2004 - "Why?"
+        return False
+    if passage.is_question:
+        return passage.role == "user" and not passage.is_named and not _is_answered(passage, passages)
+    if "open" not in passage.cues or (passage.role != "user" and not passage.is_named):
+        return False
+    return _resolved_by(passage.stems, passages[passage.index + 1 :], after=passage.seq) is None
+
+
+def _is_answered(question: Passage, passages: Sequence[Passage]) -> bool:
+    answer: list[Passage] = []
+    for passage in passages[question.index + 1 :]:
+        if passage.role == "assistant":
+            if answer and answer[0].seq != passage.seq:
+                break
+            answer.append(passage)
+        elif answer:
+            break
+    if not answer:
+        return False
+    evasive = NON_ANSWER.search(answer[0].text) or (len(answer) == 1 and answer[0].is_question)
+    return not evasive or _resolved_by(question.stems, passages[question.index + 1 :], after=answer[0].seq) is not None
+
+
+def _resolved_by(asked: frozenset[str], later: Sequence[Passage], *, after: int) -> Passage | None:
+    """The first later statement that settles it."""
+    content = frozenset(word for word in asked if word not in GENERIC)
+    for passage in later[:_LATER]:
+        if passage.seq <= after or passage.is_question or "open" in passage.cues:
+            continue
+        shared = len(content & passage.stems)
+        settles = passage.cues & {"decision", "result", "closed", "correction"}
+        if shared and shared >= (0.34 if settles else 0.6) * len(content) and (shared > 1 or settles):
+            return passage
+    return None
+
+
+_LATER: Final = 400  # sentences; what settles a question comes soon, and the search stays bounded
+
+
+def resolved_entries(passages: Sequence[Passage], previous: Sequence[StateEntry]) -> list[tuple[str, int]]:
+    """Open entries of the state so far that this span settles, with the ``seq`` that does."""
+    labels = tuple(words_.open_question for words_ in PHRASES.values())
+    found: list[tuple[str, int]] = []
+    for entry in previous:
+        if entry.role == "open" or (entry.role == "fact" and entry.text.startswith(labels)):
+            by = _resolved_by(frozenset(stems(_bare(entry.text))), passages, after=0)
+            if by is not None:
+                found.append((entry.id, by.seq))
+    return found

@@ -1,0 +1,201 @@
+"""A span as passages: one sentence each, with its speaker, its words and what makes it matter."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from app.domain.conversation import Message
+from app.domain.extraction.cues import ACCEPTANCE, BOILERPLATE, FILLER, READING_TOOL, REJECTION, Cue, cues_of
+from app.domain.extraction.labels import role_label
+from app.domain.identifiers import Identifier, find_identifiers
+from app.domain.text import sentences, stems
+
+_LABEL: Final = re.compile(r"\s*([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): ")
+_LABELLED_SHARE: Final = 0.6  # of a role's messages must begin with the same name for it to be the speaker's
+_FEWEST_LABELLED: Final = 3
+_MARKUP: Final = re.compile(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
+_LONGEST: Final = 360  # characters of a sentence; beyond it the rest is cut at a word
+_MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
+_ARGUMENT: Final = 80  # characters of one argument of a tool call
+_CODE_LINE: Final = re.compile(
+    r"^\s*(?:(?:export |async |public |static )*(?:def|class|function|const|interface|type|func|fn|CREATE|SELECT)\b.{0,160})",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """One sentence of a message, trimmed of filler, otherwise verbatim."""
+
+    index: int
+    seq: int
+    role: str
+    speaker: str
+    text: str
+    stems: frozenset[str]
+    cues: frozenset[Cue]
+    identifiers: tuple[Identifier, ...]
+    is_question: bool
+    is_named: bool
+    """The speaker has a name of their own, so this is a talk between people."""
+    turn: int
+    """Position of the message within the span."""
+    verdict: int = 0
+    """1 when it opens with a yes, -1 with a no."""
+    values: frozenset[str] = field(default=frozenset())
+    """Exact values other than names, in lower case."""
+
+    @property
+    def spoken(self) -> str:
+        """The text with its speaker, standing alone."""
+        return f"{self.speaker}: {self.text}"
+
+
+def passages_of(messages: Sequence[Message], language: str) -> list[Passage]:
+    """All passages of a span, in order; system messages, typed commands and boilerplate are left out."""
+    speakers = _named_speakers(messages)
+    found: list[Passage] = []
+    for turn, message in enumerate(messages):
+        if message.role == "system" or message.is_command:
+            continue
+        label = speakers.get(message.role)
+        content = message.content
+        if label and content.lstrip().startswith(f"{label}: "):
+            content = content.lstrip()[len(label) + 2 :]
+        for raw, text in _pieces(message, content):
+            found.append(
+                _passage(
+                    text,
+                    verdict=1 if ACCEPTANCE.match(raw) else (-1 if REJECTION.match(raw) else 0),
+                    index=len(found),
+                    message=message,
+                    turn=turn,
+                    speaker=label or role_label(message.role, language),
+                    named=label is not None,
+                )
+            )
+    return found
+
+
+def _passage(text: str, *, index: int, message: Message, turn: int, speaker: str, named: bool, verdict: int) -> Passage:
+    found = tuple(find_identifiers(text))
+    return Passage(
+        index=index,
+        seq=message.seq,
+        role=message.role,
+        speaker=speaker,
+        text=text,
+        stems=frozenset(stems(text)),
+        cues=cues_of(text),
+        identifiers=found,
+        is_question=text.rstrip("\"'”» )*_").endswith(("?", "？", "؟")),
+        is_named=named,
+        turn=turn,
+        verdict=verdict,
+        values=frozenset(item.text.lower() for item in found if item.kind not in {"name", "quoted"}),
+    )
+
+
+def _named_speakers(messages: Sequence[Message]) -> dict[str, str]:
+    """Role to name, where the messages of a role begin with ``Name:``."""
+    counts: dict[str, Counter[str]] = {"user": Counter(), "assistant": Counter()}
+    totals: Counter[str] = Counter()
+    for message in messages:
+        if message.role in counts and message.content:
+            totals[message.role] += 1
+            match = _LABEL.match(message.content)
+            if match:
+                counts[message.role][match.group(1)] += 1
+    named: dict[str, str] = {}
+    for role, names in counts.items():
+        if names:
+            name, times = names.most_common(1)[0]
+            if times >= max(_FEWEST_LABELLED, _LABELLED_SHARE * totals[role]):
+                named[role] = name
+    return named
+
+
+def _pieces(message: Message, content: str) -> Iterable[tuple[str, str]]:
+    """Each sentence as it was written, and tidied."""
+    found = [] if _is_data(content) else sentences(content)
+    if len(found) > _MOST_SENTENCES:
+        found = found[: _MOST_SENTENCES // 2] + found[-_MOST_SENTENCES // 2 :]
+    if message.role == "assistant" and BOILERPLATE.search(content):
+        found = found[:1]  # the offline responder only repeats what others said
+    for raw in found:
+        text = _tidy(raw)
+        if text:
+            yield raw, text
+    for part in message.parts:
+        yield from ((text, text) for text in _part_pieces(part))
+
+
+def _part_pieces(part: Mapping[str, Any]) -> Iterable[str]:
+    kind = part.get("type")
+    if kind == "text":
+        yield from (text for text in map(_tidy, sentences(str(part.get("text", "")))) if text)
+    elif kind == "tool_call" and not READING_TOOL.match(str(part.get("name", ""))):
+        yield clip(f"{part.get('name', '')}({_arguments(part.get('arguments'))})")
+    elif kind == "tool_result" and isinstance(part.get("content"), str) and not _is_data(part["content"]):
+        yield from (text for text in map(_tidy, sentences(part["content"])[:_MOST_SENTENCES]) if text)
+
+
+def _arguments(arguments: Any) -> str:
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return _one_line(str(arguments))
+    if not isinstance(arguments, Mapping):
+        return _one_line(_dump(arguments)) if arguments else ""
+    return ", ".join(f"{name}={_one_line(_dump(value))}" for name, value in arguments.items())
+
+
+def _dump(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _one_line(text: str) -> str:
+    return clip(" ".join(text.split()), _ARGUMENT)
+
+
+def _is_data(text: str) -> bool:
+    """A dump of JSON says nothing by its sentences; whoever used it has said what mattered."""
+    stripped = text.strip()
+    return stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"} and stripped.count('"') >= 4  # noqa: PLR2004
+
+
+def _tidy(raw: str) -> str:
+    if raw.lstrip().startswith(("```", "~~~")):
+        return _code(raw)
+    text = _MARKUP.sub("", " ".join(raw.replace("\x00", "").split()))
+    trimmed = FILLER.sub("", text, count=1)
+    if trimmed != text and trimmed[:1].islower():
+        trimmed = trimmed[:1].upper() + trimmed[1:]
+    return clip(trimmed.strip(" |") or text)
+
+
+def _code(fence: str) -> str:
+    """The line of a block of code that says what it is."""
+    match = _CODE_LINE.search(fence)
+    lines = [
+        line.strip()
+        for line in fence.splitlines()[1:]
+        if line.strip() and not line.lstrip().startswith(("```", "~~~", "#", "//"))
+    ]
+    best = match.group().strip() if match else (lines[0] if lines else "")
+    return clip("`" + " ".join(best.replace("`", "").split())[:160] + "`") if best else ""
+
+
+def clip(text: str, longest: int = _LONGEST) -> str:
+    """Cut at a word, with an ellipsis, when longer than ``longest`` characters."""
+    if len(text) <= longest:
+        return text
+    head = text[: longest - 1]
+    space = head.rfind(" ")
+    return (head[:space] if space > longest // 2 else head).rstrip(" ,;:") + "…"

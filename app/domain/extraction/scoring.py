@@ -1,0 +1,103 @@
+"""What a passage is worth: cues, exact values, who says it, how central it is, and what was asked to be kept."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from app.domain.extraction.cues import PLEASANTRY, PROPOSAL, WEIGHTS
+from app.domain.extraction.passages import Passage
+from app.domain.text import stems
+from app.domain.vocabulary import GENERIC
+
+_IDENTIFIER_WORTH: Final = {"quoted": 0.5, "symbol": 0.5, "name": 0.55}
+_VALUE_WORTH: Final = 0.9
+_IDENTIFIERS_AT_MOST: Final = 3.0
+_ROLE: Final = {"user": 1.0, "assistant": 0.5, "tool": 0.35}
+_NAMED_ROLE: Final = 0.95  # the other person of a talk between people
+_FURTHER_CUES: Final = 0.35  # a second cue adds a third of its weight
+_FIRST_TURN: Final = 1.2  # the opening message says what it is all about
+_FOCUS: Final = 2.5
+_LONG: Final = 45  # words
+_ACCEPTED: Final = 2.2  # a proposal that was agreed to is a decision,
+_REJECTED: Final = -3.0  # one that was turned down is none
+_LOOK_BACK: Final = 12  # sentences
+
+
+def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[float]:
+    """The worth of each passage; 1 and above is worth a place. Linear in the number of passages."""
+    frequency = Counter(stem for passage in passages for stem in passage.stems)
+    wanted = frozenset(stems(focus)) if focus else frozenset()
+    answers = _answers(passages)
+    return [_score(passage, frequency, wanted, len(passages)) + answers.get(passage.index, 0.0) for passage in passages]
+
+
+def _score(passage: Passage, frequency: Counter[str], wanted: frozenset[str], total: int) -> float:
+    content = [stem for stem in passage.stems if stem not in GENERIC]
+    score = _cue_worth(passage) + _identifier_worth(passage) + min(1.0, 0.14 * len(content))
+    score += _centrality(content, frequency, total)
+    if passage.turn == 0 and passage.role == "user":
+        score += _FIRST_TURN
+    if passage.is_question:
+        score = 0.35 * score - 0.8
+    if PLEASANTRY.match(passage.text):
+        score -= 1.0 if passage.values or len(content) > 6 else 2.4  # noqa: PLR2004 - a long one says something too
+    if len(content) < 2 and not passage.values:  # noqa: PLR2004 - one word says nothing by itself
+        score -= 1.2
+    score *= _role_worth(passage)
+    if passage.text.count(" ") > _LONG:
+        score *= 0.85
+    if wanted:
+        score += _FOCUS * len(wanted & passage.stems) / len(wanted)
+    return score
+
+
+def _cue_worth(passage: Passage) -> float:
+    weights = sorted((WEIGHTS[cue] for cue in passage.cues), reverse=True)
+    return weights[0] + _FURTHER_CUES * sum(weights[1:4]) if weights else 0.0
+
+
+def _identifier_worth(passage: Passage) -> float:
+    names = {item.text: _IDENTIFIER_WORTH.get(item.kind, _VALUE_WORTH) for item in passage.identifiers}
+    return min(_IDENTIFIERS_AT_MOST, sum(names.values()))
+
+
+def _centrality(content: Sequence[str], frequency: Counter[str], total: int) -> float:
+    """How much of the talk shares these words: degree centrality by postings, without pairs."""
+    if not content or total < 2:  # noqa: PLR2004 - nothing to be central in
+        return 0.0
+    return 0.8 * sum(math.log(frequency[stem]) for stem in content) / (len(content) * math.log(total))
+
+
+def _role_worth(passage: Passage) -> float:
+    if passage.role == "assistant" and passage.is_named:
+        return _NAMED_ROLE
+    worth = _ROLE.get(passage.role, 0.35)
+    if passage.role == "assistant" and passage.cues & {"commitment", "result", "decision"}:
+        worth += 0.15
+    return worth
+
+
+def _answers(passages: Sequence[Passage]) -> dict[int, float]:
+    """What the user's next words do to an assistant's proposal."""
+    change: dict[int, float] = {}
+    for here, after in zip(passages, passages[1:], strict=False):
+        if after.seq == here.seq or after.role != "user" or here.role != "assistant" or here.is_named:
+            continue
+        proposal = proposal_before(passages, after) if after.verdict else None
+        if proposal is not None:
+            change[proposal.index] = _ACCEPTED if after.verdict > 0 else _REJECTED
+    return change
+
+
+def proposal_before(passages: Sequence[Passage], reply: Passage) -> Passage | None:
+    """The latest sentence of the message before ``reply`` which proposes something."""
+    last = reply.index - 1
+    index = last
+    while index >= 0 and passages[index].seq == passages[last].seq and last - index < _LOOK_BACK:
+        if PROPOSAL.search(passages[index].text):
+            return passages[index]
+        index -= 1
+    return None

@@ -1,0 +1,95 @@
+"""What goes to a model and what comes back, the same for every provider and for the offline model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from app.domain.conversation import Message, Part, Usage
+from app.domain.state import StateEntry, StateSchema
+
+FinishReason = Literal["stop", "length", "blocked", "tool_call", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelProfile:
+    """What a model can take: limits in its own tokens."""
+
+    name: str
+    input_limit: int
+    output_limit: int
+    chunk_tokens: int | None = None
+    """The most that it digests in one compaction call, where that is less than half the input limit."""
+    stateful: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextMessage:
+    """One entry of an assembled context. ``seq`` is ``None`` for what the service wrote itself."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    parts: tuple[Part, ...] = ()
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """One step of the chat model: ``messages[0]`` is the system prompt when it has role ``system``."""
+
+    messages: tuple[ContextMessage, ...]
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """A piece of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFinish:
+    """The last thing a step yields."""
+
+    reason: FinishReason
+    usage: Usage
+    model: str
+
+
+StepEvent = TextDelta | StepFinish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRequest:
+    """One call of the summarizer, structured.
+
+    An LLM adapter renders it with ``prompts.render_summary``, the offline model reads it as it is.
+    """
+
+    schema: StateSchema
+    messages: tuple[Message, ...]
+    """The chunk, in order; held messages are in it too, since the state must make sense of them."""
+    previous: tuple[StateEntry, ...] = ()
+    """The served entries of the state so far."""
+    focus: str | None = None
+    instructions: str = ""
+    feedback: str | None = None
+    """The reason word of the refusal of the attempt before."""
+    target_tokens: int = 800
+    """How large the new state should be."""
+    max_output_tokens: int = 4_096
+    locale: str = "en"
+    chunk_tokens: int | None = None
+    """The most the messages may weigh as shown to an LLM: giants in a heavier chunk are shown elided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A summarizer's raw answer, unchecked: visible to nobody until the gate has passed it."""
+
+    text: str
+    finish: FinishReason
+    model: str
+    usage: Usage = field(default_factory=Usage)
+    called_tool: bool = False

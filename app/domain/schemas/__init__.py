@@ -1,0 +1,19 @@
+"""State schemas by name: each is one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from app.domain.schemas.session import SESSION
+from app.domain.state import StateSchema
+
+__all__ = ["SCHEMAS", "SESSION", "schema_named"]
+
+SCHEMAS: Final[Mapping[str, StateSchema]] = MappingProxyType({schema.name: schema for schema in (SESSION,)})
+
+
+def schema_named(name: str) -> StateSchema:
+    """The schema of that name; ``KeyError`` when there is none."""
+    return SCHEMAS[name]

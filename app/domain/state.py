@@ -1,0 +1,84 @@
+"""A state and where it came from: schemas as values, entries with provenance, versions.
+
+Merge, gate and pruning work on the *roles* of fields only, never on their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from app.domain.conversation import Layout, Sums
+
+FieldRole = Literal["fact", "open", "style", "known", "narrative"]
+
+ID_LETTERS: Mapping[FieldRole, str] = {"fact": "F", "open": "O", "style": "S", "known": "K", "narrative": "N"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateField:
+    """One field of a schema: its role, what the summarizer is told of it, and how the chat model is to use it."""
+
+    name: str
+    role: FieldRole
+    ask: str
+    """The words of the summarizer's prompt."""
+    use: str
+    """The line of the awareness block (English; catalogues carry other languages)."""
+
+    @property
+    def is_list(self) -> bool:
+        """Every role but ``narrative`` holds a list of texts."""
+        return self.role != "narrative"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSchema:
+    """A state schema is a value: ``model`` is the shape of ``compressed_state``, exactly."""
+
+    name: str
+    model: type[BaseModel]
+    fields: tuple[StateField, ...]
+
+    def field(self, name: str) -> StateField:
+        """The field of that name; ``KeyError`` when there is none."""
+        return next(item for item in self.fields if item.name == name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateEntry:
+    """One text of a state, with its provenance. ``id`` (``F12``) is unique in its conversation for ever."""
+
+    id: str
+    field: str
+    role: FieldRole
+    text: str
+    from_seqs: tuple[int, ...] = ()
+    since_version: int
+    superseded: tuple[str, ...] = ()
+    """Texts that this entry replaced, oldest first."""
+    pruned: bool = False
+    """True only in the version whose cap pushed it out: kept for the record, no longer served."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateVersion:
+    """One version of a conversation's state; a version number never decreases and is never reused."""
+
+    version: int
+    state_schema: str
+    state: Mapping[str, Any]
+    entries: tuple[StateEntry, ...]
+    next_entry: int
+    """The number that the next new entry's id will carry."""
+    boundary_seq: int
+    boundary_message_id: UUID | None
+    covered: Sums
+    layout: Layout | None
+    compaction_id: UUID | None
+    created_at: datetime

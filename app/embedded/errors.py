@@ -1,0 +1,11 @@
+"""What can go wrong while the embedded servers start, as one line for a person."""
+
+from __future__ import annotations
+
+
+class EmbeddedError(Exception):
+    """The servers cannot run; the message is one line and says what to do."""
+
+
+class AlreadyRunningError(EmbeddedError):
+    """Another process runs the servers of this data folder."""

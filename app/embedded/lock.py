@@ -1,0 +1,79 @@
+"""One owner per data folder: a file lock that the kernel frees with its process, and a note for the others."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import os
+from pathlib import Path
+
+_LOCK_NAME = "lock"
+_NOTE_NAME = "running.json"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Note:
+    """What the owner tells whoever finds the folder locked."""
+
+    pid: int
+    runtime: str
+    """The folder of the sockets."""
+    address: str | None = None
+    """Where the owner serves HTTP, if it does."""
+
+
+class DataDirLock:
+    """The lock; a note without a held lock is a remnant and means nothing."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / _LOCK_NAME
+        self._note_path = data_dir / _NOTE_NAME
+        self._descriptor: int | None = None
+
+    def acquire(self) -> bool:
+        """Take the lock if nobody has it."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def read(self) -> Note | None:
+        """Return the owner's note, if it is there and whole."""
+        try:
+            return Note(**json.loads(self._note_path.read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def write(self, note: Note) -> None:
+        """Replace the note in one step, so that no reader sees half of it."""
+        draft = self._note_path.with_suffix(".tmp")
+        draft.write_text(json.dumps(dataclasses.asdict(note)))
+        draft.replace(self._note_path)
+
+    def clear(self) -> None:
+        """Take the note away."""
+        self._note_path.unlink(missing_ok=True)
+
+
+def running_at(data_dir: Path) -> str | None:
+    """Name who holds the data folder (an address, else a process), or None when it is free."""
+    lock = DataDirLock(data_dir)
+    try:
+        if lock.acquire():
+            lock.release()
+            return None
+    except OSError:
+        return None
+    note = lock.read()
+    return (note.address or f"process {note.pid}") if note else "another process"

@@ -1,0 +1,351 @@
+"""What the services speak to. Each port but the repositories has a second adapter (``tests/fakes.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from typing import Any, Protocol, Self
+from uuid import UUID
+
+from app.domain.conversation import Conversation, Message, Outline, Sums
+from app.domain.model_io import ChatRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
+from app.domain.records import ApiKey, Compaction, Event, IdempotencyRecord, Page, RanIn, Turn
+from app.domain.state import StateVersion
+
+
+class Clock(Protocol):
+    """Time, as an argument of everything that needs it."""
+
+    def now(self) -> datetime:
+        """The present moment, aware, UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class ChatModel(Protocol):
+    """A model that answers, one step at a time."""
+
+    @property
+    def profile(self) -> ModelProfile:
+        """Limits of the model."""
+
+    def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+        """Yield deltas, then one ``StepFinish``. Raises ``ModelUnavailableError``; no retries of its own."""
+
+
+class Summarizer(Protocol):
+    """A model that proposes a new state."""
+
+    @property
+    def profile(self) -> ModelProfile:
+        """Limits of the model."""
+
+    async def propose(self, request: SummaryRequest) -> Proposal:
+        """One call, no retries of its own. Raises ``ModelUnavailableError``."""
+
+
+class Models(Protocol):
+    """The registry: names to models. Raises ``InvalidInputError`` for a name it cannot build."""
+
+    def chat(self, name: str | None = None) -> ChatModel:
+        """The chat model of that name, or the configured one."""
+
+    def summarizer(self, name: str | None = None) -> Summarizer:
+        """The summarizer of that name, or the configured compaction model."""
+
+
+class EventBus(Protocol):
+    """A wake-up channel; the events table is the truth. Nothing here may block or fail a caller."""
+
+    async def publish(self, events: Sequence[Event]) -> None:
+        """Publish on ``throughline:conversation:<id>``; time-boxed, errors are logged and swallowed."""
+
+    def subscribe(self, conversation_id: UUID) -> AbstractAsyncContextManager[WakeUp]:
+        """Wake-ups for one conversation; one Redis connection serves a whole process."""
+
+    async def hint(self, conversation_id: UUID, word: str) -> None:
+        """A wake-up that is no event (``interrupt``); on the same channel family, never shown to clients."""
+
+    async def ping(self) -> bool:
+        """Whether Redis answers, within a second."""
+
+    async def close(self) -> None:
+        """Let go of connections."""
+
+
+class WakeUp(Protocol):
+    """Something to wait on."""
+
+    async def wait(self, timeout: float) -> bool:  # noqa: ASYNC109 - the caller's own poll interval
+        """True when something was published meanwhile, False after ``timeout`` seconds."""
+
+
+class JobQueue(Protocol):
+    """Hands a compaction's id to the worker: a hint, sent after the commit, off the request path."""
+
+    async def send(self, compaction_id: UUID, request_id: str | None = None) -> bool:
+        """True when the broker took it; time-boxed, never raises."""
+
+
+class ConversationRepository(Protocol):
+    """Rows of ``conversations`` of one tenant."""
+
+    async def add(self, conversation: Conversation) -> None:
+        """Insert."""
+
+    async def get(self, conversation_id: UUID) -> Conversation:
+        """Read without a lock. Raises ``NotFoundError``."""
+
+    async def lock(self, conversation_id: UUID) -> Conversation:
+        """Read with ``FOR UPDATE``: every writer begins with this, so that writers queue per conversation."""
+
+    async def update(self, conversation_id: UUID, **changes: Any) -> Conversation:
+        """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``layout`` as values)."""
+
+    async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
+        """By ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor."""
+
+    async def delete(self, conversation_id: UUID) -> None:
+        """Delete with everything derived (foreign keys cascade). Raises ``NotFoundError``."""
+
+    async def due(self, *, limit: int) -> list[tuple[UUID, UUID]]:
+        """(tenant, conversation) due for a compaction, over all tenants, by the partial index; database time.
+
+        Due: ``context_tokens >= trigger_tokens``, quiet over (all three of ``Quiet``), no row in flight,
+        no running turn with a live lease.
+        """
+
+
+class MessageRepository(Protocol):
+    """Rows of ``messages``: appended, never changed."""
+
+    async def append(self, messages: Sequence[Message], sums: Sequence[Sums]) -> None:
+        """Insert; ``sums[i]`` are the running sums through ``messages[i]``."""
+
+    async def get(self, conversation_id: UUID, message_id: UUID) -> Message:
+        """One message. Raises ``NotFoundError``."""
+
+    async def last(self, conversation_id: UUID, *, role: str | None = None) -> Message | None:
+        """The newest message that is no command (of that role, if given)."""
+
+    async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Message], str | None]:
+        """By ``seq``."""
+
+    async def outline(self, conversation_id: UUID, *, after_seq: int, limit: int) -> list[Outline]:
+        """The oldest ``limit`` messages after ``after_seq``, without text."""
+
+    async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Message]:
+        """Messages of a range, inclusive, commands left out."""
+
+    async def newest(self, conversation_id: UUID, *, after_seq: int, max_tokens: int) -> list[Message]:
+        """The newest messages after ``after_seq`` while they weigh at most ``max_tokens``, in order.
+
+        Commands are left out; the newest one is always there.
+        """
+
+    async def held(self, conversation_id: UUID, *, through_seq: int) -> list[Message]:
+        """Protected messages up to that ``seq``, in order."""
+
+    async def sums_at(self, conversation_id: UUID, seq: int) -> Sums:
+        """Running sums through that message; zeros for 0."""
+
+    async def at_seq(self, conversation_id: UUID, seq: int) -> Message:
+        """One message by position. Raises ``NotFoundError``."""
+
+    async def calls(self, conversation_id: UUID, ids: Sequence[str]) -> frozenset[str]:
+        """Which of these tool call ids were made in this conversation."""
+
+    async def reweigh(self, conversation_id: UUID, reasons: Mapping[int, str]) -> Sums:
+        """Set ``protected_reason`` for the given ``seq``s, recompute every running sum, and return the total."""
+
+    async def protectable(self, conversation_id: UUID) -> list[tuple[int, str, str]]:
+        """(seq, role, event_type) of every message, for deciding protection again after a policy change."""
+
+
+class CompactionRepository(Protocol):
+    """Rows of ``compactions``. Leases are reckoned in database time."""
+
+    async def claim(self, compaction: Compaction) -> Compaction | None:
+        """Insert unless one is in flight (``ON CONFLICT DO NOTHING`` on the partial unique index).
+
+        A row inserted as ``running`` gets ``lease_until = now() + 9 s`` and ``claims = 1``.
+        """
+
+    async def get(self, compaction_id: UUID) -> Compaction:
+        """One row. Raises ``NotFoundError``."""
+
+    async def in_flight(self, conversation_id: UUID) -> Compaction | None:
+        """The queued or running row."""
+
+    async def page(
+        self, page: Page, *, conversation_id: UUID | None = None, status: str | None = None
+    ) -> tuple[list[Compaction], str | None]:
+        """Newest first by default."""
+
+    async def take(self, compaction_id: UUID, *, lease_token: UUID, ran_in: RanIn, owner: str) -> Compaction | None:
+        """``queued``, or ``running`` with an expired lease, to ``running`` with this lease; ``claims + 1``."""
+
+    async def heartbeat(self, compaction_id: UUID, lease_token: UUID) -> bool:
+        """Prolong the lease; False when it is lost."""
+
+    async def update(self, compaction_id: UUID, lease_token: UUID, **changes: Any) -> Compaction | None:
+        """Set fields, fenced by the lease token; ``None`` when it is lost."""
+
+    async def requeue(self, compaction_id: UUID, lease_token: UUID, *, count: bool) -> bool:
+        """Back to ``queued`` without a lease; ``count=False`` takes the claim back."""
+
+    async def release_owner(self, owner: str) -> int:
+        """Back to ``queued``, uncounted, everything that process holds (SIGTERM)."""
+
+    async def mark_sent(self, compaction_ids: Sequence[UUID]) -> None:
+        """``sent_at = now()``."""
+
+    async def expired(self, *, limit: int) -> list[Compaction]:
+        """Running rows whose lease is over, all tenants, ``FOR UPDATE SKIP LOCKED``."""
+
+    async def unsent(self, *, older_than: timedelta, limit: int) -> list[Compaction]:
+        """Queued rows not sent for that long, all tenants, ``FOR UPDATE SKIP LOCKED``."""
+
+    async def finish(self, compaction_id: UUID, **changes: Any) -> Compaction:
+        """Set fields without a fence, for a row locked in this transaction."""
+
+
+class StateRepository(Protocol):
+    """Rows of ``state_versions``."""
+
+    async def add(self, conversation_id: UUID, version: StateVersion) -> None:
+        """Insert."""
+
+    async def get(self, conversation_id: UUID, version: int) -> StateVersion:
+        """One version. Raises ``NotFoundError``."""
+
+    async def page(self, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
+        """By version."""
+
+    async def by_compaction(self, compaction_ids: Sequence[UUID]) -> dict[UUID, StateVersion]:
+        """The last version that each of these compactions wrote, in one query."""
+
+
+class TurnRepository(Protocol):
+    """Rows of ``turns``."""
+
+    async def start(self, turn: Turn) -> Turn | None:
+        """Insert; a running turn with an expired lease is ended as failed first; ``None`` while one runs.
+
+        ``lease_until`` is set to ``now() + 9 s`` in database time.
+        """
+
+    async def get(self, turn_id: UUID) -> Turn:
+        """One row. Raises ``NotFoundError``."""
+
+    async def running(self, conversation_id: UUID) -> Turn | None:
+        """The running turn with a live lease."""
+
+    async def heartbeat(self, turn_id: UUID) -> Turn | None:
+        """Prolong the lease and read the row; ``None`` when it is no longer running."""
+
+    async def update(self, turn_id: UUID, **changes: Any) -> Turn:
+        """Set fields."""
+
+    async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
+        """Set the column on the running turn."""
+
+    async def fail_expired(self, *, limit: int) -> list[Turn]:
+        """End running turns whose lease is over, all tenants."""
+
+
+class EventRepository(Protocol):
+    """Rows of ``events``."""
+
+    async def add(self, conversation_id: UUID, type_: str, data: Mapping[str, Any], at: datetime) -> Event:
+        """Take the next number from the conversation row and insert; collected for publishing by the unit of work."""
+
+    async def add_many(
+        self, conversation_id: UUID, items: Sequence[tuple[str, Mapping[str, Any]]], at: datetime
+    ) -> list[Event]:
+        """Several at once, in order: (type, data)."""
+
+    async def after(self, conversation_id: UUID, number: int, *, limit: int) -> list[Event]:
+        """Events after that number, in order."""
+
+
+class IdempotencyRepository(Protocol):
+    """Rows of ``idempotency_keys`` of one tenant."""
+
+    async def claim(self, record: IdempotencyRecord) -> IdempotencyRecord | None:
+        """Insert, or the record that is already there (waits for a concurrent transaction with the same key)."""
+
+    async def update(self, key: str, *, ref: Mapping[str, Any], status: int) -> None:
+        """Set what the key did, in the transaction that did it."""
+
+    async def delete(self, key: str) -> None:
+        """Forget a key whose request had no effect."""
+
+    async def forget_older_than(self, age: timedelta) -> int:
+        """Housekeeping, all tenants."""
+
+
+class KeyRepository(Protocol):
+    """Tenants and API keys; ``by_hash`` works without a tenant."""
+
+    async def add_tenant(self, tenant_id: UUID, name: str) -> None:
+        """Insert unless it exists."""
+
+    async def tenant_by_name(self, name: str) -> UUID | None:
+        """The tenant's id."""
+
+    async def add(self, key: ApiKey) -> None:
+        """Insert."""
+
+    async def by_hash(self, secret_hash: bytes) -> ApiKey | None:
+        """The key with that hash, unless revoked."""
+
+    async def all(self) -> list[ApiKey]:
+        """Every key (of the tenant, if the unit of work has one)."""
+
+    async def revoke(self, key_id: UUID, at: datetime) -> bool:
+        """False when there is none."""
+
+    async def any(self) -> bool:
+        """Whether any usable key exists in the whole database."""
+
+
+class UnitOfWork(Protocol):
+    """One short transaction of one tenant; rolled back on exit unless committed. Services commit, only they.
+
+    After ``commit`` the events added in it stand in ``committed_events``, for publishing.
+    """
+
+    conversations: ConversationRepository
+    messages: MessageRepository
+    compactions: CompactionRepository
+    states: StateRepository
+    turns: TurnRepository
+    events: EventRepository
+    idempotency: IdempotencyRepository
+    keys: KeyRepository
+
+    @property
+    def committed_events(self) -> Sequence[Event]:
+        """Events of the commit, in order."""
+
+    async def commit(self) -> None:
+        """Make it so."""
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Roll back what was not committed, give the connection back."""
+
+
+UnitOfWorkFactory = Callable[[UUID | None], UnitOfWork]
+"""The argument is the tenant; ``None`` = all tenants, for the sweeper, key look-ups and the worker's first read."""
+
+NewId = Callable[[], UUID]
+"""UUIDv7."""

@@ -1,0 +1,120 @@
+"""What must hold before anything is started; each failure is one line that says what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+
+import redis
+from pydantic import ValidationError
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from app.adapters.database import CONNECT_SECONDS, database_address, make_patient_engine
+from app.adapters.migrations import run_migrations
+from app.settings import Settings
+
+
+class CannotStartError(Exception):
+    """The service cannot start; the message is one line and says what to do."""
+
+
+def read_settings() -> Settings:
+    """Read the settings, or name each value that is wrong."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise CannotStartError(f"Settings that cannot be used: {wrong}.") from error
+    except Exception as error:
+        raise CannotStartError(f"The settings cannot be read: {first_line(error)}") from error
+
+
+def check_port(host: str, port: int) -> None:
+    """Bind and let go again, as the server will."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen(1)
+    except OSError as error:
+        raise CannotStartError(_port_line(host, port, error)) from error
+
+
+def _port_line(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        other = port + 1 if port < 65_535 else port - 1  # noqa: PLR2004 - the highest port there is
+        return f"Port {port} on {host} is in use: stop what listens there, or choose another with PORT={other}."
+    if error.errno == errno.EACCES:
+        return f"Port {port} is reserved for root: choose one above 1023 with PORT=8000."
+    return f"Cannot listen on {host}:{port} ({error.strerror}): set HOST to an address of this machine."
+
+
+def check_database(url: str) -> None:
+    """Ask the database of ``DATABASE_URL`` a question."""
+    try:
+        masked = database_address(url).render_as_string(hide_password=True)
+        asyncio.run(_ask_database(url))
+    except ValueError as error:
+        raise CannotStartError(f"{first_line(error)}.") from error
+    except Exception as error:
+        raise CannotStartError(
+            f"Cannot use the database of DATABASE_URL ({masked}): {_reason(error)}. "
+            "Correct it, or unset it to use the embedded PostgreSQL."
+        ) from error
+
+
+async def _ask_database(url: str) -> None:
+    engine = make_patient_engine(url)
+    try:
+        async with engine.connect() as connection:
+            await connection.execute(text("SELECT 1"))
+    finally:
+        await engine.dispose()
+
+
+def check_redis(url: str) -> None:
+    """PING the server of ``REDIS_URL``."""
+    try:
+        with redis.from_url(url, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=CONNECT_SECONDS) as connection:
+            connection.ping()
+    except Exception as error:
+        raise CannotStartError(
+            f"Cannot use the Redis of REDIS_URL ({_masked(url)}): {_reason(error)}. "
+            "Correct it, or unset it to use the embedded Valkey."
+        ) from error
+
+
+def migrate(database_url: str, revision: str = "head") -> None:
+    """Bring the database to a revision of the schema."""
+    try:
+        run_migrations(database_url, revision)
+    except Exception as error:
+        raise CannotStartError(f"The migrations failed: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, or its name."""
+    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+
+
+def _reason(error: BaseException) -> str:
+    """Say in a few words why a server could not be reached."""
+    if isinstance(error, TimeoutError | redis.TimeoutError):
+        return f"no answer within {CONNECT_SECONDS:g} seconds"
+    if isinstance(error, socket.gaierror):
+        return "unknown host"
+    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
+        return "connection refused"
+    cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+    return first_line(getattr(cause, "orig", None) or cause).rstrip(".")
+
+
+def _masked(url: str) -> str:
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except (ArgumentError, ValueError):
+        return "not a URL"

@@ -1,0 +1,188 @@
+"""Appending to the session history: the one place where messages come into being."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import accumulate
+from typing import Any
+from uuid import UUID
+
+from app.domain.conversation import Conversation, Message, MessageStatus, Part, Role, Sums
+from app.domain.errors import ConversationMovedOnError, FieldError, InvalidInputError, TooLargeError
+from app.domain.gauge import GaugeStatus
+from app.domain.protection import protected_reason
+from app.domain.tokens import tokens_of, weigh
+from app.ports import NewId, UnitOfWork
+from app.services.claims import refresh_sizes
+from app.services.resolve import Resolved, Resolver
+
+RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "background": 1, "sync": 2, "over": 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDraft:
+    """A message to be: what a client gives of it."""
+
+    role: Role
+    content: str
+    parts: tuple[Part, ...] = ()
+    event_type: str = "casual"
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    created_at: datetime | None = None
+    model: str | None = None
+    usage: Mapping[str, Any] | None = None
+    status: MessageStatus = "complete"
+    is_command: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """New messages, and the conversation as it stands with them."""
+
+    messages: list[Message]
+    resolved: Resolved
+
+
+async def append(
+    uow: UnitOfWork,
+    resolver: Resolver,
+    conversation: Conversation,
+    drafts: Sequence[MessageDraft],
+    *,
+    new_id: NewId,
+    now: datetime,
+) -> Appended:
+    """Append to a *locked* conversation: ``seq``, weights, running sums, events.
+
+    Raises:
+        InvalidInputError: A tool result answers a call that was never made.
+    """
+    await _refuse_unknown_calls(uow, conversation, drafts)
+    before = resolver(conversation)
+    messages = [
+        _message(before, draft, seq=conversation.last_seq + offset, new_id=new_id, now=now)
+        for offset, draft in enumerate(drafts, start=1)
+    ]
+    sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
+    await uow.messages.append(messages, sums)
+    grown = replace(
+        conversation, last_seq=messages[-1].seq, last_message_id=messages[-1].id, total=sums[-1], last_message_at=now
+    )
+    after = resolver(grown)
+    await uow.conversations.update(
+        conversation.id,
+        last_seq=grown.last_seq,
+        last_message_id=grown.last_message_id,
+        last_message_at=now,
+        total=grown.total,
+    )
+    stored = await refresh_sizes(uow, after)
+    created = [
+        ("message.created", {"message_id": str(message.id), "seq": message.seq, "role": message.role})
+        for message in messages
+    ]
+    await uow.events.add_many(conversation.id, created, now)
+    await _record_threshold(uow, before, after, now)
+    return Appended(messages=messages, resolved=replace(after, conversation=stored))
+
+
+def check_expected_last(conversation: Conversation, expected: UUID | None) -> None:
+    """Refuse when the conversation moved on since the client looked."""
+    if expected is not None and expected != conversation.last_message_id:
+        raise ConversationMovedOnError(
+            f"the last message is {conversation.last_message_id}, not {expected}: read what came since, send again",
+            extra={"last_message_id": str(conversation.last_message_id) if conversation.last_message_id else None},
+        )
+
+
+def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None:
+    """Refuse a message that can never fit, before anything is stored.
+
+    Raises:
+        TooLargeError: What is always served and this message together exceed the window.
+    """
+    floor = resolved.system_tokens + resolved.budgets.state_cap + resolved.breakdown.held
+    for draft in drafts:
+        weight = weigh(draft.role, draft.content, draft.parts)
+        size = tokens_of(weight.tokens, weight.bytes, resolved.policy.estimator)
+        if floor + size > resolved.budgets.window:
+            limit = max(resolved.budgets.window - floor, 0)
+            raise TooLargeError(
+                f"the message has {size} tokens, at most {limit} fit beside system prompt, state and held messages"
+                f" in a window of {resolved.budgets.window}: shorten or split it, or raise policy.context_window",
+                extra={"limit": limit, "size": size},
+            )
+
+
+async def _record_threshold(uow: UnitOfWork, before: Resolved, after: Resolved, now: datetime) -> None:
+    """One event each time the gauge climbs a step."""
+    was, gauge = before.gauge, after.gauge
+    if RANKS[gauge.status] > RANKS[was.status]:
+        data = {
+            "status": gauge.status,
+            "tokens": gauge.tokens,
+            "budget": gauge.budget,
+            "utilization": gauge.utilization,
+        }
+        await uow.events.add(after.conversation.id, "context.threshold", data, now)
+
+
+async def _refuse_unknown_calls(uow: UnitOfWork, conversation: Conversation, drafts: Sequence[MessageDraft]) -> None:
+    """A tool result needs its call: in the history, or earlier in the same batch."""
+    made: set[str] = set()
+    asked: dict[str, int] = {}
+    for index, draft in enumerate(drafts):
+        for part in draft.parts:
+            if part.get("type") == "tool_call":
+                made.add(str(part["id"]))
+            elif part.get("type") == "tool_result" and part["tool_call_id"] not in made:
+                asked.setdefault(str(part["tool_call_id"]), index)
+    if not asked:
+        return
+    known = await uow.messages.calls(conversation.id, list(asked))
+    unknown = {call: index for call, index in asked.items() if call not in known}
+    if unknown:
+        errors = [
+            FieldError(field=f"messages.{index}.parts", message=f"no tool call with id {call!r} in this conversation")
+            for call, index in unknown.items()
+        ]
+        raise InvalidInputError("a tool result answers a call that is not in this conversation", errors=errors)
+
+
+def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId, now: datetime) -> Message:
+    weight = weigh(draft.role, draft.content, draft.parts)
+    return Message(
+        id=new_id(),
+        conversation_id=resolved.conversation.id,
+        seq=seq,
+        role=draft.role,
+        content=draft.content,
+        parts=draft.parts,
+        event_type=draft.event_type,
+        status=draft.status,
+        is_command=draft.is_command,
+        protected_reason="compressible"
+        if draft.is_command
+        else protected_reason(resolved.policy, role=draft.role, turn=seq - 1),
+        token_count=weight.tokens,
+        byte_length=weight.bytes,
+        model=draft.model,
+        usage=draft.usage,
+        metadata=draft.metadata,
+        created_at=draft.created_at or now,
+    )
+
+
+def _sums(message: Message) -> Sums:
+    """What one message adds to the running sums; a command adds nothing."""
+    if message.is_command:
+        return Sums()
+    held = message.is_protected
+    return Sums(
+        tokens=message.token_count,
+        bytes=message.byte_length,
+        held_tokens=message.token_count if held else 0,
+        held_bytes=message.byte_length if held else 0,
+    )

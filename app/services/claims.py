@@ -1,0 +1,118 @@
+"""How a compaction is claimed: a row in the transaction of whatever made it due."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from app.domain.conversation import Conversation, Quiet
+from app.domain.policy import Trigger, trigger_tokens
+from app.domain.records import Compaction, FoldRequest, RanIn
+from app.ports import NewId, UnitOfWork
+from app.services.resolve import Resolved
+
+BACK_OFF = timedelta(seconds=30)  # doubled with each failure in a row
+BACK_OFF_MAX = timedelta(hours=1)
+
+
+async def claim_background(
+    uow: UnitOfWork, resolved: Resolved, trigger: Trigger, *, new_id: NewId, now: datetime
+) -> UUID | None:
+    """Queue a run in the worker; ``None`` when one is in flight already."""
+    row = new_compaction(
+        resolved, new_id=new_id, now=now, trigger=trigger.name, request=trigger.request(), ran_in="worker"
+    )
+    claimed = await claim_queued(uow, row, now)
+    return claimed.id if claimed else None
+
+
+async def claim_queued(uow: UnitOfWork, row: Compaction, now: datetime) -> Compaction | None:
+    """Insert a queued row; ``None`` when one is in flight already."""
+    claimed = await uow.compactions.claim(row)
+    if claimed is not None:
+        await record_event(uow, claimed, "compaction.queued", now)
+    return claimed
+
+
+async def claim_running(
+    uow: UnitOfWork,
+    resolved: Resolved,
+    *,
+    trigger: str,
+    request: FoldRequest,
+    ran_in: RanIn,
+    owner: str,
+    new_id: NewId,
+    now: datetime,
+) -> Compaction | None:
+    """Take the conversation's slot for a run in this very process; ``None`` when one is in flight already."""
+    row = new_compaction(resolved, new_id=new_id, now=now, trigger=trigger, request=request, ran_in=ran_in, owner=owner)
+    claimed = await uow.compactions.claim(row)
+    if claimed is not None:
+        await record_event(uow, claimed, "compaction.started", now)
+    return claimed
+
+
+def new_compaction(
+    resolved: Resolved,
+    *,
+    new_id: NewId,
+    now: datetime,
+    trigger: str,
+    request: FoldRequest,
+    ran_in: RanIn,
+    owner: str | None = None,
+    retry_of: UUID | None = None,
+) -> Compaction:
+    """A row for this conversation: running with a lease of its own where there is an owner, queued otherwise."""
+    conversation = resolved.conversation
+    return Compaction(
+        id=new_id(),
+        tenant_id=conversation.tenant_id,
+        conversation_id=conversation.id,
+        trigger=trigger,
+        ran_in=ran_in,
+        status="running" if owner else "queued",
+        strategy=conversation.preset,
+        request=request,
+        tokens_before=resolved.tokens,
+        state_version_before=conversation.state_version,
+        retry_of=retry_of,
+        lease_token=new_id() if owner else None,
+        owner=owner,
+        requested_at=now,
+        started_at=now if owner else None,
+    )
+
+
+async def record_event(uow: UnitOfWork, row: Compaction, type_: str, now: datetime) -> None:
+    """An event about a compaction: ids and numbers."""
+    data = {
+        "compaction_id": str(row.id),
+        "trigger": row.trigger,
+        "ran_in": row.ran_in,
+        "status": row.status,
+        "reason": row.reason,
+        "messages_covered": row.messages_covered,
+        "from_seq": row.from_seq,
+        "to_seq": row.to_seq,
+        "tokens_before": row.tokens_before,
+        "tokens_after": row.tokens_after,
+        "state_version": row.state_version_after,
+    }
+    await uow.events.add(row.conversation_id, type_, data, now)
+
+
+async def refresh_sizes(uow: UnitOfWork, resolved: Resolved) -> Conversation:
+    """Store what the sweeper's index looks at, after anything that changed the sums or the policy."""
+    return await uow.conversations.update(
+        resolved.conversation.id,
+        context_tokens=resolved.tokens,
+        trigger_tokens=trigger_tokens(resolved.policy, resolved.budgets),
+    )
+
+
+def quiet_after_failure(conversation: Conversation, reason: str, now: datetime) -> Quiet:
+    """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour."""
+    pause = min(BACK_OFF * 2 ** min(conversation.failure_count, 16), BACK_OFF_MAX)
+    return Quiet(until=now + pause, reason=reason)

@@ -1,0 +1,39 @@
+"""``/compact [focus]`` typed into a chat: the manual compaction, answered with its summary."""
+
+from __future__ import annotations
+
+import re
+
+from app.domain.conversation import Message, Usage
+from app.domain.records import Turn
+from app.services.inline import InlineOutcome
+from app.services.manual import CompactInput, ManualCompaction
+from app.services.reply import Answer
+
+COMMAND = re.compile(r"\s*/compact(?:\s+(?P<focus>\S.*?))?\s*", re.DOTALL)
+FOCUS_MAX = 1_000  # characters, as in POST …/compact
+PATIENCE = 110.0  # seconds: below the default timeout of a request
+
+
+def compact_command(content: str) -> CompactInput | None:
+    """The compaction that a typed command asks for; ``None`` when it is no command."""
+    found = COMMAND.fullmatch(content)
+    if found is None:
+        return None
+    focus = found.group("focus")
+    return CompactInput(focus=focus[:FOCUS_MAX] if focus else None)
+
+
+class CommandRunner:
+    """Runs a typed command as the turn that it is."""
+
+    def __init__(self, manual: ManualCompaction) -> None:
+        self._manual = manual
+
+    async def run(self, turn: Turn, message: Message) -> tuple[InlineOutcome, Answer]:
+        """Compact, and answer with the summary. Raises what ``POST …/compact`` raises."""
+        asked = compact_command(message.content) or CompactInput()
+        view = await self._manual.compact(turn.tenant_id, turn.conversation_id, asked, timeout=PATIENCE)
+        row = view.compaction
+        text = view.summary if row.status == "applied" and view.summary else f"{row.status}: {row.reason}"
+        return InlineOutcome(row=row), Answer(text=text, model=row.model or "", usage=Usage())

@@ -1,0 +1,54 @@
+"""What goes out after a commit: events to the bus, compaction ids to the broker.
+
+Both are hints; Postgres is the truth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+import structlog
+
+from app.domain.errors import DependencyUnavailableError
+from app.domain.records import Event
+from app.ports import EventBus, JobQueue, UnitOfWorkFactory
+
+log = structlog.get_logger(__name__)
+
+
+class Outbox:
+    """Delivers after the commit; never fails its caller, never makes it wait for the broker."""
+
+    def __init__(self, *, bus: EventBus, queue: JobQueue, uow: UnitOfWorkFactory) -> None:
+        self._bus = bus
+        self._queue = queue
+        self._uow = uow
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def deliver(self, events: Sequence[Event], jobs: Iterable[UUID] = ()) -> None:
+        """Publish events now, hand jobs to the broker in the background."""
+        if events:
+            await self._bus.publish(events)
+        for compaction_id in jobs:
+            task = asyncio.create_task(self._send(compaction_id))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def drain(self) -> None:
+        """Wait for what is under way; the sweeper sends the rest."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=3)
+
+    async def _send(self, compaction_id: UUID) -> None:
+        request_id = structlog.contextvars.get_contextvars().get("request_id")
+        if not await self._queue.send(compaction_id, request_id):
+            log.warning("compaction.not_sent", compaction_id=str(compaction_id))
+            return
+        try:
+            async with self._uow(None) as uow:
+                await uow.compactions.mark_sent([compaction_id])
+                await uow.commit()
+        except DependencyUnavailableError:  # the sweeper sends it again: a double is harmless, a lost one is not
+            log.warning("compaction.sent_not_marked", compaction_id=str(compaction_id))

@@ -1,0 +1,77 @@
+"""From a stored row to what the core works on: policy, budgets, schema, system prompt, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.domain.assembly import system_text
+from app.domain.awareness import awareness_block
+from app.domain.conversation import Conversation
+from app.domain.gauge import Breakdown, Gauge, breakdown_of, gauge_of
+from app.domain.layout import messages_tokens
+from app.domain.model_io import ContextMessage
+from app.domain.policy import Budgets, CompactionPolicy, budgets_of
+from app.domain.presets import resolve
+from app.domain.schemas import schema_named
+from app.domain.state import StateSchema
+from app.ports import Models
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A conversation with everything that follows from its row."""
+
+    conversation: Conversation
+    policy: CompactionPolicy
+    budgets: Budgets
+    schema: StateSchema
+    """The schema that the next compaction writes."""
+    system: str
+    system_tokens: int
+    breakdown: Breakdown
+
+    @property
+    def tokens(self) -> int:
+        """Numerator of utilization."""
+        return self.breakdown.total
+
+    @property
+    def gauge(self) -> Gauge:
+        """What clients see of the size."""
+        return gauge_of(self.policy, self.budgets, self.breakdown)
+
+
+class Resolver:
+    """Resolves rows; O(1) in the history's length."""
+
+    def __init__(self, models: Models) -> None:
+        self._models = models
+
+    def __call__(self, conversation: Conversation, *, model: str | None = None) -> Resolved:
+        """Resolve for the configured chat model, or for the named one."""
+        policy = self.policy(conversation.preset, conversation.policy)
+        budgets = self.budgets(policy, model)
+        schema = schema_named(policy.state_schema)
+        shown = schema_named(conversation.state_schema) if conversation.state_schema else schema
+        system = system_text(conversation.system_prompt, awareness_block(shown, conversation.locale))
+        message = ContextMessage(role="system", content=system)
+        system_tokens = messages_tokens((message,), policy.estimator)
+        return Resolved(
+            conversation=conversation,
+            policy=policy,
+            budgets=budgets,
+            schema=schema,
+            system=system,
+            system_tokens=system_tokens,
+            breakdown=breakdown_of(conversation, policy.estimator, system=system_tokens),
+        )
+
+    def policy(self, preset: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
+        """The resolved policy. Raises ``PolicyInvalidError`` or ``UnknownPresetError``."""
+        return resolve(preset, overrides)
+
+    def budgets(self, policy: CompactionPolicy, model: str | None = None) -> Budgets:
+        """The policy's shares in tokens for a chat model."""
+        return budgets_of(policy, self._models.chat(model).profile.input_limit)

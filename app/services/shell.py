@@ -1,0 +1,24 @@
+"""What every service of the imperative shell works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.ports import Clock, EventBus, Models, NewId, UnitOfWorkFactory
+from app.services.outbox import Outbox
+from app.services.resolve import Resolver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell:
+    """The ports, and the two helpers built on them alone."""
+
+    uow: UnitOfWorkFactory
+    models: Models
+    bus: EventBus
+    clock: Clock
+    new_id: NewId
+    owner: str
+    """The name under which this process holds leases."""
+    resolver: Resolver
+    outbox: Outbox

@@ -1,0 +1,216 @@
+"""The guarantee behind every hint: whatever Redis, a worker or an API process forgets, the sweeper finds in Postgres.
+
+Any number of sweepers run at once, one in every API process and one per worker: rows are shared out by
+``FOR UPDATE SKIP LOCKED``, one row per transaction, so that a row that fails holds up no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Protocol
+from uuid import UUID
+
+import structlog
+
+from app.domain.records import Compaction, Turn
+from app.ports import Clock, EventBus, JobQueue, UnitOfWork, UnitOfWorkFactory
+from app.services.stand_in import Executor, StandIn
+
+PERIOD_SECONDS = 5.0
+# Keeps sweepers that started together from sweeping together.
+JITTER_SECONDS = 1.0
+# A crash of a machine or a rolling restart costs a claim or two; five without one commit are the job's own fault.
+MAX_CLAIMS = 5
+RESEND_AFTER = timedelta(seconds=5)
+STAND_IN_AFTER_SECONDS = 10.0
+# A step that hangs must not end the sweeping.
+STEP_SECONDS = 60.0
+# Per step and sweep: what is left is done by the next one.
+BATCH = 100
+HOUSEKEEPING_SECONDS = 3_600.0
+IDEMPOTENCY_AGE = timedelta(hours=24)
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Runner(Executor, Protocol):
+    """What the sweeper asks of the compaction service."""
+
+    async def claim_due(self, tenant_id: UUID, conversation_id: UUID, /) -> UUID | None:
+        """Queue the first due trigger's compaction, if still due, in a transaction of its own."""
+
+    async def give_up(self, uow: UnitOfWork, compaction: Compaction, /) -> None:
+        """End a row ``failed``, ``crashed``, with its event and a quiet period, within this transaction."""
+
+
+class Sweeper:
+    """One sweeper of one process.
+
+    Args:
+        uow: opens units of work; all are over all tenants.
+        queue: takes compactions for the workers.
+        compaction: claims, runs and gives up compactions.
+        bus: takes events after their commit.
+        clock: time.
+        owner: the name under which this process holds leases.
+        rng: the jitter.
+    """
+
+    def __init__(
+        self,
+        uow: UnitOfWorkFactory,
+        queue: JobQueue,
+        compaction: Runner,
+        bus: EventBus,
+        clock: Clock,
+        owner: str,
+        rng: random.Random,
+    ) -> None:
+        self._uow = uow
+        self._queue = queue
+        self._compaction = compaction
+        self._bus = bus
+        self._clock = clock
+        self._owner = owner
+        self._rng = rng
+        self._refused_since: float | None = None
+        self._housekeeping_at = clock.monotonic()
+        self._stand_in = StandIn(uow, compaction, needed=self._broker_is_away, waited=RESEND_AFTER, owner=owner)
+
+    async def run(self) -> None:
+        """Sweep until cancelled; no error ends it. Jobs that it runs itself are cancelled with it."""
+        try:
+            while True:
+                await self.sweep()
+                await self._clock.sleep(PERIOD_SECONDS + self._rng.uniform(-JITTER_SECONDS, JITTER_SECONDS))
+        finally:
+            await self._stand_in.stop()
+
+    async def sweep(self) -> None:
+        """One pass: every step is tried, whatever became of the one before."""
+        await self._guarded(self._recover_crashed)
+        await self._guarded(self._send_waiting)
+        await self._guarded(self._claim_due)
+        await self._guarded(self._end_turns)
+        await self._guarded(self._keep_house)
+        if self._broker_is_away():
+            self._stand_in.start()
+
+    async def release(self) -> int:
+        """Put everything this owner holds back into the queue, uncounted; how many rows. Errors are logged."""
+        released = 0
+
+        async def step() -> None:
+            nonlocal released
+            async with self._uow(None) as uow:
+                released = await uow.compactions.release_owner(self._owner)
+                await uow.commit()
+            if released:
+                _log.info("sweeper.released", rows=released, owner=self._owner)
+
+        await self._guarded(step)
+        return released
+
+    async def _guarded(self, step: Callable[[], Awaitable[None]]) -> None:
+        try:
+            async with asyncio.timeout(STEP_SECONDS):
+                await step()
+        except Exception as error:  # noqa: BLE001 - the next sweep tries again
+            _log.warning("sweeper.step_failed", step=step.__name__.lstrip("_"), error=type(error).__name__)
+
+    async def _recover_crashed(self) -> None:
+        """Free rows whose lease is over; end those that crashed too often."""
+        failed: set[UUID] = set()
+        for _ in range(BATCH):
+            row: Compaction | None = None
+            try:
+                async with self._uow(None) as uow:
+                    row = await self._next_expired(uow, failed)
+                    if row is None:
+                        return
+                    await self._recover(uow, row)
+                    await uow.commit()
+                await self._bus.publish(uow.committed_events)
+            except Exception as error:
+                if row is None:
+                    raise
+                failed.add(row.id)
+                _log.warning("sweeper.recovery_failed", compaction_id=str(row.id), error=type(error).__name__)
+
+    async def _next_expired(self, uow: UnitOfWork, failed: set[UUID]) -> Compaction | None:
+        rows = await uow.compactions.expired(limit=len(failed) + 1)
+        return next((row for row in rows if row.id not in failed), None)
+
+    async def _recover(self, uow: UnitOfWork, row: Compaction) -> None:
+        if row.claims >= MAX_CLAIMS:
+            await self._compaction.give_up(uow, row)
+        elif row.lease_token is not None:
+            await uow.compactions.requeue(row.id, row.lease_token, count=True)
+        _log.warning("sweeper.recovered", compaction_id=str(row.id), claims=row.claims, lost_by=row.owner)
+
+    async def _send_waiting(self) -> None:
+        """Send queued rows again until the broker refuses one; the lock on a row keeps other sweepers from it."""
+        for _ in range(BATCH):
+            async with self._uow(None) as uow:
+                rows = await uow.compactions.unsent(older_than=RESEND_AFTER, limit=1)
+                if not rows or not await self._send(rows[0].id):
+                    return
+                await uow.compactions.mark_sent([rows[0].id])
+                await uow.commit()
+
+    async def _claim_due(self) -> None:
+        async with self._uow(None) as uow:
+            due = await uow.conversations.due(limit=BATCH)
+        for tenant_id, conversation_id in due:
+            try:
+                compaction_id = await self._compaction.claim_due(tenant_id, conversation_id)
+            except Exception as error:  # noqa: BLE001 - one conversation must not hold up the others
+                _log.warning("sweeper.claim_failed", conversation_id=str(conversation_id), error=type(error).__name__)
+                continue
+            if compaction_id is not None and await self._send(compaction_id):
+                async with self._uow(None) as uow:
+                    await uow.compactions.mark_sent([compaction_id])
+                    await uow.commit()
+
+    async def _end_turns(self) -> None:
+        """End turns whose process died, so that their clients hear of it and the next turn may start."""
+        async with self._uow(None) as uow:
+            turns = await uow.turns.fail_expired(limit=BATCH)
+            for turn in turns:
+                await uow.events.add(turn.conversation_id, "reply.failed", _failure(turn), self._clock.now())
+            await uow.commit()
+        await self._bus.publish(uow.committed_events)
+        if turns:
+            _log.warning("sweeper.turns_ended", turns=len(turns))
+
+    async def _keep_house(self) -> None:
+        if self._clock.monotonic() < self._housekeeping_at:
+            return
+        async with self._uow(None) as uow:
+            forgotten = await uow.idempotency.forget_older_than(IDEMPOTENCY_AGE)
+            await uow.commit()
+        self._housekeeping_at = self._clock.monotonic() + HOUSEKEEPING_SECONDS
+        _log.info("sweeper.housekeeping", idempotency_keys=forgotten)
+
+    async def _send(self, compaction_id: UUID) -> bool:
+        taken = await self._queue.send(compaction_id)
+        if taken:
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = self._clock.monotonic()
+        return taken
+
+    def _broker_is_away(self) -> bool:
+        since = self._refused_since
+        return since is not None and self._clock.monotonic() - since > STAND_IN_AFTER_SECONDS
+
+
+def _failure(turn: Turn) -> dict[str, str]:
+    return {
+        "turn_id": str(turn.id),
+        "message_id": str(turn.message_id),
+        "code": turn.error_code or "crashed",
+    }

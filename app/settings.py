@@ -1,0 +1,101 @@
+"""Settings of every process: environment variables first, then ``throughline.yaml``, then defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    YamlConfigSettingsSource,
+)
+
+DEFAULT_GEMINI_MODEL = "google:gemini-3-flash-preview"
+OFFLINE_MODEL = "offline"
+
+
+class Settings(BaseSettings):
+    """One value, read once per process by the composition root.
+
+    Names carry the prefix ``THROUGHLINE_`` in the environment, but for those that the
+    platform fixes (``DATABASE_URL``, ``REDIS_URL``, ``HOST``, ``PORT``, ``GOOGLE_*``, ``OPENAI_*``).
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="THROUGHLINE_",
+        env_file=".env",
+        env_ignore_empty=True,
+        yaml_file="throughline.yaml",
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
+    )
+
+    database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
+    """``postgresql+asyncpg://…`` (``postgresql://`` and ``postgres://`` are accepted too); embedded when unset."""
+    redis_url: str | None = Field(default=None, validation_alias="REDIS_URL")
+    """``redis://…``, ``rediss://…`` or ``unix:///path?db=0``; embedded when unset."""
+    host: str = Field(default="127.0.0.1", validation_alias="HOST")
+    port: int = Field(default=8000, ge=1, le=65535, validation_alias="PORT")
+    data_dir: Path = Path(".data")
+    """Where the embedded Postgres and Valkey keep their files."""
+    embedded: bool = False
+    """Set by ``throughline run`` for its children when it runs the database itself."""
+
+    google_api_key: SecretStr | None = Field(default=None, validation_alias="GOOGLE_API_KEY")
+    google_base_url: str | None = Field(default=None, validation_alias="GOOGLE_GEMINI_BASE_URL")
+    openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
+    gemini_model: str = DEFAULT_GEMINI_MODEL
+    """The default of both models when ``GOOGLE_API_KEY`` is set."""
+    chat_model: str | None = None
+    """Any pydantic-ai model name (``google:…``, ``openai:…``) or ``offline``."""
+    compaction_model: str | None = None
+    model_input_limit: int | None = Field(default=None, ge=1_000)
+    """Input limit in tokens of models whose limit is not in the bundled table."""
+
+    auth_required: bool | None = None
+    """Unset: keys are required unless the server listens on loopback in embedded mode."""
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = ("http://localhost:3000", "http://127.0.0.1:3000")
+    max_body_bytes: int = Field(default=8_000_000, ge=10_000)
+    request_timeout_seconds: float = Field(default=120.0, gt=0)
+    worker_concurrency: int = Field(default=2, ge=1, le=64)
+    log_format: str = "console"
+    """``console`` or ``json``."""
+    log_level: str = "INFO"
+
+    @field_validator("cors_origins", mode="before")
+    @classmethod
+    def _split_origins(cls, value: Any) -> Any:
+        """Accept ``a,b`` from the environment beside a YAML list."""
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @property
+    def resolved_chat_model(self) -> str:
+        """The model that answers turns."""
+        return self.chat_model or self._default_model
+
+    @property
+    def resolved_compaction_model(self) -> str:
+        """The model that writes states."""
+        return self.compaction_model or self._default_model
+
+    @property
+    def _default_model(self) -> str:
+        return self.gemini_model if self.google_api_key else OFFLINE_MODEL
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is the library's
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment, then ``.env``, then ``throughline.yaml``."""
+        return init_settings, env_settings, dotenv_settings, YamlConfigSettingsSource(settings_cls)

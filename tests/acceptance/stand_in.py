@@ -1,0 +1,60 @@
+"""``throughline run`` over a small API and a small worker, to test the supervision and nothing else.
+
+``python -m tests.acceptance.stand_in run`` starts it; ``STAND_IN_API`` and ``STAND_IN_WORKER`` say how
+the two behave: ``fine``, ``dies`` (with a last word) or ``deaf`` (ignores the polite signal).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from unittest import mock
+
+from app import cli, run, supervisor
+
+
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:  # the name that the library calls
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(str(os.getpid()).encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        """Say nothing."""
+
+
+def behave(mode: str) -> None:
+    if mode == "dies":
+        sys.exit("no luck today")
+    if mode == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def api() -> None:
+    behave(os.environ.get("STAND_IN_API", "fine"))
+    HTTPServer((os.environ["HOST"], int(os.environ["PORT"])), Answer).serve_forever()
+
+
+def worker() -> None:
+    print("pid", os.getpid(), "redis", os.environ["REDIS_URL"], "embedded", os.environ["THROUGHLINE_EMBEDDED"])
+    behave(os.environ.get("STAND_IN_WORKER", "fine"))
+    time.sleep(300)
+
+
+def supervise() -> None:
+    me = (sys.executable, "-m", "tests.acceptance.stand_in")
+    commands = run.Commands(api=(*me, "api"), worker=(*me, "worker"))
+    with (
+        mock.patch.object(run.Commands, "of", return_value=commands),
+        mock.patch.object(run, "migrate"),
+        mock.patch.object(run, "_WORKER_PATIENCE", 2.0),
+        mock.patch.object(supervisor, "_BACK_OFF_SECONDS", (0.0, 0.1, 0.1)),
+    ):
+        cli.app(["run"])
+
+
+if __name__ == "__main__":
+    {"run": supervise, "api": api, "worker": worker}[sys.argv[1]]()

@@ -1,0 +1,123 @@
+"""Real servers for tests that ask for them; a test that asks for none starts none.
+
+``servers`` is PostgreSQL and Valkey from the wheels, over a temporary folder, without waiting for the disk.
+``TEST_DATABASE_URL`` and ``TEST_REDIS_URL`` name servers that are there already;
+``THROUGHLINE_TESTCONTAINERS=1`` takes containers where a Docker engine answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import warnings
+from collections.abc import Callable, Iterator
+
+import pytest
+import redis
+
+from app.embedded import EmbeddedServers, Endpoints
+from tests.servers import execute_sql, migrate, redis_database, unused_port, with_database
+
+_TEMPLATE = "throughline_template"
+# Database 0 stays for whoever opens the server's address as it is.
+_REDIS_DATABASES = itertools.cycle(range(1, 16))
+_NUMBERS = itertools.count(1)
+
+
+# A developer's own settings must not decide what the tests see.
+_FOREIGN = ("DATABASE_URL", "REDIS_URL", "HOST", "PORT", "GOOGLE_", "GEMINI_", "OPENAI_", "THROUGHLINE_", "PG")
+
+
+def pytest_configure() -> None:
+    for name in tuple(os.environ):
+        if name.startswith(_FOREIGN) and name != "THROUGHLINE_TESTCONTAINERS":
+            del os.environ[name]
+
+
+def docker_answers() -> bool:
+    """A docker command without an engine proves nothing: ask the engine, and only when told to."""
+    if os.environ.get("THROUGHLINE_TESTCONTAINERS") != "1":
+        return False
+    import docker  # noqa: PLC0415 - slow, and seldom wanted
+
+    try:
+        return bool(docker.from_env(timeout=2).ping())
+    except Exception as error:  # noqa: BLE001 - whatever it is, there is no engine
+        warnings.warn(f"THROUGHLINE_TESTCONTAINERS=1, but no Docker engine answers: {error}", stacklevel=2)
+        return False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    marked = [item for item in items if item.get_closest_marker("docker")]
+    if marked and not docker_answers():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="needs a Docker engine and THROUGHLINE_TESTCONTAINERS=1"))
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
+    """PostgreSQL and Redis or Valkey for the whole session."""
+    database_url, redis_url = os.environ.get("TEST_DATABASE_URL"), os.environ.get("TEST_REDIS_URL")
+    with contextlib.ExitStack() as stack:
+        if not (database_url and redis_url):
+            started = (
+                stack.enter_context(_containers())
+                if docker_answers()
+                else stack.enter_context(EmbeddedServers(tmp_path_factory.mktemp("servers"), durable=False))
+            )
+            database_url, redis_url = database_url or started.database_url, redis_url or started.redis_url
+        yield Endpoints(database_url=database_url, redis_url=redis_url)
+
+
+@contextlib.contextmanager
+def _containers() -> Iterator[Endpoints]:
+    from testcontainers.community.postgres import PostgresContainer  # noqa: PLC0415 - warns without an engine
+    from testcontainers.community.redis import RedisContainer  # noqa: PLC0415 - the same
+
+    with PostgresContainer("postgres:18", driver="asyncpg") as postgres, RedisContainer("valkey/valkey:9") as valkey:
+        address = f"{valkey.get_container_host_ip()}:{valkey.get_exposed_port(6379)}"
+        yield Endpoints(database_url=postgres.get_connection_url(), redis_url=f"redis://{address}/0")
+
+
+@pytest.fixture(scope="session")
+def database_template(servers: Endpoints) -> Iterator[str]:
+    """The name of a database that the real migrations have built."""
+    name = f"{_TEMPLATE}_{os.getpid()}"
+    execute_sql(servers.database_url, f"CREATE DATABASE {name}")
+    migrate(with_database(servers.database_url, name))
+    yield name
+    execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def database_url(servers: Endpoints, database_template: str) -> Iterator[str]:
+    """A migrated database of its own for one test."""
+    name = f"test_{os.getpid()}_{next(_NUMBERS)}"
+    execute_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE {database_template}")
+    yield with_database(servers.database_url, name)
+    execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def empty_database_url(servers: Endpoints) -> Iterator[str]:
+    """A database without tables, for the tests of the migrations themselves."""
+    name = f"empty_{os.getpid()}_{next(_NUMBERS)}"
+    execute_sql(servers.database_url, f"CREATE DATABASE {name}")
+    yield with_database(servers.database_url, name)
+    execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def redis_url(servers: Endpoints) -> str:
+    """A flushed logical database; channels of pub/sub are shared by all of them."""
+    url = redis_database(servers.redis_url, next(_REDIS_DATABASES))
+    with contextlib.closing(redis.from_url(url)) as connection:
+        connection.flushdb()
+    return url
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    """A maker of TCP ports that were free a moment ago."""
+    return unused_port

@@ -1,0 +1,271 @@
+"""The second adapters of the ports: in memory, scripted, with a clock that moves only when told to."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Generic, TypeVar
+from uuid import UUID
+
+from app.domain.conversation import Usage
+from app.domain.errors import InvalidInputError
+from app.domain.model_io import (
+    ChatRequest,
+    FinishReason,
+    ModelProfile,
+    Proposal,
+    StepEvent,
+    StepFinish,
+    SummaryRequest,
+    TextDelta,
+)
+from app.domain.records import Event
+from app.ports import ChatModel, Summarizer
+
+Model = TypeVar("Model")
+Entry = TypeVar("Entry")
+
+# Enough rounds of the loop for a task to get from one await to the next through any of our layers.
+_ROUNDS = 50
+
+_USAGE = Usage(input_tokens=100, output_tokens=10)
+FAKE_PROFILE = ModelProfile(name="fake", input_limit=100_000, output_limit=8_000)
+
+
+class FakeClock:
+    """Virtual time. ``sleep`` ends when ``advance`` has passed its moment; sleepers wake in order."""
+
+    def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        self._start = start
+        self._elapsed = 0.0
+        self._order = itertools.count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def now(self) -> datetime:
+        return self._start + timedelta(seconds=self._elapsed)
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._elapsed + seconds, next(self._order), woken))
+        await woken
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, and everybody act at their moments."""
+        end = self._elapsed + seconds
+        await settle()
+        while self._sleepers and self._sleepers[0][0] <= end:
+            at, _, woken = heapq.heappop(self._sleepers)
+            self._elapsed = max(self._elapsed, at)
+            if not woken.done():
+                woken.set_result(None)
+                await settle()
+        self._elapsed = end
+        await settle()
+
+
+async def settle() -> None:
+    """Let every task run until it waits for something that is not in this loop."""
+    for _ in range(_ROUNDS):
+        await asyncio.sleep(0)
+
+
+class FakeWakeUp:
+    """``WakeUp`` by the fake clock."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.event = asyncio.Event()
+
+    async def wait(self, timeout: float) -> bool:  # noqa: ASYNC109 - the port's signature
+        sleeping = asyncio.ensure_future(self._clock.sleep(timeout))
+        waking = asyncio.ensure_future(self.event.wait())
+        try:
+            await asyncio.wait({sleeping, waking}, return_when=asyncio.FIRST_COMPLETED)
+            if not waking.done():
+                return False
+            self.event.clear()
+            return True
+        finally:
+            sleeping.cancel()
+            waking.cancel()
+
+
+class FakeEventBus:
+    """``EventBus`` in memory; while ``away`` nobody is woken and nothing fails, as with Redis away."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self._waiting: defaultdict[UUID, set[FakeWakeUp]] = defaultdict(set)
+        self.published: list[Event] = []
+        self.hints: list[tuple[UUID, str]] = []
+        self.away = False
+
+    @property
+    def subscribers(self) -> int:
+        return sum(len(waiting) for waiting in self._waiting.values())
+
+    async def publish(self, events: Sequence[Event]) -> None:
+        self.published.extend(events)
+        for event in events:
+            self._wake(event.conversation_id)
+
+    async def hint(self, conversation_id: UUID, word: str) -> None:
+        self.hints.append((conversation_id, word))
+        self._wake(conversation_id)
+
+    @asynccontextmanager
+    async def subscribe(self, conversation_id: UUID) -> AsyncIterator[FakeWakeUp]:
+        wake_up = FakeWakeUp(self._clock)
+        self._waiting[conversation_id].add(wake_up)
+        try:
+            yield wake_up
+        finally:
+            self._waiting[conversation_id].discard(wake_up)
+
+    async def ping(self) -> bool:
+        return not self.away
+
+    async def close(self) -> None:
+        self._waiting.clear()
+
+    def _wake(self, conversation_id: UUID) -> None:
+        if not self.away:
+            for wake_up in self._waiting[conversation_id]:
+                wake_up.event.set()
+
+
+class FakeJobQueue:
+    """``JobQueue`` that records, and runs each job at once when it is given something to run it with."""
+
+    def __init__(self, run: Callable[[UUID], Awaitable[object]] | None = None) -> None:
+        self._run = run
+        self.sent: list[tuple[UUID, str | None]] = []
+        self.asked: list[UUID] = []
+        self.away = False
+
+    @property
+    def ids(self) -> list[UUID]:
+        return [compaction_id for compaction_id, _ in self.sent]
+
+    async def send(self, compaction_id: UUID, request_id: str | None = None) -> bool:
+        self.asked.append(compaction_id)
+        if self.away:
+            return False
+        self.sent.append((compaction_id, request_id))
+        if self._run is not None:
+            await self._run(compaction_id)
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """One scripted step of a chat model: its pieces, then how it ends, by a finish or by an error."""
+
+    pieces: tuple[str, ...]
+    finish: FinishReason = "stop"
+    usage: Usage = _USAGE
+    error: Exception | None = None
+    meanwhile: Callable[[], Awaitable[object]] | None = None
+    """Awaited before the first piece: what happens while the model thinks."""
+
+
+class ScriptedChatModel:
+    """``ChatModel`` that plays a script, step by step; the last entry is repeated."""
+
+    def __init__(self, *script: str | Reply | Exception, profile: ModelProfile = FAKE_PROFILE) -> None:
+        self._script = _Script(script or ("All right.",))
+        self._profile = profile
+        self.requests: list[ChatRequest] = []
+
+    @property
+    def profile(self) -> ModelProfile:
+        return self._profile
+
+    async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+        self.requests.append(request)
+        entry = self._script.next()
+        if isinstance(entry, Exception):
+            raise entry
+        reply = entry if isinstance(entry, Reply) else Reply(pieces=(entry[:3], entry[3:]))
+        if reply.meanwhile is not None:
+            await reply.meanwhile()
+        for piece in reply.pieces:
+            yield TextDelta(text=piece)
+        if reply.error is not None:
+            raise reply.error
+        yield StepFinish(reason=reply.finish, usage=reply.usage, model=self._profile.name)
+
+
+SummaryEntry = Proposal | Exception | str | Callable[[SummaryRequest], Awaitable[Proposal]]
+
+
+class ScriptedSummarizer:
+    """``Summarizer`` that plays a script; the last entry is repeated. A text is a finished proposal's text."""
+
+    def __init__(self, *script: SummaryEntry, profile: ModelProfile = FAKE_PROFILE) -> None:
+        self._script = _Script(script)
+        self._profile = profile
+        self.requests: list[SummaryRequest] = []
+
+    @property
+    def profile(self) -> ModelProfile:
+        return self._profile
+
+    async def propose(self, request: SummaryRequest) -> Proposal:
+        self.requests.append(request)
+        entry = self._script.next()
+        if isinstance(entry, Exception):
+            raise entry
+        if isinstance(entry, str):
+            return Proposal(text=entry, finish="stop", model=self._profile.name, usage=Usage(input_tokens=100))
+        return entry if isinstance(entry, Proposal) else await entry(request)
+
+
+class FakeModels:
+    """``Models``: a default of each kind, and others by name."""
+
+    def __init__(
+        self,
+        chat: ChatModel,
+        summarizer: Summarizer,
+        *,
+        chats: Mapping[str, ChatModel] | None = None,
+        summarizers: Mapping[str, Summarizer] | None = None,
+    ) -> None:
+        self._chats: dict[str | None, ChatModel] = {None: chat} | dict(chats or {})
+        self._summarizers: dict[str | None, Summarizer] = {None: summarizer} | dict(summarizers or {})
+
+    def chat(self, name: str | None = None) -> ChatModel:
+        return _named(self._chats, name)
+
+    def summarizer(self, name: str | None = None) -> Summarizer:
+        return _named(self._summarizers, name)
+
+
+def _named(models: Mapping[str | None, Model], name: str | None) -> Model:
+    if name not in models:
+        raise InvalidInputError(f"There is no model {name!r}.")
+    return models[name]
+
+
+class _Script(Generic[Entry]):
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._entries = list(entries)
+        self._played = 0
+
+    def next(self) -> Entry:
+        entry = self._entries[min(self._played, len(self._entries) - 1)]
+        self._played += 1
+        return entry

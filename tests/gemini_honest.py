@@ -1,0 +1,150 @@
+"""What the scripted Gemini server answers when nothing else is scripted: it reads the prompt and writes honestly.
+
+The summarizer reads the framed messages of the prompt and the response schema, picks the sentences that hold most,
+and says them in other words: the speaker in the third person, openings and filler gone. It never adds a number, a
+name or a claim, and it names the entry that a correction replaces.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.domain.framing import FramedMessage, unframe
+from app.domain.language import detect
+from app.domain.tokens import estimate_text
+
+_ENTRY = re.compile(r'<entry id="(?P<id>[A-Z]\d+)" field="(?P<field>\w+)"[^>]*>(?P<text>.*?)</entry>', re.DOTALL)
+_SIZE = re.compile(r"at most about (?P<number>\d+) (?P<unit>words|characters)")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_TELLING = re.compile(
+    r"\d+|https?://\S+|`[^`]+`|(?<=\S\s)[A-ZА-ЯЁ]\w+|\b(?i:must|never|always|decided?|prefer|because)\b"
+)
+_CORRECTION = re.compile(r"\b(?i:actually|correction|instead|changed my mind|I was wrong|no longer)\b")
+_WORD = re.compile(r"\w{4,}")
+_FILLER = re.compile(r"^(?i:well|ok|okay|so|please|by the way|also|sure|great|thanks)[,:]?\s+")
+_THIRD_PERSON: Final = (
+    (re.compile(r"\bI am\b|\bI'm\b"), "the {who} is"),
+    (re.compile(r"\bI have\b|\bI've\b"), "the {who} has"),
+    (re.compile(r"\bI will\b|\bI'll\b"), "the {who} will"),
+    (re.compile(r"\bI (want|need|prefer|like|live|work|use|plan|think|own)\b"), r"the {who} \1s"),
+    (re.compile(r"\bI\b"), "the {who}"),
+    (re.compile(r"\b[Mm]y\b"), "the {who}'s"),
+    (re.compile(r"\b[Mm]e\b"), "the {who}"),
+    (re.compile(r"\b[Ww]e\b"), "they"),
+    (re.compile(r"\b[Oo]ur\b"), "their"),
+)
+
+_LONGEST: Final = 240
+"""Characters; a longer sentence is no fact but a paste."""
+
+_SHARE: Final = 0.5
+"""Of the tokens read, brackets and keys included: an honest summary is far shorter than its span."""
+
+_SHORTEST: Final = 15
+"""Characters; less is a greeting."""
+
+_PER_TOKEN: Final = {"words": 0.75, "characters": 1.5}
+_ITEM_TOKENS: Final = 12  # brackets and keys around an item's text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """A sentence of a message, and how much it holds."""
+
+    seq: int
+    role: str
+    text: str
+    worth: int
+
+
+def candidate(prompt: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """An honest candidate of the shape that the response schema asks for."""
+    messages = unframe(prompt)
+    items = [_item(sentence, _entries(prompt)) for sentence in _chosen(messages, _size(prompt))]
+    filled: dict[str, Any] = {}
+    for name, wanted in schema.get("properties", {}).items():
+        if name == "dropped":
+            filled[name] = []
+        elif wanted.get("type") == "array":
+            filled[name], items = items, []
+        else:
+            filled[name] = _narrative(messages)
+    return filled
+
+
+def reply(prompt: str) -> str:
+    """A deterministic answer that shows what was read last."""
+    shown = " ".join(prompt.split()[:40])
+    return f"You said: {shown}" if shown else "You said nothing."
+
+
+def _size(prompt: str) -> float | None:
+    """What the prompt says the record may weigh, in tokens."""
+    found = _SIZE.search(prompt)
+    return int(found["number"]) / _PER_TOKEN[found["unit"]] if found else None
+
+
+def _chosen(messages: list[FramedMessage], size: float | None) -> list[Sentence]:
+    """The most telling sentences that fit, in the order in which they were said."""
+    sentences = list(_sentences(messages))
+    room = _SHARE * sum(estimate_text(message.content) for message in messages)
+    room = room if size is None else min(room, size / 2)  # the earlier entries need room as well
+    chosen = []
+    for number in sorted(range(len(sentences)), key=lambda index: -sentences[index].worth):
+        size_of_item = estimate_text(sentences[number].text) + _ITEM_TOKENS
+        if size_of_item <= room:
+            room -= size_of_item
+            chosen.append(number)
+    return [sentences[number] for number in sorted(chosen)]
+
+
+def _sentences(messages: list[FramedMessage]) -> Iterator[Sentence]:
+    for message in messages:
+        texts = [message.content, *(text for _, text in message.parts)]
+        for text in (piece.strip() for whole in texts for piece in _SENTENCE.split(whole)):
+            if text and len(text) <= _LONGEST and not text.endswith(("?", "？")):
+                worth = 2 * len(_TELLING.findall(text)) + (message.role == "user")
+                yield Sentence(seq=message.seq, role=message.role, text=text, worth=worth)
+
+
+def _item(sentence: Sentence, entries: Mapping[str, str]) -> dict[str, Any]:
+    return {"text": _reworded(sentence), "from": [sentence.seq], "replaces": _replaced(sentence.text, entries)}
+
+
+def _reworded(sentence: Sentence) -> str:
+    said = _FILLER.sub("", sentence.text)
+    for pattern, other in _THIRD_PERSON:
+        said = pattern.sub(other.format(who="user" if sentence.role == "user" else "assistant"), said)
+    return said[:1].upper() + said[1:]
+
+
+def _entries(prompt: str) -> dict[str, str]:
+    return {found["id"]: found["text"] for found in _ENTRY.finditer(prompt) if found["id"].startswith("F")}
+
+
+def _replaced(text: str, entries: Mapping[str, str]) -> list[str]:
+    """The earlier fact that a correction is about: the one that shares most of its words."""
+    if not _CORRECTION.search(text):
+        return []
+    words = set(_WORD.findall(text.lower()))
+    shared = {id_: len(words & set(_WORD.findall(entry.lower()))) for id_, entry in entries.items()}
+    best = max(shared, key=lambda id_: shared[id_], default=None)
+    return [best] if best is not None and shared[best] > 1 else []
+
+
+def _narrative(messages: list[FramedMessage]) -> str:
+    told = [_reworded(sentence).rstrip(".!。") for sentence in _sentences(messages) if len(sentence.text) >= _SHORTEST]
+    if not told:
+        return " ".join(message.content for message in messages)[:_LONGEST]
+    if detect(" ".join(told)) != "en":
+        return f"{told[0]}. {told[-1]}."
+    return f"It began with: {told[0]}. It stands at: {told[-1]}."
+
+
+def dumps(value: Mapping[str, Any]) -> str:
+    """A candidate as a model writes it."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,360 @@
+"""A scripted Gemini server: Google's wire format on a socket, with every fault a test can ask for.
+
+In a test: ``with running_gemini() as gemini: gemini.script("compaction", "error_500", "honest")``. As a process of its
+own, which API and worker processes can reach: ``python -m tests.gemini_server --port 8090`` (or ``gemini_process()``).
+Behaviours and their keys are those of ``tests/gemini_faults.py``; a request with a response schema is of kind
+``compaction``, every other one of kind ``chat``.
+
+Control: ``POST /script {kind, behaviours?, default?, replace?}``, ``GET /requests``, ``POST /release``,
+``POST /reset``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from tests.gemini_faults import BEHAVIOURS, HANG, Answer, Asked, Behaviour, answer, error, too_long
+from tests.gemini_wire import chunk, counted, encoded, parts_of, pieces, prompt_of, prompt_tokens
+from tests.servers import ROOT, unused_port
+
+Kind = Literal["compaction", "chat"]
+
+KEY: Final = "test-key"
+HONEST: Final[Behaviour] = {"name": "honest"}
+_GOOD: Final = 200
+_PATIENCE: Final = 10.0  # seconds until a server of ours must answer
+
+
+@dataclass(slots=True, kw_only=True)
+class Recorded:
+    """One model call as it came in, and how it went."""
+
+    number: int
+    kind: Kind
+    model: str
+    method: str
+    behaviour: Mapping[str, Any]
+    body: Mapping[str, Any]
+    headers: Mapping[str, str]
+    started: float
+    ended: float | None = None
+    outcome: Literal["open", "answered", "reset", "client_left"] = "open"
+
+    def end(self, outcome: Literal["answered", "reset", "client_left"]) -> None:
+        """Note how it went; the first word stands."""
+        if self.ended is None:
+            self.ended, self.outcome = time.time(), outcome
+
+
+@dataclass(slots=True)
+class Script:
+    """What the server will do next."""
+
+    queues: dict[str, deque[Behaviour]] = field(default_factory=lambda: {"compaction": deque(), "chat": deque()})
+    defaults: dict[str, Behaviour] = field(default_factory=lambda: {"compaction": HONEST, "chat": HONEST})
+    requests: list[Recorded] = field(default_factory=list)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def take(self, kind: Kind) -> Behaviour:
+        """The next behaviour of that kind."""
+        queue = self.queues[kind]
+        return queue.popleft() if queue else self.defaults[kind]
+
+    def change(self, kind: Kind, behaviours: list[Behaviour], default: Behaviour | None, *, replace: bool) -> None:
+        """Add to a queue (or put in its place), and set what comes when it is empty."""
+        if replace:
+            self.queues[kind].clear()
+        for behaviour in behaviours:
+            self.queues[kind].extend([behaviour] * int(behaviour.get("times", 1)))
+        self.defaults[kind] = default or self.defaults[kind]
+
+    def release(self) -> None:
+        """Let go of every call that holds."""
+        self.released.set()
+        self.released = asyncio.Event()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.release()
+        self.queues, self.defaults, self.requests = Script().queues, Script().defaults, []
+
+
+class Server:
+    """The routes over one script."""
+
+    def __init__(self) -> None:
+        self.script = Script()
+
+    def app(self) -> Starlette:
+        """The ASGI application."""
+        return Starlette(
+            routes=[
+                Route("/v1beta/models/{call:path}", self.model_call, methods=["POST"]),
+                Route("/script", self.change_script, methods=["POST"]),
+                Route("/requests", self.recorded),
+                Route("/release", self.release, methods=["POST"]),
+                Route("/reset", self.reset, methods=["POST"]),
+            ]
+        )
+
+    async def model_call(self, request: Request) -> Response:
+        """``models/{model}:{method}``."""
+        model, _, method = request.path_params["call"].rpartition(":")
+        body = await request.json()
+        if not request.headers.get("x-goog-api-key"):
+            return _refused(error(403, "PERMISSION_DENIED", "Method doesn't allow unregistered callers."))
+        if method == "countTokens":
+            return JSONResponse(counted(body))
+        return await _generate(self.script, request, model, method, body)
+
+    async def change_script(self, request: Request) -> Response:
+        """Queue behaviours, set a default."""
+        change = await request.json()
+        try:
+            behaviours = [_behaviour(item) for item in change.get("behaviours", [])]
+            default = _behaviour(change["default"]) if change.get("default") is not None else None
+        except ValueError as wrong:
+            return JSONResponse({"error": str(wrong)}, status_code=422)
+        self.script.change(change["kind"], behaviours, default, replace=bool(change.get("replace")))
+        return JSONResponse({})
+
+    async def recorded(self, _: Request) -> Response:
+        """Every model call so far."""
+        return JSONResponse({"data": [asdict(item) for item in self.script.requests]})
+
+    async def release(self, _: Request) -> Response:
+        """Let go of what holds."""
+        self.script.release()
+        return JSONResponse({})
+
+    async def reset(self, _: Request) -> Response:
+        """Forget everything."""
+        self.script.reset()
+        return JSONResponse({})
+
+
+def _behaviour(item: str | Behaviour) -> Behaviour:
+    behaviour = {"name": item} if isinstance(item, str) else dict(item)
+    if behaviour["name"] not in BEHAVIOURS:
+        raise ValueError(f"no behaviour {behaviour['name']!r}")
+    return behaviour
+
+
+async def _generate(script: Script, request: Request, model: str, method: str, body: Mapping[str, Any]) -> Response:
+    schema = body.get("generationConfig", {}).get("responseJsonSchema")
+    kind: Kind = "compaction" if schema else "chat"
+    behaviour = script.take(kind)
+    record = Recorded(
+        number=len(script.requests) + 1,
+        kind=kind,
+        model=model,
+        method=method,
+        behaviour=behaviour,
+        body=body,
+        headers=dict(request.headers),
+        started=time.time(),
+    )
+    script.requests.append(record)
+    if not await _waited(script, request, behaviour):
+        record.end("client_left")
+        return Response(status_code=499)
+    streamed = method == "streamGenerateContent"
+    given = _answered(Asked(prompt=prompt_of(body, kind), schema=schema, streamed=streamed), behaviour, body)
+    if given.reset and not (streamed and given.text):
+        record.end("reset")
+        _cut(request)
+        return Response(status_code=_GOOD)
+    if not streamed or given.status != _GOOD or given.raw is not None:
+        record.end("answered")
+        return _refused(given) if given.error else _whole(given, model, body)
+    return StreamingResponse(_streamed(request, record, given, model, body), media_type="text/event-stream")
+
+
+def _answered(asked: Asked, behaviour: Behaviour, body: Mapping[str, Any]) -> Answer:
+    tokens, limit = prompt_tokens(body), behaviour.get("max_input_tokens")
+    return too_long(tokens, limit) if limit is not None and tokens > limit else answer(asked, behaviour)
+
+
+async def _waited(script: Script, request: Request, behaviour: Behaviour) -> bool:
+    """Whether the client is still there once the behaviour's delay and hold are over."""
+    delay = float(behaviour.get("delay", HANG if behaviour["name"] == "hang" else 0))
+    waits = [asyncio.ensure_future(asyncio.sleep(delay))]
+    if behaviour.get("hold"):
+        waits = [asyncio.ensure_future(_released(script.released))]
+    elif not delay:
+        return True
+    gone = asyncio.ensure_future(request.receive())  # the body is read: the next thing to come is the end
+    done, pending = await asyncio.wait([*waits, gone], return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    return gone not in done
+
+
+async def _released(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+def _cut(request: Request) -> None:
+    """Reset the connection, as a dying proxy does: no FIN, nothing flushed."""
+    transport = request.receive.__self__.transport  # type: ignore[attr-defined]  # uvicorn's request cycle
+    connection = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
+
+
+def _refused(given: Answer) -> Response:
+    return JSONResponse(given.error, status_code=given.status)
+
+
+def _whole(given: Answer, model: str, body: Mapping[str, Any]) -> Response:
+    if given.raw is not None:
+        return Response(given.raw, media_type="text/html")
+    return Response(encoded(chunk(given, model, body, parts_of(given), last=True)), media_type="application/json")
+
+
+async def _streamed(
+    request: Request, record: Recorded, given: Answer, model: str, body: Mapping[str, Any]
+) -> AsyncIterator[bytes]:
+    """Server-sent events, the answer cut into a few chunks; a reset comes after half of them."""
+    try:
+        cut = pieces(given)
+        for number, parts in enumerate(cut, 1):
+            if given.reset and number > len(cut) // 2:
+                record.end("reset")
+                _cut(request)
+                return
+            data = chunk(given, model, body, parts, last=number == len(cut))
+            yield b"data: " + encoded(data) + b"\r\n\r\n"
+            await asyncio.sleep(float(record.behaviour.get("pace", 0)))
+        record.end("answered")
+    finally:
+        record.end("client_left")
+
+
+@dataclass(frozen=True, slots=True)
+class Gemini:
+    """The control of a running server, in this process or in another."""
+
+    url: str
+
+    def script(
+        self, kind: Kind, *behaviours: str | Behaviour, default: str | Behaviour | None = None, replace: bool = False
+    ) -> None:
+        """Queue behaviours for the next calls of a kind, and set what comes when the queue is empty."""
+        change = {"kind": kind, "behaviours": list(behaviours), "default": default, "replace": replace}
+        self._post("/script", change)
+
+    def requests(self, kind: Kind | None = None) -> list[dict[str, Any]]:
+        """Model calls so far, oldest first."""
+        data: list[dict[str, Any]] = httpx.get(f"{self.url}/requests", timeout=_PATIENCE).json()["data"]
+        return [item for item in data if kind in {None, item["kind"]}]
+
+    def release(self) -> None:
+        """Let go of the calls that hold."""
+        self._post("/release", {})
+
+    def reset(self) -> None:
+        """Back to honest, nothing recorded."""
+        self._post("/reset", {})
+
+    def wait_for(self, kind: Kind, calls: int = 1) -> None:
+        """Return once so many calls of a kind have come in."""
+        deadline = time.monotonic() + _PATIENCE
+        while len(self.requests(kind)) < calls:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no {calls} {kind} calls within {_PATIENCE} s")
+            time.sleep(0.02)
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> None:
+        httpx.post(f"{self.url}{path}", content=encoded(body), timeout=_PATIENCE).raise_for_status()
+
+
+@contextlib.contextmanager
+def serving(app: Starlette) -> Iterator[str]:
+    """An application in a thread of this process, on a free port; gives its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(_config(app, port=0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()  # the socket listens already: whoever is early waits in its backlog
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join(_PATIENCE)
+        listener.close()
+
+
+@contextlib.contextmanager
+def running_gemini() -> Iterator[Gemini]:
+    """A server in a thread of this process, on a free port."""
+    with serving(Server().app()) as url:
+        yield Gemini(url)
+
+
+@contextlib.contextmanager
+def gemini_process() -> Iterator[Gemini]:
+    """A server as a process of its own, on a free port."""
+    port = unused_port()
+    process = subprocess.Popen([sys.executable, "-m", "tests.gemini_server", "--port", str(port)], cwd=ROOT)
+    gemini = Gemini(f"http://127.0.0.1:{port}")
+    try:
+        _await_answer(gemini)
+        yield gemini
+    finally:
+        process.terminate()
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _await_answer(gemini: Gemini) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            gemini.requests()
+        except httpx.TransportError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _config(app: Starlette, *, port: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        app, host="127.0.0.1", port=port, log_level="error", lifespan="off", http="h11", timeout_graceful_shutdown=1
+    )
+
+
+def main() -> None:
+    """Serve until told to stop."""
+    parser = argparse.ArgumentParser(description="A scripted Gemini server.")
+    parser.add_argument("--port", type=int, required=True)
+    port = parser.parse_args().port
+    print(f"http://127.0.0.1:{port}", flush=True)
+    uvicorn.Server(_config(Server().app(), port=port)).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Google's wire format: an answer as ``GenerateContentResponse`` JSON, whole or in chunks, with realistic usage."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from app.domain.tokens import estimate_text
+from tests.gemini_faults import Answer
+
+_CHUNKS: Final = 5
+
+
+def pieces(given: Answer) -> list[list[dict[str, Any]]]:
+    parts = parts_of(given)
+    thoughts = [part for part in parts if part.get("thought")]
+    said = [part for part in parts if not part.get("thought")]
+    if not given.text:
+        return [parts]
+    size = max(1, math.ceil(len(given.text) / _CHUNKS))
+    texts = [given.text[start : start + size] for start in range(0, len(given.text), size)]
+    return [*([[part] for part in thoughts]), *([{"text": text}] for text in texts), *([part] for part in said[1:])]
+
+
+def parts_of(given: Answer) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = []
+    if given.thoughts:
+        parts.append({"text": given.thoughts, "thought": True})
+    if given.text:
+        parts.append({"text": given.text})
+    if given.call:
+        parts.append({"functionCall": dict(given.call)})
+    return parts
+
+
+def chunk(
+    given: Answer, model: str, body: Mapping[str, Any], parts: list[dict[str, Any]], *, last: bool
+) -> dict[str, Any]:
+    chunk: dict[str, Any] = {"modelVersion": model, "responseId": "scripted", "usageMetadata": _usage(given, body)}
+    if given.blocked:
+        return {**chunk, "promptFeedback": {"blockReason": given.blocked}}
+    candidate: dict[str, Any] = {"index": 0, "content": {"role": "model"}}
+    if parts:
+        candidate["content"]["parts"] = parts
+    if last and given.finish:
+        candidate["finishReason"] = given.finish
+    return {**chunk, "candidates": [candidate]}
+
+
+def _usage(given: Answer, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Realistic numbers: a long prompt is partly cached, thoughts are counted beside the answer."""
+    prompt, said, thought = prompt_tokens(body), estimate_text(given.text), estimate_text(given.thoughts)
+    usage: dict[str, Any] = {
+        "promptTokenCount": prompt,
+        "totalTokenCount": prompt + said + thought,
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": prompt}],
+    }
+    if said:
+        usage["candidatesTokenCount"] = said
+    if thought:
+        usage["thoughtsTokenCount"] = thought
+    if (cached := prompt // 1_024 * 512) > 0:
+        usage["cachedContentTokenCount"] = cached
+        usage["cacheTokensDetails"] = [{"modality": "TEXT", "tokenCount": cached}]
+    return usage
+
+
+def counted(body: Mapping[str, Any]) -> dict[str, Any]:
+    tokens = prompt_tokens(body)
+    return {"totalTokens": tokens, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": tokens}]}
+
+
+def texts(body: Mapping[str, Any]) -> list[str]:
+    contents = [body.get("systemInstruction", {}), *body.get("contents", [])]
+    return [part["text"] for content in contents for part in content.get("parts", []) if "text" in part]
+
+
+def prompt_tokens(body: Mapping[str, Any]) -> int:
+    return sum(estimate_text(text) for text in texts(body))
+
+
+def prompt_of(body: Mapping[str, Any], kind: str) -> str:
+    """What the behaviour reads: the whole prompt of a compaction, the last user turn of a chat."""
+    if kind == "compaction":
+        return "\n".join(texts(body))
+    users = [content for content in body.get("contents", []) if content.get("role") != "model"]
+    return "\n".join(texts({"contents": users[-1:]}))
+
+
+def encoded(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=True).encode()

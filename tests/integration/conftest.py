@@ -1,0 +1,34 @@
+"""Fixtures of the tests that work on the database: an engine, units of work, a tenant."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.adapters.database import make_engine
+from app.adapters.unit_of_work import unit_of_work_factory
+from app.ports import UnitOfWorkFactory
+from tests.integration.rows import make_tenant
+
+
+@pytest.fixture
+async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
+    """An engine over a migrated database of the test's own, with as many connections as a race needs."""
+    made = make_engine(database_url, pool_size=20, max_overflow=40)
+    yield made
+    await made.dispose()
+
+
+@pytest.fixture
+def begin(engine: AsyncEngine) -> UnitOfWorkFactory:
+    """A maker of units of work."""
+    return unit_of_work_factory(engine)
+
+
+@pytest.fixture
+async def tenant(begin: UnitOfWorkFactory) -> UUID:
+    """A tenant that exists."""
+    return await make_tenant(begin, "first")

@@ -1,0 +1,114 @@
+"""Values for rows, and the few steps that every test of the database takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from typing import Any
+from uuid import UUID, uuid4
+
+from app.adapters.ids import new_id
+from app.domain.conversation import Conversation, Message, Sums
+from app.domain.records import Compaction, Turn
+from app.ports import UnitOfWork, UnitOfWorkFactory
+
+START = datetime(2026, 11, 20, 9, 0, 0, 123456, tzinfo=UTC)
+
+
+def moment(seconds: float) -> datetime:
+    """That long after the start."""
+    return START + timedelta(seconds=seconds)
+
+
+async def make_tenant(begin: UnitOfWorkFactory, name: str) -> UUID:
+    tenant_id = new_id()
+    async with begin(None) as unit:
+        await unit.keys.add_tenant(tenant_id, name)
+        await unit.commit()
+    return tenant_id
+
+
+def conversation(tenant_id: UUID, **fields: Any) -> Conversation:
+    given: dict[str, Any] = {"id": new_id(), "tenant_id": tenant_id, "created_at": START, "updated_at": START}
+    return Conversation(**given | fields)
+
+
+async def stored(begin: UnitOfWorkFactory, tenant_id: UUID, **fields: Any) -> Conversation:
+    """A conversation in the database."""
+    made = conversation(tenant_id, **fields)
+    async with begin(tenant_id) as unit:
+        await unit.conversations.add(made)
+        await unit.commit()
+    return made
+
+
+def message(conversation_id: UUID, seq: int, **fields: Any) -> Message:
+    given: dict[str, Any] = {
+        "id": new_id(),
+        "conversation_id": conversation_id,
+        "seq": seq,
+        "role": "user",
+        "content": f"message {seq}",
+        "token_count": 10,
+        "byte_length": 40,
+        "created_at": moment(seq),
+    }
+    return Message(**given | fields)
+
+
+def weight(entry: Message) -> Sums:
+    """What a message adds to the running sums."""
+    if entry.is_command:
+        return Sums()
+    tokens, size = entry.token_count, entry.byte_length
+    held = entry.is_protected
+    return Sums(tokens=tokens, bytes=size, held_tokens=tokens * held, held_bytes=size * held)
+
+
+def running(messages: Sequence[Message], start: Sums | None = None) -> list[Sums]:
+    """The running sums through each message."""
+    return list(accumulate((weight(entry) for entry in messages), Sums.plus, initial=start or Sums()))[1:]
+
+
+async def append(unit: UnitOfWork, messages: Sequence[Message]) -> None:
+    """Append to a locked conversation, as the service does."""
+    row = await unit.conversations.lock(messages[0].conversation_id)
+    sums = running(messages, row.total)
+    await unit.messages.append(messages, sums)
+    last = messages[-1]
+    await unit.conversations.update(
+        row.id, last_seq=last.seq, last_message_id=last.id, last_message_at=last.created_at, total=sums[-1]
+    )
+
+
+async def talk(begin: UnitOfWorkFactory, tenant_id: UUID, messages: Sequence[Message]) -> None:
+    """Append and commit."""
+    async with begin(tenant_id) as unit:
+        await append(unit, messages)
+        await unit.commit()
+
+
+def compaction(row: Conversation, **fields: Any) -> Compaction:
+    given: dict[str, Any] = {
+        "id": new_id(),
+        "tenant_id": row.tenant_id,
+        "conversation_id": row.id,
+        "trigger": "background",
+        "ran_in": "worker",
+        "status": "queued",
+        "requested_at": START,
+    }
+    return Compaction(**given | fields)
+
+
+def turn(row: Conversation, **fields: Any) -> Turn:
+    given: dict[str, Any] = {
+        "id": new_id(),
+        "tenant_id": row.tenant_id,
+        "conversation_id": row.id,
+        "message_id": uuid4(),
+        "lease_until": START,
+        "started_at": START,
+    }
+    return Turn(**given | fields)

@@ -1,0 +1,328 @@
+"""The embedded servers under the things that happen on a developer's machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from app.embedded import (
+    AlreadyRunningError,
+    EmbeddedError,
+    EmbeddedServers,
+    Endpoints,
+    binaries,
+    privileges,
+    running_at,
+)
+from app.embedded.binaries import postgres_programs, valkey_program
+from app.embedded.privileges import identities
+from app.embedded.processes import wait_until
+from tests.servers import ROOT, execute_sql
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+
+# A process that owns the servers, says where they are, and waits for its end.
+OWNER = textwrap.dedent(
+    """
+    import pathlib, sys, time
+    from app.embedded import EmbeddedServers
+    servers = EmbeddedServers(pathlib.Path(sys.argv[1]), durable=False)
+    endpoints = servers.start()
+    print(endpoints.database_url, endpoints.redis_url, flush=True)
+    time.sleep(120)
+    """
+)
+
+Owner = tuple[subprocess.Popen[str], Endpoints]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Callable[[], Owner]]:
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> Owner:
+        argv = [sys.executable, "-c", OWNER, str(tmp_path / "data")]
+        process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout is not None
+        database_url, redis_url = process.stdout.readline().split()
+        return process, Endpoints(database_url=database_url, redis_url=redis_url)
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def write(endpoints: Endpoints) -> None:
+    execute_sql(endpoints.database_url, "CREATE TABLE kept (n int)")
+    execute_sql(endpoints.database_url, "INSERT INTO kept VALUES (1)")
+    with redis.from_url(endpoints.redis_url) as connection:
+        connection.set("kept", "1")
+
+
+def read(endpoints: Endpoints) -> bool:
+    execute_sql(endpoints.database_url, "SELECT 1 / (SELECT count(*) FROM kept)")  # no row divides by zero
+    with redis.from_url(endpoints.redis_url) as connection:
+        return bool(connection.get("kept") == b"1")
+
+
+def server_pids(data: Path) -> list[int]:
+    """Find servers of a data folder by their arguments, as ``ps`` would."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if {os.fsencode(data / "postgres"), os.fsencode(data / "valkey")} & set(arguments):
+                found.append(int(entry.name))
+    return found
+
+
+def gone(data: Path) -> bool:
+    return wait_until(lambda: not server_pids(data), 15)
+
+
+def test_data_outlives_a_stop_and_nothing_is_left_running(tmp_path: Path) -> None:
+    with EmbeddedServers(tmp_path) as endpoints:
+        runtime = Path(endpoints.redis_url.removeprefix("unix://")).parent
+        assert runtime.stat().st_mode & 0o777 == 0o700
+        write(endpoints)
+    assert not runtime.exists()
+    assert not server_pids(tmp_path)
+    with EmbeddedServers(tmp_path) as endpoints:
+        assert read(endpoints)
+
+
+def test_a_second_process_attaches_and_leaves_the_servers_running(tmp_path: Path, own: Callable[[], Owner]) -> None:
+    _, endpoints = own()
+    write(endpoints)
+    with EmbeddedServers(tmp_path / "data") as attached:
+        assert attached == endpoints
+    assert read(endpoints)
+
+
+def test_a_second_owner_is_refused_and_told_where_the_first_one_is(tmp_path: Path, own: Callable[[], Owner]) -> None:
+    process, _ = own()
+    assert running_at(tmp_path / "data") == f"process {process.pid}"
+    with pytest.raises(AlreadyRunningError, match=f"process {process.pid}"):
+        EmbeddedServers(tmp_path / "data").start(attach=False)
+
+
+def test_servers_end_with_a_killed_owner(tmp_path: Path, own: Callable[[], Owner]) -> None:
+    process, _ = own()
+    assert server_pids(tmp_path / "data")
+    process.kill()
+    assert gone(tmp_path / "data")
+
+
+def test_a_start_right_after_killing_the_owner_finds_the_data(tmp_path: Path, own: Callable[[], Owner]) -> None:
+    process, endpoints = own()
+    write(endpoints)
+    process.kill()
+    process.wait()
+    with EmbeddedServers(tmp_path / "data") as endpoints:
+        assert read(endpoints)
+
+
+def test_a_start_after_killing_everything_finds_the_data(tmp_path: Path, own: Callable[[], Owner]) -> None:
+    process, endpoints = own()
+    write(endpoints)
+    time.sleep(1.1)  # Valkey's file is flushed every second
+    for pid in (process.pid, *server_pids(tmp_path / "data")):
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    with EmbeddedServers(tmp_path / "data") as endpoints:
+        assert read(endpoints)
+
+
+def test_an_orphan_is_stopped_before_a_new_server_starts(tmp_path: Path) -> None:
+    orphaned = EmbeddedServers(tmp_path, durable=False)
+    write(orphaned.start())
+    orphans = server_pids(tmp_path)
+    orphaned._lock.release()  # as if the owner had died and the kernel had told nobody
+    with EmbeddedServers(tmp_path, durable=False) as endpoints:
+        assert read(endpoints)
+        assert not set(orphans) & set(server_pids(tmp_path))
+    orphaned._servers = []
+
+
+def test_stale_pid_files_of_strangers_are_no_reason_not_to_start(tmp_path: Path) -> None:
+    with EmbeddedServers(tmp_path, durable=False) as endpoints:
+        write(endpoints)
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        (tmp_path / "postgres" / "postmaster.pid").write_text(f"{stranger.pid}\n{tmp_path / 'postgres'}\n")
+        (tmp_path / "valkey" / "valkey.pid").write_text(f"{stranger.pid}\n")
+        with EmbeddedServers(tmp_path, durable=False) as endpoints:
+            assert read(endpoints)
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_dead_servers_are_revived_at_the_same_address(tmp_path: Path) -> None:
+    servers = EmbeddedServers(tmp_path, durable=False)
+    endpoints = servers.start()
+    try:
+        write(endpoints)
+        time.sleep(1.1)
+        for server in servers._servers:
+            assert server._process is not None
+            os.kill(server._process.pid, signal.SIGKILL)
+            wait_until(lambda: not server.alive(), 5)  # noqa: B023 - called at once
+        assert servers.revive() == ["PostgreSQL", "Valkey"]
+        assert read(endpoints)
+        assert servers.revive() == []
+    finally:
+        servers.stop()
+
+
+def test_a_half_made_database_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "postgres.draft").mkdir()
+    (tmp_path / "postgres.draft" / "PG_VERSION").write_text("18\n")
+    with EmbeddedServers(tmp_path, valkey=False, durable=False) as endpoints:
+        execute_sql(endpoints.database_url, "SELECT 1")
+
+
+def test_two_data_folders_do_not_disturb_each_other(tmp_path: Path) -> None:
+    with (
+        EmbeddedServers(tmp_path / "a", durable=False) as first,
+        EmbeddedServers(tmp_path / "b", durable=False) as second,
+    ):
+        assert first != second
+        write(first)
+        write(second)
+        assert read(first)
+        assert read(second)
+
+
+def test_a_deep_temporary_folder_does_not_lengthen_the_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    with (
+        EmbeddedServers(tmp_path / ("y" * 100), postgres=False) as endpoints,
+        redis.from_url(endpoints.redis_url) as one,
+    ):
+        assert one.ping()
+
+
+def test_variables_of_another_postgres_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PGHOST": "nowhere", "PGPORT": "1", "PGDATA": "/nowhere", "LC_ALL": "xx_YY"}.items():
+        monkeypatch.setenv(name, value)
+    servers = EmbeddedServers(tmp_path, valkey=False, durable=False)
+    servers.start()
+    servers.stop()
+
+
+@pytest.mark.parametrize("blocked", ["file", "proc"])
+def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path, blocked: str) -> None:
+    (tmp_path / "file").write_text("")
+    data = tmp_path / "file" / "data" if blocked == "file" else Path("/proc/throughline")
+    with pytest.raises(EmbeddedError, match=r"^Cannot write to the data folder .* THROUGHLINE_DATA_DIR [^\n]*$"):
+        EmbeddedServers(data).start()
+
+
+def test_data_of_another_major_version_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "postgres").mkdir()
+    (tmp_path / "postgres" / "PG_VERSION").write_text("9\n")
+    with pytest.raises(EmbeddedError, match=r"was made by PostgreSQL 9, found here is \d+"):
+        EmbeddedServers(tmp_path).start()
+
+
+def test_a_damaged_database_is_one_clear_line_and_leaves_nothing_running(tmp_path: Path) -> None:
+    with EmbeddedServers(tmp_path, valkey=False, durable=False):
+        pass
+    (tmp_path / "postgres" / "global" / "pg_control").unlink()
+    with pytest.raises(EmbeddedError, match=r"^PostgreSQL did not start: [^\n]*log: [^\n]*$"):
+        EmbeddedServers(tmp_path, valkey=False, durable=False).start()
+    assert not server_pids(tmp_path)
+    assert running_at(tmp_path) is None
+
+
+def test_the_distribution_serves_where_the_wheels_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    try:
+        assert "site-packages" not in str(postgres_programs())
+    except EmbeddedError:
+        pytest.skip("the distribution's PostgreSQL is not installed")
+    with EmbeddedServers(tmp_path, valkey=False, durable=False) as endpoints:
+        execute_sql(endpoints.database_url, "SELECT 1")
+
+
+def test_no_programs_at_all_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(binaries, "_distribution_folders", list)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(EmbeddedError, match="set DATABASE_URL"):
+        postgres_programs()
+    with pytest.raises(EmbeddedError, match="set REDIS_URL"):
+        valkey_program()
+
+
+@as_root
+def test_root_without_user_namespaces_runs_postgres_as_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    with EmbeddedServers(closed / "data", durable=False) as endpoints:
+        write(endpoints)
+    namespace, nobody = identities()
+    monkeypatch.setattr(privileges, "identities", lambda: [nobody, namespace])
+    with EmbeddedServers(closed / "data", durable=False) as endpoints:
+        assert read(endpoints)
+        assert (closed / "data" / "postgres").stat().st_uid == nobody.uid
+    monkeypatch.undo()
+    with EmbeddedServers(closed / "data", durable=False) as endpoints:
+        assert read(endpoints)
+
+
+def pythons_for(user: pwd.struct_passwd, env: dict[str, str]) -> list[str]:
+    """List interpreters that the user can start; a version manager's own often lies in a closed home."""
+    found = []
+    for python in (sys.executable, "/usr/bin/python3"):
+        with contextlib.suppress(OSError):
+            argv = [python, "-c", "import app.embedded"]
+            tried = subprocess.run(argv, env=env, user=user.pw_uid, extra_groups=[], check=False, capture_output=True)
+            found += [python] if tried.returncode == 0 else []
+    return found
+
+
+@as_root
+def test_a_plain_user_runs_both_servers() -> None:
+    plain = pwd.getpwnam("nobody")
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}:{sysconfig.get_path('purelib')}"}
+    pythons = pythons_for(plain, env)
+    if not pythons:
+        pytest.skip("Python or this checkout is closed to other users")
+    # Pytest's own folder is closed to others.
+    data = Path(tempfile.mkdtemp(prefix="throughline-test-", dir="/tmp"))
+    os.chown(data, plain.pw_uid, plain.pw_gid)
+    argv = [pythons[0], "-c", OWNER.replace("time.sleep(120)", "servers.stop()"), str(data)]
+    try:
+        done = subprocess.run(
+            argv, env=env, user=plain.pw_uid, group=plain.pw_gid, extra_groups=[], check=False, capture_output=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert (data / "postgres" / "PG_VERSION").stat().st_uid == plain.pw_uid
+    finally:
+        shutil.rmtree(data)

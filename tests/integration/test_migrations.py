@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from alembic import command
+from app.adapters.migrations import ROOT, alembic_config, run_migrations
+from app.adapters.tables import TenantScoped
+from app.domain.errors import DependencyUnavailableError
+from tests.servers import execute_sql, unused_port
+
+TABLES = {
+    "tenants",
+    "api_keys",
+    "idempotency_keys",
+    "conversations",
+    "messages",
+    "state_versions",
+    "events",
+    "compactions",
+    "turns",
+}
+COLUMNS = """
+    SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default
+    FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version' ORDER BY 1, 2
+"""
+INDEXES = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+CONSTRAINTS = """
+    SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+    WHERE connamespace = 'public'::regnamespace AND conrelid <> coalesce(to_regclass('alembic_version'), 0::oid)
+"""
+
+
+async def rows(url: str, statement: str) -> set[tuple[Any, ...]]:
+    engine = create_async_engine(url)
+    async with engine.connect() as connection:
+        found = {tuple(row) for row in await connection.execute(text(statement))}
+    await engine.dispose()
+    return found
+
+
+async def tables(url: str) -> set[str]:
+    return {name for (name,) in await rows(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
+
+
+async def down(url: str, revision: str) -> None:
+    await asyncio.to_thread(command.downgrade, alembic_config(url), revision)
+
+
+async def test_up_down_and_up_again(empty_database_url: str) -> None:
+    run_migrations(empty_database_url)
+    assert await tables(empty_database_url) == TABLES | {"alembic_version"}
+    run_migrations(empty_database_url)
+
+    await down(empty_database_url, "base")
+    assert await tables(empty_database_url) == {"alembic_version"}
+    assert await rows(empty_database_url, INDEXES) == set()
+
+    run_migrations(empty_database_url)
+    assert await tables(empty_database_url) == TABLES | {"alembic_version"}
+
+
+async def test_every_step_goes_down_and_up_alone(empty_database_url: str) -> None:
+    run_migrations(empty_database_url)
+    full = await rows(empty_database_url, COLUMNS)
+    for steps in (1, 2, 3):
+        await down(empty_database_url, f"-{steps}")
+        run_migrations(empty_database_url, f"+{steps}")
+        assert await rows(empty_database_url, COLUMNS) == full
+
+
+def test_check_finds_nothing_to_do_and_notices_a_difference(empty_database_url: str) -> None:
+    run_migrations(empty_database_url)
+    command.check(alembic_config(empty_database_url))
+    execute_sql(empty_database_url, "ALTER TABLE turns DROP COLUMN error_code")
+    with pytest.raises(Exception, match="error_code"):
+        command.check(alembic_config(empty_database_url))
+
+
+async def test_migrations_build_exactly_what_the_tables_say(database_url: str, empty_database_url: str) -> None:
+    """Also checks, partial indexes and foreign keys, which ``alembic check`` does not compare."""
+    engine = create_async_engine(empty_database_url)
+    async with engine.begin() as connection:
+        await connection.run_sync(TenantScoped.metadata.create_all)
+    await engine.dispose()
+    for statement in (COLUMNS, INDEXES, CONSTRAINTS):
+        built = await rows(database_url, statement)
+        assert built == await rows(empty_database_url, statement)
+        assert built
+
+
+async def test_every_table_has_the_tenant_first_in_its_key(database_url: str) -> None:
+    keys = await rows(
+        database_url,
+        """
+        SELECT c.relname, a.attname FROM pg_index i
+        JOIN pg_class c ON c.oid = i.indrelid
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+        WHERE i.indisprimary AND c.relnamespace = 'public'::regnamespace AND c.relname <> 'alembic_version'
+        """,
+    )
+    assert keys == {(table, "tenant_id") for table in TABLES}
+    assert {table.__tablename__ for table in TenantScoped.__subclasses__()} == TABLES
+
+
+def test_two_at_once_take_turns(empty_database_url: str, tmp_path: Path) -> None:
+    both = [process(empty_database_url, "upgrade", "head", cwd=tmp_path) for _ in range(2)]
+    outcomes = [(running.wait(60), running.stderr.read() if running.stderr else "") for running in both]
+    assert [code for code, _ in outcomes] == [0, 0], outcomes
+
+
+def test_a_server_that_is_away_is_one_domain_error() -> None:
+    with pytest.raises(DependencyUnavailableError):
+        run_migrations(f"postgresql://nobody@127.0.0.1:{unused_port()}/none")
+
+
+def process(url: str, *words: str, cwd: Path) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-m", "alembic", "-c", str(ROOT / "alembic.ini"), "-x", f"url={url}", *words]
+    env = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    return subprocess.Popen(argv, cwd=cwd, env=env, stderr=subprocess.PIPE, text=True)
+
+
+def test_without_an_address_it_says_so(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "alembic", "-c", str(ROOT / "alembic.ini"), "current"]
+    env = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    done = subprocess.run(argv, cwd=tmp_path, env=env, check=False, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert done.stderr.strip().splitlines() == [
+        "DATABASE_URL is not set: name the database to migrate, or use `throughline run`, which has its own."
+    ]

@@ -1,0 +1,378 @@
+"""The registry: names, keys, limits; any OpenAI-compatible server; a context as providers take it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast, get_args
+from uuid import UUID, uuid5
+
+import pytest
+from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.google import GoogleModel
+from pydantic_ai.providers.google import GoogleProvider
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from app.adapters.models.any import takes_media as others_take
+from app.adapters.models.gemini import takes_media as gemini_takes
+from app.adapters.models.messages import to_provider
+from app.adapters.models.offline import OfflineChat, OfflineSummarizer
+from app.adapters.models.profiles import GEMINI_INPUT_LIMIT
+from app.adapters.models.registry import ModelRegistry
+from app.domain.conversation import Message, Part, Role
+from app.domain.errors import InvalidInputError, ModelUnavailableError
+from app.domain.model_io import ChatRequest, ContextMessage, StepEvent, StepFinish, SummaryRequest, TextDelta
+from app.domain.schemas.session import SESSION
+from app.ports import Models
+from app.settings import DEFAULT_GEMINI_MODEL
+from tests.gemini_server import serving
+from tests.servers import ROOT
+
+NAMESPACE = UUID("01900000-0000-7000-8000-000000000000")
+START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+
+
+def talk(*lines: tuple[str, str]) -> tuple[Message, ...]:
+    """Messages from (role, content)."""
+    assert all(role in get_args(Role) for role, _ in lines)
+    return tuple(
+        Message(
+            id=uuid5(NAMESPACE, f"{seq}"),
+            conversation_id=NAMESPACE,
+            seq=seq,
+            role=cast("Role", role),
+            content=content,
+            token_count=len(content) // 4,
+            created_at=START + timedelta(minutes=seq),
+        )
+        for seq, (role, content) in enumerate(lines, 1)
+    )
+
+
+def said(events: Sequence[StepEvent]) -> str:
+    """The reply in a list of events."""
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+class TestNames:
+    def test_offline_is_the_default_and_needs_nothing(self) -> None:
+        registry: Models = ModelRegistry()
+        assert isinstance(registry.chat(), OfflineChat)
+        assert isinstance(registry.summarizer("offline"), OfflineSummarizer)
+
+    def test_the_configured_name_is_used_when_none_is_given(self) -> None:
+        registry = ModelRegistry(chat="google:gemini-2.5-flash", compaction="offline", google_api_key="k")
+        assert registry.chat().profile.name == "google:gemini-2.5-flash"
+        assert registry.summarizer().profile.name == "offline"
+        assert registry.summarizer("google:gemini-2.5-pro").profile.name == "google:gemini-2.5-pro"
+
+    def test_a_model_is_built_once_per_name_and_a_client_once_per_provider(self) -> None:
+        registry = ModelRegistry(google_api_key="k")
+        first, again = registry.chat("google:gemini-2.5-flash"), registry.summarizer("google:gemini-2.5-flash")
+        other = registry.chat("google:gemini-2.5-pro")
+        assert first.language is again.language  # type: ignore[attr-defined]  # white box
+        assert first.language.model.client is other.language.model.client  # type: ignore[attr-defined]  # the same
+
+    @pytest.mark.parametrize(
+        ("name", "says"),
+        [
+            ("google:gemini-2.5-flash", "GOOGLE_API_KEY"),
+            ("openai:gpt-5-mini", "OPENAI_API_KEY"),
+            ("deepseek:deepseek-chat", "DEEPSEEK_API_KEY"),
+            ("anthropic:claude-sonnet-4-5", "anthropic"),
+            ("nobody:nothing", "no model provider 'nobody'"),
+            ("gemini-2.5-flash", "provider:model"),
+            ("test", "provider:model"),
+            ("", "provider:model"),
+            ("google:", "provider:model"),
+            ("google:../../files", "provider:model"),
+            ("google:a?key=b", "provider:model"),
+            ("google:a b", "provider:model"),
+            ("google:" + "a" * 1_000, "provider:model"),
+        ],
+    )
+    def test_a_name_that_cannot_be_built_says_what_to_do(
+        self, name: str, says: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for variable in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "DEEPSEEK_API_KEY", "ANTHROPIC_API_KEY"):
+            monkeypatch.delenv(variable, raising=False)
+        registry = ModelRegistry(chat=name or "x", compaction=name or "x")
+        for build in (registry.chat, registry.summarizer):
+            with pytest.raises(InvalidInputError) as caught:
+                build()
+            assert says in caught.value.detail
+            assert caught.value.errors[0].field == "model"
+
+    def test_a_key_of_the_environment_serves_providers_that_settings_do_not_know(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("DEEPSEEK_API_KEY", "k")
+        assert ModelRegistry().chat("deepseek:deepseek-chat").profile.name == "deepseek:deepseek-chat"
+
+    def test_keys_show_nowhere(self) -> None:
+        registry = ModelRegistry(google_api_key="AIza-secret", openai_api_key="sk-secret")
+        registry.chat("google:gemini-2.5-flash")
+        assert "secret" not in f"{registry!r} {vars(registry)!r}"
+
+    def test_many_names_do_not_pile_up(self) -> None:
+        registry = ModelRegistry(google_api_key="k")
+        for number in range(200):
+            registry.chat(f"google:gemini-{number}")
+        assert registry._shelf is not None
+        assert len(registry._shelf._languages) <= 64
+
+    async def test_close_is_repeatable_and_a_closed_registry_opens_again(self) -> None:
+        registry = ModelRegistry(google_api_key="k")
+        registry.chat("google:gemini-2.5-flash")
+        await registry.close()
+        await registry.close()
+        assert registry.chat("google:gemini-2.5-flash").profile.input_limit
+
+    def test_offline_loads_no_provider_library(self) -> None:
+        code = (
+            "import sys; from app.adapters.models.registry import ModelRegistry; r = ModelRegistry(google_api_key='k');"
+            "r.chat(); r.summarizer(); print([m for m in sys.modules if m.startswith(('pydantic_ai', 'google.genai'))])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "[]"
+
+
+class TestLimits:
+    def test_the_default_model_is_known_to_the_bundled_data(self) -> None:
+        name = DEFAULT_GEMINI_MODEL.removeprefix("google:")
+        model = GoogleModel(name, provider=GoogleProvider(api_key="k"))
+        assert model.context_window == GEMINI_INPUT_LIMIT
+
+    def test_the_offline_model_has_the_limit_of_the_default_gemini_model_and_small_chunks(self) -> None:
+        registry = ModelRegistry(google_api_key="k")
+        offline, gemini = registry.chat("offline").profile, registry.chat(DEFAULT_GEMINI_MODEL).profile
+        assert offline.input_limit == gemini.input_limit
+        assert (offline.chunk_tokens, gemini.chunk_tokens) == (8_000, None)
+        assert gemini.output_limit == 65_536
+
+    @pytest.mark.parametrize(
+        ("name", "input_limit", "output_limit"),
+        [("google:gemini-of-tomorrow", 1_000_000, 65_536), ("openai:own-llama", 128_000, 8_192)],
+    )
+    def test_unknown_models_get_a_careful_guess(self, name: str, input_limit: int, output_limit: int) -> None:
+        profile = ModelRegistry(google_api_key="k", openai_api_key="k").chat(name).profile
+        assert (profile.input_limit, profile.output_limit) == (input_limit, output_limit)
+
+    def test_the_operators_word_beats_every_table(self) -> None:
+        registry = ModelRegistry(google_api_key="k", openai_api_key="k", input_limit=4_000)
+        for name in ("google:gemini-2.5-flash", "openai:own-llama"):
+            profile = registry.summarizer(name).profile
+            assert (profile.input_limit, profile.output_limit) == (4_000, 4_000)
+
+
+@dataclass
+class OpenAIServer:
+    """The few routes of chat completions that a local server has."""
+
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    status: int = 200
+    url: str = ""
+
+    def app(self) -> Starlette:
+        return Starlette(routes=[Route("/v1/chat/completions", self.complete, methods=["POST"])])
+
+    async def complete(self, request: Request) -> Response:
+        body = await request.json()
+        self.requests.append(body)
+        if self.status != 200:
+            return JSONResponse({"error": {"message": "busy", "type": "server_error"}}, status_code=self.status)
+        usage = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
+        common = {"id": "1", "created": 1, "model": body["model"]}
+        if not body.get("stream"):
+            message = {"role": "assistant", "content": '{"logos": []}'}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            return JSONResponse({**common, "object": "chat.completion", "choices": [choice], "usage": usage})
+        chunks: list[dict[str, Any]] = [
+            {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Good "}}]},
+            {"choices": [{"index": 0, "delta": {"content": "day."}}]},
+            {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+            {"choices": [], "usage": usage},
+        ]
+        lines = [json.dumps({**common, "object": "chat.completion.chunk", **chunk}) for chunk in chunks]
+        text = "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"])
+        return PlainTextResponse(text, media_type="text/event-stream")
+
+
+@pytest.fixture
+def openai() -> Iterator[OpenAIServer]:
+    server = OpenAIServer()
+    with serving(server.app()) as url:
+        server.url = f"{url}/v1"
+        yield server
+
+
+class TestOpenAICompatible:
+    async def test_a_server_without_a_key_chats(self, openai: OpenAIServer) -> None:
+        registry = ModelRegistry(chat="openai:own-llama", openai_base_url=openai.url)
+        context = (
+            ContextMessage(role="system", content="Be kind."),
+            ContextMessage(role="user", content="Hello"),
+            ContextMessage(role="system", content="Be brief."),
+        )
+        events = [event async for event in registry.chat().step(ChatRequest(messages=context))]
+        await registry.close()
+
+        assert said(events) == "Good day."
+        finish = events[-1]
+        assert isinstance(finish, StepFinish)
+        assert (finish.reason, finish.model) == ("stop", "openai:own-llama")
+        assert (finish.usage.input_tokens, finish.usage.output_tokens) == (12, 3)
+        assert finish.usage.cost_usd is None
+        (body,) = openai.requests
+        assert [message["role"] for message in body["messages"]] == ["system", "user", "system"]
+
+    async def test_a_summary_asks_for_the_json_schema(self, openai: OpenAIServer) -> None:
+        registry = ModelRegistry(compaction="openai:own-llama", openai_base_url=openai.url)
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+        proposal = await registry.summarizer().propose(request)
+        await registry.close()
+
+        assert (proposal.text, proposal.finish) == ('{"logos": []}', "stop")
+        wanted = openai.requests[0]["response_format"]
+        assert wanted["type"] == "json_schema"
+        assert "logos" in wanted["json_schema"]["schema"]["properties"]
+
+    async def test_a_failing_server_is_asked_once(self, openai: OpenAIServer) -> None:
+        openai.status = 503
+        registry = ModelRegistry(chat="openai:own-llama", compaction="openai:own-llama", openai_base_url=openai.url)
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+        with pytest.raises(ModelUnavailableError, match="server_error"):
+            await registry.summarizer().propose(request)
+        with pytest.raises(ModelUnavailableError, match="server_error"):
+            _ = [
+                e
+                async for e in registry.chat().step(ChatRequest(messages=(ContextMessage(role="user", content="Hi"),)))
+            ]
+        await registry.close()
+        assert len(openai.requests) == 2
+
+
+CALL: Part = {"type": "tool_call", "id": "c1", "name": "look up", "arguments": {"of": "x"}}
+
+
+def result(content: Any, id_: str = "c1") -> Part:
+    return {"type": "tool_result", "tool_call_id": id_, "content": content}
+
+
+def mapped(*messages: ContextMessage, takes: Any = gemini_takes) -> list[ModelMessage]:
+    return to_provider(messages, takes)
+
+
+def returns(thread: Sequence[ModelMessage]) -> list[ToolReturnPart]:
+    return [part for message in thread for part in message.parts if isinstance(part, ToolReturnPart)]
+
+
+def words(thread: Sequence[ModelMessage]) -> list[str]:
+    return [str(getattr(part, "content", "")) for message in thread for part in message.parts]
+
+
+class TestContexts:
+    def test_sides_alternate_whatever_comes(self) -> None:
+        thread = mapped(
+            *(ContextMessage(role=role, content=role) for role in ("system", "user", "user")),
+            *(ContextMessage(role=role, content=role) for role in ("assistant", "assistant", "user")),
+        )
+        assert [type(message) for message in thread] == [ModelRequest, ModelResponse, ModelRequest]
+        assert words(thread) == ["system", "user", "user", "assistant", "assistant", "user"]
+
+    def test_a_result_follows_its_call_wherever_it_was_appended(self) -> None:
+        thread = mapped(
+            ContextMessage(role="user", content="go"),
+            ContextMessage(role="assistant", content="", parts=(CALL,)),
+            ContextMessage(role="user", content="are you there?"),
+            ContextMessage(role="tool", content="", parts=(result(42),)),
+        )
+        _, call, answer = thread
+        assert isinstance(call.parts[0], ToolCallPart)
+        assert call.parts[0].tool_name == "look_up"
+        assert [type(part).__name__ for part in answer.parts] == ["ToolReturnPart", "UserPromptPart"]
+        assert returns(thread)[0].content == 42
+        assert returns(thread)[0].tool_name == "look_up"
+
+    def test_a_pending_call_gets_a_stub(self) -> None:
+        thread = mapped(
+            ContextMessage(role="user", content="go"),
+            ContextMessage(role="assistant", content="", parts=(CALL,)),
+            ContextMessage(role="user", content="never mind"),
+        )
+        assert [part.content for part in returns(thread)] == ["interrupted"]
+
+    def test_a_result_without_its_call_is_told_in_words(self) -> None:
+        thread = mapped(ContextMessage(role="tool", content="", parts=(result({"a": 1}, "other"),)))
+        assert returns(thread) == []
+        assert words(thread) == ['[result of a tool: {"a": 1}]']
+
+    def test_what_a_tool_message_says_beside_its_result_is_kept(self) -> None:
+        call = ContextMessage(role="assistant", content="", parts=(CALL,))
+        only, beside = (
+            mapped(call, ContextMessage(role="tool", content="measured twice", parts=(part,)))
+            for part in (result(None), result(42))
+        )
+        assert returns(only)[0].content == "measured twice"
+        assert returns(beside)[0].content == {"content": 42, "text": "measured twice"}
+
+    @pytest.mark.parametrize(
+        ("arguments", "as_object"),
+        [
+            ('{"a": 1}', {"a": 1}),
+            ("not json", {"input": "not json"}),
+            ([1], {"input": [1]}),
+            (None, {}),
+            ("[1]", {"input": [1]}),
+        ],
+    )
+    def test_arguments_become_an_object(self, arguments: Any, as_object: dict[str, Any]) -> None:
+        (thread, _) = mapped(ContextMessage(role="assistant", content="", parts=({**CALL, "arguments": arguments},)))
+        assert cast("ToolCallPart", thread.parts[0]).args == as_object
+
+    @pytest.mark.parametrize(
+        ("part", "gemini", "others"),
+        [
+            ({"media_type": "image/png", "data": "AAAA"}, True, True),
+            ({"media_type": "image/png", "data": "data:image/png;base64,AAAA"}, True, True),
+            ({"media_type": "application/pdf", "data": "AAAA"}, True, False),
+            ({"media_type": "video/mp4", "data": "AAAA"}, True, False),
+            ({"media_type": "application/zip", "data": "AAAA"}, False, False),
+            ({"media_type": "image/png", "data": "not base64!"}, False, False),
+            ({"media_type": "image/png", "url": "http://169.254.169.254/secret"}, False, False),
+            ({}, False, False),
+        ],
+    )
+    def test_media_goes_inline_where_it_is_read_and_in_words_elsewhere(
+        self, part: dict[str, Any], gemini: object, others: object
+    ) -> None:
+        message = ContextMessage(role="user", content="see", parts=({"type": "media", **part},))
+        for takes, inline in ((gemini_takes, gemini), (others_take, others)):
+            (request,) = mapped(message, takes=takes)
+            pieces = cast("Any", request.parts[0]).content
+            assert pieces[0] == "see"
+            assert isinstance(pieces[1], BinaryContent) == inline
+            assert inline or str(pieces[1]).startswith("[attached: ")
+
+    def test_a_text_given_twice_is_sent_once_and_nothing_is_not_sent(self) -> None:
+        thread = mapped(
+            ContextMessage(role="user", content="hello", parts=({"type": "text", "text": "hello"},)),
+            ContextMessage(role="assistant", content=""),
+            ContextMessage(role="user", content=" "),
+        )
+        assert words(thread) == ["hello"]
+
+    def test_parts_of_unknown_kinds_are_told(self) -> None:
+        thread = mapped(
+            ContextMessage(role="user", content="", parts=({"type": "text", "text": "t"}, {"type": "poll", "q": 1})),
+            ContextMessage(role="assistant", content="", parts=({"type": "media", "media_type": "image/png"},)),
+        )
+        assert cast("Any", thread[0].parts[0]).content == ["t", '{"type": "poll", "q": 1}']
+        assert words(thread[1:]) == ["[attached: image/png]"]

@@ -1,0 +1,58 @@
+"""Helpers of the tests that use real servers: ports, statements, migrations, addresses."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from sqlalchemy import text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.ext.asyncio import create_async_engine
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def migrate(database_url: str, revision: str = "head") -> None:
+    """Run the real migrations as a process, as they run in production."""
+    argv = [sys.executable, "-m", "alembic", "upgrade", revision]
+    env = {**os.environ, "DATABASE_URL": database_url}
+    done = subprocess.run(argv, cwd=ROOT, env=env, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def execute_sql(database_url: str, statement: str) -> None:
+    """Run one statement outside any transaction, in a thread: a test may have a running loop."""
+
+    async def run() -> None:
+        engine = create_async_engine(database_url, isolation_level="AUTOCOMMIT")
+        async with engine.connect() as connection:
+            await connection.execute(text(statement))
+        await engine.dispose()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(run())).result()
+
+
+def redis_database(url: str, number: int) -> str:
+    """Point a Redis address at another logical database."""
+    parsed = make_url(url)
+    if parsed.drivername == "unix":
+        return url.partition("?")[0] + f"?db={number}"
+    return parsed.set(database=str(number)).render_as_string(hide_password=False)
+
+
+def with_database(url: str, name: str) -> str:
+    parsed: URL = make_url(url).set(drivername="postgresql+asyncpg", database=name)
+    return parsed.render_as_string(hide_password=False)

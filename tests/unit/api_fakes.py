@@ -1,0 +1,255 @@
+"""Stand-ins for the services behind the API: they record what they are asked and give back what they are told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import httpx
+from fastapi import FastAPI
+
+from app.bootstrap import Container
+from app.domain.conversation import Conversation, Message, Usage
+from app.domain.errors import DomainError, UnauthenticatedError
+from app.domain.gauge import Breakdown, Gauge
+from app.domain.policy import CompactionPolicy
+from app.domain.records import Attempt, Compaction, EntryCounts, Event, Scope, Turn
+from app.main import create_app
+from app.services.conversations import ConversationView
+from app.services.keys import Principal
+from app.services.manual import CompactionView
+from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle
+from app.settings import Settings
+
+TENANT = UUID("0193e000-0000-7000-8000-000000000001")
+CONVERSATION = UUID("0193e000-0000-7000-8000-000000000002")
+MESSAGE = UUID("0193e000-0000-7000-8000-000000000003")
+REPLY = UUID("0193e000-0000-7000-8000-000000000004")
+COMPACTION = UUID("0193e000-0000-7000-8000-000000000005")
+KEYS: Mapping[str, frozenset[Scope]] = {
+    "reader": frozenset({"read"}),
+    "writer": frozenset({"read", "write"}),
+    "admin": frozenset({"read", "write", "admin"}),
+}
+AT = datetime(2026, 11, 20, 10, 30, tzinfo=timezone(timedelta(hours=1)))
+GAUGE = Gauge(
+    tokens=100,
+    budget=3060,
+    window=3600,
+    utilization=0.0327,
+    status="ok",
+    background_at=2142,
+    sync_at=2601,
+    tokens_until_compaction=2042,
+    breakdown=Breakdown(system=60, tail=40),
+)
+
+
+def conversation_view(**changes: Any) -> ConversationView:
+    values: dict[str, Any] = {
+        "id": CONVERSATION,
+        "tenant_id": TENANT,
+        "title": "Trip",
+        "state_version": 3,
+        "last_seq": 7,
+        "compressed_state": {"logos": ["a"], "pathos": [], "abstract": [], "conversation_summary": "s"},
+        "scratchpad": {"step": 2},
+        "created_at": AT,
+        "updated_at": AT,
+    }
+    row = Conversation(**{**values, **changes})
+    return ConversationView(conversation=row, policy=CompactionPolicy(), gauge=GAUGE)
+
+
+def message(**changes: Any) -> Message:
+    values: dict[str, Any] = {
+        "id": MESSAGE,
+        "conversation_id": CONVERSATION,
+        "seq": 1,
+        "role": "user",
+        "content": "hello",
+        "created_at": AT,
+    }
+    return Message(**{**values, **changes})
+
+
+def compaction(**changes: Any) -> Compaction:
+    usage = Usage(input_tokens=10, output_tokens=5, cost_usd=0.5)
+    attempt = Attempt(model="offline", outcome="accepted", reason=None, duration_ms=3, usage=usage)
+    values: dict[str, Any] = {
+        "id": COMPACTION,
+        "tenant_id": TENANT,
+        "conversation_id": CONVERSATION,
+        "trigger": "manual",
+        "ran_in": "request",
+        "status": "applied",
+        "attempts": (attempt,),
+        "tokens_before": 1000,
+        "tokens_after": 250,
+        "entries": EntryCounts(added=2),
+        "usage": usage,
+        "requested_at": AT,
+    }
+    return Compaction(**{**values, **changes})
+
+
+def chat_result() -> ChatResult:
+    return ChatResult(message=message(), reply=message(id=REPLY, seq=2, role="assistant", content="hi"), gauge=GAUGE)
+
+
+def event(number: int) -> Event:
+    return Event(conversation_id=CONVERSATION, number=number, type="message.created", data={"seq": 1}, occurred_at=AT)
+
+
+@dataclass
+class Calls:
+    """Every call of a service: name, arguments, keyword arguments; ``answers`` holds what to return or to raise."""
+
+    made: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=dict)
+
+    def service(self, name: str, **defaults: Any) -> SimpleNamespace:
+        return SimpleNamespace(
+            **{method: self._method(f"{name}.{method}", value) for method, value in defaults.items()}
+        )
+
+    def last(self, name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return next((args, kwargs) for called, args, kwargs in reversed(self.made) if called == name)
+
+    def _method(self, name: str, default: Any) -> Any:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            self.made.append((name, args, kwargs))
+            answer = self.answers.get(name, default)
+            if isinstance(answer, BaseException):
+                raise answer
+            return await answer() if asyncio.iscoroutinefunction(answer) else answer
+
+        return call
+
+
+class Keys:
+    """Three keys by their scopes; ``open`` lets requests without a key in."""
+
+    def __init__(self, *, is_open: bool = False, exist: bool = True) -> None:
+        self.is_open = is_open
+        self.exist = exist
+        self.is_ready = False
+
+    async def authenticate(self, key: str | None) -> Principal:
+        if key is None and self.is_open:
+            return Principal(tenant_id=TENANT, scopes=KEYS["admin"])
+        if key is None or key not in KEYS:
+            raise UnauthenticatedError("Send a valid key.")
+        return Principal(tenant_id=TENANT, scopes=KEYS[key])
+
+    async def ready(self) -> None:
+        self.is_ready = True
+
+    async def any(self) -> bool:
+        return self.exist
+
+
+class Feed:
+    """Yields the steps it was given, then waits for ever; an error comes instead of the first step."""
+
+    def __init__(self) -> None:
+        self.steps: Sequence[Event | None] = (None,)
+        self.error: DomainError | None = None
+        self.after: int | None = None
+        self.closed = asyncio.Event()
+
+    async def follow(self, tenant: UUID, conversation: UUID, after: int) -> AsyncIterator[Event | None]:
+        self.after = after
+        try:
+            if self.error is not None:
+                raise self.error
+            for step in self.steps:
+                yield step
+            await asyncio.Event().wait()
+        finally:
+            self.closed.set()
+
+
+@dataclass
+class World:
+    """An application over stand-ins, and a client for it."""
+
+    app: FastAPI
+    calls: Calls
+    keys: Keys
+    feed: Feed
+
+    def client(self, key: str | None = "admin") -> httpx.AsyncClient:
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        return httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers)
+
+
+def world(**settings: Any) -> World:
+    calls, keys, feed = Calls(), Keys(), Feed()
+    container = fake_container(calls, keys, feed, Settings(_env_file=None, **settings))
+    return World(app=create_app(container=container), calls=calls, keys=keys, feed=feed)
+
+
+def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> Container:
+    view, compacted = conversation_view(), CompactionView(compaction=compaction(), summary="what happened")
+    turn = Turn(
+        id=REPLY, tenant_id=TENANT, conversation_id=CONVERSATION, message_id=MESSAGE, lease_until=AT, started_at=AT
+    )
+    fake = SimpleNamespace(
+        settings=settings,
+        keys=keys,
+        feed=feed,
+        conversations=calls.service(
+            "conversations",
+            create=view,
+            get=view,
+            page=([view], None),
+            patch=view,
+            delete=None,
+            usage=GAUGE,
+            restore=view,
+            states=([], None),
+            difference=None,
+        ),
+        messages=calls.service("messages", append=[message(), message(seq=2)], page=([message()], "next")),
+        chat=calls.service("chat", start=None, interrupt=turn),
+        manual=calls.service("manual", compact=compacted, get=compacted, page=([compacted], None), retry=compacted),
+        context=calls.service("context", assemble=None, count_tokens=42),
+        sweeper=calls.service("sweeper", run=asyncio.Event().wait),
+        redis_ok=calls._method("redis_ok", default=True),
+        database_ok=calls._method("database_ok", default=True),
+        close=calls._method("close", default=None),
+    )
+    return cast(Container, fake)
+
+
+class Turning(TurnHandle):
+    """A turn whose client's departure is recorded."""
+
+    def __init__(self) -> None:
+        self.was_abandoned = asyncio.Event()
+        super().__init__(on_abandoned=self._note)
+
+    async def _note(self) -> None:
+        self.was_abandoned.set()
+
+    def tell(self, *events: ChatEvent) -> None:
+        for item in events:
+            self.emit(item)
+
+
+def parse_sse(text: str) -> list[dict[str, str]]:
+    """Events as a browser would see them: fields by name, comments under ``:``."""
+    blocks = [block.split("\n") for block in text.split("\n\n") if block]
+    return [dict(_field(line) for line in block) for block in blocks]
+
+
+def _field(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(": ")
+    return name or ":", value

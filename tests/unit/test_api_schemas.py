@@ -1,0 +1,317 @@
+"""What is refused at the edge, and in which words; what gets through, and in which shape."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from app.api.errors import STATUS, UnreadableError, problem_of, status_of
+from app.api.idempotency import fingerprint
+from app.api.present import present_compaction, present_conversation_summary, present_message
+from app.api.requests import (
+    ChatRequest,
+    CompactRequest,
+    ConversationCreate,
+    ConversationPatch,
+    MessageAppend,
+    MessageInput,
+    TokenCountRequest,
+)
+from app.api.strict_json import MAX_DEPTH, is_json, parse
+from app.domain import errors
+from app.domain.errors import ConflictError, DomainError, InvalidInputError
+from app.services.manual import CompactionView
+from tests.unit.api_fakes import CONVERSATION, compaction, conversation_view, message
+
+
+def faults(model: type[Any], **values: Any) -> list[tuple[str, str]]:
+    with pytest.raises(ValidationError) as caught:
+        model(**values)
+    return [(".".join(map(str, item["loc"])), item["msg"]) for item in caught.value.errors()]
+
+
+def refused(body: str | bytes) -> list[tuple[str, str]]:
+    with pytest.raises(InvalidInputError) as caught:
+        parse(body if isinstance(body, bytes) else body.encode())
+    return [(item.field, item.message) for item in caught.value.errors]
+
+
+@pytest.mark.parametrize("content", ["", " ", "\n\t "])
+def test_blank_content_without_parts(content: str) -> None:
+    assert faults(MessageInput, role="user", content=content) == [("content", "Value error, content cannot be empty")]
+
+
+def test_absent_content_without_parts() -> None:
+    assert faults(MessageInput, role="user") == [("content", "Value error, content cannot be empty")]
+
+
+def test_blank_content_with_parts_is_fine() -> None:
+    part = {"type": "text", "text": "t", "mine": {"k": [1]}}
+    draft = MessageInput(role="user", parts=[part]).draft()
+    assert draft.content == ""
+    assert draft.parts == (part,)
+
+
+def test_parts_are_kept_exactly_as_given() -> None:
+    parts = [
+        {"type": "tool_call", "id": "c1", "name": "look", "arguments": {"q": None}, "x-extra": 1},
+        {"type": "tool_result", "tool_call_id": "c1", "content": [1, "two"]},
+        {"type": "media", "media_type": "image/png", "url": "https://example.test/a.png"},
+    ]
+    assert list(MessageInput(role="tool", content="", parts=parts).draft().parts) == parts
+
+
+@pytest.mark.parametrize(
+    ("part", "field"),
+    [
+        ({"type": "video"}, "parts.0"),
+        ({"text": "no type"}, "parts.0"),
+        ({"type": "tool_call", "id": "", "name": "n", "arguments": {}}, "parts.0.tool_call.id"),
+        ({"type": "tool_result", "content": "x"}, "parts.0.tool_result.tool_call_id"),
+        ({"type": "media", "media_type": "a/b"}, "parts.0.media"),
+        ({"type": "media", "media_type": "a/b", "url": "u", "data": "d"}, "parts.0.media"),
+        ({"type": "media", "media_type": "a/b", "url": "u", "tokens": True}, "parts.0.media.tokens"),
+    ],
+)
+def test_wrong_parts(part: dict[str, Any], field: str) -> None:
+    assert [where for where, _ in faults(MessageInput, role="user", content="c", parts=[part])] == [field]
+
+
+@pytest.mark.parametrize("parts", [{}, {"parts": []}, {"parts": [{"type": "text", "text": "t"}]}])
+def test_tool_messages_need_a_result(parts: dict[str, Any]) -> None:
+    found = faults(MessageInput, role="tool", content="c", **parts)
+    assert found == [("parts", "Value error, a message of role tool needs a tool_result")]
+
+
+@pytest.mark.parametrize("event_type", ["", "  "])
+def test_blank_event_type(event_type: str) -> None:
+    expected = [("event_type", "Value error, event_type cannot be empty")]
+    assert faults(MessageInput, role="user", content="c", event_type=event_type) == expected
+    assert faults(ChatRequest, content="c", event_type=event_type) == expected
+
+
+@pytest.mark.parametrize("name", ["seq", "tenant_id", "token_count", "id", "status", "protected_reason"])
+def test_mass_assignment_of_messages(name: str) -> None:
+    assert [where for where, _ in faults(MessageAppend, role="user", content="c", **{name: 1})] == [name]
+
+
+@pytest.mark.parametrize("name", ["recall", "passages", "query", "compact"])
+def test_later_fields_are_unknown(name: str) -> None:
+    assert [where for where, _ in faults(ChatRequest, content="c", **{name: True})] == [name]
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"title": "x" * 501}, "title"),
+        ({"locale": "not a locale"}, "locale"),
+        ({"locale": "en-"}, "locale"),
+        ({"metadata": {"k": "x" * 16_384}}, "metadata"),
+        ({"metadata": []}, "metadata"),
+        ({"user_id": ""}, "user_id"),
+        ({"compressed_state": {}}, "compressed_state"),
+        ({"system_prompt": 5}, "system_prompt"),
+    ],
+)
+def test_conversation_limits(values: dict[str, Any], field: str) -> None:
+    assert [where for where, _ in faults(ConversationCreate, **values)] == [field]
+
+
+@pytest.mark.parametrize("locale", ["en", "ru", "pt-BR", "zh-Hant-TW"])
+def test_locales(locale: str) -> None:
+    assert ConversationCreate(locale=locale).new().locale == locale
+
+
+@pytest.mark.parametrize("value", [1, True, "soon", "2026-11-20T09:30:00", "0001-01-01T00:00:00+14:00"])
+def test_times_need_an_offset_and_a_reachable_year(value: Any) -> None:
+    assert [where for where, _ in faults(MessageInput, role="user", content="c", created_at=value)] == ["created_at"]
+
+
+@pytest.mark.parametrize("value", ["5", 5.0, True, -1, 1001])
+def test_counts_are_whole_numbers(value: Any) -> None:
+    assert [where for where, _ in faults(CompactRequest, keep_tail_messages=value)] == ["keep_tail_messages"]
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_flags_are_booleans(value: Any) -> None:
+    assert [where for where, _ in faults(CompactRequest, wait=value)] == ["wait"]
+
+
+def test_patch_changes_only_what_is_given() -> None:
+    assert ConversationPatch().changes() == {}
+    assert ConversationPatch(title=None, policy={}).changes() == {"title": None, "policy": {}}
+
+
+@pytest.mark.parametrize("values", [{}, {"text": "t", "messages": []}])
+def test_counting_takes_one_thing(values: dict[str, Any]) -> None:
+    assert faults(TokenCountRequest, **values) == [("", "Value error, give either text or messages")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"{'a': 1}",
+        b'{"a": NaN}',
+        b'{"a": Infinity}',
+        b'{"a": -Infinity}',
+        b'"\xed\xa0\x80"',
+        b'{"a": "\x00"}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1) + b"x",
+        b"1" * 5_000,
+        "\ufeff{}".encode(),
+        '{"a": 1}'.encode("utf-16"),
+    ],
+)
+def test_unreadable_bodies(body: bytes) -> None:
+    with pytest.raises(UnreadableError):
+        parse(body)
+
+
+def test_depth_is_limited_and_the_limit_is_reachable() -> None:
+    assert parse(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
+    with pytest.raises(UnreadableError, match="deeper than 64"):
+        parse(b"[" * (MAX_DEPTH + 1) + b"1" + b"]" * (MAX_DEPTH + 1))
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "word"),
+    [
+        (r'{"a": "x\u0000y"}', "a", "NUL"),
+        (r'{"a": {"b": [0, "\u0000"]}}', "a.b.1", "NUL"),
+        (r'{"k\u0000": 1}', "k\\u0000", "NUL"),
+        (r'{"a": {"\ud800": 1}}', "a.\\ud800", "surrogate"),
+        (r'{"a": "\udfff"}', "a", "surrogate"),
+        (r'"\ud83d"', "body", "surrogate"),
+        ('{"n": 9223372036854775808}', "n", "64 bits"),
+        ('{"n": [-9223372036854775809]}', "n.0", "64 bits"),
+        ('{"n": 1e400}', "n", "too large"),
+        ('{"n": -1e400}', "n", "too large"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_by_name(body: str, field: str, word: str) -> None:
+    found = refused(body)
+    assert [where for where, _ in found] == [field]
+    assert word in found[0][1]
+    json.dumps(found).encode()  # the answer itself can be sent
+
+
+def test_whole_surrogate_pairs_are_text() -> None:
+    assert parse(rb'{"a": "\ud83d\ude00"}') == {"a": "😀"}
+
+
+def test_a_flood_of_faults_is_cut() -> None:
+    assert len(refused(json.dumps(["\0"] * 5_000))) <= 51
+
+
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+NUMBERS = st.integers(-(2**63) + 1, 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_storable_json_comes_through_unchanged(value: Any) -> None:
+    assert parse(json.dumps(value).encode()) == value
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(body: bytes) -> None:
+    with contextlib.suppress(UnreadableError, InvalidInputError):
+        json.dumps(parse(body), allow_nan=False).encode()
+
+
+@pytest.mark.parametrize(
+    ("content_type", "accepted"),
+    [
+        ("application/json", True),
+        ("application/json; charset=utf-8", True),
+        ("Application/JSON;charset=UTF-8", True),
+        ("application/merge-patch+json", True),
+        ("application/json; charset=utf-16", False),
+        ("text/json", False),
+        ("text/plain", False),
+        ("multipart/form-data; boundary=x", False),
+        ("", False),
+    ],
+)
+def test_content_types(content_type: str, *, accepted: bool) -> None:
+    assert is_json(content_type) is accepted
+
+
+def test_every_error_of_the_domain_has_a_status() -> None:
+    classes = [item for item in vars(errors).values() if isinstance(item, type) and issubclass(item, DomainError)]
+    own = [item for item in classes if item is not DomainError]
+    assert len(own) > 15
+    assert {item.code for item in own} <= STATUS.keys()
+
+
+def test_a_code_of_its_own_falls_back_to_the_class() -> None:
+    assert status_of(ConflictError("d", code="something_new")) == 409
+    assert status_of(DomainError("d")) == 500
+    assert status_of(errors.SummarizerFailedError("d", code="empty_summary")) == 502
+    assert status_of(errors.ModelFailedError("d", code="model_unavailable")) == 503
+
+
+def test_extra_members_never_replace_the_standard_ones() -> None:
+    error = errors.TooLargeError("big", extra={"limit": 10, "status": 1, "code": "x"})
+    shown = problem_of(error, "r")
+    assert (shown["limit"], shown["status"], shown["code"], shown["request_id"]) == (10, 413, "message_too_large", "r")
+
+
+def test_an_unexpected_error_tells_nothing() -> None:
+    assert "secret" not in json.dumps(problem_of(ValueError("secret"), "r"))
+
+
+def test_fingerprints_tell_requests_apart() -> None:
+    one = fingerprint("POST", "/a", b"{}")
+    assert one == fingerprint("POST", "/a", b"{}")
+    assert (
+        len({one, fingerprint("PUT", "/a", b"{}"), fingerprint("POST", "/b", b"{}"), fingerprint("POST", "/a", b"")})
+        == 4
+    )
+
+
+def test_a_listed_conversation_leaves_out_what_is_large() -> None:
+    shown = present_conversation_summary(conversation_view()).model_dump()
+    assert shown.keys().isdisjoint({"compressed_state", "policy", "scratchpad"})
+    assert shown["context"]["tokens"] == sum(shown["context"]["breakdown"].values())
+
+
+def test_times_are_shown_in_utc() -> None:
+    assert json.loads(present_message(message()).model_dump_json())["created_at"] == "2026-11-20T09:30:00Z"
+
+
+def test_messages_show_position_and_protection() -> None:
+    shown = present_message(message(protected_reason="initial_objective"))
+    assert (shown.turn, shown.is_protected, shown.protected_reason) == (0, True, "initial_objective")
+
+
+def test_a_compaction_has_ratio_and_cost() -> None:
+    shown = present_compaction(CompactionView(compaction=compaction(), summary="s", joined=True))
+    assert (shown.ratio, shown.cost_usd, shown.summary, shown.joined) == (0.25, 0.5, "s", True)
+    assert present_compaction(CompactionView(compaction=compaction(tokens_after=None))).ratio is None
+
+
+def test_a_planned_compaction_has_no_id() -> None:
+    shown = present_compaction(CompactionView(compaction=compaction(status="queued"), planned=True))
+    assert (shown.id, shown.status, shown.conversation_id) == (None, "planned", CONVERSATION)
+
+
+def test_draft_times_keep_their_moment() -> None:
+    draft = MessageInput(role="user", content="c", created_at="2026-11-20T10:30:00+01:00").draft()
+    assert draft.created_at == datetime(2026, 11, 20, 9, 30, tzinfo=UTC)

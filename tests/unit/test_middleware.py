@@ -1,0 +1,205 @@
+"""Around every request: id, log line, last resort, size, time, CORS."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import httpx
+import pytest
+from structlog.testing import capture_logs
+
+from app.domain.errors import DependencyUnavailableError
+from tests.unit.api_fakes import CONVERSATION, TENANT, World, world
+
+PATH = f"/conversations/{CONVERSATION}"
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+def api() -> World:
+    return world(max_body_bytes=10_000, request_timeout_seconds=0.2)
+
+
+def is_problem(response: httpx.Response, status: int, code: str) -> dict[str, object]:
+    body: dict[str, object] = response.json()
+    assert response.headers["content-type"] == "application/problem+json"
+    assert (response.status_code, body["status"], body["code"]) == (status, status, code)
+    assert body["request_id"] == response.headers["x-request-id"]
+    return body
+
+
+async def test_a_sane_request_id_is_kept(api: World) -> None:
+    async with api.client() as client:
+        response = await client.get("/healthz", headers={"X-Request-Id": "trace-1/a:b"})
+    assert response.headers.get_list("x-request-id") == ["trace-1/a:b"]
+
+
+@pytest.mark.parametrize("given", [None, "", "a b", "x" * 129, "\u00e9"])
+async def test_any_other_request_id_is_made_anew(api: World, given: str | None) -> None:
+    headers = {} if given is None else {"X-Request-Id": given.encode("latin-1")}
+    async with api.client() as client:
+        response = await client.get("/healthz", headers=headers)  # type: ignore[arg-type]
+    assert UUID(response.headers["x-request-id"]).version == 7
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/conversations", PATH, "/healthz?x=1"])
+async def test_every_error_carries_a_request_id(api: World, path: str) -> None:
+    async with api.client(key=None) as client:
+        response = await client.get(path)
+    assert response.status_code >= 400
+    assert response.json()["request_id"] == response.headers["x-request-id"] != ""
+
+
+async def test_an_unexpected_error_is_a_quiet_500(api: World) -> None:
+    api.calls.answers["conversations.get"] = RuntimeError("canary-secret")
+    with capture_logs() as logs:
+        async with api.client() as client:
+            response = await client.get(PATH, headers={"Origin": "http://localhost:3000"})
+    body = is_problem(response, 500, "internal_error")
+    assert "canary-secret" not in response.text + json.dumps(logs, default=str)
+    assert "Traceback" not in response.text
+    assert body["retryable"] is False
+    assert response.headers["access-control-allow-origin"] == "http://localhost:3000"
+    failed = next(line for line in logs if line["event"] == "http.failed")
+    assert failed["error"] == "RuntimeError"
+    assert any("conversations.py" in place for place in failed["where"])
+
+
+async def test_a_dependency_that_is_away(api: World) -> None:
+    api.calls.answers["conversations.get"] = DependencyUnavailableError("Postgres is away.", retry_after=2.2)
+    async with api.client() as client:
+        response = await client.get(PATH)
+    body = is_problem(response, 503, "dependency_unavailable")
+    assert body["retryable"] is True
+    assert response.headers["retry-after"] == "3"
+
+
+async def test_the_log_line_has_ids_and_numbers_only(api: World) -> None:
+    with capture_logs() as logs:
+        async with api.client() as client:
+            await client.patch(PATH, json={"title": "canary-title"})
+            await client.get("/conversations/canary-path?user_id=canary-query")
+    lines = [line for line in logs if line["event"] == "http.request"]
+    assert lines[0]["route"] == "/conversations/{conversation_id}"
+    assert (lines[0]["method"], lines[0]["status"]) == ("PATCH", 200)
+    assert (lines[0]["conversation_id"], lines[0]["tenant_id"]) == (str(CONVERSATION), str(TENANT))
+    assert lines[0]["duration_ms"] >= 0
+    assert "canary" not in json.dumps(logs, default=str)
+
+
+async def test_a_declared_size_is_refused_unread(api: World) -> None:
+    read = 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal read
+        read += 1
+        yield b"x"
+
+    async with api.client() as client:
+        headers = {"Content-Length": "10001", **JSON}
+        response = await client.post("/conversations", content=body(), headers=headers)
+    assert is_problem(response, 413, "body_too_large")["limit"] == 10_000
+    assert read == 0
+
+
+async def test_a_chunked_body_is_cut_off(api: World) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 1
+            yield b" " * 1_000
+
+    async with api.client() as client:
+        response = await client.post("/conversations", content=endless(), headers=JSON)
+    is_problem(response, 413, "body_too_large")
+    assert sent <= 12
+
+
+async def test_a_body_at_the_limit_is_read(api: World) -> None:
+    body = b'{"title": "t"' + b" " * (10_000 - 14) + b"}"
+    async with api.client() as client:
+        response = await client.post("/conversations", content=body, headers=JSON)
+    assert response.status_code == 201
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "identity, gzip"])
+async def test_packed_bodies_are_refused(api: World, coding: str) -> None:
+    async with api.client() as client:
+        response = await client.post("/conversations", content=b"{}", headers={**JSON, "Content-Encoding": coding})
+    is_problem(response, 415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize("length", ["-1", "many", "9" * 5_000])
+async def test_a_senseless_length(api: World, length: str) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield b"{}"
+
+    async with api.client() as client:
+        response = await client.post("/conversations", content=body(), headers={**JSON, "Content-Length": length})
+    assert response.status_code in {400, 413}
+
+
+async def test_a_request_that_takes_too_long(api: World) -> None:
+    api.calls.answers["conversations.get"] = asyncio.Event().wait
+    async with api.client() as client:
+        response = await client.get(PATH)
+    body = is_problem(response, 503, "request_timeout")
+    assert body["retryable"] is True
+    assert response.headers["retry-after"] == "1"
+
+
+async def test_a_timeout_of_something_else_is_no_deadline(api: World) -> None:
+    api.calls.answers["conversations.get"] = TimeoutError()
+    async with api.client() as client:
+        is_problem(await client.get(PATH), 500, "internal_error")
+
+
+async def test_a_stream_outlives_the_deadline(api: World) -> None:
+    async def end_later() -> None:
+        await asyncio.sleep(0.5)
+        api.app.state.stopping.begin()
+
+    ending = asyncio.create_task(end_later())
+    async with api.client() as client:
+        response = await client.get(f"{PATH}/events")
+    await ending
+    assert response.status_code == 200
+
+
+async def test_cors_lets_the_browser_read_our_headers(api: World) -> None:
+    async with api.client() as client:
+        response = await client.get(PATH, headers={"Origin": "http://localhost:3000"})
+    exposed = {name.strip() for name in response.headers["access-control-expose-headers"].split(",")}
+    assert exposed == {"X-Request-Id", "ETag", "Location", "Retry-After"}
+
+
+async def test_preflight(api: World) -> None:
+    asked = {
+        "Origin": "http://localhost:3000",
+        "Access-Control-Request-Method": "PATCH",
+        "Access-Control-Request-Headers": "authorization,content-type,idempotency-key,if-match,last-event-id",
+    }
+    async with api.client(key=None) as client:
+        response = await client.options(PATH, headers=asked)
+    assert response.status_code == 200
+    assert "x-request-id" in response.headers
+
+
+async def test_a_foreign_origin_gets_no_leave(api: World) -> None:
+    async with api.client() as client:
+        response = await client.get(PATH, headers={"Origin": "http://evil.test"})
+    assert "access-control-allow-origin" not in response.headers
+
+
+async def test_errors_carry_cors_headers(api: World) -> None:
+    headers = {"Origin": "http://localhost:3000", "Content-Length": "10001", **JSON}
+    async with api.client() as client:
+        too_large = await client.post("/conversations", content=b"", headers=headers)
+        unknown = await client.get("/nowhere", headers=headers)
+    for response in (too_large, unknown):
+        assert response.headers["access-control-allow-origin"] == "http://localhost:3000"

@@ -1,0 +1,93 @@
+"""The offline model behind the ports: what the core says, in pieces, off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from app.domain.extractive import compress, respond
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.adapters.models import offline
+from app.adapters.models.offline import OfflineChat, OfflineSummarizer, pieces
+from app.domain.conversation import Message
+from app.domain.model_io import ChatRequest, ContextMessage, StepFinish, SummaryRequest, TextDelta
+from app.domain.schemas.session import SESSION
+from app.domain.tokens import estimate_text
+
+ID = UUID("01900000-0000-7000-8000-000000000000")
+REQUEST = SummaryRequest(
+    schema=SESSION,
+    messages=tuple(
+        Message(
+            id=ID,
+            conversation_id=ID,
+            seq=seq,
+            role="user" if seq % 2 else "assistant",
+            content=f"In room {seq} of the museum hangs picture number {seq * 7}, painted in {1800 + seq}.",
+            token_count=20,
+            created_at=datetime(2026, 11, 20, 9, seq, tzinfo=UTC),
+        )
+        for seq in range(1, 11)
+    ),
+)
+CHAT = ChatRequest(
+    messages=(
+        ContextMessage(role="user", content="The museum opens at 9:30 and costs 12 euros."),
+        ContextMessage(role="assistant", content="Noted."),
+        ContextMessage(role="user", content="When does the museum open?"),
+    )
+)
+
+
+@given(st.text())
+def test_pieces_joined_are_the_reply(reply: str) -> None:
+    cut = pieces(reply)
+    assert "".join(cut) == reply
+    assert all(cut)
+
+
+def test_pieces_are_a_few_words_each() -> None:
+    assert pieces("one two three four five six") == ["one two three four ", "five six"]
+
+
+async def test_a_reply_streams_and_costs_nothing() -> None:
+    events = [event async for event in OfflineChat().step(CHAT)]
+    *deltas, finish = events
+    reply = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+    assert reply == respond(CHAT.messages)
+    assert len(deltas) > 1
+    assert isinstance(finish, StepFinish)
+    assert (finish.reason, finish.model, finish.usage.cost_usd) == ("stop", "offline", 0.0)
+    assert finish.usage.output_tokens == estimate_text(reply)
+    assert finish.usage.input_tokens >= sum(estimate_text(message.content) for message in CHAT.messages)
+
+
+async def test_a_proposal_is_the_compressors_candidate() -> None:
+    proposal = await OfflineSummarizer().propose(REQUEST)
+    assert proposal.text == compress(REQUEST)
+    assert (proposal.finish, proposal.model, proposal.called_tool) == ("stop", "offline", False)
+    assert (proposal.usage.input_tokens, proposal.usage.cost_usd) == (200, 0.0)
+    assert proposal.usage.output_tokens == estimate_text(proposal.text)
+
+
+async def test_the_same_request_gives_the_same_answer() -> None:
+    assert await OfflineSummarizer().propose(REQUEST) == await OfflineSummarizer().propose(REQUEST)
+
+
+async def test_the_loop_goes_on_while_the_compressor_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(_: SummaryRequest) -> str:
+        time.sleep(0.3)
+        return "{}"
+
+    monkeypatch.setattr(offline, "compress", slow)
+    working = asyncio.create_task(OfflineSummarizer().propose(REQUEST))
+    ticks = 0
+    while not working.done():
+        await asyncio.sleep(0.01)
+        ticks += 1
+    assert ticks >= 10

@@ -1,0 +1,69 @@
+"""The checked-in document is the one that the code makes."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+import pytest
+
+from app.openapi import CHECKED_IN, document
+
+ROOT = CHECKED_IN.parent
+DOCUMENT: dict[str, Any] = json.loads(document())
+OPERATIONS = [(method, path) for path, item in DOCUMENT["paths"].items() for method in item]
+OPEN = {"/presets", "/healthz", "/readyz"}
+LATER = ("/metrics", "segments", "anchors", "pin", "search", "stats", "export")
+
+
+def test_the_checked_in_document_is_current() -> None:
+    assert CHECKED_IN.read_text(encoding="utf-8") == document(), "run: python -m app.openapi"
+
+
+def test_it_is_made_the_same_way_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THROUGHLINE_CORS_ORIGINS", "http://elsewhere.test")
+    assert document() == document()
+
+
+def test_the_version_is_the_project_s() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert DOCUMENT["info"]["version"] == project["version"]
+
+
+def test_nothing_of_later_issues_is_there() -> None:
+    assert not [path for _, path in OPERATIONS if any(word in path for word in LATER)]
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_every_operation_names_its_problem_and_its_key(method: str, path: str) -> None:
+    operation = DOCUMENT["paths"][path][method]
+    assert operation["responses"]["default"]["content"].keys() == {"application/problem+json"}
+    assert "422" not in operation["responses"]
+    assert ("security" in operation) is (path not in OPEN)
+    assert operation["description"]
+
+
+@pytest.mark.parametrize("path", [path for method, path in OPERATIONS if method == "post"])
+def test_every_post_takes_an_idempotency_key(path: str) -> None:
+    names = [item["name"] for item in DOCUMENT["paths"][path]["post"]["parameters"]]
+    assert "Idempotency-Key" in names
+
+
+def test_every_reference_leads_somewhere() -> None:
+    text = json.dumps(DOCUMENT)
+    names = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}
+    assert names <= DOCUMENT["components"]["schemas"].keys()
+    assert names.isdisjoint({"HTTPValidationError", "ValidationError"})
+
+
+def test_request_bodies_are_closed() -> None:
+    closed = (
+        "ConversationCreate",
+        "ConversationPatch",
+        "MessageAppend",
+        "MessageBatch",
+        "ChatRequest",
+        "CompactRequest",
+    )
+    assert all(DOCUMENT["components"]["schemas"][name]["additionalProperties"] is False for name in closed)

@@ -1,0 +1,143 @@
+"""The estimator against counts of the real vocabulary, and the laws it must keep."""
+
+# ruff: noqa: E501 - the samples are data
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.tokens import MESSAGE_OVERHEAD, byte_length, estimate_text, tokens_of, weigh
+
+SAMPLES = {
+    "english chat": (
+        "Hey, quick question before the stand-up: did we agree to move the billing service to Postgres, or are we still waiting for Dana's numbers? I'd rather not block the whole team on it. If it helps, I can write the migration this week and we test it on staging first. Also, please keep the answers short, I'm reading this on my phone.",
+        80,
+    ),
+    "markdown": (
+        "# Installation\n\nInstall the package, then start the server:\n\n```bash\npip install example-server\nexample-server --port 8080 --reload\n```\n\n## Options\n\n| name | default | meaning |\n|---|---|---|\n| `port` | 8080 | where the server listens |\n| `reload` | off | restart when a file changes |\n\n* **Fast**: it starts in under a second.\n* **Small**: no dependencies beyond the standard library.\n",
+        108,
+    ),
+    "python": (
+        'def moving_average(values: list[float], window: int) -> list[float]:\n    """Return the mean of each window."""\n    if window <= 0:\n        raise ValueError("window must be positive")\n    result = []\n    total = 0.0\n    for index, value in enumerate(values):\n        total += value\n        if index >= window:\n            total -= values[index - window]\n        if index >= window - 1:\n            result.append(total / window)\n    return result\n',
+        119,
+    ),
+    "json": (
+        '[{"order_id": "A-1000", "customer": {"name": "Mia Li", "email": "mia@example.com"}, "total": 129.5, "items": [{"sku": "KB-77", "quantity": 2}], "paid": true}, {"order_id": "A-1001", "customer": {"name": "Mia Li", "email": "mia@example.com"}, "total": 130.5, "items": [{"sku": "KB-77", "quantity": 2}], "paid": true}, {"order_id": "A-1002", "customer": {"name": "Mia Li", "email": "mia@example.com"}, "total": 131.5, "items": [{"sku": "KB-77", "quantity": 2}], "paid": true}, {"order_id": "A-1003", "customer": {"name": "Mia Li", "email": "mia@example.com"}, "total": 132.5, "items": [{"sku": "KB-77", "quantity": 2}], "paid": true}]',
+        265,
+    ),
+    "russian": (
+        "Привет! Давай ещё раз пройдёмся по плану. Мы решили, что сервис переезжает на новую базу в пятницу, а отчёты остаются на старой до конца месяца. Бюджет прежний, двести пятьдесят тысяч, и больше нам точно не дадут. Если что-то пойдёт не так, сразу пиши мне, я буду на связи весь вечер. Спасибо, что помогаешь!",
+        87,
+    ),
+    "chinese": (
+        "我们昨天讨论了新的数据库方案，最后决定使用分布式架构。主要原因是现在的系统在高峰期响应太慢，用户经常抱怨页面打不开。下周一之前请你把测试报告发给我，我会和团队一起确认上线时间。预算方面没有变化，还是五万元。",
+        61,
+    ),
+    "japanese": (
+        "昨日の会議で、新しいデータベースに移行することを決めました。来週の月曜日までにテスト結果を送ってください。予算は変わりません。",
+        29,
+    ),
+    "korean": (
+        "어제 회의에서 새로운 데이터베이스로 옮기기로 결정했습니다. 다음 주 월요일까지 테스트 결과를 보내 주세요. 예산은 그대로입니다.",
+        31,
+    ),
+    "arabic": (
+        "قررنا في اجتماع أمس الانتقال إلى قاعدة البيانات الجديدة. أرجو إرسال نتائج الاختبار قبل يوم الاثنين القادم. الميزانية لم تتغير.",
+        34,
+    ),
+    "numbers": (
+        "2024-05-15 15:00:00, 1990-04-05, 4421486, 78750, 3.14159, 192.168.0.1, +49 30 901820",
+        83,
+    ),
+    "emoji": (
+        "Great job 🎉🎉 thank you so much 😂 see you there 👍🏽",
+        14,
+    ),
+}
+"""name: (text, tokens by the Gemma 3 vocabulary)"""
+
+MODERATE = 0.12
+LOOSE = {"korean": 0.2, "arabic": 0.3}
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_error_against_the_vocabulary(kind: str) -> None:
+    text, real = SAMPLES[kind]
+    assert abs(estimate_text(text) / real - 1) <= LOOSE.get(kind, MODERATE)
+
+
+@given(st.text(st.characters(), min_size=1))
+def test_never_zero_never_raises(text: str) -> None:
+    assert estimate_text(text) >= 1
+    assert estimate_text(text, "bytes") == -(-byte_length(text) // 4)
+
+
+@given(st.text(), st.text())
+def test_concatenation_adds_up(left: str, right: str) -> None:
+    together = estimate_text(left + right)
+    assert abs(together - estimate_text(left) - estimate_text(right)) <= 7
+    assert together >= max(estimate_text(left), estimate_text(right)) - 3
+
+
+@pytest.mark.parametrize("text", ["\x00", "\ud800", "\udfff\ud800", "\u0000a", "\U0010ffff", "e\u0301"])
+def test_odd_unicode_is_counted(text: str) -> None:
+    assert estimate_text(text) >= 1
+
+
+def test_empty_is_zero() -> None:
+    assert estimate_text("") == 0
+    assert estimate_text("", "bytes") == 0
+
+
+@pytest.mark.parametrize("unit", ["a", "я", " ", "!", "1", "。", "😀", "\ud800", "aB_1 "])
+def test_linear_time_on_long_runs(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    started = time.perf_counter()
+    estimate_text(text)
+    assert time.perf_counter() - started < 1.0
+
+
+def test_reading_of_stored_counts() -> None:
+    assert tokens_of(10, 41, "script") == 10
+    assert tokens_of(10, 41, "bytes") == 11
+    assert tokens_of(10, 0, "bytes") == 0
+
+
+def test_a_message_weighs_its_text_and_the_markers_around_it() -> None:
+    weight = weigh("user", "Привет, мир", ())
+    assert weight.tokens == estimate_text("Привет, мир") + MESSAGE_OVERHEAD
+    assert weight.bytes == len("Привет, мир".encode())
+
+
+def test_parts_are_counted_by_what_the_model_reads() -> None:
+    bare = weigh("assistant", "", ()).tokens
+    call = {"type": "tool_call", "id": "call_1", "name": "search", "arguments": {"query": "flights to Lisbon"}}
+    assert weigh("assistant", "", (call,)).tokens == bare + estimate_text('search {"query":"flights to Lisbon"}')
+    text_arguments = {**call, "arguments": '{"query":"flights to Lisbon"}'}
+    assert weigh("assistant", "", (text_arguments,)).tokens == weigh("assistant", "", (call,)).tokens
+    result = {"type": "tool_result", "tool_call_id": "call_1", "content": [{"flight": "HAT069", "price": 121}]}
+    assert weigh("tool", "", (result,)).tokens > bare + 10
+    text = {"type": "text", "text": "a picture of a cat"}
+    assert weigh("user", "", (text,)).tokens == bare + estimate_text("a picture of a cat")
+
+
+def test_media_weigh_by_type_not_by_their_data() -> None:
+    bare = weigh("user", "", ())
+    image = {"type": "media", "media_type": "image/png", "data": "A" * 100_000}
+    assert weigh("user", "", (image,)).tokens == bare.tokens + 258
+    assert weigh("user", "", (image,)).bytes == 258 * 4
+    assert weigh("user", "", ({**image, "tokens": 1032},)).tokens == bare.tokens + 1032
+    audio = {"type": "media", "media_type": "audio/ogg", "url": "https://example.com/a.ogg"}
+    assert weigh("user", "", (audio,)).tokens == bare.tokens + 1920
+    assert weigh("user", "", ({"type": "media", "media_type": "application/pdf"},)).tokens == bare.tokens + 258
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["type", "name", "text", "content", "x"]), st.text()), max_size=3))
+def test_any_part_can_be_weighed(parts: list[dict[str, str]]) -> None:
+    weight = weigh("tool", "x", tuple(parts))
+    assert weight.tokens >= MESSAGE_OVERHEAD + 1
+    assert weight.bytes >= 1

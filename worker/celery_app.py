@@ -1,0 +1,69 @@
+"""The Celery application of the worker: ``celery -A worker.celery_app worker``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from celery import Celery
+from celery.signals import worker_init
+
+from app.adapters.job_queue import QUEUE_NAME, celery_broker_url
+from app.settings import Settings
+
+# Outer bounds, for a process that no longer answers to its own deadlines; the second one kills it.
+SOFT_LIMIT_SECONDS: Final = 600
+HARD_LIMIT_SECONDS: Final = 660
+# A message that is unacknowledged for this long is delivered again: only after the hard limit has ended its job.
+_VISIBILITY_SECONDS = 2 * HARD_LIMIT_SECONDS
+_SOCKET_SECONDS = 5.0
+# How long a cold shutdown (SIGQUIT) leaves to running jobs; their rows are released at once.
+_SOFT_SHUTDOWN_SECONDS = 5.0
+# A child imports nothing after the fork, but a machine under load may be slow to start it.
+_CHILD_START_SECONDS = 30.0
+
+
+def build_app(settings: Settings) -> Celery:
+    """Configure Celery from the settings. Importing this module needs no broker; starting a worker does."""
+    broker = celery_broker_url(settings.redis_url) if settings.redis_url else None
+    celery = Celery("throughline", broker=broker, include=["worker.tasks", "worker.parent"])
+    celery.conf.update(
+        task_default_queue=QUEUE_NAME,
+        task_serializer="json",
+        accept_content=["json"],
+        task_ignore_result=True,
+        # Acknowledged when done; a killed child's message is not put back, or a poison job would loop: the row's
+        # lease expires and the sweeper, which counts, sends it again.
+        task_acks_late=True,
+        task_reject_on_worker_lost=False,
+        worker_prefetch_multiplier=1,
+        worker_concurrency=settings.worker_concurrency,
+        task_soft_time_limit=SOFT_LIMIT_SECONDS,
+        task_time_limit=HARD_LIMIT_SECONDS,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options={
+            "visibility_timeout": _VISIBILITY_SECONDS,
+            "socket_timeout": _SOCKET_SECONDS,
+            "socket_connect_timeout": _SOCKET_SECONDS,
+            "health_check_interval": 10,
+        },
+        # A lost broker says nothing about a running job; the lease does.
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        worker_hijack_root_logger=False,
+        worker_proc_alive_timeout=_CHILD_START_SECONDS,
+        worker_soft_shutdown_timeout=_SOFT_SHUTDOWN_SECONDS,
+    )
+    return celery
+
+
+app = build_app(Settings())
+
+
+def refuse_without_broker(**_: Any) -> None:
+    """End with one clear line instead of trying Celery's default broker for ever."""
+    if not app.conf.broker_url:
+        sys.exit("REDIS_URL is not set: name a Redis for the worker, or start everything with `throughline run`.")
+
+
+worker_init.connect(refuse_without_broker)

@@ -1,0 +1,129 @@
+"""What the worker's parent process does beside Celery: it sweeps, and at the end it lets go of its jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
+
+from worker.runtime import build
+
+if TYPE_CHECKING:
+    from app.bootstrap import Container
+
+_REBUILD_SECONDS = 5.0
+# A job that a child takes after the first release is given back within this time.
+_RELEASE_SECONDS = 0.5
+_JOIN_SECONDS = 5.0
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class ParentLoop:
+    """A thread with a loop and a container of its own: sweeps until ``leave``, releases until ``stop``.
+
+    Args:
+        factory: builds the container, on the loop that will use it.
+    """
+
+    def __init__(self, factory: Callable[[], Awaitable[Container]] = build) -> None:
+        self._factory = factory
+        self._thread = threading.Thread(target=self._main, name="sweeper", daemon=True)
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop
+        self._leaving: asyncio.Event
+        self._stopping: asyncio.Event
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+        self._ready.wait(_JOIN_SECONDS)
+
+    def leave(self) -> None:
+        """Stop sweeping and put what the children hold back into the queue, uncounted. Safe in a signal handler."""
+        self._call(self._leaving.set)
+
+    def stop(self) -> None:
+        """Let go of everything and wait for the end, for some seconds."""
+        self._call(self._leaving.set)
+        self._call(self._stopping.set)
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_SECONDS)
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        if self._ready.is_set():
+            with suppress(RuntimeError):  # the loop is closed: there is nothing left to stop
+                self._loop.call_soon_threadsafe(callback)
+
+    def _main(self) -> None:
+        with asyncio.Runner() as runner:
+            runner.run(self._live())
+
+    async def _live(self) -> None:
+        self._loop, self._leaving, self._stopping = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+        self._ready.set()
+        container = await self._built()
+        if container is None:
+            return
+        try:
+            await self._sweep(container)
+            await self._release(container)
+        finally:
+            await container.close()
+
+    async def _built(self) -> Container | None:
+        """Build the container, again and again while a dependency is away; ``None`` when it is time to leave."""
+        while not self._leaving.is_set():
+            try:
+                return await self._factory()
+            except Exception as error:  # noqa: BLE001 - whatever it was, the worker lives on
+                _log.warning("worker.sweeper_start_failed", error=type(error).__name__)
+            await _passed(self._leaving, _REBUILD_SECONDS)
+        return None
+
+    async def _sweep(self, container: Container) -> None:
+        sweeping = asyncio.create_task(container.sweeper.run())
+        await self._leaving.wait()
+        sweeping.cancel()
+        await asyncio.wait([sweeping])
+
+    async def _release(self, container: Container) -> None:
+        while True:
+            await container.sweeper.release()
+            if await _passed(self._stopping, _RELEASE_SECONDS):
+                return
+
+
+async def _passed(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event, but not longer than that; whether it came."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()
+
+
+_parent = ParentLoop()
+
+
+def start_sweeping(**_: Any) -> None:
+    """The worker takes jobs from now on."""
+    _parent.start()
+
+
+def give_jobs_back(**_: Any) -> None:
+    """The children see within a heartbeat that their leases are lost, and stop."""
+    _parent.leave()
+
+
+def stop_sweeping(**_: Any) -> None:
+    """All children are gone."""
+    _parent.stop()
+
+
+worker_ready.connect(start_sweeping)
+worker_shutting_down.connect(give_jobs_back)
+worker_shutdown.connect(stop_sweeping)

@@ -1,0 +1,112 @@
+"""What lives as long as one process of the worker: an event loop and a container, both made after the fork."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import structlog
+from celery.exceptions import SoftTimeLimitExceeded
+from celery.signals import worker_init, worker_process_init, worker_process_shutdown
+
+from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.bootstrap import Container
+
+T = TypeVar("T")
+
+OWNER: Final = f"worker:{socket.gethostname()}:{os.getpid()}"
+"""Who holds the leases of this worker: read in the parent and inherited by the fork, so that it is one name."""
+
+# Below Celery's soft limit, so that a job that hangs is cancelled by its own loop, which cleans up.
+_JOB_SECONDS = 570.0
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+async def build() -> Container:
+    """Build the container of this process, or of this thread's loop."""
+    from app.bootstrap import build_container  # noqa: PLC0415 - two seconds of imports, for workers only
+
+    return await build_container(Settings(), owner=OWNER)
+
+
+class Runtime:
+    """Runs coroutines, one at a time, on a loop and a container that stay: pools of connections belong to a loop.
+
+    Args:
+        factory: builds the container, on the loop that will use it.
+    """
+
+    def __init__(self, factory: Callable[[], Awaitable[Container]] = build) -> None:
+        self._factory = factory
+        self._runner: asyncio.Runner | None = None
+        self._container: Container | None = None
+
+    def start(self) -> None:
+        """Make loop and container, if they are not there."""
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        if self._container is None:
+            self._container = self._runner.run(_awaited(self._factory()))
+
+    def run(self, job: Callable[[Container], Awaitable[T]]) -> T:
+        """Run a job with the container, within its time and within the caller's context variables."""
+        self.start()
+        assert self._runner is not None  # noqa: S101 - for the type checker: start() made both
+        assert self._container is not None  # noqa: S101 - the same
+        try:
+            return self._runner.run(_in_time(job(self._container)), context=contextvars.copy_context())
+        except SoftTimeLimitExceeded:
+            # Raised by a signal in the middle of the loop: nothing on it can be trusted any more.
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Close the container, then the loop; the next job makes new ones."""
+        runner, container = self._runner, self._container
+        self._runner = self._container = None
+        if runner is not None:
+            with runner:
+                if container is not None:
+                    runner.run(_awaited(container.close()))
+
+
+runtime = Runtime()
+
+
+def import_before_the_fork(**_: Any) -> None:
+    """Let the children share the modules: each would need seconds and megabytes for its own."""
+    import app.bootstrap  # noqa: F401, PLC0415 - for the import's sake
+
+
+def start_child(**_: Any) -> None:
+    """Be ready before the first job; if that fails now, the first job tries again."""
+    try:
+        runtime.start()
+    except Exception as error:  # noqa: BLE001 - a dependency that is away must not end the child
+        _log.warning("worker.start_failed", error=type(error).__name__)
+
+
+def stop_child(**_: Any) -> None:
+    """Give connections back."""
+    runtime.stop()
+
+
+async def _awaited(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+async def _in_time(awaitable: Awaitable[T]) -> T:
+    async with asyncio.timeout(_JOB_SECONDS):
+        return await awaitable
+
+
+worker_init.connect(import_before_the_fork)
+worker_process_init.connect(start_child)
+worker_process_shutdown.connect(stop_child)
