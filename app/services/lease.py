@@ -45,6 +45,13 @@ class Lease:
         )
 
 
+def check_held(row: Compaction, lease: Lease) -> Compaction:
+    """The row, if this lease still holds it. Raises ``LeaseLostError`` otherwise."""
+    if row.lease_token != lease.token or not row.in_flight:
+        raise LeaseLostError
+    return row
+
+
 @asynccontextmanager
 async def held(lease: Lease, *, uow: UnitOfWorkFactory, clock: Clock) -> AsyncIterator[None]:
     """Keep the lease alive while the body runs; raises ``LeaseLostError`` into the body when it is lost."""

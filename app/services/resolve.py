@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, TypedDict
 
 from app.domain.assembly import system_text
 from app.domain.awareness import awareness_block
-from app.domain.conversation import Conversation
+from app.domain.conversation import Conversation, Quiet
 from app.domain.gauge import Breakdown, Gauge, breakdown_of, gauge_of
 from app.domain.layout import messages_tokens
 from app.domain.model_io import ContextMessage
@@ -17,6 +18,15 @@ from app.domain.presets import resolve
 from app.domain.schemas import schema_named
 from app.domain.state import StateSchema
 from app.ports import Models
+
+
+class Sizes(TypedDict):
+    """The numbers that a trigger is evaluated with."""
+
+    tokens: int
+    last_seq: int
+    quiet: Quiet
+    now: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +46,11 @@ class Resolved:
     def tokens(self) -> int:
         """Numerator of utilization."""
         return self.breakdown.total
+
+    def sizes(self, now: datetime) -> Sizes:
+        """What ``evaluate`` looks at, at this moment."""
+        last_seq, quiet = self.conversation.last_seq, self.conversation.quiet
+        return {"tokens": self.tokens, "last_seq": last_seq, "quiet": quiet, "now": now}
 
     @property
     def gauge(self) -> Gauge:

@@ -1,0 +1,114 @@
+"""How a compaction's row ends: its status, its one event, and what follows for the conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+
+from app.domain.conversation import Conversation
+from app.domain.records import Compaction, CompactionStatus
+from app.ports import UnitOfWork
+from app.services.claims import quiet_after_failure, record_event
+from app.services.ladder import Climb
+from app.services.shell import Shell
+
+EVENTS: dict[CompactionStatus, str] = {
+    "applied": "compaction.applied",
+    "skipped": "compaction.skipped",
+    "rejected": "compaction.failed",
+    "failed": "compaction.failed",
+    "superseded": "compaction.failed",
+}
+FAILURES = frozenset({"failed", "rejected"})
+
+log = structlog.get_logger(__name__)
+
+
+async def end_row(
+    shell: Shell,
+    uow: UnitOfWork,
+    row: Compaction,
+    *,
+    status: CompactionStatus,
+    reason: str | None,
+    climbed: Climb | None = None,
+) -> Compaction:
+    """End a row that applied nothing in its last step; the conversation is locked by the caller.
+
+    With a chunk committed before, the row is ``applied``: ``partial``, unless there simply was no more to fold.
+    A failed automatic row makes the conversation quiet for a while.
+    """
+    changes = _attempts(row, climbed)
+    if row.state_version_after is None:
+        ended = await finish(shell, uow, row, status=status, reason=reason, **changes)
+        failed = status in FAILURES
+    else:
+        complete = status == "skipped" and reason == "nothing_to_compact"
+        ended = await finish(shell, uow, row, status="applied", reason=None if complete else "partial", **changes)
+        await count(uow, row)
+        failed = status in FAILURES
+    if failed:
+        await _back_off(shell, uow, row, reason or status)
+    return ended
+
+
+async def finish(
+    shell: Shell, uow: UnitOfWork, row: Compaction, *, status: CompactionStatus, **changes: Any
+) -> Compaction:
+    """Write the end on the row and record its event."""
+    now = shell.clock.now()
+    started = row.started_at or row.requested_at
+    ended = await uow.compactions.finish(
+        row.id,
+        status=status,
+        finished_at=now,
+        duration_ms=max(round((now - started).total_seconds() * 1000), 0),
+        lease_token=None,
+        lease_until=None,
+        **changes,
+    )
+    await record_event(uow, ended, EVENTS[status], now)
+    _log(ended)
+    return ended
+
+
+async def count(uow: UnitOfWork, row: Compaction) -> Conversation:
+    """One count per row that applied something, whatever its number of chunks."""
+    conversation = await uow.conversations.get(row.conversation_id)
+    return await uow.conversations.update(conversation.id, compression_count=conversation.compression_count + 1)
+
+
+def _attempts(row: Compaction, climbed: Climb | None) -> dict[str, Any]:
+    if climbed is None:
+        return {}
+    return {
+        "attempts": (*row.attempts, *climbed.attempts),
+        "usage": row.usage.plus(climbed.usage),
+        "model": climbed.attempts[-1].model,
+    }
+
+
+async def _back_off(shell: Shell, uow: UnitOfWork, row: Compaction, reason: str) -> None:
+    """A failed manual call bothers nobody but its caller."""
+    if row.trigger == "manual":
+        return
+    conversation = await uow.conversations.get(row.conversation_id)
+    quiet = quiet_after_failure(conversation, reason, shell.clock.now())
+    await uow.conversations.update(conversation.id, failure_count=conversation.failure_count + 1, quiet=quiet)
+
+
+def _log(row: Compaction) -> None:
+    numbers = {
+        "compaction_id": str(row.id),
+        "conversation_id": str(row.conversation_id),
+        "trigger": row.trigger,
+        "ran_in": row.ran_in,
+        "reason": row.reason,
+        "messages": row.messages_covered,
+        "tokens_before": row.tokens_before,
+        "tokens_after": row.tokens_after,
+        "duration_ms": row.duration_ms,
+    }
+    write = log.warning if row.status in FAILURES or row.reason == "partial" else log.info
+    write(EVENTS[row.status], status=row.status, **numbers)

@@ -1,0 +1,135 @@
+"""Saving an applied chunk: one transaction that compares, sets, and writes down what was done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.domain.apply import Applied, Applying, version_of
+from app.domain.conversation import Conversation
+from app.domain.layout import layout_of
+from app.domain.policy import quiet_after
+from app.domain.records import Compaction
+from app.ports import UnitOfWork
+from app.services.chunk import Chunk
+from app.services.claims import refresh_sizes
+from app.services.ending import count, end_row, finish
+from app.services.ladder import Climb
+from app.services.lease import Lease, LeaseLostError, check_held
+from app.services.shell import Shell
+
+
+async def save_chunk(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb, applied: Applied) -> Compaction:
+    """Install a state, fenced by the lease and by (state version, boundary).
+
+    Returns:
+        The row: still running while chunks follow, ``applied`` after the last, ``superseded`` when another change of
+        the state took effect meanwhile.
+
+    Raises:
+        LeaseLostError: The row is no longer this process's; nothing is written.
+    """
+    async with shell.uow(lease.tenant_id) as uow:
+        present = await uow.conversations.lock(lease.conversation_id)
+        row = check_held(await uow.compactions.get(lease.compaction_id), lease)
+        if _moved(chunk.resolved.conversation, present):
+            saved = await end_row(shell, uow, row, status="superseded", reason="stale", climbed=climbed)
+        else:
+            stored = await _write_state(shell, uow, present, chunk, applied, row)
+            saved = await _record(shell, uow, lease, row, chunk, climbed, applied, stored)
+        await uow.commit()
+    await shell.outbox.deliver(uow.committed_events)
+    return saved
+
+
+async def _write_state(
+    shell: Shell, uow: UnitOfWork, present: Conversation, chunk: Chunk, applied: Applied, row: Compaction
+) -> Conversation:
+    """The new version, and the conversation row that points at it."""
+    plan, applying = chunk.plan, chunk.applying()
+    boundary = await uow.messages.at_seq(present.id, plan.to_seq)
+    covered = await uow.messages.sums_at(present.id, plan.to_seq)
+    kept = await uow.messages.held(present.id, through_seq=plan.to_seq)
+    version = version_of(
+        applied,
+        applying,
+        boundary=boundary.id,
+        covered=covered,
+        compaction_id=row.id,
+        layout=layout_of(
+            applied.state,
+            served_as=applying.policy.served_as,
+            estimator=applying.policy.estimator,
+            held=[message.seq for message in kept],
+        ),
+        now=shell.clock.now(),
+    )
+    await uow.states.add(present.id, version)
+    changed = await uow.conversations.update(
+        present.id,
+        compressed_state=version.state,
+        state_schema=version.state_schema,
+        compressed_at_message_id=boundary.id,
+        boundary_seq=plan.to_seq,
+        covered=covered,
+        state_version=version.version,
+        layout=version.layout,
+        layout_version=present.layout_version + 1,
+        failure_count=0,
+        quiet=_quiet(chunk, applying, applied),
+    )
+    return await refresh_sizes(uow, shell.resolver(changed))
+
+
+def _quiet(chunk: Chunk, applying: Applying, applied: Applied) -> Any:
+    return quiet_after(
+        applying.policy,
+        applying.budgets,
+        seen_seq=chunk.resolved.conversation.last_seq,
+        predicted_tokens=applied.tokens_after,
+    )
+
+
+async def _record(
+    shell: Shell,
+    uow: UnitOfWork,
+    lease: Lease,
+    row: Compaction,
+    chunk: Chunk,
+    climbed: Climb,
+    applied: Applied,
+    stored: Conversation,
+) -> Compaction:
+    """The chunk's numbers on the row; the last chunk ends it, with one event and one count."""
+    changes = _numbers(row, chunk, climbed, applied, stored)
+    if not chunk.plan.is_last:
+        updated = await uow.compactions.update(lease.compaction_id, lease.token, **changes)
+        if updated is None:
+            raise LeaseLostError
+        return updated
+    reason = "irreducible_floor" if chunk.plan.irreducible else None
+    await count(uow, row)
+    return await finish(shell, uow, row, status="applied", reason=reason, **changes)
+
+
+def _numbers(row: Compaction, chunk: Chunk, climbed: Climb, applied: Applied, stored: Conversation) -> dict[str, Any]:
+    plan, before = chunk.plan, chunk.resolved
+    first = row.state_version_after is None
+    return {
+        "model": climbed.attempts[-1].model,
+        "attempts": (*row.attempts, *climbed.attempts),
+        "usage": row.usage.plus(climbed.usage),
+        "from_seq": plan.from_seq if first else row.from_seq,
+        "to_seq": plan.to_seq,
+        "messages_covered": row.messages_covered + plan.messages,
+        "tokens_before": before.tokens if first else row.tokens_before,
+        "tokens_after": applied.tokens_after,
+        "entries": row.entries.plus(applied.counts),
+        "state_version_before": before.conversation.state_version if first else row.state_version_before,
+        "state_version_after": stored.state_version,
+        "claims": 0,
+    }
+
+
+def _moved(read: Conversation, present: Conversation) -> bool:
+    """Whether another compaction or a restore took effect meanwhile; new messages never matter."""
+    return (read.state_version, read.boundary_seq) != (present.state_version, present.boundary_seq)
