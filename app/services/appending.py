@@ -16,7 +16,8 @@ from app.domain.protection import protected_reason
 from app.domain.tokens import tokens_of, weigh
 from app.ports import NewId, UnitOfWork
 from app.services.claims import refresh_sizes
-from app.services.resolve import Resolved, Resolver
+from app.services.resolve import Resolved
+from app.services.shell import Shell
 
 RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "background": 1, "sync": 2, "over": 3}
 
@@ -37,32 +38,22 @@ class MessageDraft:
     is_command: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
-    """New messages, and the conversation as it stands with them."""
-
-    messages: list[Message]
-    resolved: Resolved
-
-
 async def append(
-    uow: UnitOfWork,
-    resolver: Resolver,
-    conversation: Conversation,
-    drafts: Sequence[MessageDraft],
-    *,
-    new_id: NewId,
-    now: datetime,
-) -> Appended:
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, drafts: Sequence[MessageDraft]
+) -> tuple[list[Message], Resolved]:
     """Append to a *locked* conversation: ``seq``, weights, running sums, events.
+
+    Returns:
+        The messages, and the conversation as it stands with them.
 
     Raises:
         InvalidInputError: A tool result answers a call that was never made.
     """
+    now = shell.clock.now()
     await _refuse_unknown_calls(uow, conversation, drafts)
-    before = resolver(conversation)
+    before = shell.resolver(conversation)
     messages = [
-        _message(before, draft, seq=conversation.last_seq + offset, new_id=new_id, now=now)
+        _message(before, draft, seq=conversation.last_seq + offset, new_id=shell.new_id, now=now)
         for offset, draft in enumerate(drafts, start=1)
     ]
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
@@ -70,7 +61,7 @@ async def append(
     grown = replace(
         conversation, last_seq=messages[-1].seq, last_message_id=messages[-1].id, total=sums[-1], last_message_at=now
     )
-    after = resolver(grown)
+    after = shell.resolver(grown)
     await uow.conversations.update(
         conversation.id,
         last_seq=grown.last_seq,
@@ -85,7 +76,7 @@ async def append(
     ]
     await uow.events.add_many(conversation.id, created, now)
     await _record_threshold(uow, before, after, now)
-    return Appended(messages=messages, resolved=replace(after, conversation=stored))
+    return messages, replace(after, conversation=stored)
 
 
 def check_expected_last(conversation: Conversation, expected: UUID | None) -> None:

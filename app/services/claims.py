@@ -8,21 +8,19 @@ from uuid import UUID
 from app.domain.conversation import Conversation, Quiet
 from app.domain.policy import Trigger, trigger_tokens
 from app.domain.records import Compaction, FoldRequest, RanIn
-from app.ports import NewId, UnitOfWork
+from app.ports import UnitOfWork
 from app.services.resolve import Resolved
+from app.services.shell import Shell
 
 BACK_OFF = timedelta(seconds=30)  # doubled with each failure in a row
 BACK_OFF_MAX = timedelta(hours=1)
+DOUBLINGS = 7  # from half a minute past an hour
 
 
-async def claim_background(
-    uow: UnitOfWork, resolved: Resolved, trigger: Trigger, *, new_id: NewId, now: datetime
-) -> UUID | None:
+async def claim_background(uow: UnitOfWork, resolved: Resolved, shell: Shell, trigger: Trigger) -> UUID | None:
     """Queue a run in the worker; ``None`` when one is in flight already."""
-    row = new_compaction(
-        resolved, new_id=new_id, now=now, trigger=trigger.name, request=trigger.request(), ran_in="worker"
-    )
-    claimed = await claim_queued(uow, row, now)
+    row = new_compaction(resolved, shell, trigger=trigger.name, request=trigger.request(), ran_in="worker")
+    claimed = await claim_queued(uow, row, shell.clock.now())
     return claimed.id if claimed else None
 
 
@@ -35,53 +33,44 @@ async def claim_queued(uow: UnitOfWork, row: Compaction, now: datetime) -> Compa
 
 
 async def claim_running(
-    uow: UnitOfWork,
-    resolved: Resolved,
-    *,
-    trigger: str,
-    request: FoldRequest,
-    ran_in: RanIn,
-    owner: str,
-    new_id: NewId,
-    now: datetime,
+    uow: UnitOfWork, resolved: Resolved, shell: Shell, *, trigger: str, request: FoldRequest, ran_in: RanIn
 ) -> Compaction | None:
     """Take the conversation's slot for a run in this very process; ``None`` when one is in flight already."""
-    row = new_compaction(resolved, new_id=new_id, now=now, trigger=trigger, request=request, ran_in=ran_in, owner=owner)
+    row = new_compaction(resolved, shell, trigger=trigger, request=request, ran_in=ran_in, running=True)
     claimed = await uow.compactions.claim(row)
     if claimed is not None:
-        await record_event(uow, claimed, "compaction.started", now)
+        await record_event(uow, claimed, "compaction.started", shell.clock.now())
     return claimed
 
 
 def new_compaction(
     resolved: Resolved,
+    shell: Shell,
     *,
-    new_id: NewId,
-    now: datetime,
     trigger: str,
     request: FoldRequest,
     ran_in: RanIn,
-    owner: str | None = None,
+    running: bool = False,
     retry_of: UUID | None = None,
 ) -> Compaction:
-    """A row for this conversation: running with a lease of its own where there is an owner, queued otherwise."""
-    conversation = resolved.conversation
+    """A row for this conversation: running with a lease of this process, or queued."""
+    conversation, now = resolved.conversation, shell.clock.now()
     return Compaction(
-        id=new_id(),
+        id=shell.new_id(),
         tenant_id=conversation.tenant_id,
         conversation_id=conversation.id,
         trigger=trigger,
         ran_in=ran_in,
-        status="running" if owner else "queued",
+        status="running" if running else "queued",
         strategy=conversation.preset,
         request=request,
         tokens_before=resolved.tokens,
         state_version_before=conversation.state_version,
         retry_of=retry_of,
-        lease_token=new_id() if owner else None,
-        owner=owner,
+        lease_token=shell.new_id() if running else None,
+        owner=shell.owner if running else None,
         requested_at=now,
-        started_at=now if owner else None,
+        started_at=now if running else None,
     )
 
 
@@ -114,5 +103,5 @@ async def refresh_sizes(uow: UnitOfWork, resolved: Resolved) -> Conversation:
 
 def quiet_after_failure(conversation: Conversation, reason: str, now: datetime) -> Quiet:
     """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour."""
-    pause = min(BACK_OFF * 2 ** min(conversation.failure_count, 16), BACK_OFF_MAX)
+    pause = min(BACK_OFF * 2 ** min(conversation.failure_count, DOUBLINGS), BACK_OFF_MAX)
     return Quiet(until=now + pause, reason=reason)

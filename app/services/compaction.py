@@ -130,7 +130,7 @@ class CompactionService:
             await refresh_sizes(uow, resolved)
             claimed = None
             if trigger is not None and await uow.turns.running(conversation_id) is None:
-                claimed = await claim_background(uow, resolved, trigger, new_id=shell.new_id, now=now)
+                claimed = await claim_background(uow, resolved, shell, trigger)
             await uow.commit()
         await shell.outbox.deliver(uow.committed_events)
         return claimed

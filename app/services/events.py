@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from uuid import UUID
 
 from app.domain.errors import FieldError, InvalidInputError, NotFoundError
@@ -13,6 +13,8 @@ from app.ports import Clock, EventBus, UnitOfWorkFactory
 HEARTBEAT_SECONDS = 15.0
 # How late an event may come while Redis is away.
 POLL_SECONDS = 2.0
+# What is left to a heartbeat may be less than the clock can tell.
+SHORTEST_WAIT = 0.01
 PAGE = 100
 
 
@@ -30,7 +32,7 @@ class EventFeed:
         self._bus = bus
         self._clock = clock
 
-    async def follow(self, tenant_id: UUID, conversation_id: UUID, after: int) -> AsyncIterator[Event | None]:
+    async def follow(self, tenant_id: UUID, conversation_id: UUID, after: int) -> AsyncGenerator[Event | None, None]:
         """Yield the events after number ``after``, those to come too, until the conversation is deleted.
 
         ``None`` is a heartbeat: the first item, once the arguments have been found good (so that a server can
@@ -58,7 +60,7 @@ class EventFeed:
                 if quiet_for >= HEARTBEAT_SECONDS:
                     yield None
                     spoke_at, quiet_for = self._clock.monotonic(), 0.0
-                woken = await wake_up.wait(min(POLL_SECONDS, HEARTBEAT_SECONDS - quiet_for))
+                woken = await wake_up.wait(max(min(POLL_SECONDS, HEARTBEAT_SECONDS - quiet_for), SHORTEST_WAIT))
 
     async def _check(self, tenant_id: UUID, conversation_id: UUID, after: int) -> None:
         async with self._uow(tenant_id) as uow:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 import structlog
 
+from app.domain.errors import DependencyUnavailableError
 from app.domain.policy import Trigger
 from app.domain.records import Compaction
-from app.services.compaction import CompactionService, Limits
+from app.ports import UnitOfWork
+from app.services.claims import claim_running
+from app.services.compaction import UNLIMITED, CompactionService, Limits
+from app.services.ending import FAILURES
+from app.services.lease import Lease, LeaseLostError
+from app.services.resolve import Resolved
 from app.services.shell import Shell
 
 POLL = 0.25  # seconds between looks at a compaction that another process runs
 LAST_TRY = Limits(attempts=1, chunks=1)
-FAILED = frozenset({"failed", "rejected"})
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +37,7 @@ class InlineClaim:
 class InlineOutcome:
     """How it ended; the turn goes on in any case."""
 
-    row: Compaction | None
+    row: Compaction | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -41,3 +47,74 @@ class InlineCompaction:
     def __init__(self, shell: Shell, compaction: CompactionService) -> None:
         self._shell = shell
         self._compaction = compaction
+
+    async def claim(self, uow: UnitOfWork, resolved: Resolved, trigger: Trigger) -> InlineClaim | None:
+        """Claim the slot in the turn's own transaction, or find who has it."""
+        row = await self._claim_running(uow, resolved, trigger)
+        if row is not None:
+            return InlineClaim(trigger=trigger, row=row, own=True)
+        row = await uow.compactions.in_flight(resolved.conversation.id)
+        return InlineClaim(trigger=trigger, row=row, own=False) if row else None
+
+    async def settle(self, resolved: Resolved, claim: InlineClaim) -> InlineOutcome:
+        """Run or wait, at most ``sync_deadline`` seconds; never raises for a compaction's sake."""
+        row = claim.row
+        try:
+            async with asyncio.timeout(resolved.policy.sync_deadline):
+                row = await self._settled(claim)
+        except TimeoutError:
+            return InlineOutcome(row=await self._queue_the_rest(row), warnings=("compaction_deadline",))
+        except (DependencyUnavailableError, LeaseLostError):
+            log.warning("compaction.inline_unavailable", compaction_id=str(row.id))
+            return InlineOutcome(row=row, warnings=("compaction_unavailable",))
+        warnings = (f"compaction_failed:{row.reason}",) if row.status in FAILURES else ()
+        return InlineOutcome(row=row, warnings=warnings)
+
+    async def _settled(self, claim: InlineClaim) -> Compaction:
+        if claim.own:
+            return await self._compaction.run(claim.row, UNLIMITED)
+        row = await self._wait(claim)
+        again = await self._claim_again(claim)
+        return row if again is None else await self._compaction.run(again, LAST_TRY)
+
+    async def _wait(self, claim: InlineClaim) -> Compaction:
+        """Until the row ends, brings the turn below its threshold, or is free to be taken over."""
+        row = claim.row
+        async with self._shell.bus.subscribe(row.conversation_id) as wake_up:
+            while True:
+                taken = await self._compaction.take(row.id, "turn")
+                if taken is not None:
+                    return await self._compaction.run(taken)
+                async with self._shell.uow(row.tenant_id) as uow:
+                    row = await uow.compactions.get(row.id)
+                    resolved = self._shell.resolver(await uow.conversations.get(row.conversation_id))
+                if not row.in_flight or not _at_threshold(resolved, claim.trigger):
+                    return row
+                await wake_up.wait(POLL)
+
+    async def _claim_again(self, claim: InlineClaim) -> Compaction | None:
+        """After waiting, still at the threshold: a run of its own in the time that is left."""
+        async with self._shell.uow(claim.row.tenant_id) as uow:
+            resolved = self._shell.resolver(await uow.conversations.lock(claim.row.conversation_id))
+            if not _at_threshold(resolved, claim.trigger):
+                return None
+            row = await self._claim_running(uow, resolved, claim.trigger)
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events)
+        return row
+
+    async def _claim_running(self, uow: UnitOfWork, resolved: Resolved, trigger: Trigger) -> Compaction | None:
+        return await claim_running(
+            uow, resolved, self._shell, trigger=trigger.name, request=trigger.request(), ran_in="turn"
+        )
+
+    async def _queue_the_rest(self, row: Compaction) -> Compaction:
+        """The time is up: what this turn holds goes to the worker."""
+        async with self._shell.uow(row.tenant_id) as uow:
+            row = await uow.compactions.in_flight(row.conversation_id) or await uow.compactions.get(row.id)
+        mine = row.status == "running" and row.ran_in == "turn" and row.owner == self._shell.owner
+        return await self._compaction.hand_over(Lease.of(row)) if mine else row
+
+
+def _at_threshold(resolved: Resolved, trigger: Trigger) -> bool:
+    return resolved.tokens >= trigger.at.first_tokens(resolved.budgets)

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from uuid import UUID
+
+from app.domain.conversation import Message
+from app.domain.policy import evaluate_append
+from app.domain.records import Page
+from app.services.appending import MessageDraft, append, check_expected_last, refuse_too_large
+from app.services.claims import claim_background
+from app.services.idempotency import Idem, done_before, record
 from app.services.shell import Shell
 
 
@@ -10,3 +19,35 @@ class MessageService:
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
+
+    async def append(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        drafts: Sequence[MessageDraft],
+        *,
+        expected_last_message_id: UUID | None = None,
+        idem: Idem | None = None,
+    ) -> list[Message]:
+        """Append one or many, all or nothing; a stored trigger that this crosses is claimed with it."""
+        shell, now = self._shell, self._shell.clock.now()
+        async with shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, now)
+            if before is not None:
+                return await uow.messages.between(conversation_id, before["from_seq"], before["to_seq"])
+            conversation = await uow.conversations.lock(conversation_id)
+            check_expected_last(conversation, expected_last_message_id)
+            refuse_too_large(shell.resolver(conversation), drafts)
+            messages, resolved = await append(uow, shell, conversation, drafts)
+            due = evaluate_append(resolved.policy, resolved.budgets, **resolved.sizes(now))
+            job = await claim_background(uow, resolved, shell, due) if due else None
+            await record(uow, idem, {"from_seq": messages[0].seq, "to_seq": messages[-1].seq})
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
+        return messages
+
+    async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[Message], str | None]:
+        """The full history, never affected by compaction."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            return await uow.messages.page(conversation_id, page)
