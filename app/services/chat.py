@@ -1,20 +1,36 @@
-"""A chat turn: store the message, keep the context inside its budget, answer, store the reply."""
+"""Starting a chat turn: everything of its first transaction, and the task that goes on from there."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
-import structlog
-
+from app.domain.conversation import Conversation, Message
+from app.domain.errors import (
+    ConversationMovedOnError,
+    FieldError,
+    IdempotencyInProgressError,
+    InvalidInputError,
+    TurnInProgressError,
+)
+from app.domain.policy import evaluate
+from app.domain.records import Event, Turn
+from app.ports import UnitOfWork
+from app.services.appending import MessageDraft, append, check_expected_last, refuse_too_large
+from app.services.claims import claim_background
+from app.services.commands import compact_command
+from app.services.idempotency import Idem, done_before, record
 from app.services.inline import InlineCompaction
+from app.services.resolve import Resolved
 from app.services.shell import Shell
-from app.services.turn import TurnRunner
+from app.services.turn import Started, TurnRunner
+from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle, created_event
 
 RETRY_AFTER = 2.0  # seconds that a second turn is asked to wait
-
-log = structlog.get_logger(__name__)
+LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +51,167 @@ class ChatService:
         self._inline = inline
         self._runner = runner
         self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(
+        self, tenant_id: UUID, conversation_id: UUID, given: ChatInput, *, idem: Idem | None = None
+    ) -> TurnHandle:
+        """Store the message and start the turn. Every 4xx is raised here, before anything is stored."""
+        self._shell.models.chat(given.model)
+        async with self._shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, self._shell.clock.now())
+            if before is not None:
+                replayed = await self._replay(uow, before)
+                if replayed is not None:
+                    return replayed
+            conversation = await uow.conversations.lock(conversation_id)
+            started = await self._begin(uow, conversation, given, before)
+            await record(uow, idem, {"turn_id": str(started.turn.id), "message_id": str(started.message.id)})
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events, [started.job] if started.job else [])
+        return self._spawn(_with_events(started, list(uow.committed_events)))
+
+    async def interrupt(self, tenant_id: UUID, conversation_id: UUID) -> Turn | None:
+        """Stop the running reply, in whichever process it runs; ``None`` when none runs."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            turn = await uow.turns.request_interrupt(conversation_id)
+            await uow.commit()
+        if turn is not None:
+            await self._shell.bus.hint(conversation_id, "interrupt")
+        return turn
+
+    async def close(self, patience: float) -> None:
+        """Let running turns finish for ``patience`` seconds, then end them."""
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=patience)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=LAST_WORDS)
+
+    async def _begin(
+        self, uow: UnitOfWork, conversation: Conversation, given: ChatInput, before: Mapping[str, Any] | None
+    ) -> Started:
+        """Everything of the first transaction but its commit."""
+        if await uow.turns.running(conversation.id) is not None:
+            raise _turn_in_progress()
+        message, resolved = await self._message(uow, conversation, given, before)
+        now = self._shell.clock.now()
+        turn = await uow.turns.start(
+            Turn(
+                id=self._shell.new_id(),
+                tenant_id=conversation.tenant_id,
+                conversation_id=conversation.id,
+                message_id=message.id,
+                lease_until=now,
+                started_at=now,
+            )
+        )
+        if turn is None:
+            raise _turn_in_progress()
+        started = Started(turn=turn, message=message, resolved=resolved, model=given.model)
+        return started if message.is_command else await self._with_claim(uow, started)
+
+    async def _message(
+        self, uow: UnitOfWork, conversation: Conversation, given: ChatInput, before: Mapping[str, Any] | None
+    ) -> tuple[Message, Resolved]:
+        """The message to answer: the new one, or the one that waits."""
+        if before is not None:
+            return await self._taken_up(uow, conversation, UUID(before["message_id"]))
+        check_expected_last(conversation, given.expected_last_message_id)
+        if given.content is None:
+            return await self._unanswered(uow, conversation)
+        command = compact_command(given.content) is not None
+        draft = MessageDraft(
+            role="user",
+            content=given.content,
+            event_type="command" if command else given.event_type,
+            is_command=command,
+        )
+        if not command:
+            refuse_too_large(self._shell.resolver(conversation, model=given.model), [draft])
+        messages, resolved = await append(uow, self._shell, conversation, [draft])
+        return messages[0], resolved
+
+    async def _unanswered(self, uow: UnitOfWork, conversation: Conversation) -> tuple[Message, Resolved]:
+        """The last message, if it is a user's that nobody answered."""
+        last = await uow.messages.last(conversation.id)
+        if last is None or last.role != "user":
+            message = "content cannot be empty: there is no unanswered user message"
+            raise InvalidInputError(message, errors=[FieldError(field="content", message=message)])
+        return last, self._shell.resolver(conversation)
+
+    async def _taken_up(
+        self, uow: UnitOfWork, conversation: Conversation, message_id: UUID
+    ) -> tuple[Message, Resolved]:
+        """The message of a turn that died, if nothing came after it."""
+        message = await uow.messages.get(conversation.id, message_id)
+        last = await uow.messages.last(conversation.id)
+        if not message.is_command and (last is None or last.id != message_id):
+            raise ConversationMovedOnError("other messages came after this one: send it again under a new key")
+        return message, self._shell.resolver(conversation)
+
+    async def _with_claim(self, uow: UnitOfWork, started: Started) -> Started:
+        """Before the call: an inline claim where one is due, else a background one."""
+        resolved = started.resolved
+        sizes = resolved.sizes(self._shell.clock.now())
+        due = evaluate(resolved.policy, resolved.budgets, moment="before_call", **sizes)
+        if due is not None:
+            return replace(started, claim=await self._inline.claim(uow, resolved, due))
+        stored = evaluate(resolved.policy, resolved.budgets, moment="stored", **sizes)
+        if stored is None:
+            return started
+        return replace(started, job=await claim_background(uow, resolved, self._shell, stored))
+
+    async def _replay(self, uow: UnitOfWork, ref: Mapping[str, Any]) -> TurnHandle | None:
+        """The first response again; ``None`` when that turn died and is to be taken up again."""
+        turn = await uow.turns.get(UUID(ref["turn_id"]))
+        if turn.reply_id is None:
+            running = await uow.turns.running(turn.conversation_id)
+            if running is not None and running.id == turn.id:
+                raise IdempotencyInProgressError("the first request with this key still runs", retry_after=RETRY_AFTER)
+            return None
+        result = ChatResult(
+            message=await uow.messages.get(turn.conversation_id, turn.message_id),
+            reply=await uow.messages.get(turn.conversation_id, turn.reply_id),
+            gauge=self._shell.resolver(await uow.conversations.get(turn.conversation_id)).gauge,
+            compaction=await uow.compactions.get(turn.compaction_id) if turn.compaction_id else None,
+            warnings=turn.warnings,
+        )
+        return _replayed(result)
+
+    def _spawn(self, started: Started) -> TurnHandle:
+        turn, policy = started.turn, started.resolved.policy
+
+        async def abandoned() -> None:
+            if policy.on_disconnect == "interrupt":
+                await self.interrupt(turn.tenant_id, turn.conversation_id)
+
+        handle = TurnHandle(on_abandoned=abandoned)
+        handle.emit(created_event(started.message, started.created_number))
+        task = asyncio.create_task(self._runner.run(started, handle))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return handle
+
+
+def _with_events(started: Started, events: list[Event]) -> Started:
+    """Where the first transaction left the conversation's event numbers."""
+    created = next((event.number for event in events if event.type == "message.created"), None)
+    return replace(started, created_number=created, events_after=created or 0)
+
+
+def _replayed(result: ChatResult) -> TurnHandle:
+    """A repeated stream: the message, the whole reply at once, the end."""
+    handle = TurnHandle()
+    handle.emit(created_event(result.message))
+    handle.emit(ChatEvent(type="reply.delta", data={"text": result.reply.content}))
+    handle.emit(ChatEvent(type="reply.completed", result=result))
+    return handle
+
+
+def _turn_in_progress() -> TurnInProgressError:
+    return TurnInProgressError(
+        "a turn of this conversation is running: wait for it, or interrupt it", retry_after=RETRY_AFTER
+    )

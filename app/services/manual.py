@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from app.domain.records import Compaction
+from app.domain.compaction import CompactionPlan, NothingToFold
+from app.domain.errors import (
+    CompactionInProgressError,
+    ConflictError,
+    FieldError,
+    InvalidInputError,
+    NotFoundError,
+    SummarizerFailedError,
+)
+from app.domain.records import Compaction, FoldRequest, Page
+from app.domain.rendering import render_text
+from app.domain.schemas import schema_named
+from app.ports import UnitOfWork
+from app.services.chunk import plan, read_tail
+from app.services.claims import claim_queued, claim_running, new_compaction
 from app.services.compaction import CompactionService
+from app.services.ending import FAILURES
+from app.services.idempotency import Idem, done_before, record
+from app.services.lease import Lease
+from app.services.resolve import Resolved
 from app.services.shell import Shell
 
 POLL = 0.25  # seconds between looks at a row that another process runs
@@ -41,9 +61,226 @@ class CompactionView:
     """A dry run: nothing is stored, ``compaction`` only carries the plan's numbers."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A row for a manual call: its own, or the one in flight."""
+
+    row: Compaction
+    mine: bool
+    joins: bool
+
+
 class ManualCompaction:
     """Manual calls; a failed one is always an error, and changes nothing."""
 
     def __init__(self, shell: Shell, compaction: CompactionService) -> None:
         self._shell = shell
         self._compaction = compaction
+
+    async def compact(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        asked: CompactInput,
+        *,
+        timeout: float,  # noqa: ASYNC109 - the request's own limit, spent on waiting and compacting together
+        idem: Idem | None = None,
+    ) -> CompactionView:
+        """Compact now, join what runs, queue, or preview.
+
+        Raises:
+            CompactionInProgressError: One that this cannot join is in flight, for longer than ``timeout`` seconds.
+            SummarizerFailedError: No attempt was accepted; nothing changed.
+        """
+        if asked.dry_run:
+            return await self._preview(tenant_id, conversation_id, asked)
+        deadline = self._shell.clock.monotonic() + timeout
+        while True:
+            found = await self._claim(tenant_id, conversation_id, asked, idem)
+            if found.mine or found.joins:
+                return await self._answered(found, asked, deadline)
+            if not asked.wait:
+                raise _in_progress()
+            await self._follow(found.row, deadline)
+
+    async def retry(self, tenant_id: UUID, compaction_id: UUID, *, idem: Idem | None = None) -> CompactionView:
+        """Queue what failed once more, as a row of its own."""
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, shell.clock.now())
+            if before is not None:
+                return await self._view(await uow.compactions.get(UUID(before["compaction_id"])))
+            failed = await uow.compactions.get(compaction_id)
+            if failed.status not in FAILURES:
+                raise ConflictError(f"only a failed compaction is retried; this one is {failed.status}")
+            row = new_compaction(
+                shell.resolver(await uow.conversations.lock(failed.conversation_id)),
+                shell,
+                trigger=failed.trigger,
+                request=failed.request,
+                ran_in="worker",
+                retry_of=failed.id,
+            )
+            queued = await claim_queued(uow, row, shell.clock.now())
+            if queued is None:
+                raise _in_progress()
+            await record(uow, idem, {"compaction_id": str(queued.id)}, status=202)
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, [queued.id])
+        return await self._view(queued)
+
+    async def get(self, tenant_id: UUID, compaction_id: UUID) -> CompactionView:
+        """One compaction with its summary."""
+        async with self._shell.uow(tenant_id) as uow:
+            row = await uow.compactions.get(compaction_id)
+        return await self._view(row)
+
+    async def page(
+        self, tenant_id: UUID, page: Page, *, conversation_id: UUID | None = None, status: str | None = None
+    ) -> tuple[list[CompactionView], str | None]:
+        """Compactions of a conversation, or of the tenant."""
+        async with self._shell.uow(tenant_id) as uow:
+            if conversation_id is not None:
+                await uow.conversations.get(conversation_id)
+            rows, cursor = await uow.compactions.page(page, conversation_id=conversation_id, status=status)
+            summaries = await _summaries(uow, rows)
+        return [CompactionView(compaction=row, summary=summaries.get(row.id)) for row in rows], cursor
+
+    async def _claim(self, tenant_id: UUID, conversation_id: UUID, asked: CompactInput, idem: Idem | None) -> _Found:
+        """Take the slot, or find who has it."""
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, shell.clock.now())
+            if before is not None:
+                row = await uow.compactions.get(UUID(before["compaction_id"]))
+                return _Found(row=row, mine=False, joins=True)
+            resolved = shell.resolver(await uow.conversations.lock(conversation_id))
+            request = await _request(uow, resolved, asked)
+            own = await self._own_row(uow, resolved, request, asked)
+            in_flight = own or await uow.compactions.in_flight(conversation_id)
+            if in_flight is None:
+                raise _in_progress()
+            found = _Found(row=in_flight, mine=own is not None, joins=asked.is_plain or in_flight.request == request)
+            if found.mine or found.joins:
+                await record(uow, idem, {"compaction_id": str(in_flight.id)}, status=200)
+                await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, [in_flight.id] if found.mine and not asked.wait else [])
+        return found
+
+    async def _own_row(
+        self, uow: UnitOfWork, resolved: Resolved, request: FoldRequest, asked: CompactInput
+    ) -> Compaction | None:
+        if asked.wait:
+            return await claim_running(uow, resolved, self._shell, trigger="manual", request=request, ran_in="request")
+        row = new_compaction(resolved, self._shell, trigger="manual", request=request, ran_in="worker")
+        return await claim_queued(uow, row, self._shell.clock.now())
+
+    async def _answered(self, found: _Found, asked: CompactInput, deadline: float) -> CompactionView:
+        """What the caller gets: the row at once, or its end."""
+        if not asked.wait:
+            return await self._view(found.row, joined=not found.mine)
+        if found.mine:
+            return await self._finished(await self._run(found.row, deadline))
+        return await self._finished(await self._follow(found.row, deadline), joined=True)
+
+    async def _run(self, row: Compaction, deadline: float) -> Compaction:
+        """Run an own row; out of time, it ends as failed and nothing more changes."""
+        try:
+            async with asyncio.timeout(max(deadline - self._shell.clock.monotonic(), 0)):
+                return await self._compaction.run(row)
+        except TimeoutError:
+            return await self._compaction.end(Lease.of(row), status="failed", reason="deadline")
+
+    async def _follow(self, row: Compaction, deadline: float) -> Compaction:
+        """Wait for a row that somebody else runs; one that nobody runs is run here."""
+        async with self._shell.bus.subscribe(row.conversation_id) as wake_up:
+            while row.in_flight:
+                taken = await self._compaction.take(row.id, "request")
+                if taken is not None:
+                    return await self._run(taken, deadline)
+                if self._shell.clock.monotonic() > deadline:
+                    raise _in_progress()
+                await wake_up.wait(POLL)
+                async with self._shell.uow(row.tenant_id) as uow:
+                    row = await uow.compactions.get(row.id)
+        return row
+
+    async def _finished(self, row: Compaction, *, joined: bool = False) -> CompactionView:
+        """The view of an ended row. Raises what a failed manual call is to its client."""
+        if row.status in {"applied", "skipped"}:
+            return await self._view(row, joined=joined)
+        extra = {"compaction_id": str(row.id), "reason": row.reason}
+        if row.status == "superseded":
+            raise ConflictError("another change of the state came first: look at it, then compact again", extra=extra)
+        if row.reason == "empty_summary":
+            raise SummarizerFailedError("empty summary response", extra=extra, code="empty_summary")
+        raise SummarizerFailedError(f"no usable summary ({row.reason}); nothing was changed", extra=extra)
+
+    async def _view(self, row: Compaction, *, joined: bool = False) -> CompactionView:
+        async with self._shell.uow(row.tenant_id) as uow:
+            summaries = await _summaries(uow, [row])
+        return CompactionView(compaction=row, summary=summaries.get(row.id), joined=joined)
+
+    async def _preview(self, tenant_id: UUID, conversation_id: UUID, asked: CompactInput) -> CompactionView:
+        """The plan and the predicted size, without a model call and without a row."""
+        async with self._shell.uow(tenant_id) as uow:
+            resolved = self._shell.resolver(await uow.conversations.get(conversation_id))
+            request = await _request(uow, resolved, asked)
+            tail = await read_tail(uow, resolved)
+        row = new_compaction(resolved, self._shell, trigger="manual", request=request, ran_in="request")
+        return CompactionView(compaction=_with_plan(row, plan(resolved, tail, request, WHOLE)), planned=True)
+
+
+def _with_plan(row: Compaction, planned: CompactionPlan | NothingToFold) -> Compaction:
+    if isinstance(planned, NothingToFold):
+        return replace(row, reason=planned.reason, tokens_after=planned.predicted_tokens)
+    return replace(
+        row,
+        from_seq=planned.from_seq,
+        to_seq=planned.to_seq,
+        messages_covered=planned.messages,
+        tokens_after=planned.predicted_tokens,
+    )
+
+
+async def _request(uow: UnitOfWork, resolved: Resolved, asked: CompactInput) -> FoldRequest:
+    """A manual call folds all, down to what it keeps."""
+    if asked.up_to_message_id is None and asked.keep_tail_messages is None:
+        keep = resolved.policy.manual_keep
+        return FoldRequest(
+            fold="all",
+            keep_turns=keep.turns,
+            keep_messages=keep.messages,
+            keep_tokens=keep.tokens,
+            focus=asked.focus,
+        )
+    return FoldRequest(
+        fold="all",
+        keep_messages=asked.keep_tail_messages or 0,
+        up_to_seq=await _seq_of(uow, resolved.conversation.id, asked.up_to_message_id),
+        focus=asked.focus,
+    )
+
+
+async def _seq_of(uow: UnitOfWork, conversation_id: UUID, message_id: UUID | None) -> int | None:
+    if message_id is None:
+        return None
+    try:
+        return (await uow.messages.get(conversation_id, message_id)).seq
+    except NotFoundError:
+        message = "no such message in this conversation"
+        raise InvalidInputError(message, errors=[FieldError(field="up_to_message_id", message=message)]) from None
+
+
+async def _summaries(uow: UnitOfWork, rows: Sequence[Compaction]) -> dict[UUID, str]:
+    """The states that these compactions wrote, rendered as text; never stored as such."""
+    applied = [row.id for row in rows if row.status == "applied"]
+    versions = await uow.states.by_compaction(applied) if applied else {}
+    return {id_: render_text(schema_named(version.state_schema), version.state) for id_, version in versions.items()}
+
+
+def _in_progress() -> CompactionInProgressError:
+    return CompactionInProgressError(
+        "another compaction of this conversation is in flight: wait for it, or join it without focus, range and keep",
+        retry_after=RETRY_AFTER,
+    )

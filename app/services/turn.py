@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from uuid import UUID
 
 import structlog
 
 from app.domain.conversation import Message
-from app.domain.records import Turn
+from app.domain.errors import DependencyUnavailableError, DomainError, NotFoundError
+from app.domain.model_io import ChatRequest
+from app.domain.policy import Trigger, evaluate
+from app.domain.records import Compaction, Turn, TurnStatus
+from app.services.appending import MessageDraft, append
+from app.services.claims import claim_background
 from app.services.commands import CommandRunner
 from app.services.context import ContextService
-from app.services.inline import InlineClaim, InlineCompaction
+from app.services.inline import InlineClaim, InlineCompaction, InlineOutcome
+from app.services.reply import Answer, answer
 from app.services.resolve import Resolved
 from app.services.shell import Shell
+from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle
+from app.services.turn_watch import watched
 
 SAVE_TRIES = 4  # a reply that was paid for is not lost to a short hiccup of the database
 SAVE_PAUSE = 0.5  # seconds, doubled with each try
@@ -33,9 +42,20 @@ class Started:
     claim: InlineClaim | None = None
     job: UUID | None = None
     """A compaction to hand to the worker after the commit."""
+    created_number: int | None = None
+    """The event number of the stored message."""
     events_after: int = 0
-    """The number of the last event of the first transaction."""
-    created_event: int | None = None
+    """What came before the turn, in event numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """A turn with its reply stored."""
+
+    status: TurnStatus
+    result: ChatResult
+    number: int
+    """The number of its last event."""
 
 
 class TurnRunner:
@@ -48,3 +68,142 @@ class TurnRunner:
         self._inline = inline
         self._commands = commands
         self._context = context
+
+    async def run(self, started: Started, handle: TurnHandle) -> None:
+        """Run a turn; the handle gets everything that happens, its terminal event last."""
+        turn = started.turn
+        with structlog.contextvars.bound_contextvars(turn_id=str(turn.id), conversation_id=str(turn.conversation_id)):
+            try:
+                async with watched(turn, uow=self._shell.uow, bus=self._shell.bus) as stop:
+                    ended = await self._turn(started, handle, stop)
+                handle.emit(ChatEvent(type=f"reply.{ended.status}", id=ended.number, result=ended.result))
+            except DomainError as error:
+                await self._failed(started, error, handle)
+            except asyncio.CancelledError:
+                await asyncio.shield(self._failed(started, _shutting_down(), handle))
+                raise
+            except Exception:
+                log.exception("turn.crashed")
+                await self._failed(started, DomainError("the turn failed unexpectedly; its message is stored"), handle)
+
+    async def _turn(self, started: Started, handle: TurnHandle, stop: asyncio.Event) -> _Ended:
+        if started.message.is_command:
+            outcome, said = await self._commands.run(started.turn, started.message)
+        else:
+            outcome = await self._compacted(started, handle)
+            said = await self._answered(started, handle, stop)
+        return await self._stored(started, outcome, said)
+
+    async def _compacted(self, started: Started, handle: TurnHandle) -> InlineOutcome:
+        """The compaction before the call, if one is due; its events go into the stream."""
+        if started.claim is None:
+            return InlineOutcome()
+        outcome = await self._inline.settle(started.resolved, started.claim)
+        async with self._shell.uow(started.turn.tenant_id) as uow:
+            events = await uow.events.after(started.turn.conversation_id, started.events_after, limit=EVENT_PAGE)
+        handle.emit_all([event for event in events if event.type.startswith("compaction.")])
+        return outcome
+
+    async def _answered(self, started: Started, handle: TurnHandle, stop: asyncio.Event) -> Answer:
+        turn = started.turn
+        context = await self._context.assemble(turn.tenant_id, turn.conversation_id, model=started.model)
+        for warning in context.warnings:
+            log.warning("context.warning", warning=warning, truncated=context.truncated)
+        said = await answer(
+            self._shell.models.chat(started.model),
+            ChatRequest(messages=context.messages),
+            stop=stop,
+            on_text=lambda text: handle.emit(ChatEvent(type="reply.delta", data={"text": text})),
+        )
+        return said.with_warnings(context.warnings)
+
+    async def _stored(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
+        """Store the reply; patient with a database that is away for a moment."""
+        for number in range(SAVE_TRIES - 1):
+            try:
+                return await self._store(started, outcome, said)
+            except DependencyUnavailableError:
+                await self._shell.clock.sleep(SAVE_PAUSE * 2**number)
+        return await self._store(started, outcome, said)
+
+    async def _store(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
+        shell, turn = self._shell, started.turn
+        status: TurnStatus = "interrupted" if said.interrupted else "completed"
+        warnings = (*outcome.warnings, *said.warnings)
+        async with shell.uow(turn.tenant_id) as uow:
+            conversation = await uow.conversations.lock(turn.conversation_id)
+            (reply,), resolved = await append(uow, shell, conversation, [_reply(started, said)])
+            due = None if reply.is_command else _due(resolved, shell)
+            job = await claim_background(uow, resolved, shell, due) if due else None
+            await uow.turns.update(
+                turn.id,
+                status=status,
+                reply_id=reply.id,
+                compaction_id=outcome.row.id if outcome.row else None,
+                warnings=warnings,
+                finished_at=shell.clock.now(),
+            )
+            data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(started.message.id)}
+            event = await uow.events.add(turn.conversation_id, f"reply.{status}", data, shell.clock.now())
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
+        result = ChatResult(
+            message=started.message,
+            reply=reply,
+            gauge=resolved.gauge,
+            compaction=await self._fresh(outcome.row),
+            warnings=warnings,
+        )
+        return _Ended(status=status, result=result, number=event.number)
+
+    async def _fresh(self, row: Compaction | None) -> Compaction | None:
+        """A compaction that the worker went on with has more to tell by now."""
+        if row is None or not row.in_flight:
+            return row
+        async with self._shell.uow(row.tenant_id) as uow:
+            return await uow.compactions.get(row.id)
+
+    async def _failed(self, started: Started, error: DomainError, handle: TurnHandle) -> None:
+        """End the turn row, say so in an event, and tell the client; the message stays."""
+        error.extra.setdefault("message_id", str(started.message.id))
+        number = None
+        try:
+            number = await self._record_failure(started, error)
+        except (DependencyUnavailableError, NotFoundError):
+            log.warning("turn.failure_not_recorded", code=error.stable_code)
+        log.warning("turn.failed", code=error.stable_code, reason=error.extra.get("reason"))
+        handle.emit(ChatEvent(type="reply.failed", id=number, error=error))
+
+    async def _record_failure(self, started: Started, error: DomainError) -> int:
+        turn, now = started.turn, self._shell.clock.now()
+        async with self._shell.uow(turn.tenant_id) as uow:
+            await uow.conversations.lock(turn.conversation_id)
+            await uow.turns.update(turn.id, status="failed", error_code=error.stable_code, finished_at=now)
+            data = {"message_id": str(started.message.id), "turn_id": str(turn.id), "code": error.stable_code}
+            event = await uow.events.add(turn.conversation_id, "reply.failed", data, now)
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events)
+        return event.number
+
+
+def _due(resolved: Resolved, shell: Shell) -> Trigger | None:
+    """A reply is stored like any message: it may cross the background threshold."""
+    return evaluate(resolved.policy, resolved.budgets, moment="stored", **resolved.sizes(shell.clock.now()))
+
+
+def _reply(started: Started, said: Answer) -> MessageDraft:
+    return MessageDraft(
+        role="assistant",
+        content=said.text,
+        event_type="command" if started.message.is_command else "casual",
+        is_command=started.message.is_command,
+        model=said.model,
+        usage=said.usage.as_dict(),
+        status="interrupted" if said.interrupted else "complete",
+    )
+
+
+def _shutting_down() -> DomainError:
+    return DependencyUnavailableError(
+        "the service is shutting down; the message is stored: send the turn again without content"
+    )

@@ -43,6 +43,12 @@ class ChatEvent:
         return self.result is not None or self.error is not None
 
 
+def created_event(message: Message, number: int | None = None) -> ChatEvent:
+    """The stream's first event: the stored user message."""
+    data = {"message_id": str(message.id), "seq": message.seq, "role": message.role}
+    return ChatEvent(type="message.created", id=number, data=data)
+
+
 class TurnHandle:
     """Follows one turn; the turn itself runs in a task of its own and does not depend on anybody listening."""
 
