@@ -18,7 +18,7 @@ FOUND = $(shell for each in $(CANDIDATES); do "$$each" -c '$(NEW_ENOUGH)' 2>/dev
 TOO_OLD = Throughline needs Python 3.11 or newer with its venv module, and found none among: $(strip $(CANDIDATES)). \
 	Install one, or name it with PYTHON=/path/to/python
 
-PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 # The build backend is locked with the rest: installing the checkout itself asks nobody.
 INSTALL_PROJECT = $(PIP) install --no-index --no-deps --no-build-isolation -e .
 
@@ -55,8 +55,7 @@ lock: ## Make the lock files anew from pyproject.toml (needs uv)
 	@rm uv.lock
 
 openapi: $(FOR_TEST) ## Write openapi.json from the code
-	@$(BIN)/python -c 'import json; from app.main import create_app; print(json.dumps(create_app().openapi(), indent=2, ensure_ascii=False))' > openapi.json.tmp
-	@mv openapi.json.tmp openapi.json
+	@$(BIN)/python -m app.openapi
 
 clean: ## Remove the environment and the caches; the data stays
 	@rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

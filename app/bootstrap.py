@@ -33,6 +33,7 @@ from app.services.messages import MessageService
 from app.services.outbox import Outbox
 from app.services.resolve import Resolver
 from app.services.shell import Shell
+from app.services.states import StateService
 from app.services.sweeper import Sweeper
 from app.services.turn import TurnRunner
 from app.settings import Settings
@@ -60,6 +61,7 @@ class Container:
     owner: str
     parts: Parts
     conversations: ConversationService
+    states: StateService
     messages: MessageService
     chat: ChatService
     compaction: CompactionService
@@ -112,6 +114,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         resolver=Resolver(parts.models),
         outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
     )
+    conversations = ConversationService(shell)
     compaction = CompactionService(shell)
     inline = InlineCompaction(shell, compaction)
     manual = ManualCompaction(shell, compaction)
@@ -121,7 +124,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         settings=settings,
         owner=owner,
         parts=parts,
-        conversations=ConversationService(shell),
+        conversations=conversations,
+        states=StateService(shell, conversations),
         messages=MessageService(shell),
         chat=ChatService(shell, inline, runner),
         compaction=compaction,

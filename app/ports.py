@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
 from uuid import UUID
 
-from app.domain.conversation import Conversation, Message, Outline, Sums
+from app.domain.conversation import Conversation, Message, Outline, Role, Sums
 from app.domain.model_io import ChatRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
 from app.domain.records import ApiKey, Compaction, Event, IdempotencyRecord, Page, RanIn, Turn
 from app.domain.state import StateVersion
@@ -163,8 +163,8 @@ class MessageRepository(Protocol):
     async def reweigh(self, conversation_id: UUID, reasons: Mapping[int, str]) -> Sums:
         """Set ``protected_reason`` for the given ``seq``s, recompute every running sum, and return the total."""
 
-    async def protectable(self, conversation_id: UUID) -> list[tuple[int, str, str]]:
-        """(seq, role, event_type) of every message, for deciding protection again after a policy change."""
+    async def protectable(self, conversation_id: UUID) -> list[tuple[int, Role, bool]]:
+        """(seq, role, is_command) of every message, for deciding protection again after a policy change."""
 
 
 class CompactionRepository(Protocol):

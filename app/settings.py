@@ -56,7 +56,7 @@ class Settings(BaseSettings):
     """Any pydantic-ai model name (``google:…``, ``openai:…``) or ``offline``."""
     compaction_model: str | None = None
     model_input_limit: int | None = Field(default=None, ge=1_000)
-    """Input limit in tokens of models whose limit is not in the bundled table."""
+    """Input limit in tokens of every provider model in use, in place of the bundled table."""
 
     auth_required: bool | None = None
     """Unset: keys are required unless the server listens on loopback in embedded mode."""

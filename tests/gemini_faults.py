@@ -1,8 +1,8 @@
 """What a model, or the road to it, can do wrong: behaviours of the scripted Gemini server by name.
 
 A behaviour is JSON, ``{"name": …, …}`` or the bare name. Keys that every behaviour takes: ``times`` (default 1),
-``delay`` (seconds before the first byte), ``pace`` (seconds between chunks of a stream), ``hold`` (wait until ``POST /release``), ``block_if`` (a word in the prompt
-at which the provider blocks it), ``max_input_tokens`` (the real window).
+``delay`` (seconds before the first byte), ``hold`` (wait until ``POST /release``), ``pace`` (seconds between chunks of
+a stream), ``block_if`` (a word in the prompt at which the provider blocks it), ``max_input_tokens`` (the real window).
 """
 
 from __future__ import annotations

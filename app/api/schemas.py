@@ -31,7 +31,7 @@ class Listing(Output, Generic[Item]):
     has_more: bool = False
 
     @classmethod
-    def model_parametrized_name(cls, params: tuple[type[Any], ...]) -> str:
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
         """``MessageList`` in the OpenAPI document."""
         return f"{params[0].__name__}List"
 

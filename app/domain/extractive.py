@@ -32,8 +32,11 @@ _NEW_SHARE: Final = 0.25  # of the target is always there for the new span; the 
 _SAVING_SHARE: Final = 0.6  # of the chunk's own tokens at most, so that folding it saves
 _NARRATIVE_SHARE: Final = 0.18
 _NARRATIVE_MOST: Final = 140
+_NARRATIVE_LEAST: Final = 100
 _STYLE_SHARE: Final = 0.12
+_STYLE_LEAST: Final = 60  # the tone and one wish
 _KNOWN_SHARE: Final = 0.06
+_FEWEST_TERMS: Final = 2  # one word is no shared ground
 _MOST_OPEN: Final = 6
 _SAMPLE: Final = 20_000  # characters by which the language is told
 
@@ -110,23 +113,24 @@ class _Collected:
         self._roles = {field.role for field in request.schema.fields}
         left = room
         self.style = self._within(
-            style_items(request.messages, passages, request.previous, language), int(_STYLE_SHARE * room), "style"
+            style_items(request.messages, passages, request.previous, language), _style_room(room), "style"
         )
         self.known = self._within(_known_items(passages, request.previous, language), int(_KNOWN_SHARE * room), "known")
         self.open = self._within(open_items(passages, language, most=_MOST_OPEN), int(room * 0.2), "open")
         left -= sum(_cost(item) for item in [*self.style, *self.known, *self.open])
-        story_room = min(_NARRATIVE_MOST, int(_NARRATIVE_SHARE * room)) if "narrative" in self._roles else 0
+        story_room = min(_NARRATIVE_MOST, room // 3, max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * room)))
+        self.story = narrative(passages, request.previous, language, room=story_room)
+        left -= estimate_text(self.story) if "narrative" in self._roles else 0
         told = frozenset(p.index for item in [*self.open, *self.style] for p in item.passages)
         self.facts = fact_items(
             passages,
             request.previous,
-            room=max(0, left - story_room),
+            room=max(0, left),
             focus=request.focus,
             language=language,
             corrections=corrections,
             spared=told,
         )
-        self.story = narrative(passages, request.previous, self.facts, language, room=story_room)
         self.replaced = {
             entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
         }
@@ -180,7 +184,7 @@ def _field_for(item: Item, role: FieldRole, fields: Sequence[StateField]) -> str
 def _known_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str) -> list[Item]:
     """The terms the user is at home with, joined to those known before."""
     found = familiar_terms(passages)
-    if not found:
+    if len(found) < _FEWEST_TERMS:
         return []
     words = phrases(language)
     label = words.uses if words else ""
@@ -196,3 +200,7 @@ def _known_items(passages: Sequence[Passage], previous: Sequence[StateEntry], la
 
 def _cost(item: Item) -> int:
     return estimate_text(item.text) + ITEM_OVERHEAD
+
+
+def _style_room(room: int) -> int:
+    return min(room // 4, max(_STYLE_LEAST, int(_STYLE_SHARE * room)))

@@ -95,16 +95,13 @@ def _after(served: Sequence[StateEntry], steps: Sequence[_Step]) -> tuple[StateE
 def _steps(served: Sequence[StateEntry]) -> Iterator[_Step]:
     yield from (_Step(entry=entry, shorter=shorter) for entry in served if (shorter := _shortened(entry)))
     spared = _newest_of_each_field(served)
-    removable = [entry for entry in served if entry.role != "narrative"]
-    for group in (removable, [entry for entry in served if entry.id in spared]):
-        last_round = group is not removable
-        pool = [entry for entry in group if last_round or entry.id not in spared]
+    doubles = _doubles(_of(served, "style", "known"))
+    for last_round in (False, True):
+        pool = [entry for entry in served if (entry.id in spared) == last_round]
         manner = _of(pool, "style", "known")
-        doubles = _doubles(manner)
         yield from _removed(entry for entry in manner if entry.id in doubles)
         yield from _removed(entry for entry in manner if entry.id not in doubles)
-        if last_round:
-            yield from _removed(_of(served, "narrative"))
+        yield from _removed(_of(served, "narrative") if last_round else [])
         yield from _removed(_of(pool, "open"))
         yield from _removed(_of(pool, "fact"))
 

@@ -108,7 +108,10 @@ GENERIC: Final[frozenset[str]] = frozenset(
         won wonderful word work worked working works world worry worth would wow write wrong yeah year years yep
         yes yesterday yet y'all whole super absolutely true ask asking answer answers line lines left plan plans
         image photo picture user assistant inspiring inspired special support care share sharing life enjoy
-        enjoyed keeps change changed большой будем будете будешь буду будут быстро важно весь вижу возможно
+        enjoyed keeps change changed agree dream dreams journey courage blessed grateful
+        motivate motivated motivating strength strong positive appreciate appreciated passion passionate brave beautiful
+        impressive incredible fantastic bring brings brought means truly incredible hear matters difference comfort
+        peace joy joyful cherish treasure encourage encouraging understanding acceptance большой будем будете будешь буду будут быстро важно весь вижу возможно
         вообще вопрос времени время всё говорить говорю год да давай давайте дай дела делать дело день деньги
         должен думаю ещё знаю знаешь значит именно имею интересно кажется какие какого какое кстати круто лет
         ладно либо люди мало может можем могу можешь можете мочь надо назад нам например нормально нужен нужна
@@ -120,3 +123,16 @@ GENERIC: Final[frozenset[str]] = frozenset(
         угу да нет завтра вчера сегодня неделя недели месяц ответ""".split()
 )
 """Content words too common in talk to name a topic."""
+
+TECHNOLOGY: Final[frozenset[str]] = frozenset(
+    """airflow android angular ansible api aws azure bash bazel celery clickhouse cloudflare cmake cuda debian django
+        docker elasticsearch excel fastapi figma firebase flask flutter gcp git github gitlab golang grafana
+        graphql grpc hadoop haskell helm html http https ios java javascript jenkins jira json jwt kafka kotlin
+        kubernetes latex linux llm lua mariadb markdown matlab memcached mongo mongodb mysql nginx node
+        numpy oauth openai pandas perl php postgres postgresql prometheus pydantic pytest python pytorch
+        rabbitmq rails react redis ruby saas scala scikit selenium slack sql sqlalchemy sqlite ssh sso
+        stripe supabase svelte tailwind tensorflow terraform tls twilio typescript ubuntu uvicorn valkey
+        vue webpack websocket websockets windows wordpress xml yaml постгрес редис докер кубернетес питон линукс
+        кафка джанго монго""".split()
+)
+"""Names of technology that are written like ordinary words, and could not be told by their letters."""

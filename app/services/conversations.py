@@ -1,19 +1,30 @@
-"""Conversations: create, read, change, delete, restore a state, look at its versions."""
+"""Conversations: create, read, change, delete."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
-from app.domain.conversation import Conversation
+from app.domain.conversation import Conversation, Quiet
+from app.domain.errors import FieldError, InvalidInputError, PolicyInvalidError, StateVersionMismatchError
 from app.domain.gauge import Gauge
-from app.domain.policy import CompactionPolicy
+from app.domain.json_merge import merge_patch
+from app.domain.layout import layout_of
+from app.domain.policy import CompactionPolicy, evaluate_append, floor_errors
 from app.domain.presets import DEFAULT_PRESET
+from app.domain.protection import protected_reason
+from app.domain.records import Page
+from app.ports import UnitOfWork
+from app.services.claims import claim_background, refresh_sizes
+from app.services.idempotency import Idem, done_before, record
+from app.services.resolve import Resolved
 from app.services.shell import Shell
 
-MERGED = ("scratchpad", "metadata")  # changed by RFC 7396
-SHAPING = ("preset", "policy", "system_prompt", "locale")  # these change sizes, thresholds or protection
+MERGED = frozenset({"scratchpad", "metadata"})  # changed by RFC 7396
+POLICY = frozenset({"preset", "policy"})
+SHAPING = POLICY | {"system_prompt", "locale"}  # these change sizes or thresholds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +51,151 @@ class ConversationView:
 
 
 class ConversationService:
-    """Everything about a conversation but its messages and turns."""
+    """Everything about a conversation but its messages, turns and states."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
+
+    async def create(self, tenant_id: UUID, given: NewConversation, *, idem: Idem | None = None) -> ConversationView:
+        """A new conversation. Raises ``PolicyInvalidError`` when its policy can never be met."""
+        now = self._shell.clock.now()
+        conversation = Conversation(
+            id=self._shell.new_id(),
+            tenant_id=tenant_id,
+            title=given.title,
+            user_id=given.user_id,
+            locale=given.locale,
+            system_prompt=given.system_prompt,
+            preset=given.preset,
+            policy=given.policy,
+            scratchpad=given.scratchpad,
+            metadata=given.metadata,
+            created_at=now,
+            updated_at=now,
+        )
+        resolved = self._shell.resolver(conversation)
+        _refuse_unmeetable(resolved)
+        async with self._shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, now)
+            if before is not None:
+                return self.view(await uow.conversations.get(UUID(before["conversation_id"])))
+            await uow.conversations.add(conversation)
+            stored = await refresh_sizes(uow, resolved)
+            await record(uow, idem, {"conversation_id": str(conversation.id)})
+            await uow.commit()
+        return self.view(stored)
+
+    async def get(self, tenant_id: UUID, conversation_id: UUID) -> ConversationView:
+        """One conversation."""
+        async with self._shell.uow(tenant_id) as uow:
+            return self.view(await uow.conversations.get(conversation_id))
+
+    async def page(
+        self, tenant_id: UUID, page: Page, user_id: str | None = None
+    ) -> tuple[list[ConversationView], str | None]:
+        """Conversations, the last active first by default."""
+        async with self._shell.uow(tenant_id) as uow:
+            rows, cursor = await uow.conversations.page(page, user_id=user_id)
+        return [self.view(row) for row in rows], cursor
+
+    async def usage(self, tenant_id: UUID, conversation_id: UUID) -> Gauge:
+        """How full the context is."""
+        return (await self.get(tenant_id, conversation_id)).gauge
+
+    async def delete(self, tenant_id: UUID, conversation_id: UUID) -> None:
+        """Delete with everything derived."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.delete(conversation_id)
+            await uow.commit()
+
+    async def patch(
+        self, tenant_id: UUID, conversation_id: UUID, changes: Mapping[str, Any], *, if_match: int | None = None
+    ) -> ConversationView:
+        """Change the given fields; what follows from a change of policy is recomputed in the same transaction."""
+        async with self._shell.uow(tenant_id) as uow:
+            present = await uow.conversations.lock(conversation_id)
+            check_version(present, if_match)
+            values = {
+                name: merge_patch(getattr(present, name), value or {}) if name in MERGED else value
+                for name, value in changes.items()
+            }
+            after = self._shell.resolver(replace(present, **values))
+            if SHAPING & values.keys():
+                _refuse_what_does_not_fit(after, values)
+                after = await self._reshaped(uow, self._shell.resolver(present), after)
+            if POLICY & values.keys():
+                values |= {"quiet": Quiet(), "failure_count": 0}
+            await uow.conversations.update(conversation_id, **values, updated_at=self._shell.clock.now())
+            resolved = self._shell.resolver(await refresh_sizes(uow, after))
+            jobs = await self._claim_if_due(uow, resolved) if POLICY & values.keys() else []
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events, jobs)
+        return self.view(resolved.conversation)
+
+    def view(self, conversation: Conversation) -> ConversationView:
+        """The row with what follows from it."""
+        resolved = self._shell.resolver(conversation)
+        return ConversationView(conversation=conversation, policy=resolved.policy, gauge=resolved.gauge)
+
+    async def _reshaped(self, uow: UnitOfWork, before: Resolved, after: Resolved) -> Resolved:
+        """Decide protection again, and render the block again, where the change asks for it."""
+        protects = (before.policy.protect, before.policy.held_roles) != (after.policy.protect, after.policy.held_roles)
+        renders = (before.policy.served_as, before.policy.estimator) != (after.policy.served_as, after.policy.estimator)
+        conversation = await self._protected(uow, after) if protects else after.conversation
+        if conversation.compressed_state is not None and (protects or renders):
+            kept = await uow.messages.held(conversation.id, through_seq=conversation.boundary_seq)
+            layout = layout_of(
+                conversation.compressed_state,
+                served_as=after.policy.served_as,
+                estimator=after.policy.estimator,
+                held=[message.seq for message in kept],
+            )
+            number = conversation.layout_version + 1
+            await uow.conversations.update(conversation.id, layout=layout, layout_version=number)
+            conversation = replace(conversation, layout=layout, layout_version=number)
+        return self._shell.resolver(conversation)
+
+    async def _protected(self, uow: UnitOfWork, after: Resolved) -> Conversation:
+        conversation = after.conversation
+        reasons = {
+            seq: protected_reason(after.policy, role=role, turn=seq - 1)
+            for seq, role, is_command in await uow.messages.protectable(conversation.id)
+            if not is_command
+        }
+        total = await uow.messages.reweigh(conversation.id, reasons)
+        covered = await uow.messages.sums_at(conversation.id, conversation.boundary_seq)
+        await uow.conversations.update(conversation.id, total=total, covered=covered)
+        return replace(conversation, total=total, covered=covered)
+
+    async def _claim_if_due(self, uow: UnitOfWork, resolved: Resolved) -> list[UUID]:
+        sizes = resolved.sizes(self._shell.clock.now())
+        due = evaluate_append(resolved.policy, resolved.budgets, **sizes)
+        job = await claim_background(uow, resolved, self._shell, due) if due else None
+        return [job] if job else []
+
+
+def check_version(conversation: Conversation, expected: int | None) -> None:
+    """Refuse when the state is no longer the version that the client looked at."""
+    if expected is not None and conversation.state_version != expected:
+        raise StateVersionMismatchError(
+            f"the state is version {conversation.state_version}, not {expected}: read it again",
+            extra={"state_version": conversation.state_version},
+        )
+
+
+def _refuse_unmeetable(resolved: Resolved) -> None:
+    """Refuse a policy whose floor exceeds its target, with the arithmetic."""
+    errors = floor_errors(resolved.policy, resolved.budgets, resolved.system_tokens)
+    if errors:
+        raise PolicyInvalidError(errors[0].message, errors=errors)
+
+
+def _refuse_what_does_not_fit(resolved: Resolved, values: Mapping[str, Any]) -> None:
+    """The same, naming the field that the client changed."""
+    try:
+        _refuse_unmeetable(resolved)
+    except PolicyInvalidError as error:
+        if POLICY & values.keys():
+            raise
+        fields = [FieldError(field="system_prompt", message=item.message) for item in error.errors]
+        raise InvalidInputError(error.detail, errors=fields, code="policy_invalid") from None

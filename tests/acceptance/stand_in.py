@@ -13,8 +13,6 @@ import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from unittest import mock
 
-from app import cli, run, supervisor
-
 
 class Answer(BaseHTTPRequestHandler):
     def do_GET(self) -> None:  # the name that the library calls
@@ -45,6 +43,8 @@ def worker() -> None:
 
 
 def supervise() -> None:
+    from app import cli, run, supervisor  # noqa: PLC0415 - the two children start in a tenth of the time without
+
     me = (sys.executable, "-m", "tests.acceptance.stand_in")
     commands = run.Commands(api=(*me, "api"), worker=(*me, "worker"))
     with (

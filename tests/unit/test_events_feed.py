@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import cast
+from typing import Self, cast
 from uuid import UUID, uuid4
 
 import pytest
@@ -57,7 +57,7 @@ class _Work:
         self._tenant = tenant
         self.conversations = self.events = self
 
-    async def __aenter__(self) -> _Work:
+    async def __aenter__(self) -> Self:
         self._tables.open += 1
         return self
 
@@ -132,7 +132,7 @@ async def test_replays_more_than_a_page_without_waiting() -> None:
 async def test_an_event_between_subscription_and_replay_comes_once() -> None:
     tables = Tables()
     await tables.append()
-    async with aclosing(tables.feed().follow(TENANT, tables.id, 0)) as feed:  # type: ignore[type-var]
+    async with aclosing(tables.feed().follow(TENANT, tables.id, 0)) as feed:
         assert await anext(feed) is None
         await tables.append()
         first, second = await anext(feed), await anext(feed)
@@ -150,7 +150,7 @@ async def test_an_event_between_subscription_and_replay_comes_once() -> None:
 
 async def test_the_first_item_says_that_the_arguments_are_good() -> None:
     tables = Tables()
-    async with aclosing(tables.feed().follow(TENANT, tables.id, 0)) as feed:  # type: ignore[type-var]
+    async with aclosing(tables.feed().follow(TENANT, tables.id, 0)) as feed:
         assert await anext(feed) is None
         assert tables.bus.subscribers == 1
         assert tables.reads == 0
@@ -250,7 +250,7 @@ async def test_ends_quietly_when_the_conversation_is_deleted(*, woken: bool) -> 
 
 async def test_a_slow_reader_gets_everything_when_it_comes_back() -> None:
     tables = Tables()
-    async with aclosing(tables.feed().follow(TENANT, tables.id, 0)) as feed:  # type: ignore[type-var]
+    async with aclosing(tables.feed().follow(TENANT, tables.id, 0)) as feed:
         await anext(feed)
         for _ in range(1_000):
             await tables.append()

@@ -99,7 +99,7 @@ def _said(message: ContextMessage) -> Iterator[str]:
 
 def _beside(message: ContextMessage) -> list[Part]:
     """The parts that say more than the content: clients often give a text both ways."""
-    return [part for part in message.parts if part.get("type") != "text" or part.get("text") not in message.content]
+    return [part for part in message.parts if part.get("type") != "text" or _words(part) not in message.content]
 
 
 def _piece(part: Part, takes_media: TakesMedia) -> UserContent:

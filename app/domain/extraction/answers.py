@@ -90,10 +90,7 @@ def respond(messages: tuple[ContextMessage, ...]) -> str:
     asked = _text(spoken[last]) if last is not None else ""
     context = spoken[:last] if last is not None else spoken
     words = _WORDINGS[_language(asked, context)]
-    if _ASKS.search(asked):
-        body = _answer(asked, context, words)
-    else:
-        body = _receipt(asked, context, words)
+    body = (_answer if _ASKS.search(asked) else _receipt)(asked, context, words)
     return f"{_limit(body, _MOST_WORDS - len(words.notice.split()))}\n\n{words.notice}"
 
 

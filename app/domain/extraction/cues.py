@@ -24,12 +24,13 @@ _ENGLISH: Final[Mapping[Cue, str]] = {
     "update": (
         r"\b(?:is|are|was|has been|got|been) (?:now|moved|changed|postponed|rescheduled|pushed|raised|cut|increased|reduced)\b"
         r"|\b(?:moved|changed|postponed|rescheduled|pushed|raised|lowered|bumped) (?:it |the \w+ )?(?:to|from|by|back)\b"
-        r"|\bnow (?:it'?s|we|the|i)\b|\bnew (?:deadline|budget|date|plan|price|version|limit|number|address)\b"
+        r"|\bnow (?:it'?s|we use|we have|we are|we're|the \w+ is)\b|\bnew (?:deadline|budget|date|plan|price|version|limit|number|address)\b"
         r"|\bnot .{1,40}? any ?more\b|\bupdate:|\bfrom now on\b"
     ),
     "decision": (
-        r"\blet'?s (?!see\b|talk\b|hope\b|chat\b|catch\b|say\b|do (?:it|this)\b)[a-z]+|\bdecided\b|\bdecision\b"
-        r"|\bagreed\b|\bsettled on\b|\b(?:go|going|went|stick|sticking|stay) with\b|\bi(?:'ll| will) (?:take|use|choose|book|go for)\b"
+        r"\blet'?s (?:use|go (?:with|for|ahead)|keep (?!\w+ing)|make|stick|start with|build|move|switch|call it|put|set|take|drop|leave|add|remove"
+        r"|schedule|meet (?:on|at)|book|pick|choose|deploy|ship|write|store|host|postpone|skip|cancel|order|do the|do a)\b|\bdecided\b|\bdecision\b"
+        r"|\b(?:we|we've|all|both) agreed\b|\bagreed (?:to|on|that)\b|\bsettled on\b|\b(?:go|going|went|stick|sticking|stay) with\b|\bi(?:'ll| will) (?:take|use|choose|book|go for)\b"
         r"|\bwe(?:'ll| will| are going to|'re going to) (?:use|go|keep|build|ship|move|start|drop|run|host|store|write|do|need)\b"
         r"|\bchose\b|\bopted\b|\bapproved\b|\bsigned off\b|\bfinal(?:ly)? (?:answer|choice|decision|call)\b"
         r"|\bplease (?:book|cancel|proceed|use|change|add|remove|update|make|upgrade|refund)\b|\bgo ahead\b"
@@ -39,7 +40,7 @@ _ENGLISH: Final[Mapping[Cue, str]] = {
         r"|\b(?:can(?:'?t|not)|should ?n(?:'?t|ot)|may not) (?:be|use|exceed|have|do|go|take|leave|store|send|share|change)\b"
         r"|\bno (?:more|later|less|fewer) than\b|\bat (?:most|least)\b|\b(?:max|min)(?:imum)?\b|\blimit(?:ed)?\b"
         r"|\brequire[sd]?\b|\brequirements?\b|\bonly (?:if|on|after|before|when|use|in|from)\b|\bnot allowed\b|\bbudget\b"
-        r"|\bdeadline\b|\bdue (?:on|by|date|in)\b|\bavoid\b|\bdo(?:n't| not) (?:use|want|change|touch|add|store|send|book)\b"
+        r"|\bcut-?off\b|\bno exceptions?\b|\b(?:nobody|no one|no-one) (?:can|may|must|is allowed)\b|\bdeadline\b|\bdue (?:on|by|date|in)\b|\bavoid\b|\bdo(?:n't| not) (?:use|want|change|touch|add|store|send|book)\b"
         r"|\ballerg(?:y|ic|ies)\b|\bvegan\b|\bvegetarian\b|\bnon-negotiable\b|\bhave to\b|\bneeds? to (?:be|run|work|fit|stay|support)\b"
         rf"|\bby (?:{_WEEKDAY}|tomorrow|tonight|noon|the end|next|end of|\d)"
     ),
@@ -134,16 +135,16 @@ PATTERNS: Final[Mapping[Cue, re.Pattern[str]]] = {
 }
 
 WEIGHTS: Final[Mapping[Cue, float]] = {
-    "correction": 3.0,
+    "correction": 1.2,
     "update": 2.0,
     "decision": 2.8,
     "constraint": 2.2,
     "identity": 2.2,
-    "preference": 1.6,
-    "plan": 1.2,
+    "preference": 1.2,
+    "plan": 1.5,
     "commitment": 1.4,
     "open": 2.0,
-    "event": 0.9,
+    "event": 1.2,
     "result": 1.2,
     "closed": 0.2,
     "emphasis": 1.2,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from app.domain.extraction.choice import Seen, choose
-from app.domain.extraction.cues import NON_ANSWER
+from app.domain.extraction.cues import NON_ANSWER, PLEASANTRY
 from app.domain.extraction.labels import PHRASES, phrases
 from app.domain.extraction.passages import Passage, clip
 from app.domain.extraction.scoring import proposal_before, score_all
-from app.domain.identifiers import find_identifiers
+from app.domain.identifiers import Identifier, find_identifiers
 from app.domain.state import StateEntry
 from app.domain.text import stem, stems
 from app.domain.vocabulary import GENERIC
@@ -22,9 +22,16 @@ _FEW: Final = 3  # content words; an utterance with fewer needs the one before t
 _SHORT: Final = 90  # characters quoted of the utterance before or after
 _REACH: Final = 8  # postings per word that a correction looks back through
 _NEAR: Final = 6  # messages
+_CORRECTS: Final = 2.5  # what replaces something else must not be missing
 _OVERLAP: Final = 0.5
+_EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
+_ANAPHORA: Final = re.compile(
+    r"^(?:but|and|so|because|also|then|that|this|it|they|those|these|he|she|same|после|но|и|а|это|он|она|они|поэтому|тогда|потом|так)\b"
+    r"|\b(?:it|that|them|this one|его|её|их|это)(?=[.,!?;]|$| (?:out|in|up|to|for|on)\b)",
+    re.IGNORECASE,
+)
 _OUSTED: Final = re.compile(
-    r"\b(?:instead of|rather than|no longer|not|from|вместо|не|больше не)\s+(?:the |an? |our |my )?([^\W\d_][\w.+#-]*)",
+    r"\b(?:instead of|rather than|no longer|not|from|scrap|drop|forget|ditch|remove|without|вместо|не|больше не|без)\s+(?:the |an? |our |my )?([^\W\d_][\w.+#-]*)",
     re.IGNORECASE,
 )
 
@@ -45,22 +52,31 @@ class _Claim:
     """What a text says, for telling contradiction."""
 
     stems: frozenset[str]
-    values: frozenset[str]
+    values: frozenset[tuple[str, str]]
 
     @classmethod
-    def of(cls, text: str) -> _Claim:
-        values = frozenset(item.text.lower() for item in find_identifiers(text) if item.kind not in {"name", "quoted"})
-        return cls(_content(stems(text), values), values)
+    def of(cls, found: Iterable[str], identifiers: Iterable[Identifier]) -> _Claim:
+        values = frozenset((item.kind, item.text.lower()) for item in identifiers if item.kind in _EXACT)
+        return cls(_content(found), values)
 
 
-def _content(found: Sequence[str] | frozenset[str], values: frozenset[str]) -> frozenset[str]:
-    return frozenset(
-        stem_ for stem_ in found if stem_ not in GENERIC and not stem_[0].isdigit() and stem_ not in values
-    )
+def _content(found: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for word in found if word not in GENERIC and not word[0].isdigit())
+
+
+def _claim(passage: Passage) -> _Claim:
+    return _Claim.of(passage.stems, passage.identifiers)
+
+
+def _told(entry: StateEntry) -> _Claim:
+    text = _bare(entry.text)
+    return _Claim.of(stems(text), find_identifiers(text))
 
 
 def _contradicts(text: str, new: _Claim, old: _Claim) -> bool:
-    """Whether a text that sounds like a correction is about what the old one says."""
+    """Whether a text that sounds like a correction is about what the old one says, and leaves nothing of it standing."""
+    if {kind for kind, _ in old.values - new.values} - {kind for kind, _ in new.values}:
+        return False
     shared = new.stems & old.stems
     smaller = min(len(new.stems), len(old.stems)) or 1
     if any(stem(match.lower()) in old.stems for match in _OUSTED.findall(text)):
@@ -78,7 +94,7 @@ class Corrections:
         self.replaced: dict[int, tuple[str, ...]] = {}
         self.outdated: set[int] = set()
         self._passages = passages
-        self._entries = [(entry, _Claim.of(_bare(entry.text))) for entry in previous if entry.role in {"fact", "open"}]
+        self._entries = [(entry, _told(entry)) for entry in previous if entry.role in {"fact", "open"}]
         self._entry_index: defaultdict[str, list[int]] = defaultdict(list)
         for number, (_, claim) in enumerate(self._entries):
             for word in claim.stems:
@@ -89,7 +105,7 @@ class Corrections:
         recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_REACH))
         taken: set[str] = set()
         for passage in self._passages:
-            claim = _Claim(_content(passage.stems, passage.values), passage.values)
+            claim = _claim(passage)
             if passage.cues & {"correction", "update"} and not passage.is_question and passage.role != "tool":
                 self._correct(passage, claim, recent, taken)
             if not passage.is_question and passage.role != "tool":
@@ -97,11 +113,11 @@ class Corrections:
                     recent[word].append(passage.index)
 
     def _correct(self, passage: Passage, claim: _Claim, recent: defaultdict[str, deque[int]], taken: set[str]) -> None:
-        old = self._antecedent(passage, claim, recent)
-        if old is not None:
-            self.antecedents[passage.index] = old
-            self.outdated.add(old.index)
-            claim = _Claim(claim.stems | _content(old.stems, old.values), claim.values)
+        old = self._antecedents(passage, claim, recent)
+        if old:
+            self.antecedents[passage.index] = old[0]
+            self.outdated.update(one.index for one in old)
+            claim = _Claim(claim.stems.union(*(_content(one.stems) for one in old)), claim.values)
         if passage.role != "user" and not passage.is_named:
             return
         counts = Counter(number for word in claim.stems for number in self._entry_index.get(word, ()))
@@ -112,15 +128,21 @@ class Corrections:
                 self.replaced[passage.index] = (entry.id,)
                 return
 
-    def _antecedent(self, passage: Passage, claim: _Claim, recent: defaultdict[str, deque[int]]) -> Passage | None:
+    def _antecedents(self, passage: Passage, claim: _Claim, recent: defaultdict[str, deque[int]]) -> list[Passage]:
         counts = Counter(index for word in claim.stems for index in recent.get(word, ()))
-        for index, _ in sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_REACH]:
-            old = self._passages[index]
-            if old.seq < passage.seq and old.index not in self.outdated and self._same_side(old, passage):
-                said = _Claim(_content(old.stems, old.values), old.values)
-                if _contradicts(passage.text, claim, said):
-                    return old
-        return self._nearest(passage) if len(claim.stems) < _FEW and passage.verdict <= 0 else None
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_REACH]
+        found = [
+            old
+            for old in (self._passages[index] for index, _ in ranked)
+            if old.seq < passage.seq
+            and old.index not in self.outdated
+            and self._same_side(old, passage)
+            and _contradicts(passage.text, claim, _claim(old))
+        ]
+        if not found and len(claim.stems) < _FEW and "correction" in passage.cues and passage.verdict <= 0:
+            nearest = self._nearest(passage)
+            return [nearest] if nearest else []
+        return found[:_FEW]
 
     def _nearest(self, passage: Passage) -> Passage | None:
         """What a bare “no, X” answers: the speaker's own last statement that could be corrected."""
@@ -138,7 +160,7 @@ class Corrections:
 
     @staticmethod
     def _same_side(old: Passage, new: Passage) -> bool:
-        return old.role == new.role or new.role == "user"
+        return new.role in {old.role, "user"}
 
 
 def _bare(text: str) -> str:
@@ -157,32 +179,43 @@ class Phrasing:
         self._words = phrases(language)
 
     def text(self, passage: Passage) -> str:
-        """Speaker and words, with the question that a short answer answers, or what a correction corrects."""
+        """Speaker and words, with what is needed to understand them: the question answered, the words corrected."""
         question = self.question_before(passage)
         if question is not None:
             return f"{question.speaker}: {clip(question.text, 2 * _SHORT)} — {passage.spoken}"
         old = self._corrections.antecedents.get(passage.index)
-        if old is not None and len(_content(passage.stems, passage.values)) < _FEW and self._words:
+        if old is not None and len(_content(passage.stems)) < _FEW and self._words:
             return f"{passage.spoken} ({self._words.before}{clip(old.text, _SHORT)})"
         reply = self.accepted_by(passage)
-        return f"{passage.spoken} — {reply.speaker}: {clip(reply.text, _SHORT)}" if reply else passage.spoken
+        if reply is not None:
+            return f"{passage.spoken} — {reply.speaker}: {clip(reply.text, 2 * _SHORT)}"
+        before = self.sentence_before(passage)
+        return f"{passage.speaker}: {before.text} {passage.text}" if before else passage.spoken
 
     def seqs(self, passage: Passage) -> set[int]:
         """Every message the text draws on."""
-        others = (
-            self.question_before(passage),
-            self._corrections.antecedents.get(passage.index),
-            self.accepted_by(passage),
-        )
+        antecedent = self._corrections.antecedents.get(passage.index)
+        others = (self.question_before(passage), antecedent, self.accepted_by(passage))
         return {passage.seq, *(other.seq for other in others if other is not None)}
 
-    def question_before(self, passage: Passage) -> Passage | None:
-        """The question that a short answer answers."""
-        if passage.is_question or passage.index == 0 or len(_content(passage.stems, frozenset())) > _FEW:
+    def sentence_before(self, passage: Passage) -> Passage | None:
+        """The sentence that a pronoun or a conjunction points back to, within the same message."""
+        if passage.index == 0 or not _ANAPHORA.search(passage.text):
             return None
         before = self._passages[passage.index - 1]
-        asked = before.is_question and before.seq != passage.seq and passage.turn - before.turn == 1
-        return before if asked and before.role != passage.role and len(passage.text) < _SHORT else None
+        if before.seq != passage.seq or len(before.text) > 2 * _SHORT or before.index in self._corrections.outdated:
+            return None
+        return before if len(before.stems) > 1 and not PLEASANTRY.match(before.text) else None
+
+    def question_before(self, passage: Passage) -> Passage | None:
+        """The question that a short answer, or one that begins with yes or no, answers."""
+        if passage.is_question or passage.index == 0:
+            return None
+        before = self._passages[passage.index - 1]
+        if not before.is_question or passage.turn - before.turn != 1 or before.role == passage.role:
+            return None
+        short = len(_content(passage.stems)) <= _FEW and len(passage.text) < _SHORT
+        return before if short or (passage.verdict and len(passage.text) < 2 * _SHORT) else None
 
     def accepted_by(self, passage: Passage) -> Passage | None:
         """The user's yes to an assistant's proposal."""
@@ -216,18 +249,28 @@ def fact_items(
     usable = [p for p in passages if p.index not in corrections.outdated and p.index not in spared]
     for passage in usable:
         if passage.index in corrections.replaced or passage.index in corrections.antecedents:
-            scores[passage.index] += 1.5
+            scores[passage.index] += _CORRECTS
     chosen = choose(usable, scores, room=room, seen=seen, render=phrasing.text, at_least_one=not previous)
-    return [_item(run, phrasing, corrections) for run in _runs(chosen, phrasing)]
+    return [_item(run, phrasing, corrections) for run in _runs(_without_repeated(chosen, phrasing), phrasing)]
+
+
+def _without_repeated(chosen: Sequence[Passage], phrasing: Phrasing) -> list[Passage]:
+    """Leave out what another item already quotes."""
+    replies = (phrasing.accepted_by(passage) for passage in chosen)
+    before = (phrasing.sentence_before(passage) for passage in chosen)
+    quoted = {
+        passage.index for passage in (*replies, *before) if passage is not None and len(passage.text) <= 2 * _SHORT
+    }
+    return [passage for passage in chosen if passage.index not in quoted]
 
 
 def _runs(chosen: Sequence[Passage], phrasing: Phrasing) -> list[list[Passage]]:
-    """Neighbouring sentences of one message are told together."""
+    """A sentence that leans on the chosen one before it in the same message is told together with it."""
     runs: list[list[Passage]] = []
     for passage in chosen:
-        joined = runs and runs[-1][-1].seq == passage.seq and runs[-1][-1].index + 1 == passage.index
-        plain = joined and all(phrasing.text(p) == p.spoken for p in (runs[-1][-1], passage))
-        if plain and len(runs[-1]) < _FEW:
+        last = runs[-1][-1] if runs else None
+        leans = last is not None and last.seq == passage.seq and last.index + 1 == passage.index
+        if leans and _ANAPHORA.match(passage.text) and phrasing.text(passage) == passage.spoken:
             runs[-1].append(passage)
         else:
             runs.append([passage])
@@ -245,11 +288,16 @@ def open_items(passages: Sequence[Passage], language: str, *, most: int) -> list
     """Questions that nobody answered and matters that were left open, newest kept when there are too many."""
     words_ = phrases(language)
     label = words_.open_question if words_ else ""
-    found = [passage for passage in passages if _is_open(passage, passages)]
-    return [
-        Item(text=f"{label}{p.text if label else p.spoken}", seqs=(p.seq,), is_open=True, passages=(p,))
-        for p in found[-most:]
-    ]
+    by_message: defaultdict[int, list[Passage]] = defaultdict(list)
+    for passage in passages:
+        if _is_open(passage, passages):
+            by_message[passage.seq].append(passage)
+    items: list[Item] = []
+    for seq, found in sorted(by_message.items())[-most:]:
+        speaker = "" if label and not found[0].is_named else f"{found[0].speaker}: "
+        text = label + speaker + " ".join(passage.text for passage in found[:_FEW])
+        items.append(Item(text=text, seqs=(seq,), is_open=True, passages=tuple(found)))
+    return items
 
 
 def _is_open(passage: Passage, passages: Sequence[Passage]) -> bool:

@@ -35,7 +35,8 @@ class Phrases:
     about: str
     continued: str
     earlier: str
-    key: str
+    began: str
+    dipped: str
     last: str
     empty: str
     brief: str
@@ -59,7 +60,8 @@ PHRASES: Final[Mapping[str, Phrases]] = {
         about="The conversation was mainly about {topics}.",
         continued="Then it was mainly about {topics}.",
         earlier="Earlier: {text}",
-        key="What weighed most: {text}",
+        began="It began with: {text}",
+        dipped="frustrated in between",
         last="Where it stands: {text}",
         empty="A short exchange: {text}",
         brief="brief messages",
@@ -81,7 +83,8 @@ PHRASES: Final[Mapping[str, Phrases]] = {
         about="Разговор шёл главным образом о следующем: {topics}.",
         continued="Затем речь шла о следующем: {topics}.",
         earlier="Раньше: {text}",
-        key="Самое важное: {text}",
+        began="Началось с такого: {text}",
+        dipped="в середине раздражение",
         last="На чём остановились: {text}",
         empty="Короткий обмен репликами: {text}",
         brief="короткие сообщения",

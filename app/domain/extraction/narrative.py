@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from app.domain.extraction.facts import Item
+from app.domain.extraction.cues import PLEASANTRY
 from app.domain.extraction.labels import PHRASES, Phrases, phrases
 from app.domain.extraction.passages import Passage, clip
 from app.domain.extraction.topics import topics
@@ -16,30 +16,33 @@ from app.domain.tokens import estimate_text
 
 _LONGEST_PART: Final = 150  # characters of a quoted sentence
 _EARLIER: Final = 220  # characters kept of the story so far
+_FULL_STOPS: Final = (".", "!", "?", "…", "。", "！", "？")
+_OPENING: Final = 12  # sentences among which the first telling one is looked for
+_TELLING: Final = 4  # content words
 _SHORTEST: Final = 24  # characters left when room runs out
 
 
-def narrative(
-    passages: Sequence[Passage], previous: Sequence[StateEntry], facts: Sequence[Item], language: str, *, room: int
-) -> str:
+def narrative(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str, *, room: int) -> str:
     """The story so far within about ``room`` tokens; empty only when nothing was said."""
     if not passages:
         return " ".join(entry.text for entry in previous if entry.role == "narrative")
     words = phrases(language)
-    earlier = _earlier(previous, words)
-    last = _last_exchange(passages)
+    earlier, last = _earlier(previous, words), _last_exchange(passages)
     if words is None:
-        parts = [earlier, _key(facts, passages), last]
-    else:
-        parts = [earlier, _about(passages, words, later=bool(earlier)), words.last.format(text=last)]
-    return _fit([part for part in parts if part], room)
+        return _fit([earlier or _opening(passages), last], (0,), room)
+    began = "" if earlier else words.began.format(text=_opening(passages))
+    about = _about(passages, words, later=bool(earlier))
+    return _fit([earlier, about, began, words.last.format(text=last)], (2, 0, 1), room)
 
 
-def _fit(parts: list[str], room: int) -> str:
-    """The last part matters most, then the first ones; whatever is left is cut at a word."""
-    while len(parts) > 1 and estimate_text(" ".join(parts)) > room:
-        parts.pop(-2)
-    text = " ".join(parts)
+def _fit(parts: list[str], least_first: Sequence[int], room: int) -> str:
+    """Leave out parts, the least telling first, until the rest fits; the last part stays, cut at a word if need be."""
+    kept = list(parts)
+    for number in least_first:
+        if estimate_text(" ".join(filter(None, kept))) <= room:
+            break
+        kept[number] = ""
+    text = " ".join(filter(None, kept))
     longest = len(text)
     while estimate_text(clip(text, longest)) > room and longest > _SHORTEST:
         longest = max(_SHORTEST, int(longest * 0.8))
@@ -66,9 +69,13 @@ def _earlier(previous: Sequence[StateEntry], words: Phrases | None) -> str:
     return clip(" ".join(kept), _EARLIER)
 
 
-def _key(facts: Sequence[Item], passages: Sequence[Passage]) -> str:
-    found = [item.passages[0] for item in facts if item.passages]
-    return clip(found[0].spoken, _LONGEST_PART) if found else clip(passages[0].spoken, _LONGEST_PART)
+def _opening(passages: Sequence[Passage]) -> str:
+    """What the user came with."""
+    asked = [p for p in passages if p.role == "user"] or list(passages)
+    telling = (p for p in asked[:_OPENING] if len(p.stems) >= _TELLING and not PLEASANTRY.match(p.text))
+    first = next(telling, asked[0]).seq
+    text = clip(_weightiest([p for p in passages if p.seq == first]).spoken, _LONGEST_PART)
+    return text if text.endswith(_FULL_STOPS) else f"{text}."
 
 
 def _last_exchange(passages: Sequence[Passage]) -> str:
@@ -78,7 +85,7 @@ def _last_exchange(passages: Sequence[Passage]) -> str:
     other = next((p.seq for p in reversed(spoken) if p.role != spoken[-1].role), None)
     chosen = [_weightiest([p for p in spoken if p.seq == seq]) for seq in (other, final) if seq is not None]
     texts = [clip(passage.spoken, _LONGEST_PART) for passage in chosen]
-    return " ".join(text if text.endswith((".", "!", "?", "…", "。", "！", "？")) else f"{text}." for text in texts)
+    return " ".join(text if text.endswith(_FULL_STOPS) else f"{text}." for text in texts)
 
 
 def _weightiest(passages: Sequence[Passage]) -> Passage:

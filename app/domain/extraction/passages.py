@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -77,13 +77,24 @@ def passages_of(messages: Sequence[Message], language: str) -> list[Passage]:
                     turn=turn,
                     speaker=label or role_label(message.role, language),
                     named=label is not None,
+                    speakers=frozenset(speakers.values()),
                 )
             )
     return found
 
 
-def _passage(text: str, *, index: int, message: Message, turn: int, speaker: str, named: bool, verdict: int) -> Passage:
-    found = tuple(find_identifiers(text))
+def _passage(
+    text: str,
+    *,
+    index: int,
+    message: Message,
+    turn: int,
+    speaker: str,
+    named: bool,
+    verdict: int,
+    speakers: Collection[str],
+) -> Passage:
+    found = tuple(item for item in find_identifiers(text) if not _is_vocative(item, speakers))
     return Passage(
         index=index,
         seq=message.seq,
@@ -177,7 +188,13 @@ def _tidy(raw: str) -> str:
     trimmed = FILLER.sub("", text, count=1)
     if trimmed != text and trimmed[:1].islower():
         trimmed = trimmed[:1].upper() + trimmed[1:]
-    return clip(trimmed.strip(" |") or text)
+    final = trimmed.strip(" |") or text
+    return "" if final[:1] == "[" and final[-1:] == "]" else clip(final)
+
+
+def _is_vocative(item: Identifier, speakers: Collection[str]) -> bool:
+    """The speakers' own names, short forms included, tell nothing."""
+    return item.kind == "name" and any(name.startswith(item.text) for name in speakers)
 
 
 def _code(fence: str) -> str:

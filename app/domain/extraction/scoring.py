@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from app.domain.extraction.cues import PLEASANTRY, PROPOSAL, WEIGHTS
@@ -23,6 +24,8 @@ _FOCUS: Final = 2.5
 _LONG: Final = 45  # words
 _ACCEPTED: Final = 2.2  # a proposal that was agreed to is a decision,
 _REJECTED: Final = -3.0  # one that was turned down is none
+_ASKED_FOR: Final = 1.2  # what the user was asked for is needed
+_SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means it; among people it is a mere word
 _LOOK_BACK: Final = 12  # sentences
 
 
@@ -40,6 +43,8 @@ def _score(passage: Passage, frequency: Counter[str], wanted: frozenset[str], to
     score += _centrality(content, frequency, total)
     if passage.turn == 0 and passage.role == "user":
         score += _FIRST_TURN
+    if "correction" in passage.cues and passage.role == "user" and not passage.is_named:
+        score += _SAID_OTHERWISE
     if passage.is_question:
         score = 0.35 * score - 0.8
     if PLEASANTRY.match(passage.text):
@@ -76,19 +81,21 @@ def _role_worth(passage: Passage) -> float:
         return _NAMED_ROLE
     worth = _ROLE.get(passage.role, 0.35)
     if passage.role == "assistant" and passage.cues & {"commitment", "result", "decision"}:
-        worth += 0.15
+        worth += 0.3 if passage.values and "result" in passage.cues else 0.1
     return worth
 
 
 def _answers(passages: Sequence[Passage]) -> dict[int, float]:
     """What the user's next words do to an assistant's proposal."""
-    change: dict[int, float] = {}
-    for here, after in zip(passages, passages[1:], strict=False):
+    change: defaultdict[int, float] = defaultdict(float)
+    for here, after in pairwise(passages):
         if after.seq == here.seq or after.role != "user" or here.role != "assistant" or here.is_named:
             continue
+        if here.is_question:
+            change[after.index] += _ASKED_FOR
         proposal = proposal_before(passages, after) if after.verdict else None
         if proposal is not None:
-            change[proposal.index] = _ACCEPTED if after.verdict > 0 else _REJECTED
+            change[proposal.index] += _ACCEPTED if after.verdict > 0 else _REJECTED
     return change
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -61,25 +62,29 @@ def _tone(spoken: Sequence[Message], passages: Sequence[Passage], words: Phrases
         if sum(bool(pattern.search(text)) for text in texts) >= max(2.0, _OFTEN * len(texts))
     ]
     moods = [_mood(text) for text in texts]
-    half = len(moods) // 2
-    shift = sum(moods[half:]) / max(1, len(moods) - half) - sum(moods[:half]) / max(1, half)
-    direction = words.worse if shift < -_SHIFT else (words.better if shift > _SHIFT else words.steady)
-    telling = _telling(passages, spoken[half].seq, shift)
+    third = max(1, len(moods) // 3)
+    start, middle, end = (_mean(moods[:third]), _mean(moods[third:-third] or moods), _mean(moods[-third:]))
+    shift = end - start
+    if middle < min(start, end) - _SHIFT:
+        direction, telling = f"{words.dipped}, {words.better}", _telling(passages, FRUSTRATION, spoken[0].seq)
+    elif abs(shift) > _SHIFT:
+        direction = words.worse if shift < 0 else words.better
+        telling = _telling(passages, FRUSTRATION if shift < 0 else DELIGHT, spoken[-third].seq)
+    else:
+        direction, telling = words.steady, None
     evidence = f" (“{telling.text}”)" if telling else ""
-    seqs = (telling.seq,) if telling else (spoken[-1].seq,)
-    return f"{', '.join(traits)}; {direction}{evidence}", seqs
+    return f"{', '.join(traits)}; {direction}{evidence}", (telling.seq if telling else spoken[-1].seq,)
+
+
+def _mean(moods: Sequence[int]) -> float:
+    return sum(moods) / len(moods)
 
 
 def _mood(text: str) -> int:
     return min(1, len(DELIGHT.findall(text))) - min(2, 2 * len(FRUSTRATION.findall(text)))
 
 
-def _telling(passages: Sequence[Passage], since: int, shift: float) -> Passage | None:
-    """A short sentence of the later half that shows the mood best."""
-    if abs(shift) <= _SHIFT:
-        return None
-    pattern = FRUSTRATION if shift < 0 else DELIGHT
-    fitting = [
-        p for p in passages if p.role == "user" and p.seq >= since and len(p.text) <= _QUOTE and pattern.search(p.text)
-    ]
-    return fitting[-1] if fitting else None
+def _telling(passages: Sequence[Passage], pattern: re.Pattern[str], since: int) -> Passage | None:
+    """The latest short sentence that shows the mood."""
+    fitting = (p for p in reversed(passages) if p.role == "user" and p.seq >= since and len(p.text) <= _QUOTE)
+    return next((p for p in fitting if pattern.search(p.text)), None)

@@ -5,33 +5,39 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Final
 
 from app.domain.extraction.cues import EXPLAIN
 from app.domain.extraction.passages import Passage
 from app.domain.text import stem, words
-from app.domain.vocabulary import GENERIC
+from app.domain.vocabulary import GENERIC, TECHNOLOGY
 
 _FEWEST: Final = 2
+_NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version"})
 _WRITTEN: Final = re.compile(r"[^\W\d_]+")
 
 
 def topics(passages: Sequence[Passage], *, most: int = 4, without: Iterable[str] = ()) -> list[str]:
     """The terms that a span returns to, pairs of words before single ones, in their commonest spelling."""
     barred = {stem(word) for text in without for word in words(text)}
-    barred |= {stem(word) for passage in passages for word in words(passage.speaker)}
+    speakers = {passage.speaker.lower() for passage in passages}
+    barred |= {stem(word) for speaker in speakers for word in words(speaker)}
     single: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
     spelled: defaultdict[str, Counter[str]] = defaultdict(Counter)
     seen_turns: set[tuple[str, int]] = set()
     for passage in passages:
         weight = 2 if passage.role == "user" else 1
-        run = _run(passage, barred, spelled)
+        run = [
+            base if not any(name.startswith(base) for name in speakers) else ""
+            for base in _run(passage, barred, spelled)
+        ]
         for here in run:
             if here and (here, passage.turn) not in seen_turns:
                 seen_turns.add((here, passage.turn))
                 single[here] += weight
-        for left, right in zip(run, run[1:], strict=False):
+        for left, right in pairwise(run):
             if left and right and left != right:
                 pairs[left, right] += weight
     return _best(single, pairs, spelled, most)
@@ -40,7 +46,11 @@ def topics(passages: Sequence[Passage], *, most: int = 4, without: Iterable[str]
 def _run(passage: Passage, barred: set[str], spelled: defaultdict[str, Counter[str]]) -> list[str]:
     """Stems in order; an empty one breaks a pair."""
     run: list[str] = []
-    for word in words(passage.text):
+    text = passage.text
+    for item in passage.identifiers:
+        if item.kind in _NO_WORDS:
+            text = text.replace(item.text, " ")
+    for word in words(text):
         base = stem(word)
         usable = word not in GENERIC and base not in barred and base not in GENERIC and not word[0].isdigit()
         run.append(base if usable and (len(word) > 2 or not word.isascii()) else "")  # noqa: PLR2004
@@ -82,30 +92,50 @@ def _spelling(base: str, spelled: defaultdict[str, Counter[str]]) -> str:
 
 
 def familiar_terms(passages: Sequence[Passage], *, most: int = 8) -> list[tuple[str, int]]:
-    """Technical terms the user uses again and again without asking what they mean, each with a ``seq``."""
-    uses: Counter[str] = Counter()
-    where: dict[str, int] = {}
+    """Terms the user uses again and again without asking what they mean, each with the ``seq`` of the latest use.
+
+    Technical names count from the second message on, pairs of words from the third.
+    """
+    seqs: defaultdict[str, set[int]] = defaultdict(set)
     asked: set[str] = set()
-    seen: set[tuple[str, int]] = set()
+    needs: dict[str, int] = {}
+    echoes: Counter[str] = Counter()
     for passage in passages:
         if passage.role != "user":
+            echoes.update(_technical(passage).keys())
             continue
-        for item in passage.identifiers:
-            if not _is_technical(item.kind, item.text):
-                continue
-            if passage.is_question and EXPLAIN.search(passage.text):
-                asked.add(item.text)
-            elif (item.text, passage.seq) not in seen:
-                seen.add((item.text, passage.seq))
-                uses[item.text] += 1
-                where[item.text] = passage.seq
-    ranked = sorted(
-        (term for term in uses if uses[term] >= _FEWEST and term not in asked), key=lambda term: (-uses[term], term)
-    )
-    return [(term, where[term]) for term in ranked[:most]]
+        terms = _technical(passage)
+        if not passage.is_named:
+            terms.update(dict.fromkeys(_word_pairs(passage), _FEWEST + 1))
+        if passage.is_question and EXPLAIN.search(passage.text):
+            asked.update(terms)
+            continue
+        for term, uses in terms.items():
+            needs[term] = uses
+            seqs[term].add(passage.seq)
+    familiar = [
+        term
+        for term in seqs
+        if term not in asked and (len(seqs[term]) >= needs[term] or len(seqs[term]) + echoes[term] > _FEWEST)
+    ]
+    ranked = sorted(familiar, key=lambda term: (-len(seqs[term]), term))
+    return [(term, max(seqs[term])) for term in ranked[:most]]
 
 
-def _is_technical(kind: str, text: str) -> bool:
-    if kind == "symbol":
-        return not text.startswith("-")
-    return kind == "quoted" and text.startswith("`")
+def _technical(passage: Passage) -> dict[str, int]:
+    """Symbols, code in back-ticks and well-known names of technology, each with the uses that make it familiar."""
+    found = {
+        item.text: _FEWEST
+        for item in passage.identifiers
+        if (item.kind == "symbol" and not item.text.startswith("-")) or (item.kind == "quoted" and item.text[0] == "`")
+    }
+    found.update({word: _FEWEST for word in _WRITTEN.findall(passage.text) if word.lower() in TECHNOLOGY})
+    return found
+
+
+def _word_pairs(passage: Passage) -> Iterable[str]:
+    run = words(passage.text)
+    for left, right in pairwise(run):
+        usable = all(len(word) > 3 and word.isalpha() and word not in GENERIC for word in (left, right))  # noqa: PLR2004
+        if usable and f"{left} {right}" in passage.text.lower():
+            yield f"{left} {right}"

@@ -1,0 +1,97 @@
+"""The versions of a conversation's state: look at them, compare them, go back to one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from app.domain.conversation import Conversation, Quiet
+from app.domain.layout import layout_of
+from app.domain.records import Page
+from app.domain.state import StateVersion
+from app.domain.state_difference import StateDifference, difference
+from app.ports import UnitOfWork
+from app.services.claims import refresh_sizes
+from app.services.conversations import ConversationService, ConversationView, check_version
+from app.services.idempotency import Idem, done_before, record
+from app.services.shell import Shell
+
+
+class StateService:
+    """State versions; a version number never decreases, a restore writes a new one."""
+
+    def __init__(self, shell: Shell, conversations: ConversationService) -> None:
+        self._shell = shell
+        self._conversations = conversations
+
+    async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
+        """The versions, with the provenance of every entry."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            return await uow.states.page(conversation_id, page)
+
+    async def difference(self, tenant_id: UUID, conversation_id: UUID, a: int, b: int) -> StateDifference:
+        """What changed from version ``a`` to version ``b``."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            return difference(await uow.states.get(conversation_id, a), await uow.states.get(conversation_id, b))
+
+    async def restore(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        state_version: int,
+        *,
+        if_match: int | None = None,
+        idem: Idem | None = None,
+    ) -> ConversationView:
+        """A new version with the content and boundary of an older one; a compaction in flight is superseded."""
+        now = self._shell.clock.now()
+        async with self._shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, now)
+            if before is not None:
+                return self._conversations.view(await uow.conversations.get(conversation_id))
+            present = await uow.conversations.lock(conversation_id)
+            check_version(present, if_match)
+            version = await uow.states.get(conversation_id, state_version)
+            restored = await self._write(uow, present, version)
+            stored = await refresh_sizes(uow, self._shell.resolver(restored))
+            data = {"state_version": stored.state_version, "restored_from": state_version}
+            await uow.events.add(conversation_id, "conversation.restored", data, now)
+            await record(uow, idem, {"conversation_id": str(conversation_id)}, status=200)
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events)
+        return self._conversations.view(stored)
+
+    async def _write(self, uow: UnitOfWork, present: Conversation, version: StateVersion) -> Conversation:
+        """The next version, with the old one's content; what stands after its boundary is tail again."""
+        policy = self._shell.resolver(present).policy
+        kept = await uow.messages.held(present.id, through_seq=version.boundary_seq)
+        newest = await uow.states.get(present.id, present.state_version)
+        written = replace(
+            version,
+            version=present.state_version + 1,
+            covered=await uow.messages.sums_at(present.id, version.boundary_seq),
+            layout=layout_of(
+                version.state,
+                served_as=policy.served_as,
+                estimator=policy.estimator,
+                held=[message.seq for message in kept],
+            ),
+            compaction_id=None,
+            next_entry=max(newest.next_entry, version.next_entry),  # entry ids are never reused
+            created_at=self._shell.clock.now(),
+        )
+        await uow.states.add(present.id, written)
+        return await uow.conversations.update(
+            present.id,
+            compressed_state=written.state,
+            state_schema=written.state_schema,
+            compressed_at_message_id=written.boundary_message_id,
+            boundary_seq=written.boundary_seq,
+            covered=written.covered,
+            state_version=written.version,
+            layout=written.layout,
+            layout_version=present.layout_version + 1,
+            quiet=Quiet(),
+        )

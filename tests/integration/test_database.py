@@ -1,0 +1,273 @@
+"""The engine and the unit of work when things go wrong: away, slow, cut off, cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import event, func, select, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlmodel import col
+
+from app.adapters.database import make_engine, ping
+from app.adapters.scoped_session import TenantSession
+from app.adapters.tables import ConversationRow
+from app.adapters.unit_of_work import SqlUnitOfWork, unit_of_work_factory
+from app.domain.errors import DependencyUnavailableError, NotFoundError
+from app.ports import UnitOfWorkFactory
+from tests.integration.rows import START, conversation, stored
+from tests.servers import unused_port
+
+SLOW = select(func.pg_sleep(30)).select_from(ConversationRow)
+
+
+def busy(engine: AsyncEngine) -> int:
+    """Connections that someone holds."""
+    return engine.sync_engine.pool.checkedout()  # type: ignore[attr-defined, no-any-return]
+
+
+@pytest.fixture
+async def narrow(database_url: str) -> AsyncIterator[AsyncEngine]:
+    """One connection only: what is not given back is missed at once."""
+    made = make_engine(database_url, pool_size=1, max_overflow=0)
+    yield made
+    await made.dispose()
+
+
+async def test_what_is_not_committed_is_gone(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    made = conversation(tenant)
+    async with begin(tenant) as unit:
+        await unit.conversations.add(made)
+    with contextlib.suppress(ZeroDivisionError):
+        async with begin(tenant) as unit:
+            await unit.conversations.add(made)
+            raise ZeroDivisionError
+    async with begin(tenant) as unit:
+        with pytest.raises(NotFoundError):
+            await unit.conversations.get(made.id)
+
+
+async def test_a_commit_is_seen_by_the_others_and_a_read_is_never_stale(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    made = await stored(begin, tenant)
+    async with begin(tenant) as reader, begin(tenant) as writer:
+        assert (await reader.conversations.get(made.id)).title is None
+        await writer.conversations.update(made.id, title="new")
+        assert (await reader.conversations.get(made.id)).title is None
+        await writer.commit()
+        assert (await reader.conversations.get(made.id)).title == "new"
+        assert (await reader.conversations.lock(made.id)).title == "new"
+
+
+async def test_a_cancelled_statement_gives_the_connection_back(narrow: AsyncEngine, tenant: UUID) -> None:
+    begin = unit_of_work_factory(narrow)
+    made = await stored(begin, tenant)
+    inside = asyncio.Event()
+
+    async def work() -> None:
+        async with SqlUnitOfWork(narrow, tenant) as unit:
+            await unit.conversations.update(made.id, title="never")
+            inside.set()
+            await unit.session.execute(SLOW)
+
+    task = asyncio.create_task(work())
+    await inside.wait()
+    await asyncio.sleep(0.05)
+    assert busy(narrow) == 1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with asyncio.timeout(5), begin(tenant) as unit:
+        assert (await unit.conversations.get(made.id)).title is None
+    assert busy(narrow) == 0
+
+
+async def test_cancelled_again_while_leaving_it_still_gives_the_connection_back(
+    narrow: AsyncEngine, tenant: UUID
+) -> None:
+    begin = unit_of_work_factory(narrow)
+    made = await stored(begin, tenant)
+    inside = asyncio.Event()
+
+    async def work() -> None:
+        async with begin(tenant) as unit:
+            await unit.conversations.update(made.id, title="never")
+            inside.set()
+            await asyncio.Event().wait()
+
+    for pauses in range(6):
+        inside.clear()
+        task = asyncio.create_task(work())
+        await inside.wait()
+        task.cancel()
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(5), begin(tenant) as unit:
+            assert (await unit.conversations.lock(made.id)).title is None
+    assert busy(narrow) == 0
+
+
+async def test_a_server_that_is_away(tenant: UUID) -> None:
+    away = make_engine(f"postgresql://nobody@127.0.0.1:{unused_port()}/none")
+    with pytest.raises(DependencyUnavailableError) as error:
+        async with unit_of_work_factory(away)(tenant) as unit:
+            await unit.conversations.get(uuid4())
+    assert "nobody" not in error.value.detail
+    assert error.value.retryable
+    assert await ping(away) is False
+    missing = make_engine("postgresql://nobody@/none?host=/nowhere/at/all")
+    assert await ping(missing) is False
+    await away.dispose()
+    await missing.dispose()
+
+
+async def test_a_server_that_accepts_and_never_answers(tenant: UUID) -> None:
+    held: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(lambda _reader, writer: held.append(writer), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    silent = make_engine(f"postgresql://nobody@127.0.0.1:{port}/none?ssl=disable")
+    async with asyncio.timeout(4):
+        assert await ping(silent) is False
+    async with asyncio.timeout(9):
+        with pytest.raises(DependencyUnavailableError):
+            async with unit_of_work_factory(silent)(tenant) as unit:
+                await unit.conversations.get(uuid4())
+    for writer in held:
+        writer.close()
+    server.close()
+    await silent.dispose()
+
+
+async def test_a_database_that_does_not_exist(database_url: str, tenant: UUID) -> None:
+    nowhere = make_engine(database_url.replace("/test_", "/no_such_"))
+    with pytest.raises(DependencyUnavailableError):
+        async with unit_of_work_factory(nowhere)(tenant) as unit:
+            await unit.conversations.get(uuid4())
+    await nowhere.dispose()
+
+
+async def kill_others(engine: AsyncEngine) -> None:
+    async with engine.connect() as connection:
+        await connection.execute(
+            text(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        )
+
+
+async def test_idle_connections_that_the_server_cut_are_never_noticed(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, narrow: AsyncEngine
+) -> None:
+    """A restart of Postgres between two requests: the next request just works."""
+    made = await stored(begin, tenant)
+    assert await ping(narrow)
+    for _ in range(3):
+        await kill_others(engine)
+        await asyncio.sleep(0.1)
+        async with unit_of_work_factory(narrow)(tenant) as unit:
+            assert await unit.conversations.get(made.id) == made
+
+
+async def test_a_connection_cut_in_the_middle_is_a_domain_error_and_then_over(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, narrow: AsyncEngine
+) -> None:
+    made = await stored(begin, tenant)
+
+    async def sleep() -> None:
+        async with SqlUnitOfWork(narrow, tenant) as unit:
+            await unit.session.execute(SLOW)
+
+    task = asyncio.create_task(sleep())
+    await asyncio.sleep(0.3)
+    await kill_others(engine)
+    with pytest.raises(DependencyUnavailableError):
+        await task
+    async with unit_of_work_factory(narrow)(tenant) as unit:
+        assert await unit.conversations.get(made.id) == made
+    assert busy(narrow) == 0
+
+
+async def test_a_transaction_cut_before_its_commit(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, narrow: AsyncEngine
+) -> None:
+    made = await stored(begin, tenant)
+    async with unit_of_work_factory(narrow)(tenant) as unit:
+        await unit.conversations.update(made.id, title="never")
+        await unit.events.add(made.id, "x", {}, START)
+        await kill_others(engine)
+        await asyncio.sleep(0.1)
+        with pytest.raises(DependencyUnavailableError):
+            await unit.commit()
+    assert unit.committed_events == ()
+    assert busy(narrow) == 0
+    async with begin(tenant) as unit:
+        assert await unit.conversations.get(made.id) == made
+
+
+async def test_a_pool_that_is_exhausted(narrow: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(narrow.sync_engine.pool, "_timeout", 0.2)
+    begin = unit_of_work_factory(narrow)
+    made = await stored(begin, tenant)
+    async with begin(tenant) as holder:
+        await holder.conversations.get(made.id)
+        async with begin(tenant) as waiter:
+            with pytest.raises(DependencyUnavailableError):
+                await waiter.conversations.get(made.id)
+    async with begin(tenant) as unit:
+        assert await unit.conversations.get(made.id) == made
+
+
+async def test_timeouts_of_the_server_are_set(engine: AsyncEngine) -> None:
+    names = ("statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout", "timezone")
+    async with engine.connect() as connection:
+        shown = [(await connection.exec_driver_sql(f"SHOW {name}")).scalar_one() for name in names]
+    assert shown == ["30s", "30s", "10s", "UTC"]
+
+
+@pytest.mark.parametrize("limit", ["statement_timeout", "lock_timeout"])
+async def test_a_statement_that_takes_too_long_is_a_domain_error(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, limit: str
+) -> None:
+    made = await stored(begin, tenant)
+
+    def impatient(connection: object, *_rest: object) -> None:
+        cursor = connection.cursor()  # type: ignore[attr-defined]
+        cursor.execute(f"SET {limit} = '100ms'")
+        cursor.close()
+
+    await engine.dispose()
+    event.listen(engine.sync_engine, "connect", impatient)
+    async with begin(tenant) as holder:
+        await holder.conversations.lock(made.id)
+        async with begin(tenant) as waiter:
+            with pytest.raises(DependencyUnavailableError):
+                await waiter.conversations.lock(made.id)
+
+
+async def test_our_own_defects_are_not_dressed_up(engine: AsyncEngine, tenant: UUID) -> None:
+    """A value that does not fit its column is no outage."""
+    session = TenantSession(engine, tenant)
+    with pytest.raises(DBAPIError):
+        await session.execute(select(ConversationRow).where(col(ConversationRow.last_seq) == 2**70))
+    await session.close()
+
+
+async def test_behind_a_pooler_no_statement_is_prepared_by_name(
+    database_url: str, begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    made = await stored(begin, tenant)
+    pooled = make_engine(f"{database_url}&pgbouncer=true" if "?" in database_url else f"{database_url}?pgbouncer=true")
+    async with unit_of_work_factory(pooled)(tenant) as unit:
+        for _ in range(3):
+            assert await unit.conversations.get(made.id) == made
+    async with pooled.connect() as connection:
+        left = await connection.exec_driver_sql("SELECT count(*) FROM pg_prepared_statements")
+        assert left.scalar_one() <= 1  # this very statement
+    await pooled.dispose()

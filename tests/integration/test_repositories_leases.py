@@ -1,0 +1,400 @@
+"""Claims and leases of compactions and turns, and what the sweeper finds due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.adapters.repositories.leases import LEASE
+from app.adapters.repositories.turns import LEASE_EXPIRED
+from app.domain.conversation import Conversation, Quiet, Usage
+from app.domain.errors import NotFoundError
+from app.domain.records import Attempt, Compaction, EntryCounts, FoldRequest, Page, Turn
+from app.ports import UnitOfWork, UnitOfWorkFactory
+from tests.integration.rows import START, compaction, make_tenant, moment, stored, turn
+
+HOUR = timedelta(hours=1)
+
+
+async def age(engine: AsyncEngine, table: str, id_: UUID, **columns: timedelta) -> None:
+    """Move times of a row into the past, by the database's clock."""
+    sets = ", ".join(f"{name} = clock_timestamp() - cast(:{name} as interval)" for name in columns)
+    async with engine.begin() as connection:
+        await connection.execute(text(f"UPDATE {table} SET {sets} WHERE id = :id"), {"id": id_, **columns})  # noqa: S608
+
+
+async def claimed(begin: UnitOfWorkFactory, row: Conversation, **given: Any) -> Compaction:
+    async with begin(row.tenant_id) as unit:
+        made = await unit.compactions.claim(compaction(row, **given))
+        await unit.commit()
+    assert made is not None
+    return made
+
+
+async def held(begin: UnitOfWorkFactory, row: Conversation, owner: str = "me") -> Compaction:
+    """A row running under a lease."""
+    made = await claimed(begin, row)
+    async with begin(row.tenant_id) as unit:
+        taken = await unit.compactions.take(made.id, lease_token=uuid4(), ran_in="worker", owner=owner)
+        await unit.commit()
+    assert taken is not None
+    return taken
+
+
+def token(of: Compaction) -> UUID:
+    assert of.lease_token is not None
+    return of.lease_token
+
+
+def seconds_left(until: datetime | None) -> float:
+    assert until is not None
+    return (until - datetime.now(UTC)).total_seconds()
+
+
+class TestClaim:
+    async def test_one_slot_per_conversation(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row, other = await stored(begin, tenant), await stored(begin, tenant)
+        first = await claimed(begin, row)
+        async with begin(tenant) as unit:
+            assert await unit.compactions.claim(compaction(row)) is None
+            assert await unit.compactions.claim(compaction(row, status="running", lease_token=uuid4())) is None
+            assert await unit.compactions.in_flight(row.id) == first
+            assert await unit.compactions.in_flight(other.id) is None
+            assert await unit.compactions.claim(compaction(other)) is not None
+            await unit.compactions.finish(first.id, status="skipped", reason="nothing_to_compact")
+            assert await unit.compactions.in_flight(row.id) is None
+            assert await unit.compactions.claim(compaction(row)) is not None
+
+    async def test_queued_holds_no_lease_and_running_does(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        queued = await claimed(begin, await stored(begin, tenant))
+        assert (queued.lease_until, queued.claims, queued.started_at, queued.sent_at) == (None, 0, None, None)
+        lease = uuid4()
+        running = await claimed(begin, await stored(begin, tenant), status="running", lease_token=lease, owner="p1")
+        assert (running.lease_token, running.owner, running.claims) == (lease, "p1", 1)
+        assert 5 < seconds_left(running.lease_until) < LEASE.total_seconds() + 1
+        assert running.started_at is not None
+
+    async def test_every_field_comes_back(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row = await stored(begin, tenant)
+        usage = Usage(input_tokens=1, output_tokens=2, cached_tokens=3, cost_usd=0.25)
+        full = compaction(
+            row,
+            trigger="manual",
+            ran_in="request",
+            status="applied",
+            reason="partial",
+            strategy="other",
+            model="m",
+            request=FoldRequest(
+                fold="all", keep_turns=1, keep_messages=2, keep_tokens=3, up_to_seq=4, focus="the «bug»"
+            ),
+            attempts=(
+                Attempt(model="m", outcome="refused", reason="skeleton", duration_ms=12, usage=usage),
+                Attempt(model="n", outcome="accepted", reason=None, duration_ms=13, usage=Usage()),
+            ),
+            from_seq=1,
+            to_seq=9,
+            messages_covered=9,
+            tokens_before=100,
+            tokens_after=50,
+            entries=EntryCounts(added=1, kept=2, superseded=3, dropped=4, restored_by_code=5, ungrounded=6),
+            state_version_before=1,
+            state_version_after=2,
+            usage=usage,
+            duration_ms=77,
+            retry_of=uuid4(),
+            claims=3,
+            sent_at=moment(5),
+            started_at=moment(6),
+            finished_at=moment(7),
+        )
+        unset = {item.name for item in fields(full) if getattr(full, item.name) == getattr(compaction(row), item.name)}
+        assert unset <= {"tenant_id", "conversation_id", "requested_at", "lease_token", "lease_until", "owner"}
+        assert await claimed(begin, row, **{item.name: getattr(full, item.name) for item in fields(full)}) == full
+        async with begin(None) as unit:
+            assert await unit.compactions.get(full.id) == full
+            with pytest.raises(NotFoundError):
+                await unit.compactions.get(uuid4())
+
+    async def test_a_claim_needs_its_conversation(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        async with begin(tenant) as unit:
+            with pytest.raises(NotFoundError):
+                await unit.compactions.claim(compaction(replace(await stored(begin, tenant), id=uuid4())))
+
+
+class TestLease:
+    async def test_take_once(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        made = await claimed(begin, await stored(begin, tenant))
+        lease = uuid4()
+        async with begin(tenant) as unit:
+            taken = await unit.compactions.take(made.id, lease_token=lease, ran_in="turn", owner="p")
+            assert taken is not None
+            assert (taken.status, taken.ran_in, taken.lease_token, taken.owner) == ("running", "turn", lease, "p")
+            assert (taken.claims, taken.trigger) == (1, "background")
+            assert taken.started_at is not None
+            assert await unit.compactions.take(made.id, lease_token=uuid4(), ran_in="worker", owner="q") is None
+            assert await unit.compactions.take(uuid4(), lease_token=uuid4(), ran_in="worker", owner="q") is None
+
+    async def test_an_expired_lease_is_taken_over_and_fences_the_loser(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        old = await held(begin, await stored(begin, tenant))
+        await age(engine, "compactions", old.id, lease_until=timedelta(seconds=1))
+        async with begin(tenant) as unit:
+            new = await unit.compactions.take(old.id, lease_token=uuid4(), ran_in="sweeper", owner="other")
+            assert new is not None
+            assert (new.claims, new.started_at) == (2, old.started_at)
+            assert await unit.compactions.heartbeat(old.id, token(old)) is False
+            assert await unit.compactions.update(old.id, token(old), status="applied") is None
+            assert await unit.compactions.requeue(old.id, token(old), count=True) is False
+            assert await unit.compactions.get(old.id) == new
+            assert await unit.compactions.heartbeat(old.id, token(new)) is True
+
+    async def test_heartbeat_prolongs(self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
+        made = await held(begin, await stored(begin, tenant))
+        await age(engine, "compactions", made.id, lease_until=timedelta(seconds=-1))
+        async with begin(tenant) as unit:
+            assert await unit.compactions.heartbeat(made.id, token(made)) is True
+            assert seconds_left((await unit.compactions.get(made.id)).lease_until) > 5
+
+    async def test_a_chunk_keeps_the_lease_and_an_end_lets_go(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        made = await held(begin, await stored(begin, tenant))
+        async with begin(tenant) as unit:
+            chunk = await unit.compactions.update(made.id, token(made), claims=0, to_seq=5, usage=Usage(input_tokens=3))
+            assert chunk == replace(made, claims=0, to_seq=5, usage=Usage(input_tokens=3))
+            end = await unit.compactions.update(made.id, token(made), status="applied", finished_at=START)
+            assert end is not None
+            assert (end.status, end.lease_token, end.lease_until, end.owner) == ("applied", None, None, None)
+            assert await unit.compactions.update(made.id, token(made), reason="late") is None
+
+    async def test_finish_needs_no_token(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        made = await held(begin, await stored(begin, tenant))
+        async with begin(tenant) as unit:
+            end = await unit.compactions.finish(made.id, status="failed", reason="crashed")
+            assert (end.status, end.reason, end.lease_token) == ("failed", "crashed", None)
+            with pytest.raises(NotFoundError):
+                await unit.compactions.finish(uuid4(), status="failed")
+
+    @pytest.mark.parametrize(("count", "claims"), [(True, 1), (False, 0)])
+    async def test_requeue(self, begin: UnitOfWorkFactory, tenant: UUID, *, count: bool, claims: int) -> None:
+        made = await held(begin, await stored(begin, tenant))
+        async with begin(tenant) as unit:
+            await unit.compactions.mark_sent([made.id])
+            assert await unit.compactions.requeue(made.id, token(made), count=count) is True
+            back = await unit.compactions.get(made.id)
+            assert (back.status, back.lease_token, back.lease_until, back.owner) == ("queued", None, None, None)
+            assert (back.claims, back.sent_at) == (claims, None)
+            # It need not wait to be sent again.
+            assert [found.id for found in await unit.compactions.unsent(older_than=HOUR, limit=9)] == [made.id]
+
+    async def test_a_process_that_stops_lets_go_of_its_own(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        mine = [await held(begin, await stored(begin, tenant), "mine") for _ in range(2)]
+        theirs = await held(begin, await stored(begin, await make_tenant(begin, "second")), "theirs")
+        async with begin(None) as unit:
+            assert await unit.compactions.release_owner("mine") == 2
+            assert await unit.compactions.release_owner("mine") == 0
+            for made in mine:
+                back = await unit.compactions.get(made.id)
+                assert (back.status, back.claims, back.lease_until) == ("queued", 0, None)
+            assert await unit.compactions.get(theirs.id) == theirs
+
+
+class TestSweeping:
+    async def test_unsent_after_a_while_by_the_clock_of_the_database(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        """``requested_at`` comes from a process whose clock may be an hour off either way."""
+        made = [
+            await claimed(begin, await stored(begin, tenant), requested_at=datetime.now(UTC) + off)
+            for off in (-HOUR, HOUR, timedelta())
+        ]
+        async with begin(None) as unit:
+            assert await unit.compactions.unsent(older_than=timedelta(seconds=10), limit=9) == []
+        await age(engine, "compactions", made[1].id, queued_at=timedelta(seconds=11))
+        await age(engine, "compactions", made[2].id, queued_at=timedelta(seconds=60), sent_at=timedelta(seconds=11))
+        async with begin(None) as unit:
+            found = await unit.compactions.unsent(older_than=timedelta(seconds=10), limit=9)
+            assert [one.id for one in found] == [made[1].id, made[2].id]
+            await unit.compactions.mark_sent([one.id for one in found])
+            assert await unit.compactions.unsent(older_than=timedelta(seconds=10), limit=9) == []
+            await unit.compactions.mark_sent([])
+
+    async def test_expired_of_all_tenants_each_to_one_sweeper(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        other = await make_tenant(begin, "second")
+        made = [await held(begin, await stored(begin, owner)) for owner in (tenant, other, tenant)]
+        for one in made[:2]:
+            await age(engine, "compactions", one.id, lease_until=timedelta(seconds=1))
+        async with begin(None) as first, begin(None) as second:
+            (found,) = await first.compactions.expired(limit=1)
+            (rest,) = await second.compactions.expired(limit=9)
+            assert {found.id, rest.id} == {one.id for one in made[:2]}
+
+    async def test_pages_of_a_conversation_a_status_and_all(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row, other = await stored(begin, tenant), await stored(begin, tenant)
+        mine = [await claimed(begin, row, status="failed", id=UUID(int=number)) for number in (3, 1, 2)]
+        theirs = await claimed(begin, other, id=UUID(int=4))
+        newest = sorted((*mine, theirs), key=lambda one: one.id, reverse=True)
+        async with begin(tenant) as unit:
+            first, cursor = await unit.compactions.page(Page(limit=2))
+            rest, end = await unit.compactions.page(Page(limit=2, after=cursor))
+            assert (first + rest, end) == (newest, None)
+            assert (await unit.compactions.page(Page(), conversation_id=other.id))[0] == [theirs]
+            failed, _ = await unit.compactions.page(Page(order="asc"), status="failed")
+            assert failed == newest[:0:-1]
+            assert await unit.compactions.page(Page(), conversation_id=other.id, status="failed") == ([], None)
+
+
+class TestDue:
+    """All three parts of quiet, the slot and the turn; over all tenants."""
+
+    async def due(self, begin: UnitOfWorkFactory) -> set[tuple[UUID, UUID]]:
+        async with begin(None) as unit:
+            return set(await unit.conversations.due(limit=99))
+
+    @pytest.mark.parametrize(
+        ("given", "is_due"),
+        [
+            ({}, True),
+            ({"context_tokens": 100}, True),
+            ({"context_tokens": 99}, False),
+            ({"trigger_tokens": None}, False),
+            ({"quiet": Quiet(until_seq=4)}, True),
+            ({"quiet": Quiet(until_seq=5)}, False),
+            ({"quiet": Quiet(until_tokens=120)}, True),
+            ({"quiet": Quiet(until_tokens=121)}, False),
+            ({"quiet": Quiet(until=datetime.now(UTC) - HOUR)}, True),
+            ({"quiet": Quiet(until=datetime.now(UTC) + HOUR)}, False),
+            ({"quiet": Quiet(until_seq=4, until_tokens=121, until=datetime.now(UTC) - HOUR)}, False),
+        ],
+    )
+    async def test_threshold_and_quiet(
+        self, begin: UnitOfWorkFactory, tenant: UUID, given: dict[str, Any], *, is_due: bool
+    ) -> None:
+        base: dict[str, Any] = {"last_seq": 5, "context_tokens": 120, "trigger_tokens": 100}
+        row = await stored(begin, tenant, **base | given)
+        assert await self.due(begin) == ({(tenant, row.id)} if is_due else set())
+
+    async def test_not_while_something_is_in_flight_or_answering(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        other = await make_tenant(begin, "second")
+        shape = {"last_seq": 5, "context_tokens": 120, "trigger_tokens": 100}
+        row = await stored(begin, tenant, **shape)
+        # The same id with another tenant: its compaction and turn say nothing about the first.
+        twin = await stored(begin, other, **shape, id=row.id)
+        assert await self.due(begin) == {(tenant, row.id), (other, row.id)}
+
+        queued = await claimed(begin, twin)
+        assert await self.due(begin) == {(tenant, row.id)}
+        async with begin(other) as unit:
+            await unit.compactions.finish(queued.id, status="failed")
+            started = await unit.turns.start(turn(twin))
+            await unit.commit()
+        assert await self.due(begin) == {(tenant, row.id)}
+
+        assert started is not None
+        await age(engine, "turns", started.id, lease_until=timedelta(seconds=1))
+        assert await self.due(begin) == {(tenant, row.id), (other, row.id)}
+        async with begin(None) as unit:
+            assert len(await unit.conversations.due(limit=1)) == 1
+
+
+class TestTurns:
+    async def started(self, begin: UnitOfWorkFactory, row: Conversation, **given: Any) -> Turn | None:
+        async with begin(row.tenant_id) as unit:
+            made = await unit.turns.start(turn(row, **given))
+            await unit.commit()
+        return made
+
+    async def test_one_runs_and_every_field_comes_back(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row = await stored(begin, tenant)
+        given = turn(
+            row, reply_id=uuid4(), compaction_id=uuid4(), interrupt_requested=True, warnings=("a", "b"), error_code="x"
+        )
+        async with begin(tenant) as unit:
+            made = await unit.turns.start(given)
+            assert made is not None
+            assert made == replace(given, lease_until=made.lease_until)
+            assert 5 < seconds_left(made.lease_until) < LEASE.total_seconds() + 1
+            assert await unit.turns.start(turn(row)) is None
+            assert await unit.turns.running(row.id) == made
+            end = await unit.turns.update(made.id, status="completed", warnings=("c",), finished_at=START)
+            assert end == replace(made, status="completed", warnings=("c",), finished_at=START)
+            assert await unit.turns.get(made.id) == end
+            assert await unit.turns.running(row.id) is None
+            assert await unit.turns.heartbeat(made.id) is None
+            assert await unit.turns.request_interrupt(row.id) is None
+            assert await unit.turns.start(turn(row)) is not None
+
+    async def test_unknown_ones(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row = await stored(begin, tenant)
+        async with begin(tenant) as unit:
+            with pytest.raises(NotFoundError):
+                await unit.turns.get(uuid4())
+            with pytest.raises(NotFoundError):
+                await unit.turns.update(uuid4(), status="failed")
+            assert await unit.turns.heartbeat(uuid4()) is None
+            assert await unit.turns.running(row.id) is None
+            with pytest.raises(NotFoundError):
+                await unit.turns.start(turn(replace(row, id=uuid4())))
+
+    async def test_a_dead_one_makes_room(self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
+        row = await stored(begin, tenant)
+        dead = await self.started(begin, row)
+        assert dead is not None
+        await age(engine, "turns", dead.id, lease_until=timedelta(seconds=1))
+        async with begin(tenant) as unit:
+            assert await unit.turns.running(row.id) is None
+        assert await self.started(begin, row) is not None
+        async with begin(tenant) as unit:
+            ended = await unit.turns.get(dead.id)
+            assert (ended.status, ended.error_code) == ("failed", LEASE_EXPIRED)
+            assert ended.finished_at is not None
+            assert await unit.turns.heartbeat(dead.id) is None
+
+    async def test_heartbeat_prolongs_and_brings_the_interrupt(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        row = await stored(begin, tenant)
+        made = await self.started(begin, row)
+        assert made is not None
+        await age(engine, "turns", made.id, lease_until=timedelta(seconds=-1))
+        async with begin(tenant) as unit:
+            asked = await unit.turns.request_interrupt(row.id)
+            assert asked is not None
+            assert asked.interrupt_requested
+            beat = await unit.turns.heartbeat(made.id)
+            assert beat is not None
+            assert beat.interrupt_requested
+            assert seconds_left(beat.lease_until) > 5
+
+    async def test_the_sweeper_ends_dead_ones_of_all_tenants(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        other = await make_tenant(begin, "second")
+        made = [await self.started(begin, await stored(begin, owner)) for owner in (tenant, other, tenant)]
+        for one in made[:2]:
+            assert one is not None
+            await age(engine, "turns", one.id, lease_until=timedelta(seconds=1))
+        async with begin(None) as unit:
+            ended = await swept(unit)
+        assert {one.id for one in ended} == {one.id for one in made[:2] if one}
+        assert {(one.status, one.error_code) for one in ended} == {("failed", LEASE_EXPIRED)}
+
+
+async def swept(unit: UnitOfWork) -> Sequence[Turn]:
+    """Everything, one at a time: the limit holds."""
+    found: list[Turn] = []
+    while batch := await unit.turns.fail_expired(limit=1):
+        assert len(batch) == 1
+        found += batch
+    return found

@@ -1,0 +1,353 @@
+"""Two tenants whose rows have the very same ids: nothing of one is ever seen or touched by another.
+
+``CALLS`` names every method of every repository; a method that is added later without a line here fails a test.
+The control takes the tenant's condition away and must see the leak.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import delete, func, insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+from sqlalchemy.orm import aliased
+from sqlmodel import col
+
+from app.adapters import tenancy
+from app.adapters.repositories.cursor import encode
+from app.adapters.scoped_session import TenantSession
+from app.adapters.tables import ConversationRow, MessageRow, TenantScoped
+from app.adapters.tenancy import ScopedSession, UnscopedStatementError
+from app.domain.conversation import Sums
+from app.domain.errors import DomainError, NotFoundError
+from app.domain.records import ApiKey, IdempotencyRecord, Page
+from app.domain.state import StateVersion
+from app.ports import UnitOfWork, UnitOfWorkFactory
+from tests.integration.rows import START, append, compaction, conversation, make_tenant, message, turn
+
+CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE = (UUID(int=number) for number in range(1, 7))
+HASH = b"h" * 32
+ALL = Page(limit=100)
+
+Call = Callable[[UnitOfWork], Awaitable[Any]]
+
+# What a tenant that owns nothing gets when it uses the ids of another: the error, or what is answered for "none".
+NOT_FOUND = NotFoundError
+CALLS: dict[str, tuple[Call, Any]] = {
+    "conversations.get": (lambda unit: unit.conversations.get(CONVERSATION), NOT_FOUND),
+    "conversations.lock": (lambda unit: unit.conversations.lock(CONVERSATION), NOT_FOUND),
+    "conversations.update": (lambda unit: unit.conversations.update(CONVERSATION, title="stolen"), NOT_FOUND),
+    "conversations.delete": (lambda unit: unit.conversations.delete(CONVERSATION), NOT_FOUND),
+    "conversations.page": (lambda unit: unit.conversations.page(ALL, user_id=None), ([], None)),
+    "conversations.due": (lambda unit: unit.conversations.due(limit=9), []),
+    "messages.append": (
+        lambda unit: unit.messages.append([message(CONVERSATION, 3), message(CONVERSATION, 4)], [Sums(), Sums()]),
+        NOT_FOUND,
+    ),
+    "messages.get": (lambda unit: unit.messages.get(CONVERSATION, MESSAGE), NOT_FOUND),
+    "messages.at_seq": (lambda unit: unit.messages.at_seq(CONVERSATION, 1), NOT_FOUND),
+    "messages.sums_at": (lambda unit: unit.messages.sums_at(CONVERSATION, 1), NOT_FOUND),
+    "messages.last": (lambda unit: unit.messages.last(CONVERSATION), None),
+    "messages.page": (lambda unit: unit.messages.page(CONVERSATION, ALL), ([], None)),
+    "messages.outline": (lambda unit: unit.messages.outline(CONVERSATION, after_seq=0, limit=9), []),
+    "messages.between": (lambda unit: unit.messages.between(CONVERSATION, 1, 9), []),
+    "messages.newest": (lambda unit: unit.messages.newest(CONVERSATION, after_seq=0, max_tokens=99), []),
+    "messages.held": (lambda unit: unit.messages.held(CONVERSATION, through_seq=9), []),
+    "messages.calls": (lambda unit: unit.messages.calls(CONVERSATION, ["call"]), frozenset()),
+    "messages.reweigh": (lambda unit: unit.messages.reweigh(CONVERSATION, {1: "compressible"}), Sums()),
+    "messages.protectable": (lambda unit: unit.messages.protectable(CONVERSATION), []),
+    "compactions.get": (lambda unit: unit.compactions.get(COMPACTION), NOT_FOUND),
+    "compactions.in_flight": (lambda unit: unit.compactions.in_flight(CONVERSATION), None),
+    "compactions.page": (lambda unit: unit.compactions.page(ALL), ([], None)),
+    "compactions.take": (
+        lambda unit: unit.compactions.take(COMPACTION, lease_token=uuid4(), ran_in="turn", owner="thief"),
+        None,
+    ),
+    "compactions.heartbeat": (lambda unit: unit.compactions.heartbeat(COMPACTION, LEASE), False),
+    "compactions.update": (lambda unit: unit.compactions.update(COMPACTION, LEASE, reason="stolen"), None),
+    "compactions.requeue": (lambda unit: unit.compactions.requeue(COMPACTION, LEASE, count=False), False),
+    "compactions.release_owner": (lambda unit: unit.compactions.release_owner("owner"), 0),
+    "compactions.mark_sent": (lambda unit: unit.compactions.mark_sent([COMPACTION]), None),
+    "compactions.expired": (lambda unit: unit.compactions.expired(limit=9), []),
+    "compactions.unsent": (lambda unit: unit.compactions.unsent(older_than=timedelta(), limit=9), []),
+    "compactions.finish": (lambda unit: unit.compactions.finish(COMPACTION, status="failed"), NOT_FOUND),
+    "states.add": (lambda unit: unit.states.add(CONVERSATION, version(2)), NOT_FOUND),
+    "states.get": (lambda unit: unit.states.get(CONVERSATION, 1), NOT_FOUND),
+    "states.page": (lambda unit: unit.states.page(CONVERSATION, ALL), ([], None)),
+    "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
+    "turns.get": (lambda unit: unit.turns.get(TURN), NOT_FOUND),
+    "turns.running": (lambda unit: unit.turns.running(CONVERSATION), None),
+    "turns.heartbeat": (lambda unit: unit.turns.heartbeat(TURN), None),
+    "turns.update": (lambda unit: unit.turns.update(TURN, error_code="stolen"), NOT_FOUND),
+    "turns.request_interrupt": (lambda unit: unit.turns.request_interrupt(CONVERSATION), None),
+    "turns.fail_expired": (lambda unit: unit.turns.fail_expired(limit=9), []),
+    "events.add": (lambda unit: unit.events.add(CONVERSATION, "stolen", {}, START), NOT_FOUND),
+    "events.add_many": (lambda unit: unit.events.add_many(CONVERSATION, [("stolen", {})], START), NOT_FOUND),
+    "events.after": (lambda unit: unit.events.after(CONVERSATION, 0, limit=9), []),
+    "idempotency.update": (lambda unit: unit.idempotency.update("key", ref={}, status=500), NOT_FOUND),
+    "idempotency.delete": (lambda unit: unit.idempotency.delete("key"), None),
+    "idempotency.forget_older_than": (lambda unit: unit.idempotency.forget_older_than(timedelta()), 0),
+    "keys.by_hash": (lambda unit: unit.keys.by_hash(HASH), None),
+    "keys.all": (lambda unit: unit.keys.all(), []),
+    "keys.revoke": (lambda unit: unit.keys.revoke(KEY, START), False),
+    "keys.any": (lambda unit: unit.keys.any(), False),
+    "keys.tenant_by_name": (lambda unit: unit.keys.tenant_by_name("a"), None),
+}
+# These carry a tenant of their own; what they do with a foreign one is tested by name below.
+WITH_A_TENANT = {"conversations.add", "compactions.claim", "turns.start", "keys.add", "keys.add_tenant"}
+# A key of another tenant is simply another key: it is claimed, which the twins show.
+OF_NOBODY = {"idempotency.claim"}
+
+
+def version(number: int, text_: str = "x") -> StateVersion:
+    return StateVersion(
+        version=number,
+        state_schema="session",
+        state={"logos": [text_]},
+        entries=(),
+        next_entry=1,
+        boundary_seq=1,
+        boundary_message_id=MESSAGE,
+        covered=Sums(),
+        layout=None,
+        compaction_id=COMPACTION,
+        created_at=START,
+    )
+
+
+async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
+    """A tenant with one row in every table, under ids that are the same for every tenant."""
+    tenant_id = await make_tenant(begin, name)
+    row = conversation(tenant_id, id=CONVERSATION, title=name, context_tokens=9, trigger_tokens=1, last_seq=0)
+    call = {"type": "tool_call", "id": "call", "name": "f", "arguments": {}}
+    async with begin(tenant_id) as unit:
+        await unit.conversations.add(row)
+        first = message(CONVERSATION, 1, id=MESSAGE, content=name, parts=(call,), protected_reason="system")
+        await append(unit, [first, message(CONVERSATION, 2, id=UUID(int=9), content=name)])
+        running = compaction(row, id=COMPACTION, reason=name, status="running", lease_token=LEASE, owner="owner")
+        await unit.compactions.claim(running)
+        await unit.turns.start(turn(row, id=TURN, message_id=MESSAGE, error_code=name))
+        await unit.states.add(CONVERSATION, version(1, name))
+        await unit.events.add(CONVERSATION, name, {}, START)
+        await unit.idempotency.claim(idempotent(name))
+        await unit.keys.add(key(tenant_id, name))
+        await unit.commit()
+    return tenant_id
+
+
+def idempotent(name: str) -> IdempotencyRecord:
+    return IdempotencyRecord(key="key", fingerprint=name, ref={}, status=0, created_at=START)
+
+
+def key(tenant_id: UUID, name: str) -> ApiKey:
+    return ApiKey(
+        id=KEY,
+        tenant_id=tenant_id,
+        name=name,
+        prefix="tl",
+        secret_hash=name.encode() * 32,
+        scopes=frozenset({"read"}),
+        created_at=START,
+    )
+
+
+async def dump(engine: AsyncEngine, tenant_id: UUID) -> dict[str, list[str]]:
+    """Every row of a tenant, as text."""
+    found = {}
+    async with engine.connect() as connection:
+        for table in TenantScoped.metadata.tables:
+            rows = await connection.execute(
+                text(f"SELECT to_jsonb(r)::text FROM {table} r WHERE tenant_id = :t ORDER BY 1"),  # noqa: S608
+                {"t": tenant_id},
+            )
+            found[table] = list(rows.scalars())
+    assert all(found.values()), found
+    return found
+
+
+async def outcome(begin: UnitOfWorkFactory, tenant_id: UUID, call: Call) -> Any:
+    """What the call answers, or the class of its error; committed, so that whatever it did has been done."""
+    async with begin(tenant_id) as unit:
+        try:
+            answer = await call(unit)
+        except DomainError as error:
+            return type(error)
+        await unit.commit()
+        return answer
+
+
+def methods() -> set[str]:
+    """Every method of every repository of the unit of work."""
+    repositories = typing.get_type_hints(UnitOfWork)
+    return {
+        f"{name}.{method}"
+        for name, repository in repositories.items()
+        for method, _ in inspect.getmembers(repository, inspect.isfunction)
+        if not method.startswith("_")
+    }
+
+
+def test_every_method_is_listed() -> None:
+    assert methods() == CALLS.keys() | WITH_A_TENANT | OF_NOBODY
+
+
+async def test_a_stranger_with_the_ids_of_others_finds_and_changes_nothing(
+    begin: UnitOfWorkFactory, engine: AsyncEngine
+) -> None:
+    owners = [await furnish(begin, name) for name in ("a", "b")]
+    stranger = await make_tenant(begin, "stranger")
+    before = [await dump(engine, owner) for owner in owners]
+    found = {name: await outcome(begin, stranger, call) for name, (call, _) in CALLS.items()}
+    assert found == {name: expected for name, (_, expected) in CALLS.items()}
+    assert [await dump(engine, owner) for owner in owners] == before
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+async def test_a_twin_acts_on_its_own_rows_only(begin: UnitOfWorkFactory, engine: AsyncEngine, name: str) -> None:
+    mine, theirs = [await furnish(begin, owner) for owner in ("a", "b")]
+    before = await dump(engine, theirs)
+    call, expected = CALLS[name]
+    answer = await outcome(begin, mine, call)
+    assert await dump(engine, theirs) == before
+    assert "'b'" not in repr(answer)
+    finds_nothing_anyway = {
+        "conversations.due",
+        "compactions.take",
+        "compactions.expired",
+        "compactions.unsent",
+        "turns.fail_expired",
+        "keys.by_hash",
+    }
+    if expected is not None and name not in finds_nothing_anyway:
+        assert answer != expected, "the call reached nothing at all, and so proves nothing"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda unit, owner: unit.conversations.add(conversation(owner)),
+        lambda unit, owner: unit.compactions.claim(compaction(conversation(owner, id=CONVERSATION))),
+        lambda unit, owner: unit.turns.start(turn(conversation(owner, id=CONVERSATION))),
+        lambda unit, owner: unit.keys.add(key(owner, "c")),
+        lambda unit, owner: unit.keys.add_tenant(owner, "c"),
+    ],
+)
+async def test_a_record_of_another_tenant_is_refused(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, call: Callable[[UnitOfWork, UUID], Awaitable[Any]]
+) -> None:
+    owner, stranger = await furnish(begin, "a"), await make_tenant(begin, "stranger")
+    before = await dump(engine, owner)
+    async with begin(stranger) as unit:
+        with pytest.raises(ValueError, match="another tenant"):
+            await call(unit, owner)
+        await unit.commit()
+    assert await dump(engine, owner) == before
+
+
+async def test_the_same_idempotency_key_of_two_tenants_is_two_keys(begin: UnitOfWorkFactory) -> None:
+    mine, theirs = await furnish(begin, "a"), await make_tenant(begin, "b")
+    async with begin(theirs) as unit:
+        assert await unit.idempotency.claim(idempotent("b")) is None
+        await unit.commit()
+    async with begin(mine) as unit:
+        assert await unit.idempotency.claim(idempotent("c")) == idempotent("a")
+
+
+async def test_control_without_the_condition_the_leak_is_seen(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the tests above could not fail, this one would."""
+    owner, stranger = await furnish(begin, "a"), await make_tenant(begin, "stranger")
+    before = await dump(engine, owner)
+    monkeypatch.setattr(tenancy, "criteria", lambda _tenant_id: ())
+    reads = ("conversations.get", "messages.between", "compactions.get", "states.page", "turns.get", "events.after")
+    for name in (*reads, "keys.all"):
+        call, expected = CALLS[name]
+        assert await outcome(begin, stranger, call) != expected, name
+    assert await dump(engine, owner) == before
+    await outcome(begin, stranger, CALLS["conversations.update"][0])
+    assert await dump(engine, owner) != before
+
+
+async def test_a_cursor_of_another_tenant_leads_nowhere(begin: UnitOfWorkFactory) -> None:
+    await furnish(begin, "a")
+    stranger = await make_tenant(begin, "stranger")
+    async with begin(stranger) as unit:
+        page = Page(after=encode((0,)), order="asc")
+        assert await unit.messages.page(CONVERSATION, page) == ([], None)
+
+
+class TestStatements:
+    """The one place itself: every kind of statement that SQLAlchemy can make of the mapped classes."""
+
+    async def test_selects_of_every_kind(self, begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
+        mine, theirs = await furnish(begin, "a"), await furnish(begin, "b")
+        other = aliased(MessageRow)
+        inner = select(col(MessageRow.content).label("content")).subquery()
+        named = select(col(MessageRow.content)).cte()
+        content = col(MessageRow.content)
+        everything = [
+            select(content),
+            select(func.min(content)).union_all(select(func.max(content))),
+            select(other.content),
+            select(inner.c.content),
+            select(named.c.content),
+            select(other.content).join(MessageRow, col(MessageRow.id) == other.id),
+            select(content).join(ConversationRow, col(MessageRow.conversation_id) == col(ConversationRow.id)),
+            select(func.max(content)),
+            select(content).where(col(MessageRow.id).in_(select(other.id))),
+            select(select(func.max(content)).scalar_subquery()),
+        ]
+        for tenant_id, own in ((mine, "a"), (theirs, "b"), (mine, "a")):
+            session = TenantSession(engine, tenant_id)
+            for statement in everything:
+                assert set(await session.all(statement)) == {own}, str(statement)
+            counted = await session.first(select(func.count()).select_from(MessageRow))
+            assert counted == 2
+            await session.close()
+
+    async def test_a_join_meets_no_twin(self, begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
+        mine, _ = await furnish(begin, "a"), await furnish(begin, "b")
+        session = TenantSession(engine, mine)
+        by_id = col(MessageRow.conversation_id) == col(ConversationRow.id)
+        pairs = await session.rows(select(col(MessageRow.content), col(ConversationRow.title)).where(by_id))
+        assert [tuple(pair) for pair in pairs] == [("a", "a")] * 2
+        await session.close()
+
+    async def test_writes_of_every_kind(self, begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
+        mine, theirs = await furnish(begin, "a"), await furnish(begin, "b")
+        before = await dump(engine, theirs)
+        session = TenantSession(engine, mine)
+        inner = select(col(MessageRow.id)).subquery()
+        await session.execute(update(MessageRow).values(content="c"))
+        await session.execute(update(MessageRow).where(col(MessageRow.id) == inner.c.id).values(model="c"))
+        await session.execute(delete(MessageRow).where(col(MessageRow.id).in_(select(aliased(MessageRow).id))))
+        await session.execute(delete(ConversationRow))
+        await session.commit()
+        await session.close()
+        assert await dump(engine, theirs) == before
+
+    async def test_what_cannot_be_scoped_is_refused(self, engine: AsyncEngine, tenant: UUID) -> None:
+        table = TenantScoped.metadata.tables["messages"]
+        for statement in (text("SELECT 1"), select(table), insert(table), update(table).values(content="x")):
+            session = TenantSession(engine, tenant)
+            with pytest.raises(UnscopedStatementError):
+                await session.execute(statement)
+            await session.close()
+
+    async def test_a_session_that_names_no_scope_is_refused(self, engine: AsyncEngine) -> None:
+        async with AsyncSession(engine, sync_session_class=ScopedSession) as session:
+            with pytest.raises(UnscopedStatementError):
+                await session.execute(select(MessageRow))
+
+    async def test_objects_are_refused(self, engine: AsyncEngine, tenant: UUID) -> None:
+        async with AsyncSession(engine, sync_session_class=ScopedSession, info={"tenant_id": tenant}) as session:
+            session.add(ConversationRow(tenant_id=uuid4(), id=uuid4(), title=None))
+            with pytest.raises(UnscopedStatementError):
+                await session.flush()

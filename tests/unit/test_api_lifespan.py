@@ -1,0 +1,178 @@
+"""Start and end of a process: when it refuses, in one line; that what it began ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import Any
+
+import pytest
+from starlette.types import Message
+
+from app.api.shutdown import Stopping, overhear_signals
+from app.domain.errors import DependencyUnavailableError
+from app.main import create_app
+from app.settings import Settings
+from tests.unit.api_fakes import Calls, Feed, Keys, fake_container
+
+
+class Server:
+    """The server's side of the lifespan protocol."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._incoming: asyncio.Queue[Message] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[Message] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> Message:
+        scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
+        self._task = asyncio.create_task(self._app(scope, self._incoming.get, self._outgoing.put))
+        return await self._say("lifespan.startup")
+
+    async def stop(self) -> Message:
+        answer = await self._say("lifespan.shutdown")
+        assert self._task is not None
+        await self._task
+        return answer
+
+    async def _say(self, type_: str) -> Message:
+        await self._incoming.put({"type": type_})
+        async with asyncio.timeout(2):
+            return await self._outgoing.get()
+
+
+def prepared(*, keys: Keys | None = None, **settings: Any) -> tuple[Server, Calls, Any]:
+    calls = Calls()
+    container = fake_container(calls, keys or Keys(), Feed(), Settings(_env_file=None, **settings))
+    app = create_app(container=container)
+    return Server(app), calls, app
+
+
+async def test_a_process_sweeps_while_it_serves() -> None:
+    keys = Keys()
+    server, calls, app = prepared(keys=keys)
+    assert (await server.start())["type"] == "lifespan.startup.complete"
+    await asyncio.sleep(0)
+    assert keys.is_ready
+    assert [name for name, *_ in calls.made] == ["sweeper.run"]
+    assert (await server.stop())["type"] == "lifespan.shutdown.complete"
+    await asyncio.wait_for(app.state.stopping.wait(), 1)
+    sweepers = [task for task in asyncio.all_tasks() if task.get_name() == "sweeper"]
+    assert sweepers == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "starts"),
+    [
+        ({"embedded": True, "host": "127.0.0.1"}, True),
+        ({"embedded": True, "host": "::1"}, True),
+        ({"embedded": True, "host": "localhost"}, True),
+        ({"embedded": True, "host": "0.0.0.0"}, False),  # noqa: S104 - refused is what is tested
+        ({"embedded": True, "host": "192.168.1.5"}, False),
+        ({"embedded": True, "host": "127.0.0.1", "auth_required": True}, False),
+        ({"embedded": False, "host": "127.0.0.1"}, False),
+        ({"embedded": True, "host": "0.0.0.0", "auth_required": False}, False),  # noqa: S104
+    ],
+)
+async def test_without_keys(settings: dict[str, Any], *, starts: bool) -> None:
+    server, calls, _ = prepared(keys=Keys(exist=False), **settings)
+    answer = await server.start()
+    assert answer["type"] == ("lifespan.startup.complete" if starts else "lifespan.startup.failed")
+    if starts:
+        await server.stop()
+        return
+    assert "\n" not in answer["message"]
+    assert settings["host"] in answer["message"]
+    assert "throughline keys create" in answer["message"]
+    assert calls.made == []
+
+
+async def test_a_server_with_keys_starts_anywhere() -> None:
+    server, _, _ = prepared(embedded=False, host="0.0.0.0")  # noqa: S104
+    assert (await server.start())["type"] == "lifespan.startup.complete"
+    await server.stop()
+
+
+async def test_a_database_that_is_away_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(_settings: Settings) -> Any:
+        raise DependencyUnavailableError("DATABASE_URL is not set")
+
+    monkeypatch.setattr("app.main.build_container", away)
+    answer = await Server(create_app(Settings(_env_file=None))).start()
+    assert answer == {"type": "lifespan.startup.failed", "message": "DATABASE_URL is not set"}
+
+
+async def test_a_built_container_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls()
+
+    async def build(settings: Settings) -> Any:
+        return fake_container(calls, Keys(), Feed(), settings)
+
+    monkeypatch.setattr("app.main.build_container", build)
+    server = Server(create_app(Settings(_env_file=None)))
+    await server.start()
+    await server.stop()
+    assert [name for name, *_ in calls.made][-1] == "close"
+
+
+async def test_an_unexpected_failure_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(_settings: Settings) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("app.main.build_container", broken)
+    server = Server(create_app(Settings(_env_file=None)))
+    answer = await server.start()
+    assert "Traceback" in answer["message"]
+    assert server._task is not None
+    with pytest.raises(ZeroDivisionError):
+        await server._task
+
+
+async def test_signals_are_overheard_and_passed_on() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: heard.append(number))
+    stopping = Stopping()
+    try:
+        with overhear_signals(stopping):
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.wait_for(stopping.wait(), 2)
+        assert heard == [signal.SIGTERM]
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(0.05)
+        assert heard == [signal.SIGTERM] * 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+async def test_uvicorn_ends_within_seconds_of_a_signal_with_a_stream_open() -> None:
+    """The real server, a real socket, a stream that would never end by itself."""
+    serving = (
+        "import socket, sys, uvicorn\n"
+        "from tests.unit.api_fakes import world\n"
+        "listener = socket.create_server(('127.0.0.1', 0))\n"
+        "print(listener.getsockname()[1], flush=True)\n"
+        "config = uvicorn.Config(world().app, log_level='warning', access_log=False, lifespan='on')\n"
+        "uvicorn.Server(config).run(sockets=[listener])\n"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", serving, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(30):
+            port = int(await process.stdout.readline())
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            path = "/conversations/0193e000-0000-7000-8000-000000000002/events"
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer reader\r\n\r\n".encode())
+            await reader.readuntil(b"retry: 2000")
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(4):
+            rest = await reader.read()
+            await process.wait()
+        assert rest.endswith(b"0\r\n\r\n")
+        writer.close()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()

@@ -1,0 +1,647 @@
+"""Every route: what it asks of the services, what it answers, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from app.api.idempotency import fingerprint
+from app.domain import errors
+from app.domain.assembly import AssembledContext, Section
+from app.domain.conversation import Sums
+from app.domain.errors import FieldError
+from app.domain.model_io import ContextMessage
+from app.domain.records import Page
+from app.domain.state import StateEntry, StateVersion
+from app.services.manual import CompactionView
+from app.services.turn_handle import ChatEvent
+from tests.unit.api_fakes import (
+    AT,
+    COMPACTION,
+    CONVERSATION,
+    GAUGE,
+    MESSAGE,
+    TENANT,
+    Turning,
+    World,
+    chat_result,
+    compaction,
+    conversation_view,
+    world,
+)
+
+ONE = f"/conversations/{CONVERSATION}"
+HELLO = {"role": "user", "content": "hello"}
+CONTEXT = AssembledContext(
+    messages=(ContextMessage(role="system", content="s"), ContextMessage(role="user", content="u", seq=9)),
+    sections=(Section(kind="tail", seqs=(9,), tokens=4),),
+    gauge=GAUGE,
+    warnings=("context_truncated",),
+    truncated=(1, 8),
+)
+ENTRY = StateEntry(id="F1", field="logos", role="fact", text="t", from_seqs=(1, 2), since_version=1, pruned=True)
+STATE = StateVersion(
+    version=2,
+    state_schema="session",
+    state={"logos": ["t"]},
+    entries=(ENTRY,),
+    next_entry=2,
+    boundary_seq=4,
+    boundary_message_id=MESSAGE,
+    covered=Sums(),
+    layout=None,
+    compaction_id=COMPACTION,
+    created_at=AT,
+)
+
+READS = [
+    "/conversations",
+    ONE,
+    f"{ONE}/usage",
+    f"{ONE}/states",
+    f"{ONE}/messages",
+    f"{ONE}/compactions",
+    f"{ONE}/context",
+    f"{ONE}/events",
+    f"/compactions/{COMPACTION}",
+]
+WRITES = [
+    ("POST", "/conversations"),
+    ("PATCH", ONE),
+    ("DELETE", ONE),
+    ("POST", f"{ONE}/messages"),
+    ("POST", f"{ONE}/messages/batch"),
+    ("POST", f"{ONE}/chat"),
+    ("POST", f"{ONE}/chat/interrupt"),
+    ("POST", f"{ONE}/compact"),
+    ("POST", f"{ONE}/restore"),
+    ("POST", f"{ONE}/context"),
+    ("POST", "/tokens/count"),
+]
+ADMIN = [("GET", "/compactions"), ("POST", f"/compactions/{COMPACTION}/retry")]
+POSTS = [path for method, path in WRITES + ADMIN if method == "POST"]
+BODIES: dict[str, Any] = {
+    f"{ONE}/messages": HELLO,
+    f"{ONE}/messages/batch": {"messages": [HELLO]},
+    f"{ONE}/restore": {"state_version": 2},
+    "/tokens/count": {"text": "t"},
+}
+
+
+@pytest.fixture
+async def api() -> World:
+    made = world()
+    turn = Turning()
+    turn.tell(ChatEvent(type="reply.completed", result=chat_result()))
+    made.calls.answers.update({"chat.start": turn, "context.assemble": CONTEXT})
+    return made
+
+
+def fields(response: httpx.Response) -> list[str]:
+    assert (response.status_code, response.json()["code"]) == (422, "invalid_input"), response.text
+    return [item["field"] for item in response.json()["errors"]]
+
+
+def problem(response: httpx.Response) -> tuple[int, str]:
+    assert response.headers["content-type"] == "application/problem+json"
+    return response.status_code, response.json()["code"]
+
+
+# Who may
+
+
+@pytest.mark.parametrize(("method", "path"), [*(("GET", path) for path in READS), *WRITES, *ADMIN])
+@pytest.mark.parametrize("header", [None, "Bearer ", "Bearer wrong", "Basic d3JpdGVyOg==", "writer"])
+async def test_without_a_valid_key(api: World, method: str, path: str, header: str | None) -> None:
+    headers = {} if header is None else {"Authorization": header}
+    async with api.client(key=None) as client:
+        response = await client.request(method, path, headers=headers)
+    assert problem(response) == (401, "unauthenticated")
+    assert response.headers["www-authenticate"] == "Bearer"
+    assert api.calls.made == []
+
+
+async def test_the_key_is_checked_before_the_body(api: World) -> None:
+    async with api.client(key=None) as client:
+        response = await client.post("/conversations", content=b"{broken", headers={"Content-Type": "text/x"})
+    assert response.status_code == 401
+
+
+@pytest.mark.parametrize(("method", "path"), [*WRITES, *ADMIN])
+async def test_reading_is_not_writing(api: World, method: str, path: str) -> None:
+    async with api.client(key="reader") as client:
+        assert problem(await client.request(method, path)) == (403, "forbidden")
+
+
+@pytest.mark.parametrize(("method", "path"), ADMIN)
+async def test_operations_are_the_admin_s(api: World, method: str, path: str) -> None:
+    async with api.client(key="writer") as client:
+        assert problem(await client.request(method, path)) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("path", ["/presets", "/healthz", "/readyz", "/openapi.json", "/docs"])
+async def test_what_needs_no_key(api: World, path: str) -> None:
+    async with api.client(key=None) as client:
+        assert (await client.get(path)).status_code == 200
+
+
+async def test_development_mode_needs_no_key(api: World) -> None:
+    api.keys.is_open = True
+    async with api.client(key=None) as client:
+        assert (await client.get(ONE)).status_code == 200
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("path", READS)
+async def test_unknown_parameters_are_refused(api: World, path: str) -> None:
+    async with api.client() as client:
+        response = await client.get(path, params={"qeury": "x"})
+    assert fields(response) == ["qeury"]
+    assert api.calls.made == []
+
+
+async def test_recall_parameters_are_unknown_yet(api: World) -> None:
+    async with api.client() as client:
+        assert fields(await client.get(f"{ONE}/context?query=x")) == ["query"]
+        assert fields(await client.get(f"{ONE}/context?format=openai")) == ["format"]
+        assert fields(await client.post(f"{ONE}/context", json={"query": "x", "compact": "never"})) == [
+            "query",
+            "compact",
+        ]
+        assert fields(await client.post(f"{ONE}/context", json={"format": "gemini"})) == ["format"]
+
+
+async def test_repeated_and_unstorable_parameters(api: World) -> None:
+    async with api.client() as client:
+        assert fields(await client.get("/conversations?limit=1&limit=2")) == ["limit"]
+        assert fields(await client.get("/conversations?user_id=a%00b")) == ["user_id"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("limit=0", "limit"),
+        ("limit=101", "limit"),
+        ("limit=x", "limit"),
+        ("order=up", "order"),
+        (f"after={'x' * 301}", "after"),
+    ],
+)
+async def test_paging_limits(api: World, query: str, field: str) -> None:
+    async with api.client() as client:
+        assert fields(await client.get(f"/conversations?{query}")) == [field]
+
+
+@pytest.mark.parametrize("path", POSTS)
+async def test_unknown_fields_are_refused(api: World, path: str) -> None:
+    async with api.client() as client:
+        response = await client.post(path, json={**BODIES.get(path, {}), "recall": True})
+    assert fields(response) == ["recall"]
+    assert response.json()["errors"][0]["message"] == "is not a field of this request"
+    assert api.calls.made == []
+
+
+@pytest.mark.parametrize("path", sorted(BODIES))
+async def test_a_missing_body_is_unreadable(api: World, path: str) -> None:
+    async with api.client() as client:
+        assert problem(await client.post(path)) == (400, "unreadable")
+
+
+@pytest.mark.parametrize("body", [b"{", b"nonsense", b'{"title": NaN}', b"\xff\xfe", b"[" * 70 + b"]" * 70])
+async def test_unreadable_json(api: World, body: bytes) -> None:
+    async with api.client() as client:
+        response = await client.post("/conversations", content=body, headers={"Content-Type": "application/json"})
+    assert problem(response) == (400, "unreadable")
+
+
+@pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"1"])
+async def test_json_that_is_no_object(api: World, body: bytes) -> None:
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/messages", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code in {400, 422}
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-16"]
+)
+async def test_other_content_types(api: World, kind: str) -> None:
+    async with api.client() as client:
+        response = await client.post("/conversations", content=b"{}", headers={"Content-Type": kind})
+    assert problem(response) == (415, "unsupported_media_type")
+
+
+async def test_blank_content_in_the_promised_words(api: World) -> None:
+    async with api.client() as client:
+        for path, body in ((f"{ONE}/messages", {"role": "user", "content": " "}), (f"{ONE}/chat", {"content": ""})):
+            response = await client.post(path, json=body)
+            assert fields(response) == ["content"]
+            assert response.json()["errors"][0]["message"] == response.json()["detail"] == "content cannot be empty"
+
+
+async def test_faults_in_a_batch_are_named_by_place(api: World) -> None:
+    messages = [HELLO, {"role": "user", "content": ""}, {**HELLO, "parts": [{"type": "tool_call", "id": "c"}]}]
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/messages/batch", json={"messages": messages})
+    assert fields(response) == [
+        "messages.1.content",
+        "messages.2.parts.0.name",
+        "messages.2.parts.0.arguments",
+    ]
+
+
+@pytest.mark.parametrize("messages", [[], [HELLO] * 1_001])
+async def test_batch_sizes(api: World, messages: list[Any]) -> None:
+    async with api.client() as client:
+        assert fields(await client.post(f"{ONE}/messages/batch", json={"messages": messages})) == ["messages"]
+
+
+async def test_the_answer_to_a_flood_is_small(api: World) -> None:
+    async with api.client() as client:
+        response = await client.post("/conversations", json={f"k{number}" * 500: 0 for number in range(1_000)})
+    assert response.status_code == 422
+    assert len(response.content) < 50_000
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/conversations/", "/metrics", f"{ONE}/segments", f"{ONE}/anchors"])
+async def test_unknown_paths(api: World, path: str) -> None:
+    async with api.client() as client:
+        assert problem(await client.get(path)) == (404, "not_found")
+
+
+async def test_wrong_methods(api: World) -> None:
+    async with api.client() as client:
+        response = await client.put(ONE)
+    assert problem(response) == (405, "method_not_allowed")
+    assert response.headers["allow"]
+
+
+@pytest.mark.parametrize("path", ["/conversations/abc", "/conversations/abc/messages", "/compactions/1"])
+async def test_ids_are_uuids(api: World, path: str) -> None:
+    async with api.client() as client:
+        assert fields(await client.get(path)) in (["conversation_id"], ["compaction_id"])
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "ünï", "tab\there"])
+@pytest.mark.parametrize("path", POSTS)
+async def test_idempotency_keys_out_of_contract(api: World, path: str, key: str) -> None:
+    async with api.client() as client:
+        headers = {"Idempotency-Key": key.encode("latin-1")}
+        response = await client.post(path, json=BODIES.get(path, {}), headers=headers)  # type: ignore[arg-type]
+    assert fields(response) == ["Idempotency-Key"]
+
+
+@pytest.mark.parametrize("value", ["3", 'W/"3"', '"x"', '"3", "4"', '""', '"-1"'])
+async def test_malformed_preconditions(api: World, value: str) -> None:
+    async with api.client() as client:
+        patched = await client.patch(ONE, json={}, headers={"If-Match": value})
+        restored = await client.post(f"{ONE}/restore", json={"state_version": 1}, headers={"If-Match": value})
+    assert problem(patched) == problem(restored) == (400, "unreadable")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "retry_after"),
+    [
+        (errors.NotFoundError("d"), 404, None),
+        (errors.UnknownPresetError("d", errors=[FieldError(field="preset", message="m")]), 422, None),
+        (errors.PolicyInvalidError("d"), 422, None),
+        (errors.BudgetTooSmallError("d", extra={"minimum": 7}), 422, None),
+        (errors.IdempotencyKeyReusedError("d"), 422, None),
+        (errors.IdempotencyInProgressError("d", retry_after=2), 409, "2"),
+        (errors.TurnInProgressError("d"), 409, "1"),
+        (errors.CompactionInProgressError("d", retry_after=5), 409, "5"),
+        (errors.ConversationMovedOnError("d"), 409, None),
+        (errors.StateVersionMismatchError("d"), 412, None),
+        (errors.TooLargeError("d", extra={"limit": 9}), 413, None),
+        (errors.SummarizerFailedError("d", code="empty_summary"), 502, None),
+        (errors.ModelFailedError("d", extra={"message_id": str(MESSAGE)}), 502, None),
+        (errors.ContextOverWindowError("d", extra={"breakdown": {"system": 1}}), 503, None),
+        (errors.DependencyUnavailableError("d"), 503, "1"),
+        (errors.ConflictError("d", code="not_covered"), 409, "1"),
+    ],
+)
+async def test_errors_of_the_services(
+    api: World, error: errors.DomainError, status: int, retry_after: str | None
+) -> None:
+    api.calls.answers["conversations.create"] = error
+    async with api.client() as client:
+        response = await client.post("/conversations", json={})
+    assert problem(response) == (status, error.stable_code)
+    body = response.json()
+    assert body["type"] == f"urn:throughline:problem:{error.stable_code}"
+    assert (body["title"], body["detail"], body["retryable"]) == (error.title, "d", error.retryable)
+    assert body.items() >= error.extra.items()
+    assert response.headers.get("retry-after") == retry_after
+
+
+# What is asked and answered
+
+
+async def test_creating_a_conversation(api: World) -> None:
+    given = {"title": "T", "user_id": "u", "locale": "ru", "policy": {"context_window": 4000}, "metadata": {"k": [1]}}
+    body = json.dumps(given).encode()
+    headers = {"Idempotency-Key": "k1", "Content-Type": "application/json"}
+    async with api.client() as client:
+        response = await client.post("/conversations", content=body, headers=headers)
+    (tenant, new, idem), _ = api.calls.last("conversations.create")
+    assert response.status_code == 201
+    assert response.headers["location"] == ONE
+    assert response.headers["etag"] == '"3"'
+    assert (tenant, new.title, new.locale, new.policy) == (TENANT, "T", "ru", {"context_window": 4000})
+    assert (idem.key, idem.fingerprint) == ("k1", fingerprint("POST", "/conversations", body))
+
+
+async def test_a_conversation_in_full(api: World) -> None:
+    async with api.client() as client:
+        response = await client.get(ONE)
+    assert response.headers["etag"] == '"3"'
+    assert response.json().keys() == {
+        "id",
+        "title",
+        "user_id",
+        "locale",
+        "system_prompt",
+        "preset",
+        "policy",
+        "state_schema",
+        "compressed_state",
+        "compressed_at_message_id",
+        "state_version",
+        "compression_count",
+        "scratchpad",
+        "metadata",
+        "message_count",
+        "last_message_at",
+        "context",
+        "created_at",
+        "updated_at",
+    }
+    assert response.json()["policy"] == conversation_view().policy.model_dump(mode="json")
+    assert response.json()["message_count"] == 7
+
+
+async def test_lists_have_one_shape(api: World) -> None:
+    async with api.client() as client:
+        response = await client.get("/conversations?limit=5&after=abc&order=asc&user_id=u")
+    assert response.json().keys() == {"data", "next_cursor", "has_more"}
+    assert (response.json()["next_cursor"], response.json()["has_more"]) == (None, False)
+    assert response.json()["data"][0].keys().isdisjoint({"compressed_state", "policy", "scratchpad"})
+    assert api.calls.last("conversations.page")[0] == (TENANT, Page(limit=5, after="abc", order="asc"), "u")
+
+
+async def test_messages_are_listed_from_the_start(api: World) -> None:
+    async with api.client() as client:
+        response = await client.get(f"{ONE}/messages")
+    assert (response.json()["next_cursor"], response.json()["has_more"]) == ("next", True)
+    assert api.calls.last("messages.page")[0] == (TENANT, CONVERSATION, Page(order="asc"))
+
+
+async def test_patching_what_is_given(api: World) -> None:
+    async with api.client() as client:
+        response = await client.patch(ONE, json={"title": None, "scratchpad": {"a": None}}, headers={"If-Match": '"3"'})
+    args, kwargs = api.calls.last("conversations.patch")
+    assert response.status_code == 200
+    assert args == (TENANT, CONVERSATION, {"title": None, "scratchpad": {"a": None}})
+    assert kwargs == {"if_match": 3}
+
+
+async def test_any_version_will_do(api: World) -> None:
+    async with api.client() as client:
+        await client.patch(ONE, json={}, headers={"If-Match": "*"})
+    assert api.calls.last("conversations.patch")[1] == {"if_match": None}
+
+
+async def test_deleting(api: World) -> None:
+    async with api.client() as client:
+        response = await client.delete(ONE)
+    assert (response.status_code, response.content) == (204, b"")
+
+
+async def test_appending_one(api: World) -> None:
+    given = {
+        **HELLO,
+        "event_type": "goal",
+        "expected_last_message_id": str(MESSAGE),
+        "created_at": "2020-01-02T03:04:05Z",
+    }
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/messages", json=given)
+    (tenant, conversation, (draft,)), kwargs = api.calls.last("messages.append")
+    assert (response.status_code, response.json()["id"]) == (201, str(MESSAGE))
+    assert (tenant, conversation, draft.role, draft.content, draft.event_type) == (
+        TENANT,
+        CONVERSATION,
+        "user",
+        "hello",
+        "goal",
+    )
+    assert kwargs == {"expected_last_message_id": MESSAGE, "idem": None}
+
+
+async def test_appending_many(api: World) -> None:
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/messages/batch", json={"messages": [HELLO, HELLO]})
+    assert (response.status_code, [item["seq"] for item in response.json()["data"]]) == (201, [1, 2])
+    assert len(api.calls.last("messages.append")[0][2]) == 2
+
+
+async def test_chat_as_json(api: World) -> None:
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/chat", json={"content": "hello"}, headers={"Idempotency-Key": "k"})
+    assert response.status_code == 201
+    assert response.json().keys() == {"message", "reply", "context", "compaction", "recalled", "warnings"}
+    args, kwargs = api.calls.last("chat.start")
+    assert (args[2].content, kwargs["idem"].key) == ("hello", "k")
+
+
+async def test_chat_answers_what_waits(api: World) -> None:
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/chat")
+    assert response.status_code == 201
+    assert api.calls.last("chat.start")[0][2].content is None
+
+
+async def test_a_model_that_fails(api: World) -> None:
+    turn = Turning()
+    turn.tell(ChatEvent(type="reply.failed", error=errors.ModelFailedError("d", extra={"message_id": str(MESSAGE)})))
+    api.calls.answers["chat.start"] = turn
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/chat", json={"content": "hello"})
+    assert problem(response) == (502, "model_failed")
+    assert response.json()["message_id"] == str(MESSAGE)
+
+
+async def test_interrupting(api: World) -> None:
+    async with api.client() as client:
+        running = await client.post(f"{ONE}/chat/interrupt")
+        api.calls.answers["chat.interrupt"] = None
+        idle = await client.post(f"{ONE}/chat/interrupt", json={})
+    assert (running.status_code, running.json()) == (202, {"interrupted": True, "message_id": str(MESSAGE)})
+    assert (idle.status_code, idle.json()) == (202, {"interrupted": False, "message_id": None})
+
+
+async def test_compacting_now(api: World) -> None:
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/compact", json={"focus": "money", "keep_tail_messages": 0})
+    args, kwargs = api.calls.last("manual.compact")
+    assert response.status_code == 200
+    assert "location" not in response.headers
+    assert (args[2].focus, args[2].keep_tail_messages, args[2].wait, args[2].dry_run) == ("money", 0, True, False)
+    assert 0 < kwargs["timeout"] < 120
+    body = response.json()
+    assert (body["summary"], body["ratio"], body["cost_usd"], body["usage"]["input_tokens"]) == (
+        "what happened",
+        0.25,
+        0.5,
+        10,
+    )
+
+
+async def test_compacting_later(api: World) -> None:
+    api.calls.answers["manual.compact"] = CompactionView(compaction=compaction(status="queued"))
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/compact", json={"wait": False})
+    assert (response.status_code, response.headers["location"]) == (202, f"/compactions/{COMPACTION}")
+
+
+async def test_compacting_later_with_nothing_to_do(api: World) -> None:
+    api.calls.answers["manual.compact"] = CompactionView(compaction=compaction(status="skipped"))
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/compact", json={"wait": False})
+    assert (response.status_code, response.json()["status"]) == (200, "skipped")
+
+
+async def test_a_dry_run_has_no_id(api: World) -> None:
+    api.calls.answers["manual.compact"] = CompactionView(compaction=compaction(status="queued"), planned=True)
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/compact", json={"dry_run": True, "wait": False})
+    assert (response.status_code, response.json()["id"], response.json()["status"]) == (200, None, "planned")
+
+
+async def test_compactions_of_a_conversation_and_of_all(api: World) -> None:
+    async with api.client() as client:
+        own = await client.get(f"{ONE}/compactions")
+        every = await client.get("/compactions?status=failed")
+        wrong = await client.get("/compactions?status=broken")
+        retried = await client.post(f"/compactions/{COMPACTION}/retry", headers={"Idempotency-Key": "k"})
+    assert own.json()["data"][0]["id"] == str(COMPACTION)
+    assert [kwargs for name, _, kwargs in api.calls.made if name == "manual.page"] == [
+        {"conversation_id": CONVERSATION},
+        {"status": "failed"},
+    ]
+    assert every.status_code == 200
+    assert fields(wrong) == ["status"]
+    assert (retried.status_code, retried.headers["location"]) == (202, f"/compactions/{COMPACTION}")
+
+
+async def test_a_context(api: World) -> None:
+    async with api.client() as client:
+        got = await client.get(f"{ONE}/context?budget=500&format=plain")
+        posted = await client.post(f"{ONE}/context", json={"budget": 500})
+    assert got.content == posted.content
+    assert [args for name, args, _ in api.calls.made if name == "context.assemble"] == [(TENANT, CONVERSATION, 500)] * 2
+    body = got.json()
+    assert body.keys() == {"messages", "sections", "markers", "gauge", "warnings", "truncated"}
+    assert body["messages"][1] == {"role": "user", "content": "u", "parts": [], "seq": 9}
+    assert body["sections"] == [{"kind": "tail", "level": None, "segment_id": None, "seqs": [9], "tokens": 4}]
+    assert body["truncated"] == {"from_seq": 1, "to_seq": 8}
+
+
+@pytest.mark.parametrize("budget", ["0", "-1", "x", "1.5", "100000001"])
+async def test_budgets_out_of_contract(api: World, budget: str) -> None:
+    async with api.client() as client:
+        assert fields(await client.get(f"{ONE}/context?budget={budget}")) == ["budget"]
+        assert fields(await client.post(f"{ONE}/context", json={"budget": budget})) == ["budget"]
+
+
+async def test_usage(api: World) -> None:
+    async with api.client() as client:
+        body = (await client.get(f"{ONE}/usage")).json()
+    assert body["tokens"] == sum(body["breakdown"].values()) == 100
+    assert body.keys() >= {"budget", "window", "utilization", "status", "background_at", "sync_at"}
+
+
+async def test_states(api: World) -> None:
+    api.calls.answers["conversations.states"] = ([STATE], "c")
+    async with api.client() as client:
+        body = (await client.get(f"{ONE}/states")).json()
+    assert body["data"][0]["provenance"] == [
+        {
+            "entry_id": "F1",
+            "field": "logos",
+            "text": "t",
+            "from_seqs": [1, 2],
+            "since_version": 1,
+            "superseded": [],
+            "pruned": True,
+        }
+    ]
+    assert body["data"][0].keys() == {
+        "version",
+        "state",
+        "state_schema",
+        "provenance",
+        "compaction_id",
+        "boundary_seq",
+        "created_at",
+    }
+
+
+@pytest.mark.parametrize(("query", "field"), [("a=1", "b"), ("b=1", "a"), ("a=0&b=1", "a"), ("a=1&b=x", "b")])
+async def test_a_difference_needs_two_versions(api: World, query: str, field: str) -> None:
+    async with api.client() as client:
+        assert fields(await client.get(f"{ONE}/states?{query}")) == [field]
+
+
+async def test_restoring(api: World) -> None:
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/restore", json={"state_version": 2}, headers={"If-Match": '"3"'})
+    args, kwargs = api.calls.last("conversations.restore")
+    assert (response.status_code, response.headers["etag"]) == (200, '"3"')
+    assert (args, kwargs) == ((TENANT, CONVERSATION, 2), {"if_match": 3, "idem": None})
+
+
+@pytest.mark.parametrize("version", [0, -1, "2", 2.0, True, 2**31, None])
+async def test_restoring_nonsense(api: World, version: Any) -> None:
+    async with api.client() as client:
+        assert fields(await client.post(f"{ONE}/restore", json={"state_version": version})) == ["state_version"]
+
+
+async def test_counting_tokens(api: World) -> None:
+    async with api.client() as client:
+        text = await client.post("/tokens/count", json={"text": "hello"})
+        messages = await client.post("/tokens/count", json={"messages": [HELLO]})
+        both = await client.post("/tokens/count", json={"text": "hello", "messages": [HELLO]})
+    assert text.json() == messages.json() == {"tokens": 42}
+    assert both.json()["errors"] == [{"field": "body", "message": "give either text or messages"}]
+
+
+async def test_presets(api: World) -> None:
+    async with api.client(key=None) as client:
+        body = (await client.get("/presets")).json()
+    assert [item["name"] for item in body["data"]] == ["semantic"]
+    assert body["data"][0]["policy"]["target"] == 0.6
+
+
+async def test_health(api: World) -> None:
+    async with api.client(key=None) as client:
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+        assert (await client.get("/readyz")).json() == {"status": "ok", "postgres": "ok", "redis": "ok"}
+        api.calls.answers["redis_ok"] = False
+        degraded = await client.get("/readyz")
+        api.calls.answers["database_ok"] = False
+        away = await client.get("/readyz")
+    assert (degraded.status_code, degraded.json()) == (200, {"status": "degraded", "postgres": "ok", "redis": "away"})
+    assert problem(away) == (503, "dependency_unavailable")
+    assert away.headers["retry-after"] == "2"
+
+
+async def test_the_document_is_served(api: World) -> None:
+    async with api.client(key=None) as client:
+        body = (await client.get("/openapi.json")).json()
+    assert body["info"]["title"] == "Throughline"

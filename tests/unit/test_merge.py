@@ -1,0 +1,459 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.domain.candidate import Candidate, CandidateDrop, CandidateItem
+from app.domain.merge import MergeResult, merge, prune, state_of
+from app.domain.sameness import canonical, covers
+from app.domain.schemas import SESSION
+from app.domain.state import ID_LETTERS, StateEntry
+from app.domain.tokens import estimate_text
+from tests.unit.talk import candidate, entry, item, talk
+
+SPAN = talk("one", "two", "three", "four", start=20)  # seq 20 to 23
+
+
+def merged(previous: Sequence[StateEntry], proposed: Candidate, *, next_entry: int = 50) -> MergeResult:
+    return merge(SESSION, previous, proposed, SPAN, 7, next_entry)
+
+
+def texts(result: MergeResult) -> list[str]:
+    return [each.text for each in result.entries]
+
+
+# --- the laws, one by one
+
+
+def test_an_entry_that_nobody_names_stays_byte_for_byte() -> None:
+    earlier = [
+        entry("F1", "  Port is 5433;\tNOT 5432 ", seqs=(3, 9), superseded=("Port is 5432",)),
+        entry("N2", "Story."),
+    ]
+    result = merged(earlier, candidate(item("Uses Redis", 21)))
+    assert list(result.entries[:1]) + list(result.entries[2:]) == earlier
+    assert result.counts.kept == 2
+
+
+def test_a_new_item_gets_the_next_id_and_its_provenance() -> None:
+    result = merged([], candidate(item("Uses Redis", 22, 21), item("calm", 20, field="pathos")), next_entry=12)
+    assert result.entries == (
+        StateEntry(id="F12", field="logos", role="fact", text="Uses Redis", from_seqs=(21, 22), since_version=7),
+        StateEntry(id="S13", field="pathos", role="style", text="calm", from_seqs=(20,), since_version=7),
+    )
+    assert (result.counts.added, result.next_entry) == (2, 14)
+
+
+def test_a_replaced_text_stands_in_its_successor_with_both_sources() -> None:
+    earlier = [entry("F1", "Database: Postgres", seqs=(3,), superseded=("Database: SQLite",))]
+    result = merged(earlier, candidate(item("Database: MySQL, no longer Postgres", 22, replaces=["F1"])))
+    (only,) = result.entries
+    assert (only.id, only.text, only.from_seqs) == ("F50", "Database: MySQL, no longer Postgres", (3, 22))
+    assert only.superseded == ("Database: SQLite", "Database: Postgres")
+    assert (result.counts.added, result.counts.superseded, result.counts.kept) == (1, 1, 0)
+
+
+def test_several_entries_may_be_joined_in_one_and_one_split_in_several() -> None:
+    earlier = [entry("F1", "Likes tea"), entry("F2", "Likes coffee", seqs=(2,))]
+    joined = merged(earlier, candidate(item("Likes tea and coffee", 20, replaces=["F1", "F2"])))
+    assert [(each.text, each.superseded) for each in joined.entries] == [
+        ("Likes tea and coffee", ("Likes tea", "Likes coffee"))
+    ]
+    split = merged(
+        joined.entries, candidate(*(item(text, 21, replaces=["F50"]) for text in ("Tea", "Coffee"))), next_entry=60
+    )
+    assert texts(split) == ["Tea", "Coffee"]
+    assert all(each.superseded[-1] == "Likes tea and coffee" for each in split.entries)
+
+
+def test_a_valid_drop_forgets_its_entry() -> None:
+    result = merged(
+        [entry("F1", "Waits for Bob"), entry("F2", "b")], candidate(narrative="x", dropped=[("F1", "resolved", 21)])
+    )
+    assert texts(result) == ["b", "x"]
+    assert (result.counts.dropped, result.counts.restored_by_code) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "drop",
+    [("F1", "boring", 21), ("F1", "", 21), ("F1", "resolved", None), ("F1", "resolved", 19), ("F1", "resolved", 24)],
+)
+def test_an_invalid_drop_is_undone_and_counted(drop: tuple[str, str, int | None]) -> None:
+    result = merged([entry("F1", "Waits for Bob")], candidate(item("b", 20), dropped=[drop]))
+    assert texts(result) == ["Waits for Bob", "b"]
+    assert (result.counts.dropped, result.counts.restored_by_code, result.counts.kept) == (0, 1, 0)
+
+
+def test_a_drop_or_replacement_of_an_unknown_entry_is_ignored() -> None:
+    result = merged([], candidate(item("b", 20, replaces=["F9"]), dropped=[("F8", "resolved", 21)]))
+    assert (texts(result), result.counts.dropped, result.counts.superseded) == (["b"], 0, 0)
+
+
+def test_only_an_entry_of_the_same_role_can_be_replaced() -> None:
+    result = merged([entry("F1", "Allergic to nuts")], candidate(item("Cheerful", 20, field="pathos", replaces=["F1"])))
+    assert texts(result) == ["Allergic to nuts", "Cheerful"]
+    assert (result.counts.restored_by_code, result.counts.superseded) == (1, 0)
+
+
+def test_the_narrative_is_replaced_by_a_new_one_and_stays_without() -> None:
+    earlier = [entry("N1", "They met.")]
+    assert merged(earlier, candidate(item("a", 20))).entries[-1] == earlier[0]
+    told = merged(earlier, candidate(narrative="They met and agreed.")).entries
+    assert [(each.id, each.text, each.superseded) for each in told] == [("N50", "They met and agreed.", ("They met.",))]
+
+
+def test_the_narrative_cannot_be_dropped() -> None:
+    result = merged([entry("N1", "They met.")], candidate(item("a", 20), dropped=[("N1", "resolved", 21)]))
+    assert texts(result) == ["a", "They met."]
+    assert result.counts.restored_by_code == 1
+
+
+def test_what_the_candidate_states_again_stays_whatever_else_it_says() -> None:
+    earlier = [entry("F1", "Uses Postgres 16")]
+    proposed = candidate(
+        item("uses postgres 16.", 21), item("Uses MySQL", 22, replaces=["F1"]), dropped=[("F1", "contradicted", 22)]
+    )
+    result = merged(earlier, proposed)
+    assert [(each.id, each.text, each.from_seqs) for each in result.entries] == [
+        ("F1", "Uses Postgres 16", (1, 21)),
+        ("F50", "Uses MySQL", (22,)),
+    ]
+    assert (result.counts.kept, result.counts.dropped, result.counts.superseded) == (1, 0, 0)
+
+
+def test_pruned_entries_take_no_part() -> None:
+    gone = replace(entry("F1", "old"), pruned=True)
+    result = merged([gone, entry("F2", "b")], candidate(item("c", 20, replaces=["F1"])))
+    assert texts(result) == ["b", "c"]
+    assert result.entries[1].superseded == ()
+
+
+# --- doubles
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "The user lives in Vienna",
+        "the user lives in vienna.",
+        '  The user "lives"  in Vienna!',
+        "The user  lives in VIENNA",
+    ],
+)
+def test_a_double_folds_into_the_earlier_entry(again: str) -> None:
+    result = merged([entry("F1", "The user lives in Vienna", seqs=(4,))], candidate(item(again, 21)))
+    assert [(each.id, each.text, each.from_seqs) for each in result.entries] == [
+        ("F1", "The user lives in Vienna", (4, 21))
+    ]
+    assert (result.counts.added, result.counts.kept) == (0, 1)
+
+
+def test_of_two_texts_that_say_the_same_the_longer_is_kept_under_the_earlier_id() -> None:
+    short, long = "Agents checkpoint to Redis pub/sub", "Agents checkpoint to Redis pub/sub for more durability"
+    grown = merged([entry("F1", short, seqs=(2,))], candidate(item(long, 20)))
+    assert [(each.id, each.text, each.superseded) for each in grown.entries] == [("F1", long, (short,))]
+    assert (grown.counts.superseded, grown.counts.added, grown.entries[0].since_version) == (1, 0, 7)
+    kept = merged([entry("F1", long, seqs=(2,))], candidate(item(short, 20)))
+    assert [(each.id, each.text, each.from_seqs) for each in kept.entries] == [("F1", long, (2, 20))]
+    both = merged([], candidate(item(short, 20), item(long, 21)))
+    assert [(each.id, each.text, each.from_seqs) for each in both.entries] == [("F50", long, (20, 21))]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The user has a dog named Rex", "The user's sister has a dog named Rex"),
+        ("У пользователя есть собака Рекс", "У сестры пользователя есть собака Рекс"),
+        ("The budget is 5 000 EUR for flights", "The budget is 5 000 EUR for flights and 300 EUR for trains"),
+        ("The user eats meat on most days", "The user no longer eats meat on most days"),
+        ("Пользователь ест мясо по пятницам", "Пользователь не ест мясо по пятницам"),
+        ("Anna owes Bob twenty euros now", "Bob owes Anna twenty euros now"),
+        ("Port is 5432", "Port is 5433"),
+        ("Version is v1.2 of the schema", "Version is v12 of the schema"),
+        ("Key is aB3xY9", "Key is AB3xy9"),
+        ("Limit is -5 degrees in the lab", "Limit is 5 degrees in the lab"),
+        ("Written in C", "Written in C++"),
+        ("Meet before lunch on Friday", "Meet after lunch on Friday"),
+    ],
+)
+def test_texts_that_only_look_alike_stay_two(one: str, other: str) -> None:
+    assert canonical(one) != canonical(other)
+    assert not covers(one, other)
+    assert not covers(other, one)
+    assert len(merged([entry("F1", one)], candidate(item(other, 20))).entries) == 2
+
+
+def test_doubles_are_folded_within_one_field_only() -> None:
+    result = merged([entry("F1", "Knows async well")], candidate(item("Knows async well", 20, field="abstract")))
+    assert [each.id for each in result.entries] == ["F1", "K50"]
+
+
+# --- order and shape
+
+
+def test_entries_stand_by_field_then_by_age() -> None:
+    earlier = [entry("K4", "k"), entry("F9", "f9"), entry("S2", "s"), entry("F3", "f3"), entry("N1", "n")]
+    result = merged(earlier, candidate(item("f50", 20), item("s51", 20, field="pathos")))
+    assert [each.id for each in result.entries] == ["F3", "F9", "F50", "S2", "S51", "K4", "N1"]
+
+
+def test_the_state_has_exactly_the_shape_of_the_model() -> None:
+    entries = [entry("F1", "a"), replace(entry("F2", "gone"), pruned=True), entry("N3", "Story.")]
+    assert state_of(SESSION, entries) == {
+        "logos": ["a"],
+        "pathos": [],
+        "abstract": [],
+        "conversation_summary": "Story.",
+    }
+    assert state_of(SESSION, []) == {"logos": [], "pathos": [], "abstract": [], "conversation_summary": ""}
+    with pytest.raises(KeyError):
+        state_of(SESSION, [entry("F1", "a", "unknown_field")])
+
+
+# --- properties
+
+VOCABULARY = """user likes has no a Rex Bob 5 432 tea coffee Postgres MySQL since Friday not the budget""".split()  # noqa: SIM905
+words = st.sampled_from(VOCABULARY)
+phrases = st.lists(words, min_size=1, max_size=9).map(" ".join)
+LISTS = [(field.name, field.role) for field in SESSION.fields if field.is_list]
+
+
+@st.composite
+def states(draw: st.DrawFn) -> list[StateEntry]:
+    numbers = draw(st.lists(st.integers(1, 40), unique=True, max_size=8))
+    found = []
+    for number in numbers:
+        field, role = draw(st.sampled_from(LISTS))
+        older = draw(st.lists(phrases, max_size=2, unique=True))
+        found.append(entry(f"{ID_LETTERS[role]}{number}", draw(phrases), field, seqs=(number,), superseded=older))
+    if draw(st.booleans()):
+        found.append(entry("N41", draw(phrases)))
+    return found
+
+
+@st.composite
+def proposals(draw: st.DrawFn, previous: list[StateEntry]) -> Candidate:
+    ids = st.sampled_from([each.id for each in previous] + ["F999"])
+    known_texts = [phrases, st.sampled_from([each.text for each in previous])] if previous else [phrases]
+    items = st.builds(
+        CandidateItem,
+        field=st.sampled_from([name for name, _ in LISTS]),
+        text=st.one_of(*known_texts),
+        from_seqs=st.lists(st.integers(20, 23), max_size=2).map(tuple),
+        replaces=st.lists(ids, max_size=3, unique=True).map(tuple),
+    )
+    drops = st.builds(
+        CandidateDrop,
+        entry=ids,
+        reason=st.sampled_from(["contradicted", "resolved", "no_longer_relevant", "bored", ""]),
+        by_seq=st.sampled_from([None, 3, 19, 20, 23, 24]),
+    )
+    narrative = draw(st.none() | phrases)
+    return Candidate(
+        items=tuple(draw(st.lists(items, max_size=7))),
+        narrative={"conversation_summary": narrative} if narrative else {},
+        dropped=tuple(draw(st.lists(drops, max_size=3))),
+    )
+
+
+@st.composite
+def merges(draw: st.DrawFn) -> tuple[list[StateEntry], Candidate]:
+    previous = draw(states())
+    return previous, draw(proposals(previous))
+
+
+@settings(max_examples=300)
+@given(merges())
+def test_no_entry_is_lost_silently(case: tuple[list[StateEntry], Candidate]) -> None:
+    previous, proposed = case
+    result = merged(previous, proposed)
+    alive = {each.id: each for each in result.entries}
+    superseded = {text for each in result.entries for text in each.superseded}
+    sound = {
+        drop.entry
+        for drop in proposed.dropped
+        if drop.reason in {"contradicted", "resolved", "no_longer_relevant"} and drop.by_seq in range(20, 24)
+    }
+    named = {id_ for each in proposed.items for id_ in each.replaces}
+    for old in previous:
+        stays = old.id in alive and alive[old.id].text == old.text
+        assert stays or old.text in superseded or old.id in sound
+        if old.role == "fact" and old.id not in named | sound and not proposed.items:
+            assert alive[old.id] == old
+        if old.id in alive:
+            assert set(old.from_seqs) <= set(alive[old.id].from_seqs)
+            assert set(old.superseded) <= set(alive[old.id].superseded)
+
+
+@settings(max_examples=300)
+@given(merges())
+def test_every_proposed_text_is_in_the_state_or_covered_there(case: tuple[list[StateEntry], Candidate]) -> None:
+    previous, proposed = case
+    result = merged(previous, proposed)
+    for each in proposed.items:
+        there = [found.text for found in result.entries if found.field == each.field]
+        assert any(canonical(text) == canonical(each.text) or covers(text, each.text) for text in there)
+
+
+@settings(max_examples=500)
+@given(merges())
+def test_merging_the_same_candidate_again_adds_nothing(case: tuple[list[StateEntry], Candidate]) -> None:
+    previous, proposed = case
+    once = merged(previous, proposed)
+    twice = merged(once.entries, proposed, next_entry=once.next_entry)
+    assert [(each.id, each.text) for each in twice.entries] == [(each.id, each.text) for each in once.entries]
+    assert (twice.counts.added, twice.counts.superseded, twice.counts.dropped) == (0, 0, 0)
+    assert twice.next_entry == once.next_entry
+
+
+@given(merges())
+def test_ids_are_unique_fresh_and_in_order_and_the_counts_add_up(case: tuple[list[StateEntry], Candidate]) -> None:
+    previous, proposed = case
+    result = merged(previous, proposed)
+    ids = [each.id for each in result.entries]
+    new = sorted(int(id_[1:]) for id_ in set(ids) - {each.id for each in previous})
+    assert len({id_[1:] for id_ in ids}) == len(ids)
+    assert new == list(range(50, result.next_entry))
+    assert len(new) == result.counts.added
+    position = {field.name: index for index, field in enumerate(SESSION.fields)}
+    assert [(position[each.field], int(each.id[1:])) for each in result.entries] == sorted(
+        (position[each.field], int(each.id[1:])) for each in result.entries
+    )
+    counts = result.counts
+    assert counts.kept + counts.superseded + counts.dropped + counts.restored_by_code == len(previous)
+
+
+# --- pruning
+
+
+def words_fit(limit: int) -> Callable[[dict[str, Any]], bool]:
+    def fits(state: dict[str, Any]) -> bool:
+        lists = [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]
+        return sum(len(text.split()) for text in lists) <= limit
+
+    return fits
+
+
+MANNERS = ("dry", "warm", "loud", "soft")
+FULL = (
+    *(entry(f"F{number}", f"fact number {number}") for number in range(1, 7)),
+    *(
+        entry(f"S{number}", f"{manner} manner today")
+        for number, manner in enumerate(["dry", "warm", "loud", "soft"], start=10)
+    ),
+    *(entry(f"K{number}", f"{topic} known well") for number, topic in enumerate(["sql", "tls", "dns"], start=20)),
+    entry("N30", "They planned a trip. Then they booked. Now they pack."),
+)
+
+
+def kept_ids(limit: int) -> list[str]:
+    return [each.id for each in prune(SESSION, FULL, fits=words_fit(limit))[0]]
+
+
+def test_a_state_that_fits_is_left_alone() -> None:
+    assert prune(SESSION, FULL, fits=words_fit(49)) == (FULL, ())
+
+
+def test_the_narrative_is_shortened_first_and_the_whole_of_it_stays_on_record() -> None:
+    kept, gone = prune(SESSION, FULL, fits=words_fit(48))
+    assert gone == ()
+    assert kept[-1].text == "They planned a trip."
+    assert kept[-1].superseded == ("They planned a trip. Then they booked. Now they pack.",)
+
+
+def test_style_and_known_go_before_facts_the_oldest_first() -> None:
+    assert kept_ids(40) == [each.id for each in FULL if each.id != "S10"]
+    assert kept_ids(37) == [each.id for each in FULL if each.id not in {"S10", "S11"}]
+    assert kept_ids(34) == [each.id for each in FULL if each.id not in {"S10", "S11", "K20"}]
+    assert kept_ids(31) == [each.id for each in FULL if each.id not in {"S10", "S11", "K20", "F1"}]
+
+
+def test_the_newest_of_every_field_is_spared_until_nothing_else_is_left() -> None:
+    assert kept_ids(22) == ["F5", "F6", "S12", "S13", "K21", "K22", "N30"]
+    assert kept_ids(10) == ["F5", "F6", "N30"]
+    assert kept_ids(6) == ["F5", "F6"]
+    assert kept_ids(3) == ["F6"]
+    assert kept_ids(0) == []
+
+
+def test_doubles_go_before_older_entries_that_say_something_of_their_own() -> None:
+    manner = (
+        entry("S1", "Loves sailing metaphors"),
+        entry("S2", "Short plain answers preferred"),
+        entry("S3", "Mood: calm"),
+        entry("S4", "Prefers short plain answers"),
+    )
+    kept, gone = prune(SESSION, manner, fits=words_fit(9))
+    assert [each.id for each in gone] == ["S2"]
+    assert [each.id for each in kept] == ["S1", "S3", "S4"]
+
+
+def test_open_entries_go_before_facts() -> None:
+    fields = (entry("F1", "old fact", "logos"), entry("O2", "new task", "logos"), entry("O3", "x", "logos"))
+    more = (
+        entry("F4", "a b", "logos"),
+        entry("F5", "c d", "logos"),
+        entry("O6", "y", "logos"),
+        entry("O7", "z", "logos"),
+    )
+    _, gone = prune(SESSION, (*fields, *more), fits=words_fit(8))
+    assert [each.id for each in gone] == ["O2", "O3"]
+
+
+def test_what_is_pruned_is_marked_and_otherwise_unchanged() -> None:
+    _, gone = prune(SESSION, FULL, fits=words_fit(31))
+    assert gone == tuple(replace(each, pruned=True) for each in FULL if each.id in {"S10", "S11", "K20", "F1"})
+
+
+@given(states(), st.integers(0, 60))
+def test_a_pruned_state_fits_and_nothing_disappears(entries: list[StateEntry], limit: int) -> None:
+    kept, gone = prune(SESSION, entries, fits=words_fit(limit))
+    assert words_fit(limit)(state_of(SESSION, kept))
+    assert sorted(each.id for each in (*kept, *gone)) == sorted(each.id for each in entries)
+    assert all(each.pruned for each in gone)
+    assert [each.id for each in kept] == [each.id for each in entries if each.id in {one.id for one in kept}]
+
+
+@given(states(), st.integers(0, 60))
+def test_no_more_is_given_up_than_needed(entries: list[StateEntry], limit: int) -> None:
+    kept, gone = prune(SESSION, entries, fits=words_fit(limit))
+    if gone:
+        roomier = prune(SESSION, entries, fits=words_fit(limit + 9))[1]
+        assert {each.id for each in roomier} <= {each.id for each in gone}
+    if words_fit(limit)(state_of(SESSION, entries)):
+        assert kept == tuple(entries)
+
+
+def test_what_can_never_fit_leaves_nothing() -> None:
+    kept, gone = prune(SESSION, FULL, fits=lambda _: False)
+    assert (kept, len(gone)) == ((), len(FULL))
+
+
+def test_pruning_a_large_state_asks_few_questions() -> None:
+    entries = [entry(f"F{number}", f"fact {number} about topic {number % 7}") for number in range(1, 2_001)]
+    asked = 0
+
+    def fits(state: dict[str, Any]) -> bool:
+        nonlocal asked
+        asked += 1
+        return estimate_text(" ".join(state["logos"])) <= 800
+
+    kept, _ = prune(SESSION, entries, fits=fits)
+    assert 20 < len(kept) < 400
+    assert asked <= 14
+
+
+def test_merging_a_large_candidate_takes_no_time() -> None:
+    earlier = [entry(f"F{number}", f"Fact {number} about the city of number {number * 7}") for number in range(1, 400)]
+    proposed = candidate(
+        *(item(f"Detail {number} about the street of number {number * 3}", 20) for number in range(300))
+    )
+    started = time.perf_counter()
+    assert merged(earlier, proposed, next_entry=1_000).counts.added == 300
+    assert time.perf_counter() - started < 5
