@@ -18,6 +18,7 @@ from app.supervisor import Child, Emit, Signals, StopRequestedError, Supervisor
 
 # The packages that the children import lie beside this one, whatever the working directory is.
 _ROOT = Path(__file__).resolve().parent.parent
+_ROOT_WARNING = "ignore:You're running the worker with superuser privileges"
 # Imports take two seconds; a machine under load, or one that reads them for the first time, much longer.
 _READY_SECONDS = 90.0
 # Streams and turns in flight end within five seconds by the server's own limit.
@@ -144,6 +145,8 @@ def child_environment(settings: Settings) -> dict[str, str]:
         **inherited,
         "PYTHONPATH": os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH")))),
         "PYTHONUNBUFFERED": "1",
+        # As root the worker warns at length; here it serves one developer, behind a private socket.
+        "PYTHONWARNINGS": ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), _ROOT_WARNING))),
         "HOST": settings.host,
         "PORT": str(settings.port),
         "THROUGHLINE_DATA_DIR": str(Path(settings.data_dir).absolute()),

@@ -12,7 +12,7 @@ from app.api.dependencies import IdempotencyKey, Paging, Services, Tenant, beare
 from app.api.present import present_compaction, present_list
 from app.api.requests import CompactRequest, EmptyRequest
 from app.api.routing import AdminRoute, TenantRoute
-from app.domain.records import IN_FLIGHT, CompactionStatus
+from app.domain.records import CompactionStatus
 
 ANSWER_MARGIN: Final = 2.0
 """Seconds kept of the request's time for saying that there was not enough of it."""
@@ -38,7 +38,7 @@ async def compact(
     """Fold everything but the last turn into the state, now or in the worker."""
     timeout = max(services.settings.request_timeout_seconds - ANSWER_MARGIN, ANSWER_MARGIN)
     view = await services.manual.compact(tenant, conversation_id, body.input(), timeout=timeout, idem=idem)
-    if not body.wait and view.compaction.status in IN_FLIGHT:
+    if not body.wait and not view.planned and view.compaction.in_flight:
         _accepted(view.compaction.id, response)
     return present_compaction(view)
 

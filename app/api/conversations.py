@@ -36,7 +36,7 @@ async def create_conversation(
     body: ConversationCreate, response: Response, services: Services, tenant: Tenant, idem: IdempotencyKey
 ) -> schemas.Conversation:
     """Start a conversation."""
-    view = await services.conversations.create(tenant, body.new(), idem)
+    view = await services.conversations.create(tenant, body.new(), idem=idem)
     response.headers["Location"] = f"/conversations/{view.conversation.id}"
     return _tagged(view, response)
 
@@ -94,10 +94,10 @@ async def list_states(
 ) -> schemas.Listing[schemas.StateVersion] | schemas.StateDifference:
     """Versions of the state; with `a` and `b` what changed from the one to the other."""
     if a is not None and b is not None:
-        return present_difference(await services.conversations.difference(tenant, conversation_id, a, b))
+        return present_difference(await services.states.difference(tenant, conversation_id, a, b))
     if a is not None or b is not None:
         raise invalid_input([FieldError(field="b" if b is None else "a", message="a and b are given together")])
-    return present_list(await services.conversations.states(tenant, conversation_id, page), present_state)
+    return present_list(await services.states.page(tenant, conversation_id, page), present_state)
 
 
 @router.post("/{conversation_id}/restore")
@@ -111,9 +111,7 @@ async def restore_state(
     if_match: IfMatch,
 ) -> schemas.Conversation:
     """Go back to an earlier state and its boundary, as a new version."""
-    view = await services.conversations.restore(
-        tenant, conversation_id, body.state_version, if_match=if_match, idem=idem
-    )
+    view = await services.states.restore(tenant, conversation_id, body.state_version, if_match=if_match, idem=idem)
     return _tagged(view, response)
 
 

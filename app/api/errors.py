@@ -125,18 +125,17 @@ def status_of(error: DomainError) -> int:
 def problem_of(error: Exception, request_id: str) -> dict[str, Any]:
     """The members of the problem; an unexpected exception tells nothing of itself."""
     known = error if isinstance(error, DomainError) else unexpected()
-    members: dict[str, Any] = dict(known.extra)
-    members.update(
-        type=f"urn:throughline:problem:{known.stable_code}",
-        title=known.title,
-        status=status_of(known),
-        detail=known.detail,
-        code=known.stable_code,
-        retryable=known.retryable,
-        request_id=request_id,
-        errors=[{"field": item.field, "message": item.message} for item in known.errors[:MAX_ERRORS]],
-    )
-    return members
+    members = {
+        "type": f"urn:throughline:problem:{known.stable_code}",
+        "title": known.title,
+        "status": status_of(known),
+        "detail": known.detail,
+        "code": known.stable_code,
+        "retryable": known.retryable,
+        "request_id": request_id,
+        "errors": [{"field": item.field, "message": item.message} for item in known.errors[:MAX_ERRORS]],
+    }
+    return members | {name: value for name, value in known.extra.items() if name not in members}
 
 
 def problem_response(error: Exception, request_id: str, headers: Mapping[str, str] | None = None) -> Response:

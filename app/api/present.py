@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from app.api import schemas
 from app.domain import assembly, conversation, gauge, presets, records, state
-from app.domain.difference import StateDifference
+from app.domain.state_difference import StateDifference
 from app.services.conversations import ConversationView
 from app.services.manual import CompactionView
 from app.services.turn_handle import ChatResult
@@ -120,10 +120,7 @@ def present_difference(value: StateDifference) -> schemas.StateDifference:
         b=value.b,
         added=[present_entry(entry) for entry in value.added],
         removed=[present_entry(entry) for entry in value.removed],
-        changed=[
-            schemas.ChangedEntry(before=present_entry(before), after=present_entry(after))
-            for before, after in value.changed
-        ],
+        changed=[schemas.EntryChange.model_validate(change) for change in value.changed],
     )
 
 

@@ -206,11 +206,13 @@ class StateVersion(Output):
     created_at: Moment
 
 
-class ChangedEntry(Output):
-    """An entry in two versions."""
+class EntryChange(Output):
+    """An entry whose text differs between two versions."""
 
-    before: Provenance
-    after: Provenance
+    entry_id: str
+    field: str
+    before: str
+    after: str
 
 
 class StateDifference(Output):
@@ -220,7 +222,7 @@ class StateDifference(Output):
     b: int
     added: list[Provenance]
     removed: list[Provenance]
-    changed: list[ChangedEntry]
+    changed: list[EntryChange]
 
 
 class ContextMessage(Output):

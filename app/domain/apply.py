@@ -13,7 +13,8 @@ from app.domain.compaction import CompactionPlan
 from app.domain.conversation import Layout, Message, Sums
 from app.domain.gate import not_smaller
 from app.domain.layout import layout_of, state_json
-from app.domain.merge import MergeResult, merge, prune, state_of
+from app.domain.merge import MergeResult, merge
+from app.domain.pruning import prune, state_of
 from app.domain.policy import Budgets, CompactionPolicy
 from app.domain.records import EntryCounts
 from app.domain.state import StateEntry, StateSchema, StateVersion

@@ -22,6 +22,8 @@ from app.domain.identifiers import Identifier, Kind, find_identifiers
 from app.domain.language import differs
 from app.domain.model_io import FinishReason, Proposal, SummaryRequest
 from app.domain.state import StateEntry
+from app.domain.text import stem, stems, words
+from app.domain.vocabulary import GENERIC
 
 LEAST_SAVED: Final = 0.10
 """Of the folded span's tokens: below that, a compaction costs more than it brings."""
@@ -179,6 +181,7 @@ def _without_excuse(candidate: Candidate) -> Candidate:
 _FACTS: Final = 3  # a time and a name ("see you at 5, Anna") are small talk; an amount and a date are not
 _WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbol": 0}
 """By kind of value, 2 for all others: shouting, abbreviations and quoted words say little."""
+_MUCH: Final = 40  # different content words of users that the state lacks: ten messages that are more than small talk
 _SCANNED: Final = 100_000  # characters of the span that are looked at
 _STATEMENT: Final = re.compile(
     r"\bmy name is\b|\bcall me [A-Z]|\bi(?:['’]m| am) (?:allergic|vegan|vegetarian|married|a \w+er\b|an? engineer)"
@@ -191,12 +194,14 @@ _STATEMENT: Final = re.compile(
 
 
 def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) -> bool:
-    """Whether users or tools said something a record must hold: a plain statement, or several exact values."""
+    """Whether users or tools said what a record must hold: several exact values, a plain statement, or simply much."""
     said = "\n".join(_said(message) for message in messages if message.role in {"user", "tool"})[:_SCANNED]
     recorded = "\n".join(entry.text for entry in previous).casefold()
-    news = {found.text.casefold(): found for found in find_identifiers(said)}
-    weight = sum(_weight(found) for text, found in news.items() if text not in recorded)
-    return weight >= _FACTS or (not previous and _STATEMENT.search(said) is not None)
+    values = {found.text.casefold(): found for found in find_identifiers(said)}
+    if sum(_weight(found) for text, found in values.items() if text not in recorded) >= _FACTS:
+        return True
+    news = {stem(word) for word in words(said) if word not in GENERIC} - set(stems(recorded))
+    return len(news) >= _MUCH or (not previous and _STATEMENT.search(said) is not None)
 
 
 def _weight(found: Identifier) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app.domain.conversation import Layout
-from app.domain.framing import escape_block
+from app.domain.escaping import escape_block
 from app.domain.model_io import ContextMessage
 from app.domain.tokens import Estimator, tokens_of, weigh
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from app.domain.vocabulary import NOISE
+from app.domain.identifiers import identifiers as identifiers  # noqa: PLC0414 - belongs to this module's words
+from app.domain.vocabulary import GENERIC, NOISE
 
 _FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _END: Final = re.compile(
@@ -23,6 +24,7 @@ _ABBREVIATIONS: Final = frozenset(
         gen min max т.е т.д т.п т.к т.н и.о н.э др пр см ср стр рис гл им ул д кв г гг в вв руб коп тыс млн млрд
         проф акад тел напр z.b d.h u.a bzw ca nr usw evtl ggf sog art av bd p.ex ej sra ud""".split()
 )
+_GERMAN_DATE: Final = re.compile(r"\s(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)\w{0,6}\b")
 _SHORTEST_LAST_WORD: Final = 3  # before a small letter, shorter ones are mostly abbreviations
 _SOFT_WRAP: Final = 60  # a line at least this long may go on in the next
 
@@ -102,6 +104,8 @@ def _is_end(line: str, end: re.Match[str]) -> bool:
     last = word.group(1)
     if last.lower() in _ABBREVIATIONS or (len(last) == 1 and last.isupper() and last != "I"):
         return False
+    if last.isdigit() and _GERMAN_DATE.match(line, end.end()):
+        return False
     following = line[end.end() : end.end() + 2].strip()
     is_word = "." not in last and (len(last) >= _SHORTEST_LAST_WORD or last.lower() in NOISE)
     return is_word or not following[:1].islower()
@@ -167,3 +171,7 @@ def _stem_english(word: str) -> str:
     if base.endswith("y") and len(base) > _MIN_ENGLISH:
         base = base[:-1] + "i"
     return base[:-1] if base.endswith("e") and len(base) > _MIN_ENGLISH else base
+
+
+GENERIC_STEMS: Final[frozenset[str]] = frozenset(stem(word) for word in GENERIC)
+"""Stems too common in talk to name a topic."""

@@ -111,7 +111,8 @@ GENERIC: Final[frozenset[str]] = frozenset(
         enjoyed keeps change changed agree dream dreams journey courage blessed grateful
         motivate motivated motivating strength strong positive appreciate appreciated passion passionate brave beautiful
         impressive incredible fantastic bring brings brought means truly incredible hear matters difference comfort
-        peace joy joyful cherish treasure encourage encouraging understanding acceptance большой будем будете будешь буду будут быстро важно весь вижу возможно
+        peace joy joyful cherish treasure encourage encouraging understanding acceptance
+        большой будем будете будешь буду будут быстро важно весь вижу возможно
         вообще вопрос времени время всё говорить говорю год да давай давайте дай дела делать дело день деньги
         должен думаю ещё знаю знаешь значит именно имею интересно кажется какие какого какое кстати круто лет
         ладно либо люди мало может можем могу можешь можете мочь надо назад нам например нормально нужен нужна

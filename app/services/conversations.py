@@ -115,7 +115,7 @@ class ConversationService:
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
-            values = {
+            values: dict[str, Any] = {
                 name: merge_patch(getattr(present, name), value or {}) if name in MERGED else value
                 for name, value in changes.items()
             }

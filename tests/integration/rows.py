@@ -13,7 +13,7 @@ from app.domain.conversation import Conversation, Message, Sums
 from app.domain.records import Compaction, Turn
 from app.ports import UnitOfWork, UnitOfWorkFactory
 
-START = datetime(2026, 11, 20, 9, 0, 0, 123456, tzinfo=UTC)
+START = datetime(2026, 1, 2, 9, 0, 0, 123456, tzinfo=UTC)
 
 
 def moment(seconds: float) -> datetime:

@@ -296,6 +296,15 @@ def test_root_without_user_namespaces_runs_postgres_as_nobody(tmp_path: Path, mo
         assert read(endpoints)
 
 
+@as_root
+def test_root_leaves_the_data_of_another_user_alone(tmp_path: Path) -> None:
+    with EmbeddedServers(tmp_path, valkey=False, durable=False):
+        pass
+    os.chown(tmp_path / "postgres", 12345, -1)
+    with pytest.raises(EmbeddedError, match="belongs to user 12345: start as that user"):
+        EmbeddedServers(tmp_path, valkey=False, durable=False).start()
+
+
 def pythons_for(user: pwd.struct_passwd, env: dict[str, str]) -> list[str]:
     """List interpreters that the user can start; a version manager's own often lies in a closed home."""
     found = []

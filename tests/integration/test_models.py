@@ -14,7 +14,9 @@ from uuid import UUID, uuid5
 import pytest
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.google import GoogleModel
+from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.google import GoogleProvider
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -22,13 +24,22 @@ from starlette.routing import Route
 
 from app.adapters.models.any import takes_media as others_take
 from app.adapters.models.gemini import takes_media as gemini_takes
+from app.adapters.models.language import Language, LanguageSummarizer
 from app.adapters.models.messages import to_provider
 from app.adapters.models.offline import OfflineChat, OfflineSummarizer
 from app.adapters.models.profiles import GEMINI_INPUT_LIMIT
 from app.adapters.models.registry import ModelRegistry
 from app.domain.conversation import Message, Part, Role
 from app.domain.errors import InvalidInputError, ModelUnavailableError
-from app.domain.model_io import ChatRequest, ContextMessage, StepEvent, StepFinish, SummaryRequest, TextDelta
+from app.domain.model_io import (
+    ChatRequest,
+    ContextMessage,
+    ModelProfile,
+    StepEvent,
+    StepFinish,
+    SummaryRequest,
+    TextDelta,
+)
 from app.domain.schemas.session import SESSION
 from app.ports import Models
 from app.settings import DEFAULT_GEMINI_MODEL
@@ -243,6 +254,28 @@ class TestOpenAICompatible:
         wanted = openai.requests[0]["response_format"]
         assert wanted["type"] == "json_schema"
         assert "logos" in wanted["json_schema"]["schema"]["properties"]
+
+    async def test_a_model_without_schemas_is_told_the_schema_in_words(self, openai: OpenAIServer) -> None:
+        model = OpenAIChatModel(
+            "old-llama",
+            provider=OpenAICompatibleProvider("local", base_url=openai.url),
+            profile={"supports_json_schema_output": False, "supports_json_object_output": True},
+        )
+        language = Language(
+            model=model,
+            profile=ModelProfile(name="local:old-llama", input_limit=8_000, output_limit=1_000),
+            takes_media=others_take,
+        )
+        async with model:
+            request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+            proposal = await LanguageSummarizer(language=language, timeout=10).propose(request)
+
+        assert proposal.text == '{"logos": []}'
+        (body,) = openai.requests
+        assert body["response_format"] == {"type": "json_object"}
+        assert "conversation_summary" in "".join(message["content"] for message in body["messages"])
+        assert '"properties"' in body["messages"][0]["content"] + body["messages"][1]["content"]
+        assert body["max_completion_tokens"] == 1_000, "never more than the model can write"
 
     async def test_a_failing_server_is_asked_once(self, openai: OpenAIServer) -> None:
         openai.status = 503

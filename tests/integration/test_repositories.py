@@ -272,7 +272,7 @@ class TestMessages:
             assert await unit.messages.held(row.id, through_seq=5) == said[:1]
             assert await unit.messages.held(row.id, through_seq=0) == []
             assert await unit.messages.protectable(row.id) == [
-                (entry.seq, entry.role, entry.event_type) for entry in said
+                (entry.seq, entry.role, entry.is_command) for entry in said
             ]
 
     async def test_outline_and_calls(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:

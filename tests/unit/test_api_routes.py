@@ -16,6 +16,7 @@ from app.domain.errors import FieldError
 from app.domain.model_io import ContextMessage
 from app.domain.records import Page
 from app.domain.state import StateEntry, StateVersion
+from app.domain.state_difference import EntryChange, StateDifference
 from app.services.manual import CompactionView
 from app.services.turn_handle import ChatEvent
 from tests.unit.api_fakes import (
@@ -348,12 +349,12 @@ async def test_creating_a_conversation(api: World) -> None:
     headers = {"Idempotency-Key": "k1", "Content-Type": "application/json"}
     async with api.client() as client:
         response = await client.post("/conversations", content=body, headers=headers)
-    (tenant, new, idem), _ = api.calls.last("conversations.create")
+    (tenant, new), kwargs = api.calls.last("conversations.create")
     assert response.status_code == 201
     assert response.headers["location"] == ONE
     assert response.headers["etag"] == '"3"'
     assert (tenant, new.title, new.locale, new.policy) == (TENANT, "T", "ru", {"context_window": 4000})
-    assert (idem.key, idem.fingerprint) == ("k1", fingerprint("POST", "/conversations", body))
+    assert (kwargs["idem"].key, kwargs["idem"].fingerprint) == ("k1", fingerprint("POST", "/conversations", body))
 
 
 async def test_a_conversation_in_full(api: World) -> None:
@@ -567,7 +568,7 @@ async def test_usage(api: World) -> None:
 
 
 async def test_states(api: World) -> None:
-    api.calls.answers["conversations.states"] = ([STATE], "c")
+    api.calls.answers["states.page"] = ([STATE], "c")
     async with api.client() as client:
         body = (await client.get(f"{ONE}/states")).json()
     assert body["data"][0]["provenance"] == [
@@ -592,6 +593,18 @@ async def test_states(api: World) -> None:
     }
 
 
+async def test_a_difference(api: World) -> None:
+    change = EntryChange(entry_id="F2", field="logos", before="x", after="y")
+    found = StateDifference(a=1, b=2, added=(ENTRY,), removed=(), changed=(change,))
+    api.calls.answers["states.difference"] = found
+    async with api.client() as client:
+        body = (await client.get(f"{ONE}/states?a=1&b=2")).json()
+    assert api.calls.last("states.difference")[0] == (TENANT, CONVERSATION, 1, 2)
+    assert (body["a"], body["b"], body["removed"]) == (1, 2, [])
+    assert body["added"][0]["entry_id"] == "F1"
+    assert body["changed"] == [{"entry_id": "F2", "field": "logos", "before": "x", "after": "y"}]
+
+
 @pytest.mark.parametrize(("query", "field"), [("a=1", "b"), ("b=1", "a"), ("a=0&b=1", "a"), ("a=1&b=x", "b")])
 async def test_a_difference_needs_two_versions(api: World, query: str, field: str) -> None:
     async with api.client() as client:
@@ -601,7 +614,7 @@ async def test_a_difference_needs_two_versions(api: World, query: str, field: st
 async def test_restoring(api: World) -> None:
     async with api.client() as client:
         response = await client.post(f"{ONE}/restore", json={"state_version": 2}, headers={"If-Match": '"3"'})
-    args, kwargs = api.calls.last("conversations.restore")
+    args, kwargs = api.calls.last("states.restore")
     assert (response.status_code, response.headers["etag"]) == (200, '"3"')
     assert (args, kwargs) == ((TENANT, CONVERSATION, 2), {"if_match": 3, "idem": None})
 

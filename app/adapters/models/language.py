@@ -123,6 +123,6 @@ def _settings(timeout: float, max_tokens: int | None) -> ModelSettings:
 def _structured(model: Model, schema: dict[str, object]) -> ModelRequestParameters:
     """Constrained decoding, or JSON mode with the schema in the instructions, or the instructions alone."""
     output = OutputObjectDefinition(json_schema=schema, name=OUTPUT_NAME)
-    if False:
+    if model.profile.get("supports_json_schema_output", False):
         return ModelRequestParameters(output_mode="native", output_object=output, allow_text_output=False)
     return ModelRequestParameters(output_mode="prompted", output_object=output)

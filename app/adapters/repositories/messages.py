@@ -31,7 +31,7 @@ from app.adapters.repositories.base import Repository
 from app.adapters.repositories.cursor import BY_NUMBER, cut, paged
 from app.adapters.repositories.mapping import columns, plain, value, without
 from app.adapters.tables import MAKES_CALLS, MessageRow
-from app.domain.conversation import UNPROTECTED, Message, Outline, Sums
+from app.domain.conversation import UNPROTECTED, Message, Outline, Role, Sums
 from app.domain.errors import NotFoundError
 from app.domain.records import Page
 
@@ -172,14 +172,14 @@ class SqlMessages(Repository):
         newest = select(func.max(_seq)).where(col(MessageRow.conversation_id) == conversation_id)
         return await self.sums_at(conversation_id, await self._session.first(newest) or 0)
 
-    async def protectable(self, conversation_id: UUID) -> list[tuple[int, str, str]]:
-        """(seq, role, event_type) of every message."""
+    async def protectable(self, conversation_id: UUID) -> list[tuple[int, Role, bool]]:
+        """(seq, role, is_command) of every message."""
         statement = (
-            select(_seq, col(MessageRow.role), col(MessageRow.event_type))
+            select(_seq, col(MessageRow.role), col(MessageRow.is_command))
             .where(col(MessageRow.conversation_id) == conversation_id)
             .order_by(_seq)
         )
-        return [(seq, role, event_type) for seq, role, event_type in await self._session.rows(statement)]
+        return [(seq, role, is_command) for seq, role, is_command in await self._session.rows(statement)]
 
     async def _messages(self, statement: Any) -> list[Message]:
         return [_message(row) for row in await self._session.all(statement)]

@@ -9,27 +9,31 @@ from typing import Final
 
 from app.domain.extraction.cues import PLEASANTRY, cues_of
 from app.domain.extraction.passages import clip
-from app.domain.extraction.retrieval import Found, notes_of, rank
+from app.domain.extraction.retrieval import Found, notes_of, rank, telling
 from app.domain.language import detect
 from app.domain.model_io import ContextMessage
-from app.domain.text import sentences, stems
+from app.domain.text import GENERIC_STEMS, sentences, stems
 
 _MOST_WORDS: Final = 118
 _QUOTES: Final = 3
 _QUOTE_CHARACTERS: Final = 200
-_WEAK: Final = 0.45  # of the best score: a quote below it is left out
+_WEAK: Final = 0.6  # of the best score: a quote below it is left out
 _ECHO_CHARACTERS: Final = 160
 _SAMPLE: Final = 4_000
 
 _ASKS: Final = re.compile(
-    r"[?？؟]|^\W*(?:what|who|when|where|why|how|which|whose|do you|did (?:i|we|you)|does|is there|are there|can you|could you"
-    r"|tell me|remind me|list|show|summari[sz]e|recap|explain|give me|что|кто|когда|где|почему|как|какой|какая|какие|какое|сколько|чей"
+    r"[?？؟]|^\W*(?:what|who|when|where|why|how|which|whose|do you|did (?:i|we|you)|does|is there|are there"
+    r"|can you|could you"
+    r"|tell me|remind me|list|show|summari[sz]e|recap|explain|give me|что|кто|когда|где|почему|как|какой"
+    r"|какая|какие|какое|сколько|чей"
     r"|напомни|расскажи|перечисли|покажи|подведи|объясни|помнишь)\b",
     re.IGNORECASE,
 )
 _ASKS_FOR_ALL: Final = re.compile(
-    r"\b(?:summari[sz]e|summary|recap|sum up|what (?:did|have) (?:we|i) (?:talk|discuss|cover|do|been)|where (?:do|did) (?:we|things) stand|so far|overview"
-    r"|what do you (?:know|remember)|подведи итог|итоги?|о чём мы|о чем мы|на чём мы|на чем мы|что ты (?:знаешь|помнишь)|вкратце)\b",
+    r"\b(?:summari[sz]e|summary|recap|sum up|what (?:did|have) (?:we|i) (?:talk|discuss|cover|do|been)"
+    r"|where (?:do|did) (?:we|things) stand|so far|overview"
+    r"|what do you (?:know|remember)|подведи итог|итоги?|о чём мы|о чем мы|на чём мы|на чем мы"
+    r"|что ты (?:знаешь|помнишь)|вкратце)\b",
     re.IGNORECASE,
 )
 _GREETS: Final = re.compile(
@@ -44,6 +48,8 @@ class _Wording:
     all: str
     nothing: str
     from_state: str
+    you: str
+    me: str
     noted: tuple[str, ...]
     correction: tuple[str, ...]
     decision: tuple[str, ...]
@@ -59,6 +65,8 @@ _WORDINGS: Final = {
         all="In short, this is what stands in our conversation:",
         nothing="I find nothing about that in our conversation.",
         from_state="earlier",
+        you="you",
+        me="I",
         noted=("Noted: {text}", "Got it: {text}", "Taken down: {text}"),
         correction=("Noted the correction: {text}", "Corrected: {text}"),
         decision=("Noted as decided: {text}", "Noted, that is settled: {text}"),
@@ -72,6 +80,8 @@ _WORDINGS: Final = {
         all="Коротко, вот что есть в нашем разговоре:",
         nothing="В нашем разговоре об этом ничего не нахожу.",
         from_state="ранее",
+        you="вы",
+        me="я",
         noted=("Записано: {text}", "Принято: {text}", "Учтено: {text}"),
         correction=("Поправка записана: {text}", "Исправлено: {text}"),
         decision=("Записано как решённое: {text}", "Решение записано: {text}"),
@@ -114,18 +124,27 @@ def _answer(asked: str, context: Sequence[ContextMessage], words: _Wording) -> s
         found += [
             Found(note=note, text=note.text, score=1.0) for note in notes if note.seq is None and not note.is_narrative
         ]
+        found = found or telling(notes, _QUOTES)
         if found:
             return "\n".join([words.all, *(_quote(one, words) for one in found[: _QUOTES + 1])])
     found = rank(asked, notes)
-    kept = [one for one in found[:_QUOTES] if one.score >= _WEAK * found[0].score]
+    query = frozenset(stems(asked)) - GENERIC_STEMS
+    kept: list[Found] = []
+    answered: set[str] = set()
+    for one in found:
+        news = query & set(stems(one.text)) - answered
+        if len(kept) < _QUOTES and (one.score >= _WEAK * found[0].score or (kept and news)):
+            kept.append(one)
+            answered |= news
     if not kept:
         return words.nothing
     return "\n".join([_vary(words.found, asked), *(_quote(one, words) for one in kept)])
 
 
 def _quote(found: Found, words: _Wording) -> str:
-    where = words.from_state if found.note.seq is None else f"#{found.note.seq}"
-    return f"> {where}: {clip(found.text, _QUOTE_CHARACTERS)}"
+    who = {"user": words.you, "assistant": words.me}.get(found.note.role, "")
+    where = words.from_state if found.note.seq is None else f"#{found.note.seq}{f', {who}' if who else ''}"
+    return f"> {where}: {clip(' '.join(found.text.split()), _QUOTE_CHARACTERS)}"
 
 
 def _receipt(said: str, context: Sequence[ContextMessage], words: _Wording) -> str:

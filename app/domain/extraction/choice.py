@@ -13,7 +13,7 @@ ITEM_OVERHEAD: Final = 4
 """Tokens of quotes, comma and bracket around an item of a list."""
 
 _SAME: Final = 0.7  # of the smaller one's words shared: the same thing said again
-_WORTH_A_PLACE: Final = 1.0
+_WORTH_A_PLACE: Final = 0.8
 _SMALLEST: Final = 8  # tokens; with less room nothing is worth trying
 
 

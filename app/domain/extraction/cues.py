@@ -1,4 +1,4 @@
-"""What tells an important sentence, as tables of patterns for English and Russian; a further language is a table more."""
+"""What tells an important sentence: patterns for English and Russian; a further language is one more table."""
 
 from __future__ import annotations
 
@@ -15,117 +15,172 @@ _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 _ENGLISH: Final[Mapping[Cue, str]] = {
     "correction": (
-        r"^(?:well,? |oh,? |hmm,? |wait,? |sorry,? |no,? )*actually\b|[,;—-] ?actually,? (?:it|make|let|we|no|the|i)\b"
+        r"^(?:well,? |oh,? |hmm,? |wait,? |sorry,? |no,? )*actually\b|[,;—-] ?actually,? (?:it|make|let|we"
+        r"|no|the|i)\b"
         r"|\bi was wrong\b|\bi (?:misspoke|mistyped|meant)\b|\bcorrection\b|\bscratch that\b|\bforget what i said\b"
         r"|\b(?:changed?|changing) (?:my|our) minds?\b|\bon second thoughts?\b|\binstead of\b|\bnot \S+ but\b"
         r"|\bno longer\b|^(?:no|nope|nah)\b[,.:;]? ?(?:it'?s|make|let'?s|use|not|we|i meant|the|go|switch|take|\S+$)"
         r"|\bturns out\b|\binstead\b(?=[.,!]|$)|\bswitch(?:ed|ing)? (?:from|back|over)?\b"
     ),
     "update": (
-        r"\b(?:is|are|was|has been|got|been) (?:now|moved|changed|postponed|rescheduled|pushed|raised|cut|increased|reduced)\b"
-        r"|\b(?:moved|changed|postponed|rescheduled|pushed|raised|lowered|bumped) (?:it |the \w+ )?(?:to|from|by|back)\b"
-        r"|\bnow (?:it'?s|we use|we have|we are|we're|the \w+ is)\b|\bnew (?:deadline|budget|date|plan|price|version|limit|number|address)\b"
+        r"\b(?:is|are|was|has been|got|been) (?:now|moved|changed|postponed|rescheduled|pushed|raised|cut"
+        r"|increased|reduced)\b"
+        r"|\b(?:moved|changed|postponed|rescheduled|pushed|raised|lowered|bumped) (?:it |the \w+ )?(?:to"
+        r"|from|by|back)\b"
+        r"|\bnow (?:it'?s|we use|we have|we are|we're|the \w+ is)\b|\bnew (?:deadline|budget|date|plan"
+        r"|price|version|limit|number|address)\b"
         r"|\bnot .{1,40}? any ?more\b|\bupdate:|\bfrom now on\b"
     ),
     "decision": (
-        r"\blet'?s (?:use|go (?:with|for|ahead)|keep (?!\w+ing)|make|stick|start with|build|move|switch|call it|put|set|take|drop|leave|add|remove"
-        r"|schedule|meet (?:on|at)|book|pick|choose|deploy|ship|write|store|host|postpone|skip|cancel|order|do the|do a)\b|\bdecided\b|\bdecision\b"
-        r"|\b(?:we|we've|all|both) agreed\b|\bagreed (?:to|on|that)\b|\bsettled on\b|\b(?:go|going|went|stick|sticking|stay) with\b|\bi(?:'ll| will) (?:take|use|choose|book|go for)\b"
-        r"|\bwe(?:'ll| will| are going to|'re going to) (?:use|go|keep|build|ship|move|start|drop|run|host|store|write|do|need)\b"
+        r"\blet'?s (?:use|go (?:with|for|ahead)|keep (?!\w+ing)|make|stick|start with|build|move|switch"
+        r"|call it|put|set|take|drop|leave|add|remove"
+        r"|schedule|meet (?:on|at)|book|pick|choose|deploy|ship|write|store|host|postpone|skip|cancel"
+        r"|order|do the|do a)\b|\bdecided\b|\bdecision\b"
+        r"|\b(?:we|we've|all|both) agreed\b|\bagreed (?:to|on|that)\b|\bsettled on\b|\b(?:go|going|went"
+        r"|stick|sticking|stay) with\b|\bi(?:'ll| will) (?:take|use|choose|book|go for)\b"
+        r"|\bwe(?:'ll| will| are going to|'re going to) (?:use|go|keep|build|ship|move|start|drop|run|host"
+        r"|store|write|do|need)\b"
         r"|\bchose\b|\bopted\b|\bapproved\b|\bsigned off\b|\bfinal(?:ly)? (?:answer|choice|decision|call)\b"
         r"|\bplease (?:book|cancel|proceed|use|change|add|remove|update|make|upgrade|refund)\b|\bgo ahead\b"
     ),
     "constraint": (
-        r"\bmust(?:n't)?\b(?! (?:be|have been|feel) (?:so |really |very )?(?:nice|great|hard|tough|amazing|exciting|proud|fun))"
-        r"|\b(?:can(?:'?t|not)|should ?n(?:'?t|ot)|may not) (?:be|use|exceed|have|do|go|take|leave|store|send|share|change)\b"
+        r"\bmust(?:n't)?\b(?! (?:be|have been|feel) (?:so |really |very )?(?:nice|great|hard|tough|amazing"
+        r"|exciting|proud|fun))"
+        r"|\b(?:can(?:'?t|not)|should ?n(?:'?t|ot)|may not) (?:be|use|exceed|have|do|go|take|leave|store"
+        r"|send|share|change)\b"
         r"|\bno (?:more|later|less|fewer) than\b|\bat (?:most|least)\b|\b(?:max|min)(?:imum)?\b|\blimit(?:ed)?\b"
-        r"|\brequire[sd]?\b|\brequirements?\b|\bonly (?:if|on|after|before|when|use|in|from)\b|\bnot allowed\b|\bbudget\b"
-        r"|\bcut-?off\b|\bno exceptions?\b|\b(?:nobody|no one|no-one) (?:can|may|must|is allowed)\b|\bdeadline\b|\bdue (?:on|by|date|in)\b|\bavoid\b|\bdo(?:n't| not) (?:use|want|change|touch|add|store|send|book)\b"
-        r"|\ballerg(?:y|ic|ies)\b|\bvegan\b|\bvegetarian\b|\bnon-negotiable\b|\bhave to\b|\bneeds? to (?:be|run|work|fit|stay|support)\b"
+        r"|\brequire[sd]?\b|\brequirements?\b|\bonly (?:if|on|after|before|when|use|in|from)\b"
+        r"|\bnot allowed\b|\bbudget\b"
+        r"|\bcut-?off\b|\bno exceptions?\b|\b(?:nobody|no one|no-one) (?:can|may|must|is allowed)\b"
+        r"|\bdeadline\b|\bdue (?:on|by|date|in)\b|\bavoid\b|\bdo(?:n't| not) (?:use|want|change|touch|add"
+        r"|store|send|book)\b"
+        r"|\ballerg(?:y|ic|ies)\b|\bvegan\b|\bvegetarian\b|\bnon-negotiable\b|\bhave to\b"
+        r"|\bneeds? to (?:be|run|work|fit|stay|support)\b"
         rf"|\bby (?:{_WEEKDAY}|tomorrow|tonight|noon|the end|next|end of|\d)"
     ),
     "identity": (
-        r"\bmy name(?:'s| is)\b|\bcall me\b|\bi(?:'m| am) (?:an?|the|from|based|\d|in charge|responsible|working|studying|living"
+        r"\bmy name(?:'s| is)\b|\bcall me\b|\bi(?:'m| am) (?:an?|the|from|based|\d|in charge|responsible"
+        r"|working|studying|living"
         r"|married|single|divorced|retired|called)\b"
-        r"|\bi (?:live|work|study|teach|own|run|lead|manage|grew up|was born|moved|come from|speak|studied|graduated|have (?:a|an|two|three|\d))\b"
-        r"|\b(?:my|our) (?:wife|husband|partner|son|daughter|kids?|children|mom|mum|dad|mother|father|parents|sister|brother"
-        r"|dog|cat|pets?|boss|manager|team|company|startup|shop|product|project|app|stack|job|email|phone|number|address|user"
+        r"|\bi (?:live|work|study|teach|own|run|lead|manage|grew up|was born|moved|come from|speak|studied"
+        r"|graduated|have (?:a|an|two|three|\d))\b"
+        r"|\b(?:my|our) (?:wife|husband|partner|son|daughter|kids?|children|mom|mum|dad|mother|father"
+        r"|parents|sister|brother"
+        r"|dog|cat|pets?|boss|manager|team|company|startup|shop|product|project|app|stack|job|email|phone"
+        r"|number|address|user"
         r"|account|birthday|anniversary|favou?rite|goal|name|house|home|degree|hometown|home country)\b"
         r"|\bwe(?:'re| are) (?:an?|the|based|\d)\b"
     ),
     "preference": (
         r"\bprefer(?:s|red|ence)?\b|\bi(?:'d| would) (?:rather|like|love|prefer)\b|\bfavou?rite\b|\bfan of\b"
-        r"|\bi (?:really |absolutely |also |just )?(?:like|love|hate|enjoy|want|dislike|need)\b|\bi do(?:n't| not) (?:like|want|need|eat|drink)\b"
+        r"|\bi (?:really |absolutely |also |just )?(?:like|love|hate|enjoy|want|dislike|need)\b"
+        r"|\bi do(?:n't| not) (?:like|want|need|eat|drink)\b"
         r"|\bi(?:'m| am) (?:into|keen on|passionate about|interested in|looking for|afraid of)\b"
     ),
     "plan": (
-        r"\b(?:tomorrow|tonight|yesterday|(?:last|next|this) (?:week(?:end)?|month|year|night|summer|winter|spring|fall|"
-        rf"{_WEEKDAY})|on {_WEEKDAY}s?|(?:a|two|three|few|\d+) (?:days?|weeks?|months?|years?) ago|in (?:a|two|three|\d+) (?:days?|weeks?|months?))\b"
-        r"|\bplan(?:s|ning|ned)? (?:to|on|for|is)\b|\b(?:i'm|we're|i am|we are) (?:going to|gonna|planning|thinking (?:of|about)|hoping)\b"
+        r"\b(?:tomorrow|tonight|yesterday|(?:last|next|this) (?:week(?:end)?|month|year|night|summer"
+        r"|winter|spring|fall|"
+        rf"{_WEEKDAY})|on {_WEEKDAY}s?|(?:a|two|three|few|\d+) (?:days?|weeks?|months?|years?) ago|in (?:a"
+        rf"|two|three|\d+) (?:days?|weeks?|months?))\b"
+        r"|\bplan(?:s|ning|ned)? (?:to|on|for|is)\b|\b(?:i'm|we're|i am|we are) (?:going to|gonna|planning"
+        r"|thinking (?:of|about)|hoping)\b"
         r"|\bgonna\b|\bscheduled\b|\bmeeting\b|\bappointment\b|\blaunch(?:es|ing)?\b"
     ),
     "commitment": (
         r"\bto-?do\b:?|\baction items?\b|\bremind me\b|\bdo(?:n't| not) forget\b|\bfollow up\b|\bnext steps?\b"
-        r"|\bwe (?:still )?(?:need|have) to\b|\bi(?:'ll| will) (?:send|write|check|call|prepare|fix|do|bring|talk|ask|get|finish|update|draft|review)\b"
+        r"|\bwe (?:still )?(?:need|have) to\b|\bi(?:'ll| will) (?:send|write|check|call|prepare|fix|do"
+        r"|bring|talk|ask|get|finish|update|draft|review)\b"
         r"|\bi need to\b|\bpromised?\b|\byou should\b"
     ),
     "open": (
-        r"\bstill (?:open|undecided|unclear|to be decided|need to decide)\b|\bopen questions?\b|\bnot sure (?:yet|whether|if|which|what|how)\b"
+        r"\bstill (?:open|undecided|unclear|to be decided|need to decide)\b|\bopen questions?\b"
+        r"|\bnot sure (?:yet|whether|if|which|what|how)\b"
         r"|\bundecided\b|\btbd\b|\bto be decided\b|\b(?:haven't|have not|didn't) (?:yet )?(?:decided?|figured?)\b"
-        r"|\b(?:don't|do not) know yet\b|\bunresolved\b|\bwaiting (?:for|on)\b|\bpending\b|\bneed to (?:decide|figure out)\b"
+        r"|\b(?:don't|do not) know yet\b|\bunresolved\b|\bwaiting (?:for|on)\b|\bpending\b"
+        r"|\bneed to (?:decide|figure out)\b"
         r"|\b(?:decide|come back to|revisit) (?:\w+ ){0,3}later\b|\bto-?do\b"
     ),
     "event": (
         r"\b(?:i|we|he|she|they|it)(?:'ve| have| has|'s)? (?:just |recently |finally |also |already |even |once )?"
-        r"(?:went|got|bought|made|found|lost|won|met|took|had|saw|began|ran|built|sold|gave|wrote|did|been|done|\w{3,}ed)\b"
+        r"(?:went|got|bought|made|found|lost|won|met|took|had|saw|began|ran|built|sold|gave|wrote|did|been"
+        r"|done|\w{3,}ed)\b"
     ),
     "result": (
         r"\b(?:works?|fixed|failed|fails|failing|crash(?:es|ed)?|broken|broke|error|bug|root cause|regression)\b"
-        r"|\bthe (?:cause|reason|problem|issue|culprit) (?:is|was)\b|\btests? (?:pass|fail)|\b(?:booked|confirmed|cancelled|canceled"
+        r"|\bthe (?:cause|reason|problem|issue|culprit) (?:is|was)\b|\btests? (?:pass|fail)|\b(?:booked"
+        r"|confirmed|cancelled|canceled"
         r"|refunded|shipped|deployed|merged|migrated|released|launched|completed|updated)\b"
     ),
     "closed": (
-        r"\b(?:done|sorted|resolved|fixed|solved|finished|completed|decided|settled|answered|figured out|taken care of|closed)\b"
+        r"\b(?:done|sorted|resolved|fixed|solved|finished|completed|decided|settled|answered|figured out"
+        r"|taken care of|closed)\b"
     ),
-    "emphasis": r"\b(?:important|crucial|critical|remember|note that|keep in mind|make sure|key (?:point|thing)|in short|to sum up)\b",
+    "emphasis": (
+        r"\b(?:important|crucial|critical|remember|note that|keep in mind|make sure|key (?:point|thing)"
+        r"|in short|to sum up)\b"
+    ),
 }
 
 _RUSSIAN: Final[Mapping[Cue, str]] = {
     "correction": (
         r"\bна самом деле\b|\bточнее\b|\bвернее\b|\bя ошиб|\bоговорил|\bпередумал|\bпоправк|\bвместо\b|\bне \S+, а\b"
-        r"|^нет\b[,.:;]? ?(?:не|лучше|давай|это|пусть|возьм|бер|мы|я имел|\S+$)|\bбольше не\b|\bвсё-таки\b|\bвсе-таки\b|\bотмена\b"
+        r"|^нет\b[,.:;]? ?(?:не|лучше|давай|это|пусть|возьм|бер|мы|я имел|\S+$)|\bбольше не\b|\bвсё-таки\b"
+        r"|\bвсе-таки\b|\bотмена\b"
     ),
     "update": (
-        r"\bтеперь\b|\b(?:перенес|сдвин|измен|поменя|увелич|уменьш|подня|сниз|отлож)\w*|\bнов(?:ый|ая|ое|ые) (?:срок|дедлайн|бюджет|дат|план|верси|адрес|номер)"
+        r"\bтеперь\b|\b(?:перенес|сдвин|измен|поменя|увелич|уменьш|подня|сниз|отлож)\w*|\bнов(?:ый|ая|ое"
+        r"|ые) (?:срок|дедлайн|бюджет|дат|план|верси|адрес|номер)"
     ),
     "decision": (
-        r"\bреш(?:ил|ено|аем|им)\w*|\bдавай(?:те)?\b(?! (?:посмотрим|потом|поговорим))|\bдоговорил\w*|\bвыбра\w+|\bвыбираем\b"
-        r"|\bостанов\w+ на\b|\b(?:берём|берем|возьмём|возьмем|используем|будем (?:использовать|делать|писать|хранить))\b|\bутверд\w+"
+        r"\bреш(?:ил|ено|аем|им)\w*|\bдавай(?:те)?\b(?! (?:посмотрим|потом|поговорим))|\bдоговорил\w*"
+        r"|\bвыбра\w+|\bвыбираем\b"
+        r"|\bостанов\w+ на\b|\b(?:берём|берем|возьмём|возьмем|используем|будем (?:использовать|делать"
+        r"|писать|хранить))\b|\bутверд\w+"
         r"|\bсоглас(?:ен|на|ны|овал\w*)\b"
     ),
     "constraint": (
-        r"\bнельзя\b|\bдолж(?:ен|на|но|ны)\b|\bобязательн\w+|\bне (?:больше|более|позже|меньше|менее|раньше)\b|\bмаксимум\b|\bминимум\b"
-        r"|\bтолько\b|\bбюджет\w*|\bдедлайн\w*|\bсрок\w*\b|\bк (?:понедельник|вторник|сред|четверг|пятниц|суббот|воскресень|завтр|\d)\w*"
-        r"|\bдо (?:понедельник|вторник|сред|четверг|пятниц|суббот|воскресень|конца|завтра|\d)\w*|\bлимит\w*|\bограничени\w*|\bтребу\w+"
+        r"\bнельзя\b|\bдолж(?:ен|на|но|ны)\b|\bобязательн\w+|\bне (?:больше|более|позже|меньше|менее"
+        r"|раньше)\b|\bмаксимум\b|\bминимум\b"
+        r"|\bтолько\b|\bбюджет\w*|\bдедлайн\w*|\bсрок\w*\b|\bк (?:понедельник|вторник|сред|четверг|пятниц"
+        r"|суббот|воскресень|завтр|\d)\w*"
+        r"|\bдо (?:понедельник|вторник|сред|четверг|пятниц|суббот|воскресень|конца|завтра|\d)\w*"
+        r"|\bлимит\w*|\bограничени\w*|\bтребу\w+"
         r"|\bникогда\b|\bвсегда\b|\bаллерги\w+|\bвегетариан\w+|\bне надо\b|\bне нужно\b|\bбез\b"
     ),
     "identity": (
-        r"\bменя зовут\b|\bя (?:живу|работаю|учусь|руковожу|веду|родил\w+|перее\w+|из|учил\w+|занимаюсь)\b|\bмне \d+\b"
+        r"\bменя зовут\b|\bя (?:живу|работаю|учусь|руковожу|веду|родил\w+|перее\w+|из|учил\w+|занимаюсь)\b"
+        r"|\bмне \d+\b"
         r"|\b(?:мой|моя|моё|мое|мои|наш|наша|наше|наши|у меня|у нас|мою|нашу|моей|нашей|моего|нашего)\b"
     ),
-    "preference": r"\bпредпочита\w+|\bхо(?:чу|тел\w* бы|тим)\b|\bлюб(?:лю|им|ит)\b|\bнравится\b|\bне люблю\b|\bненавижу\b|\bлюбим\w+\b|\bмне нуж\w+",
+    "preference": (
+        r"\bпредпочита\w+|\bхо(?:чу|тел\w* бы|тим)\b|\bлюб(?:лю|им|ит)\b|\bнравится\b|\bне люблю\b"
+        r"|\bненавижу\b|\bлюбим\w+\b|\bмне нуж\w+"
+    ),
     "plan": (
-        r"\bзавтра\b|\bпослезавтра\b|\bвчера\b|\b(?:на|в) (?:следующ|прошл|эт)\w+ (?:недел|месяц|год|понедельник|вторник|сред|четверг|пятниц|суббот|воскресень)\w*"
-        r"|\bв (?:понедельник|вторник|среду|четверг|пятницу|субботу|воскресенье)\b|\bчерез \S+ (?:дн|недел|месяц|год|час)\w*|\bпланиру\w+|\bсобира\w+сь\b"
+        r"\bзавтра\b|\bпослезавтра\b|\bвчера\b|\b(?:на|в) (?:следующ|прошл|эт)\w+ (?:недел|месяц|год"
+        r"|понедельник|вторник|сред|четверг|пятниц|суббот|воскресень)\w*"
+        r"|\bв (?:понедельник|вторник|среду|четверг|пятницу|субботу|воскресенье)\b|\bчерез \S+ (?:дн|недел"
+        r"|месяц|год|час)\w*|\bпланиру\w+|\bсобира\w+сь\b"
         r"|\bвстреч\w+|\bзапуск\w*|\bрелиз\w*"
     ),
-    "commitment": r"\bнапомни\w*|\bне забыть\b|\bне забудь\w*|\bнадо (?:бы )?\w+ть\b|\bнужно \w+ть\b|\bследующий шаг\b|\bобеща\w+|\bя (?:пришлю|напишу|проверю|сделаю|позвоню|подготовлю)\b|\bзадач\w+\b",
+    "commitment": (
+        r"\bнапомни\w*|\bне забыть\b|\bне забудь\w*|\bнадо (?:бы )?\w+ть\b|\bнужно \w+ть\b"
+        r"|\bследующий шаг\b|\bобеща\w+|\bя (?:пришлю|напишу|проверю|сделаю|позвоню|подготовлю)\b"
+        r"|\bзадач\w+\b"
+    ),
     "open": (
-        r"\b(?:пока|ещё|еще) не (?:реш|ясн|понятн|зна|определ|договор)\w*|\bоткрыт\w+ вопрос\w*|\bне уверен\w*\b|\bпод вопросом\b|\bнадо решить\b"
+        r"\b(?:пока|ещё|еще) не (?:реш|ясн|понятн|зна|определ|договор)\w*|\bоткрыт\w+ вопрос\w*"
+        r"|\bне уверен\w*\b|\bпод вопросом\b|\bнадо решить\b"
         r"|\bнужно решить\b|\bвернёмся\b|\bвернемся\b|\bждём\b|\bждем\b|\bжду\b"
     ),
-    "event": r"\b(?:я|мы|он|она|они)\b (?:уже |только что |недавно |наконец |вчера )?\w{2,}(?:л|ла|ли|лся|лась|лись)\b",
-    "result": r"\b(?:работает|не работает|сломал\w+|упал\w*|ошибк\w+|исправ\w+|починил\w*|готово|сделано|проблема (?:в|была)|причин\w+|забронировал\w*|выкатил\w*|запустил\w*)\b",
+    "event": (
+        r"\b(?:я|мы|он|она|они)\b (?:уже |только что |недавно |наконец |вчера )?\w{2,}(?:л|ла|ли|лся|лась"
+        r"|лись)\b"
+    ),
+    "result": (
+        r"\b(?:работает|не работает|сломал\w+|упал\w*|ошибк\w+|исправ\w+|починил\w*|готово|сделано"
+        r"|проблема (?:в|была)|причин\w+|забронировал\w*|выкатил\w*|запустил\w*)\b"
+    ),
     "closed": r"\b(?:готово|сделано|решено|решил\w*|исправлен\w*|закрыт\w*|разобрал\w+|закончил\w*|договорил\w+)\b",
     "emphasis": r"\b(?:важно|главное|запомни\w*|имей в виду|учти\w*|обрати внимание|итого|короче говоря)\b",
 }
@@ -151,61 +206,87 @@ WEIGHTS: Final[Mapping[Cue, float]] = {
 }
 
 PLEASANTRY: Final = re.compile(
-    r"^\W*(?:thanks?|thank you|thx|great|cool|awesome|nice|wow|sounds|good (?:luck|job|to)|well done|take care|bye|see (?:you|ya)"
-    r"|hey|hi|hello|congrat\w*|you'?re (?:welcome|right|so|doing|awesome|amazing)|glad|no problem|happy to|that'?s (?:so|really|great"
-    r"|awesome|cool|amazing|wonderful|fantastic|good|nice|a (?:great|good|really)|fine|right|perfect|very)|it'?s (?:so|great|amazing|awesome|really)"
+    r"^\W*(?:thanks?|thank you|thx|great|cool|awesome|nice|wow|sounds|good (?:luck|job|to)|well done"
+    r"|take care|bye|see (?:you|ya)"
+    r"|hey|hi|hello|congrat\w*|you'?re (?:welcome|right|so|doing|awesome|amazing)|glad|no problem"
+    r"|happy to|that'?s (?:so|really|great"
+    r"|awesome|cool|amazing|wonderful|fantastic|good|nice|a (?:great|good|really)|fine|right|perfect"
+    r"|very)|it'?s (?:so|great|amazing|awesome|really)"
     r"|absolutely|exactly|sure|of course|let me know|have (?:a )?(?:great|good|fun|nice)"
-    r"|keep (?:it up|up|me posted|going)|way to go|(?:so |super )?proud of|can'?t wait|i (?:hope|bet|totally|agree|'?m (?:glad|happy|so (?:happy|glad|proud)))"
-    r"|i'?m (?:so |really |very )?(?:glad|happy|proud|sorry|excited|here)|feel free|is there anything|anything else|what a|looks? (?:great|amazing|awesome|good)"
-    r"|perfect|okay|ok\b|got it|understood|noted|welcome|sorry|apologi\w+|i understand|i see\b|yay|woohoo|haha|lol|enjoy|good\b|same here|totally"
-    r"|definitely|agreed?[!.]|no worries|wish|aww|love (?:that|it|this)|you (?:rock|got this|can do)|спасибо|привет|здравствуй\w*|отлично|супер|класс\b"
-    r"|круто|здорово|понятно|понял\w*|хорошо|ок\b|ладно|ага|угу|пожалуйста|удачи|пока\b|до (?:встречи|свидания)|рад\w?\b|молодец|договорились[.!]|извини\w*|прости\w*)",
+    r"|keep (?:it up|up|me posted|going)|way to go|(?:so |super )?proud of|can'?t wait|i (?:hope|bet"
+    r"|totally|agree|'?m (?:glad|happy|so (?:happy|glad|proud)))"
+    r"|i'?m (?:so |really |very )?(?:glad|happy|proud|sorry|excited|here)|feel free|is there anything"
+    r"|anything else|what a|looks? (?:great|amazing|awesome|good)"
+    r"|perfect|okay|ok\b|got it|understood|noted|welcome|sorry|apologi\w+|i understand|i see\b|yay"
+    r"|woohoo|haha|lol|enjoy|good\b|same here|totally"
+    r"|definitely|agreed?[!.]|no worries|wish|aww|love (?:that|it|this)|you (?:rock|got this|can do)"
+    r"|спасибо|привет|здравствуй\w*|отлично|супер|класс\b"
+    r"|круто|здорово|понятно|понял\w*|хорошо|ок\b|ладно|ага|угу|пожалуйста|удачи|пока\b|до (?:встречи"
+    r"|свидания)|рад\w?\b|молодец|договорились[.!]|извини\w*|прости\w*)",
     re.IGNORECASE,
 )
 
 FILLER: Final = re.compile(
-    r"^(?:(?:well|oh|so|yeah|yep|ok(?:ay)?|hey(?: \w+)?|hi(?: \w+)?|hello|hmm+|um+|wow|sure|right|alright|great|cool|thanks(?: a lot| so much)?"
-    r"|thank you(?: so much)?|haha|lol|by the way|btw|also|anyway|you know|good morning|perfect|ну(?: что)?|слушай|ок|кстати|спасибо(?: большое)?|привет"
+    r"^(?:(?:well|oh|so|yeah|yep|ok(?:ay)?|hey(?: \w+)?|hi(?: \w+)?|hello|hmm+|um+|wow|sure|right"
+    r"|alright|great|cool|thanks(?: a lot| so much)?"
+    r"|thank you(?: so much)?|haha|lol|by the way|btw|also|anyway|you know|good morning|perfect"
+    r"|ну(?: что)?|слушай|ок|кстати|спасибо(?: большое)?|привет"
     r"|здравствуйте|в общем|короче|отлично|хорошо|ладно|так)(?:, [A-ZА-Я]\w{1,20})?[,!.…:;—-]+\s+)+(?=\S)",
     re.IGNORECASE,
 )
 
 ACCEPTANCE: Final = re.compile(
-    r"^\W*(?:yes|yep|yeah|yup|sure|ok(?:ay)?|agreed|sounds (?:good|great|perfect)|perfect|great|good idea|go ahead|do it|let'?s do (?:it|that)|deal|fine"
-    r"|works for me|that works|please do|absolutely|exactly|confirmed|correct|да|давай(?:те)?|ок|хорошо|согласен|согласна|договорились|отлично|конечно|верно|пойдёт|годится)\b",
+    r"^\W*(?:yes|yep|yeah|yup|sure|ok(?:ay)?|agreed|sounds (?:good|great|perfect)|perfect|great"
+    r"|good idea|go ahead|do it|let'?s do (?:it|that)|deal|fine"
+    r"|works for me|that works|please do|absolutely|exactly|confirmed|correct|да|давай(?:те)?|ок"
+    r"|хорошо|согласен|согласна|договорились|отлично|конечно|верно|пойдёт|годится)\b",
     re.IGNORECASE,
 )
 REJECTION: Final = re.compile(
-    r"^\W*(?:no\b|nope|nah|i'?d rather not|not really|don'?t|i don'?t (?:think|want|like)|rather not|never mind|that'?s not|нет\b|не надо|не нужно|не хочу|лучше не|не стоит)",
+    r"^\W*(?:no\b|nope|nah|i'?d rather not|not really|don'?t|i don'?t (?:think|want|like)|rather not"
+    r"|never mind|that'?s not|нет\b|не надо|не нужно|не хочу|лучше не|не стоит)",
     re.IGNORECASE,
 )
 PROPOSAL: Final = re.compile(
-    r"\b(?:i (?:suggest|propose|recommend|would|'d)|how about|what about|shall (?:we|i)|should (?:we|i)|we could|let'?s|you could|would you like|do you want"
-    r"|why not|my (?:suggestion|proposal|recommendation)|предлагаю|может(?:е)?,? |давай(?:те)?|лучше|стоит|советую|рекомендую|хочешь|хотите)\b",
+    r"\b(?:i (?:suggest|propose|recommend|would|'d)|how about|what about|shall (?:we|i)|should (?:we"
+    r"|i)|we could|let'?s|you could|would you like|do you want"
+    r"|why not|my (?:suggestion|proposal|recommendation)|предлагаю|может(?:е)?,? |давай(?:те)?|лучше"
+    r"|стоит|советую|рекомендую|хочешь|хотите)\b",
     re.IGNORECASE,
 )
 NON_ANSWER: Final = re.compile(
-    r"\b(?:i (?:do not|don'?t) know|not sure|can'?t (?:say|tell|find)|cannot (?:say|tell|find)|let me check|i'?ll (?:check|find out|get back|look into)"
-    r"|could you (?:clarify|share|tell)|i find nothing|no idea|не знаю|не уверен\w*|уточн\w+|проверю|выясню|ничего не нахожу)\b",
+    r"\b(?:i (?:do not|don'?t) know|not sure|can'?t (?:say|tell|find)|cannot (?:say|tell|find)"
+    r"|let me check|i'?ll (?:check|find out|get back|look into)"
+    r"|could you (?:clarify|share|tell)|i find nothing|no idea|не знаю|не уверен\w*|уточн\w+|проверю"
+    r"|выясню|ничего не нахожу)\b",
     re.IGNORECASE,
 )
 STYLE_WISH: Final = re.compile(
-    r"\b(?:keep (?:it|your answers?|answers|replies|things) (?:short|brief|simple|concise|plain)|be (?:brief|concise|short|more \w+|less \w+)|no (?:emojis?|bullet"
-    r" points?|jargon|fluff|small talk)|(?:short|brief|shorter|longer|concise|detailed|simple|plain) (?:answers?|replies|sentences|explanations?)"
-    r"|(?:answer|reply|respond|write|speak|talk) (?:to me )?(?:in|with|without)\b|call me|step by step|in plain (?:english|words)|tl;?dr|just the (?:code|facts|answer)"
-    r"|(?:stop|don'?t) (?:apologi[sz]\w*|explain\w*|repeat\w*|us(?:e|ing) emojis?)|покороче|кратко|коротко|без воды|подробнее|на ты|на вы|по-русски|по-английски|без эмодзи"
+    r"\b(?:keep (?:it|your answers?|answers|replies|things) (?:short|brief|simple|concise|plain)"
+    r"|be (?:brief|concise|short|more \w+|less \w+)|no (?:emojis?|bullet"
+    r" points?|jargon|fluff|small talk)|(?:short|brief|shorter|longer|concise|detailed|simple"
+    r"|plain) (?:answers?|replies|sentences|explanations?)"
+    r"|(?:answer|reply|respond|write|speak|talk) (?:to me )?(?:in|with|without)\b|call me|step by step"
+    r"|in plain (?:english|words)|tl;?dr|just the (?:code|facts|answer)"
+    r"|(?:stop|don'?t) (?:apologi[sz]\w*|explain\w*|repeat\w*|us(?:e|ing) emojis?)|покороче|кратко"
+    r"|коротко|без воды|подробнее|на ты|на вы|по-русски|по-английски|без эмодзи"
     r"|простыми словами|по шагам|отвечай\w*)\b",
     re.IGNORECASE,
 )
 FRUSTRATION: Final = re.compile(
-    r"\b(?:frustrat\w+|annoy\w+|ugh+|argh+|wtf|damn|come on|seriously\?|ridiculous|useless|fed up|sick of|waste of time|again\?!|already told|i said|as i said|still (?:not|broken|"
-    r"wrong|doesn'?t|failing|nothing)|does ?n(?:'?t|ot) (?:work|help)|not what i|wrong again|disappoint\w+|unacceptable|terrible|awful|angry|worried|stress\w*|overwhelm\w+|exhaust\w+"
-    r"|upset|sad|tired of|бесит|достал\w*|надоел\w*|сколько можно|опять (?:не|ошиб|то же)|снова не|ужас\w*|кошмар|раздража\w+|не то\b|издева\w+|устал\w*|злюсь|невозможно)\b|!!!|😠|😡|🤬|😤|😞|😢",
+    r"\b(?:frustrat\w+|annoy\w+|ugh+|argh+|wtf|damn|come on|seriously\?|ridiculous|useless|fed up"
+    r"|sick of|waste of time|again\?!|already told|i said|as i said|still (?:not|broken|"
+    r"wrong|doesn'?t|failing|nothing)|does ?n(?:'?t|ot) (?:work|help)|not what i|wrong again"
+    r"|disappoint\w+|unacceptable|terrible|awful|angry|worried|stress\w*|overwhelm\w+|exhaust\w+"
+    r"|upset|sad|tired of|бесит|достал\w*|надоел\w*|сколько можно|опять (?:не|ошиб|то же)|снова не"
+    r"|ужас\w*|кошмар|раздража\w+|не то\b|издева\w+|устал\w*|злюсь|невозможно)\b|!!!|😠|😡|🤬|😤|😞|😢",
     re.IGNORECASE,
 )
 DELIGHT: Final = re.compile(
-    r"\b(?:great|awesome|amazing|love(?:ly)?|perfect|excellent|fantastic|wonderful|brilliant|yay|excited|happy|glad|haha+|lol|nice|cool|superb|proud|thrilled|grateful|"
-    r"отлично|супер|класс(?:но)?|круто|здорово|прекрасно|замечательно|рад|рада|ура|обожаю|шикарно|ахаха\w*)\b|😀|😁|😂|🤣|😊|😍|🎉|❤|👍|🙂|😄|[:;]-?\)",
+    r"\b(?:great|awesome|amazing|love(?:ly)?|perfect|excellent|fantastic|wonderful|brilliant|yay"
+    r"|excited|happy|glad|haha+|lol|nice|cool|superb|proud|thrilled|grateful|"
+    r"отлично|супер|класс(?:но)?|круто|здорово|прекрасно|замечательно|рад|рада|ура|обожаю|шикарно"
+    r"|ахаха\w*)\b|😀|😁|😂|🤣|😊|😍|🎉|❤|👍|🙂|😄|[:;]-?\)",
     re.IGNORECASE,
 )
 POLITE: Final = re.compile(
@@ -213,18 +294,22 @@ POLITE: Final = re.compile(
     re.IGNORECASE,
 )
 INFORMAL: Final = re.compile(
-    r"\b(?:gonna|wanna|gotta|kinda|lol|haha+|yeah|yep|nope|hey|btw|cuz|u|ur|thx|pls|omg|dunno|ya|'em|cool|ок|ага|щас|ща|чё|чо|короче|прикол\w*|норм|ваще|блин|хех|ахах\w*|спс|плиз)\b|[\U0001f600-\U0001f64f]|\)\)",
+    r"\b(?:gonna|wanna|gotta|kinda|lol|haha+|yeah|yep|nope|hey|btw|cuz|u|ur|thx|pls|omg|dunno|ya|'em"
+    r"|cool|ок|ага|щас|ща|чё|чо|короче|прикол\w*|норм|ваще|блин|хех|ахах\w*|спс|плиз)\b"
+    r"|[\U0001f600-\U0001f64f]|\)\)",
     re.IGNORECASE,
 )
 EXPLAIN: Final = re.compile(
-    r"\b(?:what(?:'s| is| are| does)|explain|meaning of|how does|never heard of|(?:don'?t|do not) understand|что такое|что значит|объясни\w*|не понимаю|как работает)\b",
+    r"\b(?:what(?:'s| is| are| does)|explain|meaning of|how does|never heard of|(?:don'?t"
+    r"|do not) understand|что такое|что значит|объясни\w*|не понимаю|как работает)\b",
     re.IGNORECASE,
 )
 BOILERPLATE: Final = re.compile(
     r"GOOGLE_API_KEY|no language model is configured|языковая модель не подключена", re.IGNORECASE
 )
 READING_TOOL: Final = re.compile(
-    r"^(?:get|list|search|find|read|fetch|query|lookup|look_up|calculate|think|view|open|check|retrieve|grep|ls|cat)(?:_|[A-Z]|\b)"
+    r"^(?:get|list|search|find|read|fetch|query|lookup|look_up|calculate|think|view|open|check"
+    r"|retrieve|grep|ls|cat)(?:_|[A-Z]|\b)"
 )
 
 

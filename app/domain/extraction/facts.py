@@ -15,8 +15,7 @@ from app.domain.extraction.passages import Passage, clip
 from app.domain.extraction.scoring import proposal_before, score_all
 from app.domain.identifiers import Identifier, find_identifiers
 from app.domain.state import StateEntry
-from app.domain.text import stem, stems
-from app.domain.vocabulary import GENERIC
+from app.domain.text import GENERIC_STEMS, stem, stems
 
 _FEW: Final = 3  # content words; an utterance with fewer needs the one before to be understood
 _SHORT: Final = 90  # characters quoted of the utterance before or after
@@ -26,12 +25,14 @@ _CORRECTS: Final = 2.5  # what replaces something else must not be missing
 _OVERLAP: Final = 0.5
 _EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
 _ANAPHORA: Final = re.compile(
-    r"^(?:but|and|so|because|also|then|that|this|it|they|those|these|he|she|same|после|но|и|а|это|он|она|они|поэтому|тогда|потом|так)\b"
+    r"^(?:but|and|so|because|also|then|that|this|it|they|those|these|he|she|same|после|но|и|а|это|он|она"
+    r"|они|поэтому|тогда|потом|так)\b"
     r"|\b(?:it|that|them|this one|его|её|их|это)(?=[.,!?;]|$| (?:out|in|up|to|for|on)\b)",
     re.IGNORECASE,
 )
 _OUSTED: Final = re.compile(
-    r"\b(?:instead of|rather than|no longer|not|from|scrap|drop|forget|ditch|remove|without|вместо|не|больше не|без)\s+(?:the |an? |our |my )?([^\W\d_][\w.+#-]*)",
+    r"\b(?:instead of|rather than|no longer|not|from|scrap|drop|forget|ditch|remove|without|вместо|не"
+    r"|больше не|без)\s+(?:the |an? |our |my )?([^\W\d_][\w.+#-]*)",
     re.IGNORECASE,
 )
 
@@ -61,7 +62,7 @@ class _Claim:
 
 
 def _content(found: Iterable[str]) -> frozenset[str]:
-    return frozenset(word for word in found if word not in GENERIC and not word[0].isdigit())
+    return frozenset(word for word in found if word not in GENERIC_STEMS and not word[0].isdigit())
 
 
 def _claim(passage: Passage) -> _Claim:
@@ -212,6 +213,8 @@ class Phrasing:
         if passage.is_question or passage.index == 0:
             return None
         before = self._passages[passage.index - 1]
+        if len(_content(before.stems)) < _FEW - 1:
+            return None
         if not before.is_question or passage.turn - before.turn != 1 or before.role == passage.role:
             return None
         short = len(_content(passage.stems)) <= _FEW and len(passage.text) < _SHORT
@@ -327,7 +330,7 @@ def _is_answered(question: Passage, passages: Sequence[Passage]) -> bool:
 
 def _resolved_by(asked: frozenset[str], later: Sequence[Passage], *, after: int) -> Passage | None:
     """The first later statement that settles it."""
-    content = frozenset(word for word in asked if word not in GENERIC)
+    content = frozenset(word for word in asked if word not in GENERIC_STEMS)
     for passage in later[:_LATER]:
         if passage.seq <= after or passage.is_question or "open" in passage.cues:
             continue

@@ -19,11 +19,14 @@ _LABEL: Final = re.compile(r"\s*([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{
 _LABELLED_SHARE: Final = 0.6  # of a role's messages must begin with the same name for it to be the speaker's
 _FEWEST_LABELLED: Final = 3
 _MARKUP: Final = re.compile(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
+_LISTED: Final = re.compile(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
 _LONGEST: Final = 360  # characters of a sentence; beyond it the rest is cut at a word
 _MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
+_CALL: Final = 240  # characters of a tool call
 _ARGUMENT: Final = 80  # characters of one argument of a tool call
 _CODE_LINE: Final = re.compile(
-    r"^\s*(?:(?:export |async |public |static )*(?:def|class|function|const|interface|type|func|fn|CREATE|SELECT)\b.{0,160})",
+    r"^\s{0,40}(?:(?:export|async|public|static) ){0,3}"
+    r"(?:def|class|function|const|interface|type|func|fn|CREATE|SELECT)\b.{0,160}",
     re.MULTILINE,
 )
 
@@ -47,6 +50,8 @@ class Passage:
     """Position of the message within the span."""
     verdict: int = 0
     """1 when it opens with a yes, -1 with a no."""
+    is_listed: bool = False
+    """It stood as an item of a list, or only leads to what follows it."""
     values: frozenset[str] = field(default=frozenset())
     """Exact values other than names, in lower case."""
 
@@ -78,6 +83,7 @@ def passages_of(messages: Sequence[Message], language: str) -> list[Passage]:
                     speaker=label or role_label(message.role, language),
                     named=label is not None,
                     speakers=frozenset(speakers.values()),
+                    is_listed=bool(_LISTED.match(raw)) or text.endswith(":"),
                 )
             )
     return found
@@ -93,6 +99,7 @@ def _passage(
     named: bool,
     verdict: int,
     speakers: Collection[str],
+    is_listed: bool,
 ) -> Passage:
     found = tuple(item for item in find_identifiers(text) if not _is_vocative(item, speakers))
     return Passage(
@@ -108,6 +115,7 @@ def _passage(
         is_named=named,
         turn=turn,
         verdict=verdict,
+        is_listed=is_listed,
         values=frozenset(item.text.lower() for item in found if item.kind not in {"name", "quoted"}),
     )
 
@@ -151,7 +159,7 @@ def _part_pieces(part: Mapping[str, Any]) -> Iterable[str]:
     if kind == "text":
         yield from (text for text in map(_tidy, sentences(str(part.get("text", "")))) if text)
     elif kind == "tool_call" and not READING_TOOL.match(str(part.get("name", ""))):
-        yield clip(f"{part.get('name', '')}({_arguments(part.get('arguments'))})")
+        yield clip(f"{part.get('name', '')}({_arguments(part.get('arguments'))})", _CALL)
     elif kind == "tool_result" and isinstance(part.get("content"), str) and not _is_data(part["content"]):
         yield from (text for text in map(_tidy, sentences(part["content"])[:_MOST_SENTENCES]) if text)
 

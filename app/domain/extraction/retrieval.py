@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from app.domain.escaping import unescape
-from app.domain.extraction.cues import BOILERPLATE
+from app.domain.extraction.cues import BOILERPLATE, cues_of
 from app.domain.extraction.passages import clip
 from app.domain.model_io import ContextMessage
-from app.domain.text import sentences, stems
-from app.domain.vocabulary import GENERIC
+from app.domain.text import GENERIC_STEMS, sentences, stems
 
 _BLOCK: Final = re.compile(r"<session_state>(.*?)</session_state>", re.DOTALL)
 _NUMBERED: Final = re.compile(r"^#(\d+) (.+)$")
@@ -24,7 +23,7 @@ _SPREAD: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
 
 _K1: Final = 1.2
 _B: Final = 0.6
-_STATE_WORTH: Final = 1.5  # an entry of the state was chosen for its weight, and has no neighbours to borrow from
+_STATE_WORTH: Final = 1.3  # an entry of the state was chosen for its weight, and has no neighbours to borrow from
 _ASSISTANT_WORTH: Final = 0.8
 _QUESTION_WORTH: Final = 0.45
 _SPEAKER_WORTH: Final = 1.6
@@ -95,16 +94,26 @@ def _state_notes(inner: str) -> list[Note]:
     return notes
 
 
+def telling(notes: Sequence[Note], most: int) -> list[Found]:
+    """The notes that say most by themselves, in order: for a question about everything."""
+    worth = [
+        (len(cues_of(note.text)) + (note.role != "assistant") - 2 * _asks(note), -index)
+        for index, note in enumerate(notes)
+    ]
+    best = sorted(sorted(range(len(notes)), key=lambda index: worth[index], reverse=True)[:most])
+    return [Found(note=notes[index], text=clip(notes[index].text), score=1.0) for index in best]
+
+
 def rank(asked: str, notes: Sequence[Note]) -> list[Found]:
     """Notes that fit the question, best first, each with the sentence or two of it that fit best."""
     asked_stems = list(dict.fromkeys(stems(asked)))
-    query = [stem for stem in asked_stems if stem not in GENERIC] or asked_stems
+    query = [stem for stem in asked_stems if stem not in GENERIC_STEMS] or asked_stems
     if not query or not notes:
         return []
-    own = _bm25(query, notes)
-    if not any(own):
+    matches = _bm25(query, notes)
+    if not any(matches):
         return []
-    spread = _spread(own, notes)
+    spread = _spread(matches, notes, query)
     found: list[Found] = []
     kept: list[set[str]] = []
     for index in sorted(range(len(notes)), key=lambda index: (-spread[index], -index)):
@@ -130,7 +139,7 @@ def _bm25(query: Sequence[str], notes: Sequence[Note]) -> list[float]:
     for stem in query:
         containing = sum(stem in note.counts for note in notes)
         weights[stem] = math.log(1 + (total - containing + 0.5) / (containing + 0.5))
-    return [_worth(note, query) * _match(note.counts, weights, average) for note in notes]
+    return [_match(note.counts, weights, average) for note in notes]
 
 
 def _match(counts: Counter[str], weights: dict[str, float], average: float) -> float:
@@ -140,21 +149,22 @@ def _match(counts: Counter[str], weights: dict[str, float], average: float) -> f
 
 def _worth(note: Note, query: Sequence[str]) -> float:
     worth = {"state": _STATE_WORTH, "assistant": _ASSISTANT_WORTH}.get(note.role, 1.0)
-    if note.text.rstrip().endswith("?"):
+    if _asks(note):
         worth *= _QUESTION_WORTH
     label = _LABEL.match(note.text)
     return worth * _SPEAKER_WORTH if label and set(stems(label.group(1))) & set(query) else worth
 
 
-def _spread(own: Sequence[float], notes: Sequence[Note]) -> list[float]:
-    spread = list(own)
-    for index, score in enumerate(own):
+def _spread(matches: Sequence[float], notes: Sequence[Note], query: Sequence[str]) -> list[float]:
+    """What each note is worth with what its neighbours match; a question gives more than it keeps."""
+    spread = list(matches)
+    for index, score in enumerate(matches):
         if score and notes[index].role != "state":
             for distance, share in _SPREAD:
                 for other in (index - distance, index + distance):
-                    if 0 <= other < len(own) and notes[other].role != "state" and not _asks(notes[other]):
+                    if 0 <= other < len(notes) and notes[other].role != "state":
                         spread[other] += share * score
-    return spread
+    return [_worth(note, query) * score for note, score in zip(notes, spread, strict=True)]
 
 
 def _asks(note: Note) -> bool:
@@ -163,7 +173,7 @@ def _asks(note: Note) -> bool:
 
 def _best_words(text: str, query: set[str]) -> tuple[str, set[str]]:
     """The sentence that fits best, with the next one while both are short; verbatim."""
-    pieces = sentences(text)
+    pieces = [piece for piece in sentences(text) if not (piece[0] == "[" and piece[-1] == "]")]
     if not pieces:
         return "", set()
     sets = [set(stems(piece)) for piece in pieces]

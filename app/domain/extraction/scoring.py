@@ -10,8 +10,7 @@ from typing import Final
 
 from app.domain.extraction.cues import PLEASANTRY, PROPOSAL, WEIGHTS
 from app.domain.extraction.passages import Passage
-from app.domain.text import stems
-from app.domain.vocabulary import GENERIC
+from app.domain.text import GENERIC_STEMS, stems
 
 _IDENTIFIER_WORTH: Final = {"quoted": 0.5, "symbol": 0.5, "name": 0.55}
 _VALUE_WORTH: Final = 0.9
@@ -26,6 +25,7 @@ _ACCEPTED: Final = 2.2  # a proposal that was agreed to is a decision,
 _REJECTED: Final = -3.0  # one that was turned down is none
 _ASKED_FOR: Final = 1.2  # what the user was asked for is needed
 _SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means it; among people it is a mere word
+_LISTED: Final = 0.5  # an assistant's list offers much of which little is taken up
 _LOOK_BACK: Final = 12  # sentences
 
 
@@ -38,7 +38,7 @@ def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[flo
 
 
 def _score(passage: Passage, frequency: Counter[str], wanted: frozenset[str], total: int) -> float:
-    content = [stem for stem in passage.stems if stem not in GENERIC]
+    content = [stem for stem in passage.stems if stem not in GENERIC_STEMS]
     score = _cue_worth(passage) + _identifier_worth(passage) + min(1.0, 0.14 * len(content))
     score += _centrality(content, frequency, total)
     if passage.turn == 0 and passage.role == "user":
@@ -52,6 +52,8 @@ def _score(passage: Passage, frequency: Counter[str], wanted: frozenset[str], to
     if len(content) < 2 and not passage.values:  # noqa: PLR2004 - one word says nothing by itself
         score -= 1.2
     score *= _role_worth(passage)
+    if passage.is_listed and passage.role != "user":
+        score *= _LISTED
     if passage.text.count(" ") > _LONG:
         score *= 0.85
     if wanted:

@@ -10,10 +10,11 @@ from typing import Final
 
 from app.domain.extraction.cues import EXPLAIN
 from app.domain.extraction.passages import Passage
-from app.domain.text import stem, words
+from app.domain.text import GENERIC_STEMS, stem, words
 from app.domain.vocabulary import GENERIC, TECHNOLOGY
 
 _FEWEST: Final = 2
+_SYMBOL: Final = re.compile(r"[A-Za-z_]{4,40}(?:\(\))?|[A-Z]{4,8}")
 _NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version"})
 _WRITTEN: Final = re.compile(r"[^\W\d_]+")
 
@@ -52,7 +53,7 @@ def _run(passage: Passage, barred: set[str], spelled: defaultdict[str, Counter[s
             text = text.replace(item.text, " ")
     for word in words(text):
         base = stem(word)
-        usable = word not in GENERIC and base not in barred and base not in GENERIC and not word[0].isdigit()
+        usable = word not in GENERIC and base not in barred and base not in GENERIC_STEMS and not word[0].isdigit()
         run.append(base if usable and (len(word) > 2 or not word.isascii()) else "")  # noqa: PLR2004
         if base not in spelled:
             spelled[base][word] += 1
@@ -127,7 +128,7 @@ def _technical(passage: Passage) -> dict[str, int]:
     found = {
         item.text: _FEWEST
         for item in passage.identifiers
-        if (item.kind == "symbol" and not item.text.startswith("-")) or (item.kind == "quoted" and item.text[0] == "`")
+        if (item.kind == "symbol" and _SYMBOL.fullmatch(item.text)) or (item.kind == "quoted" and item.text[0] == "`")
     }
     found.update({word: _FEWEST for word in _WRITTEN.findall(passage.text) if word.lower() in TECHNOLOGY})
     return found

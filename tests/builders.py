@@ -1,0 +1,127 @@
+"""Values for tests, with everything that a test does not care about filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from typing import Any
+from uuid import UUID, uuid5
+
+from app.domain.assembly import Material, system_text
+from app.domain.awareness import awareness_block
+from app.domain.conversation import Conversation, Message, Outline, Part, Role, Sums
+from app.domain.layout import layout_of
+from app.domain.policy import Budgets, CompactionPolicy, budgets_of
+from app.domain.presets import resolve
+from app.domain.protection import protected_reason
+from app.domain.schemas import schema_named
+from app.domain.tokens import weigh
+
+START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+NAMESPACE = UUID("00000000-0000-7000-8000-000000000000")
+TENANT = uuid5(NAMESPACE, "tenant")
+CONVERSATION = uuid5(NAMESPACE, "conversation")
+
+
+def outline(*items: tuple[Role, int] | Outline) -> tuple[Outline, ...]:
+    """Outlines from (role, tokens) pairs, numbered from 1; ready-made ones keep all but their number."""
+    made = []
+    for seq, item in enumerate(items, start=1):
+        if isinstance(item, Outline):
+            made.append(replace(item, seq=seq))
+        else:
+            made.append(Outline(seq=seq, role=item[0], token_count=item[1], byte_length=4 * item[1]))
+    return tuple(made)
+
+
+def message(
+    seq: int,
+    content: str,
+    role: Role | None = None,
+    *,
+    parts: Sequence[Part] = (),
+    policy: CompactionPolicy | None = None,
+    **changes: Any,
+) -> Message:
+    """A message of the test conversation; users say the odd ones unless told otherwise."""
+    role = role or ("user" if seq % 2 else "assistant")
+    weight = weigh(role, content, tuple(parts))
+    reason = protected_reason(policy, role=role, turn=seq - 1) if policy else "compressible"
+    values: dict[str, Any] = {
+        "id": uuid5(NAMESPACE, f"message {seq}"),
+        "conversation_id": CONVERSATION,
+        "seq": seq,
+        "role": role,
+        "content": content,
+        "parts": tuple(parts),
+        "token_count": weight.tokens,
+        "byte_length": weight.bytes,
+        "protected_reason": reason,
+        "created_at": START + timedelta(minutes=seq),
+    }
+    return Message(**(values | changes))
+
+
+def sums_of(messages: Sequence[Message]) -> Sums:
+    """Running sums through the last of these."""
+    each = (
+        Sums(
+            tokens=item.token_count,
+            bytes=item.byte_length,
+            held_tokens=item.token_count if item.is_protected else 0,
+            held_bytes=item.byte_length if item.is_protected else 0,
+        )
+        for item in messages
+        if not item.is_command
+    )
+    return list(accumulate(each, Sums.plus, initial=Sums()))[-1]
+
+
+def policy_of(**overrides: Any) -> CompactionPolicy:
+    """The ``semantic`` policy with overrides."""
+    return resolve("semantic", overrides)
+
+
+def budgets(policy: CompactionPolicy | None = None, limit: int = 1_048_576) -> Budgets:
+    """A policy's budgets for a model of this limit."""
+    return budgets_of(policy or policy_of(), limit)
+
+
+def material(
+    messages: Sequence[Message],
+    *,
+    policy: CompactionPolicy,
+    state: dict[str, Any] | None = None,
+    boundary: int = 0,
+    system_prompt: str = "",
+) -> Material:
+    """What a context is assembled from, as the service would load it."""
+    schema = schema_named(policy.state_schema)
+    covered = [item for item in messages if item.seq <= boundary]
+    held = tuple(item for item in covered if item.is_protected)
+    conversation = Conversation(
+        id=CONVERSATION,
+        tenant_id=TENANT,
+        system_prompt=system_prompt,
+        compressed_state=state,
+        state_schema=schema.name if state else None,
+        boundary_seq=boundary,
+        state_version=1 if state else 0,
+        layout=layout_of(state, served_as=policy.served_as, estimator=policy.estimator) if state else None,
+        last_seq=len(messages),
+        total=sums_of(messages),
+        covered=sums_of(covered),
+        created_at=START,
+        updated_at=START,
+    )
+    return Material(
+        conversation=conversation,
+        schema=schema,
+        policy=policy,
+        budgets=budgets(policy),
+        system=system_text(system_prompt, awareness_block(schema, "en")),
+        held=held,
+        tail=tuple(item for item in messages if item.seq > boundary and not item.is_command),
+    )

@@ -1,0 +1,252 @@
+"""Redis pub/sub as a wake-up: one connection, prompt, and never in anybody's way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from redis.asyncio import Redis
+
+from app.adapters.event_bus import RedisEventBus
+from app.domain.records import Event
+from tests.proxy import redis_proxy
+
+MOMENT = datetime(2026, 11, 20, 5, 14, 26, 120_000, tzinfo=UTC)
+
+
+def an_event(conversation_id: UUID, number: int = 1, **data: Any) -> Event:
+    return Event(
+        conversation_id=conversation_id, number=number, type="compaction.applied", data=data, occurred_at=MOMENT
+    )
+
+
+@asynccontextmanager
+async def a_bus(url: str) -> AsyncIterator[RedisEventBus]:
+    bus = RedisEventBus(url)
+    try:
+        yield bus
+    finally:
+        await bus.close()
+
+
+@pytest.fixture
+async def bus(redis_url: str) -> AsyncIterator[RedisEventBus]:
+    async with a_bus(redis_url) as bus:
+        yield bus
+
+
+@pytest.fixture
+async def other(redis_url: str) -> AsyncIterator[RedisEventBus]:
+    """The bus of another process."""
+    async with a_bus(redis_url) as bus:
+        yield bus
+
+
+async def until(condition: Any, seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not await condition():
+            await asyncio.sleep(0.01)
+
+
+async def subscriptions(redis: Redis, conversation_id: UUID) -> int:
+    names = [f"throughline:{kind}:{conversation_id}" for kind in ("conversation", "hint")]
+    return sum(count for _, count in await redis.pubsub_numsub(*names))
+
+
+async def test_publishes_the_public_form_in_order(bus: RedisEventBus, redis_url: str) -> None:
+    conversation_id = uuid4()
+    elsewhere = MOMENT.astimezone(timezone(timedelta(hours=5)))
+    async with Redis.from_url(redis_url) as redis, redis.pubsub() as client:
+        await client.subscribe(f"throughline:conversation:{conversation_id}")
+        await client.get_message(timeout=1)
+        first = an_event(conversation_id, 41, compaction_id=uuid4(), tokens_after=1_200)
+        await bus.publish([first, Event(**{**_fields(first), "number": 42, "occurred_at": elsewhere})])
+        messages = [await client.get_message(timeout=1) for _ in range(2)]
+    bodies = [json.loads(message["data"]) for message in messages if message]
+    assert bodies[0] == {
+        "id": "41",
+        "type": "compaction.applied",
+        "conversation_id": str(conversation_id),
+        "occurred_at": "2026-11-20T05:14:26.120000Z",
+        "data": {"compaction_id": str(first.data["compaction_id"]), "tokens_after": 1_200},
+        "notification": None,
+    }
+    assert (bodies[1]["id"], bodies[1]["occurred_at"]) == ("42", "2026-11-20T05:14:26.120000Z")
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in ("conversation_id", "number", "type", "data", "occurred_at")}
+
+
+async def test_events_and_hints_wake_those_who_wait_for_that_conversation(
+    bus: RedisEventBus, other: RedisEventBus
+) -> None:
+    one, two = uuid4(), uuid4()
+    async with bus.subscribe(one) as first, bus.subscribe(one) as second, bus.subscribe(two) as foreign:
+        for wake_up in (first, second, foreign):
+            assert await wake_up.wait(2), "the subscription taking effect is a wake-up"
+            await wake_up.wait(0.05)  # the second of the two channels
+        await other.publish([an_event(one)])
+        assert await first.wait(2)
+        assert await second.wait(2)
+        await other.hint(one, "interrupt")
+        assert await first.wait(2)
+        assert await second.wait(2)
+        assert not await foreign.wait(0.2)
+        assert not await first.wait(0.01), "a wake-up is used up"
+
+
+async def test_clients_never_see_hints(bus: RedisEventBus, redis_url: str) -> None:
+    conversation_id = uuid4()
+    async with Redis.from_url(redis_url) as redis, redis.pubsub() as client:
+        await client.subscribe(f"throughline:conversation:{conversation_id}")
+        await client.get_message(timeout=1)
+        await bus.hint(conversation_id, "interrupt")
+        assert await client.get_message(timeout=0.2) is None
+
+
+async def test_nothing_published_right_after_subscribing_goes_unnoticed(
+    bus: RedisEventBus, other: RedisEventBus
+) -> None:
+    """Whoever reads, then waits, is woken also by what came before the server knew of the subscription."""
+    for _ in range(30):
+        conversation_id = uuid4()
+        async with bus.subscribe(conversation_id) as wake_up:
+            await other.publish([an_event(conversation_id)])
+            assert await wake_up.wait(2)
+
+
+async def test_many_subscribers_share_one_connection_and_leave_nothing_behind(
+    bus: RedisEventBus, redis_url: str
+) -> None:
+    conversations = [uuid4() for _ in range(500)]
+    async with Redis.from_url(redis_url) as redis:
+        before = {client["id"] for client in await redis.client_list(_type="pubsub")}
+        async with AsyncExitStack() as stack:
+            waiting = [await stack.enter_async_context(bus.subscribe(key)) for key in conversations for _ in range(2)]
+            assert all(await asyncio.gather(*(wake_up.wait(5) for wake_up in waiting)))
+            ours = [client for client in await redis.client_list(_type="pubsub") if client["id"] not in before]
+            assert len(ours) == 1
+            assert int(ours[0]["sub"]) == 2 * len(conversations)
+        await until(lambda: _none_left(redis, conversations))
+
+
+async def _none_left(redis: Redis, conversations: list[UUID]) -> bool:
+    return sum([await subscriptions(redis, key) for key in conversations]) == 0
+
+
+async def test_the_last_subscriber_ends_the_subscription(bus: RedisEventBus, redis_url: str) -> None:
+    conversation_id = uuid4()
+    async with Redis.from_url(redis_url) as redis:
+
+        async def count_is(expected: int) -> bool:
+            return await subscriptions(redis, conversation_id) == expected
+
+        async with bus.subscribe(conversation_id):
+            async with bus.subscribe(conversation_id) as inner:
+                assert await inner.wait(2)
+                await until(lambda: count_is(2))
+            await asyncio.sleep(0.1)
+            assert await count_is(2)
+        await until(lambda: count_is(0))
+        async with bus.subscribe(conversation_id) as again:
+            assert await again.wait(2), "subscribing anew works"
+
+
+async def test_a_slow_subscriber_holds_one_bit(bus: RedisEventBus, other: RedisEventBus) -> None:
+    conversation_id = uuid4()
+    async with bus.subscribe(conversation_id) as slow, bus.subscribe(conversation_id) as quick:
+        assert await quick.wait(2)
+        for number in range(200):
+            await other.publish([an_event(conversation_id, number)])
+        await asyncio.sleep(0.2)
+        assert await quick.wait(1)
+        assert await slow.wait(1)
+        assert not await slow.wait(0.05)
+
+
+@pytest.mark.parametrize("how", ["cut", "refused for a while", "silent for a while"])
+async def test_wake_ups_come_again_after_redis_was_away(other: RedisEventBus, redis_url: str, how: str) -> None:
+    conversation_id = uuid4()
+    async with redis_proxy(redis_url) as proxy, a_bus(proxy.url) as bus, bus.subscribe(conversation_id) as wake_up:
+        assert await wake_up.wait(2)
+        await wake_up.wait(0.05)
+        if how == "cut":
+            proxy.cut()
+        else:
+            await proxy.set("refuse" if how.startswith("refused") else "silent")
+            assert not await wake_up.wait(0.5)
+            await proxy.set("pass")
+        assert await wake_up.wait(8), "the reconnection is a wake-up, for whatever was missed"
+        await wake_up.wait(0.1)
+        await other.publish([an_event(conversation_id)])
+        assert await wake_up.wait(2)
+
+
+@pytest.mark.parametrize("mode", ["refuse", "silent"])
+async def test_redis_away_never_fails_and_soon_costs_nothing(redis_url: str, mode: Any) -> None:
+    async with redis_proxy(redis_url, mode) as proxy, a_bus(proxy.url) as bus:
+        started = time.monotonic()
+        await bus.publish([an_event(uuid4())])
+        assert time.monotonic() - started < 1.5
+        started = time.monotonic()
+        for _ in range(1_000):
+            await bus.publish([an_event(uuid4())])
+            await bus.hint(uuid4(), "interrupt")
+        assert time.monotonic() - started < 0.5
+        async with bus.subscribe(uuid4()) as wake_up:
+            started = time.monotonic()
+            assert not await wake_up.wait(0.3)
+            assert 0.25 < time.monotonic() - started < 1.0
+        started = time.monotonic()
+        assert not await bus.ping()
+        assert time.monotonic() - started < 1.5
+
+
+async def test_publishing_goes_on_once_redis_answers_a_ping_again(other: RedisEventBus, redis_url: str) -> None:
+    conversation_id = uuid4()
+    async with redis_proxy(redis_url, "refuse") as proxy, a_bus(proxy.url) as bus:
+        await bus.publish([an_event(conversation_id)])
+        await proxy.set("pass")
+        assert await bus.ping()
+        async with other.subscribe(conversation_id) as wake_up:
+            assert await wake_up.wait(2)
+            await wake_up.wait(0.05)
+            await bus.publish([an_event(conversation_id)])
+            assert await wake_up.wait(2)
+
+
+async def test_a_connection_that_went_stale_costs_no_message(other: RedisEventBus, redis_url: str) -> None:
+    conversation_id = uuid4()
+    async with redis_proxy(redis_url) as proxy, a_bus(proxy.url) as bus, other.subscribe(conversation_id) as wake_up:
+        assert await wake_up.wait(2)
+        await wake_up.wait(0.05)
+        await bus.publish([an_event(uuid4())])
+        proxy.cut()
+        await bus.publish([an_event(conversation_id)])
+        assert await wake_up.wait(2)
+
+
+async def test_fifty_publishers_at_once_use_a_few_connections(redis_url: str) -> None:
+    async with redis_proxy(redis_url) as proxy, a_bus(proxy.url) as bus:
+        await asyncio.gather(*(bus.publish([an_event(uuid4(), number)]) for number in range(50)))
+        assert 1 <= proxy.connections <= 4
+
+
+async def test_an_address_without_a_server_is_away(tmp_path: Any) -> None:
+    async with a_bus(f"unix://{tmp_path}/none.sock?db=0") as bus:
+        assert not await bus.ping()
+        await bus.publish([an_event(uuid4())])
+
+
+async def test_closing_twice_and_unused_is_fine(redis_url: str) -> None:
+    bus = RedisEventBus(redis_url)
+    await bus.close()
+    await bus.close()

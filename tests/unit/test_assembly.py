@@ -1,0 +1,214 @@
+"""What a model is sent: within the budget, in order, stable at the front, honest about what is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.domain.assembly import AssembledContext, Material, assemble
+from app.domain.conversation import Message
+from app.domain.errors import BudgetTooSmallError, ContextOverWindowError
+from tests.builders import material, message, policy_of
+
+POLICY = policy_of(context_window=4_000)
+STATE = {
+    "logos": ["The database is PostgreSQL 18", "The release is on 12 March"],
+    "pathos": ["Brief and friendly"],
+    "abstract": ["Knows what a migration is"],
+    "conversation_summary": "They planned the release of the billing service.",
+}
+
+
+def digest(messages: Sequence[Message], max_tokens: int) -> str:
+    return f"about {len(messages)} messages up to {messages[-1].seq}, in {max_tokens} tokens"
+
+
+def said(count: int, words: int = 20, policy: Any = POLICY) -> list[Message]:
+    return [message(seq, f"message {seq} " + "word " * words, policy=policy) for seq in range(1, count + 1)]
+
+
+def put_together(source: Material, budget: int | None = None) -> AssembledContext:
+    return assemble(source, digest=digest, budget=budget)
+
+
+def test_a_short_conversation_is_served_whole() -> None:
+    found = put_together(material(said(5), policy=POLICY, system_prompt="Be kind."))
+
+    assert [one.seq for one in found.messages] == [None, 1, 2, 3, 4, 5]
+    assert found.messages[0].content.startswith("Be kind.\n\n")
+    assert found.truncated is None
+    assert found.warnings == ()
+
+
+def test_the_block_stands_between_system_prompt_and_tail_with_held_messages_after_it() -> None:
+    found = put_together(material(said(8), policy=POLICY, state=STATE, boundary=6))
+    block, acknowledgement = found.messages[1:3]
+
+    assert [(one.role, one.seq) for one in found.messages] == [
+        ("system", None),
+        ("user", None),
+        ("assistant", None),
+        ("user", 1),
+        ("user", 7),
+        ("assistant", 8),
+    ]
+    assert json.loads(block.content.removeprefix("<session_state>\n").removesuffix("\n</session_state>")) == STATE
+    assert acknowledgement.content == "Understood."
+
+
+def test_served_as_assistant_is_one_message() -> None:
+    policy = policy_of(context_window=4_000, served_as="assistant")
+    found = put_together(material(said(4, policy=policy), policy=policy, state=STATE, boundary=2))
+
+    assert [one.role for one in found.messages] == ["system", "assistant", "user", "user", "assistant"]
+
+
+def test_the_gauge_of_a_context_is_the_sum_of_its_sections() -> None:
+    found = put_together(material(said(9), policy=POLICY, state=STATE, boundary=4))
+
+    assert found.gauge.tokens == sum(section.tokens for section in found.sections)
+    assert found.gauge.breakdown.total == found.gauge.tokens
+
+
+def test_truncation_says_what_is_left_out_and_keeps_a_digest() -> None:
+    found = put_together(material(said(120), policy=POLICY))
+
+    assert found.gauge.tokens <= found.gauge.budget
+    assert found.warnings == ("context_truncated",)
+    assert found.truncated is not None
+    first, last = found.truncated
+    served = [one.seq for one in found.messages if one.seq]
+    assert (first, served) == (1, [1, *range(last + 1, 121)])  # the message of turn 0 is held
+    assert f'<left_out from_seq="1" to_seq="{last}">' in found.messages[1].content
+
+
+def test_the_cut_stays_where_it_is_while_the_tail_grows_a_little() -> None:
+    contexts = [put_together(material(said(count), policy=POLICY)) for count in range(120, 140)]
+    cuts = [context.truncated for context in contexts]
+    for before, after in zip(contexts, contexts[1:], strict=False):
+        if before.truncated == after.truncated:
+            assert after.messages[: len(before.messages)] == before.messages
+
+    assert len(set(cuts)) < len(cuts) / 2
+
+
+def test_between_two_state_versions_a_context_only_grows_at_its_end() -> None:
+    contexts = [put_together(material(said(n), policy=POLICY, state=STATE, boundary=10)) for n in range(12, 40)]
+    for before, after in zip(contexts, contexts[1:], strict=False):
+        assert after.messages[: len(before.messages)] == before.messages
+
+
+def test_a_tool_result_is_not_served_without_its_call() -> None:
+    parts = {"call": [{"type": "tool_call", "id": "a", "name": "look", "arguments": {}}]}
+    result = [{"type": "tool_result", "tool_call_id": "a", "content": "word " * 400}]
+    messages = [
+        *said(20, words=80),
+        message(21, "look it up " + "word " * 200, "user"),
+        message(22, "", "assistant", parts=parts["call"]),
+        message(23, "", "tool", parts=result),
+        message(24, "found it", "assistant"),
+        message(25, "and now?", "user"),
+    ]
+    for budget in range(60, 1_200, 40):
+        served = {one.seq for one in put_together(material(messages, policy=POLICY), budget).messages}
+        assert (22 in served) == (23 in served), budget
+
+
+def test_an_asked_budget_counts_what_stands_after_the_system_prompt() -> None:
+    found = put_together(material(said(60), policy=POLICY), 500)
+
+    assert found.gauge.tokens - found.gauge.breakdown.system <= 500
+
+
+def test_a_small_budget_shortens_style_before_facts() -> None:
+    source = material(said(8), policy=POLICY, state=STATE, boundary=7)
+    whole = put_together(source)
+    room = whole.gauge.tokens - whole.gauge.breakdown.system - 10
+    found = put_together(source, room)
+
+    assert "Brief and friendly" not in found.messages[1].content
+    assert "The database is PostgreSQL 18" in found.messages[1].content
+    assert "state_shortened" in found.warnings
+
+
+def test_held_messages_go_last_and_each_is_named() -> None:
+    source = material(said(3, words=60), policy=POLICY, state=STATE, boundary=2)
+    found = put_together(source, source.tail[-1].token_count + 5)
+
+    assert "held_message_left_out:1" in found.warnings
+    assert [one.seq for one in found.messages] == [None, 3]
+
+
+def test_a_last_message_that_alone_is_too_large_names_the_minimum() -> None:
+    source = material(said(3, words=60), policy=POLICY)
+    with pytest.raises(BudgetTooSmallError) as caught:
+        put_together(source, 20)
+
+    assert caught.value.extra["minimum"] == source.tail[-1].token_count
+    put_together(source, caught.value.extra["minimum"])
+
+
+def test_keep_full_sends_all_up_to_the_window_and_refuses_beyond() -> None:
+    policy = policy_of(context_window=4_000, on_failure="keep_full")
+    over_budget = material(said(130, policy=policy), policy=policy)
+    found = put_together(over_budget)
+
+    assert found.gauge.budget < found.gauge.tokens <= found.gauge.window
+    assert found.warnings == ("context_over_budget",)
+    assert found.truncated is None
+    with pytest.raises(ContextOverWindowError, match="3600"):
+        put_together(material(said(160, policy=policy), policy=policy))
+
+
+def test_what_was_not_loaded_counts_and_can_only_be_cut() -> None:
+    messages = said(120)
+    whole = material(messages, policy=POLICY)
+    late = [one for one in messages if one.seq > 10]
+    missing = sum(one.token_count for one in messages[:10])
+    held = tuple(one for one in messages[:10] if one.is_protected)
+    partly = Material(
+        conversation=whole.conversation,
+        schema=whole.schema,
+        policy=whole.policy,
+        budgets=whole.budgets,
+        system=whole.system,
+        held=held,
+        tail=tuple(late),
+        unloaded_tokens=missing - sum(one.token_count for one in held),
+    )
+
+    assert put_together(partly).truncated == put_together(whole).truncated
+
+
+@settings(deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 300), min_size=1, max_size=40),
+    boundary_share=st.floats(0, 1),
+    has_state=st.booleans(),
+    budget=st.one_of(st.none(), st.integers(1, 4_000)),
+)
+def test_any_conversation_fits_or_is_refused_with_a_minimum_that_fits(
+    sizes: list[int], boundary_share: float, has_state: bool, budget: int | None
+) -> None:
+    messages = [message(seq, "word " * size, policy=POLICY) for seq, size in enumerate(sizes, start=1)]
+    boundary = int(boundary_share * (len(messages) - 1)) if has_state else 0
+    source = material(messages, policy=POLICY, state=STATE if has_state else None, boundary=boundary)
+    try:
+        found = put_together(source, budget)
+    except BudgetTooSmallError as error:
+        assert budget is None or error.extra["minimum"] > budget
+        assert put_together(source, error.extra["minimum"])
+        return
+    room = found.gauge.budget if budget is None else budget + found.gauge.breakdown.system
+    served = [one.seq for one in found.messages if one.seq]
+
+    assert found.gauge.tokens <= room
+    assert served == sorted(served)
+    assert put_together(source, budget) == found
+    if found.truncated is None and "held_message_left_out" not in str(found.warnings):
+        assert set(served) >= set(range(boundary + 1, len(messages) + 1))

@@ -1,0 +1,252 @@
+"""What is folded: legal cuts, the target, keeps, chunks, and the properties that hold for any conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.compaction import MINIMUM_SPAN, CompactionPlan, NothingToFold, Tail, legal_cuts, plan_compaction
+from app.domain.conversation import Outline
+from app.domain.gauge import Breakdown
+from app.domain.policy import Budgets
+from app.domain.records import FoldRequest
+from tests.builders import budgets, outline, policy_of
+
+BUDGETS = budgets(policy_of(context_window=4_000))
+TO_TARGET = FoldRequest(fold="to_target")
+ALL = FoldRequest(fold="all")
+
+
+def plan(
+    *items: Any,
+    request: FoldRequest = TO_TARGET,
+    system: int = 100,
+    state: int = 0,
+    held: int = 0,
+    chunk: int = 100_000,
+    complete: bool = True,
+    within: Budgets = BUDGETS,
+) -> CompactionPlan | NothingToFold:
+    messages = outline(*items)
+    tail = sum(item.token_count for item in messages if not item.is_command)
+    return plan_compaction(
+        Tail(outline=messages, complete=complete),
+        breakdown=Breakdown(system=system, state=state, held=held, tail=tail),
+        budgets=within,
+        estimator="script",
+        request=request,
+        chunk_tokens=chunk,
+    )
+
+
+def talk(turns: int, tokens: int = 100) -> list[tuple[str, int]]:
+    return [("user" if index % 2 == 0 else "assistant", tokens) for index in range(2 * turns)]
+
+
+def cuts(*items: Any, request: FoldRequest = ALL, complete: bool = True) -> list[int]:
+    return legal_cuts(Tail(outline=outline(*items), complete=complete), estimator="script", request=request)
+
+
+def item(role: Any = "assistant", tokens: int = 100, **more: Any) -> Outline:
+    return Outline(seq=0, role=role, token_count=tokens, byte_length=4 * tokens, **more)
+
+
+def test_the_oldest_messages_go_until_the_target_is_met() -> None:
+    found = plan(*talk(12))  # 100 + 2 400 now; with a state of 367 planned, 1 031 have to go
+
+    assert isinstance(found, CompactionPlan)
+    assert (found.from_seq, found.to_seq) == (1, 12)  # eleven would do; with twelve the tail begins with a turn
+    assert found.predicted_tokens == 100 + 367 + 1_200
+    assert found.predicted_tokens <= BUDGETS.target
+    assert found.is_last
+
+
+def test_a_turn_start_that_is_too_far_is_not_waited_for() -> None:
+    near = plan(*talk(5), ("user", 100), *[("assistant", 200)] * 2, ("assistant", 150), *talk(6))
+    far = plan(*talk(5), ("user", 100), *[("assistant", 200)] * 2, ("assistant", 160), *talk(6))
+
+    assert isinstance(near, CompactionPlan)
+    assert isinstance(far, CompactionPlan)
+    assert near.to_seq == 14  # 1 481 or more have to go; 5 % of the budget, 153 tokens, are folded besides
+    assert far.to_seq == 13
+
+
+def test_a_present_state_is_reckoned_at_its_size() -> None:
+    small = plan(*talk(12), state=200)
+    large = plan(*talk(12), state=700)
+
+    assert isinstance(small, CompactionPlan)
+    assert isinstance(large, CompactionPlan)
+    assert small.to_seq < large.to_seq
+
+
+def test_held_messages_are_covered_but_save_nothing() -> None:
+    found = plan(item("user", 500, is_protected=True), *talk(12))
+
+    assert isinstance(found, CompactionPlan)
+    assert found.folded_tokens == sum(100 for _ in range(found.to_seq - 1))
+
+
+def test_below_the_target_nothing_is_folded() -> None:
+    assert plan(*talk(3)) == NothingToFold(reason="nothing_to_compact", predicted_tokens=700)
+
+
+def test_a_short_span_is_not_worth_a_call() -> None:
+    spans = [MINIMUM_SPAN - 1, MINIMUM_SPAN]
+    found = [
+        plan(("user", tokens), ("assistant", 5), request=FoldRequest(fold="all", keep_messages=1)) for tokens in spans
+    ]
+
+    assert isinstance(found[0], NothingToFold)
+    assert isinstance(found[1], CompactionPlan)
+
+
+def test_a_floor_above_the_target_says_so_and_folds_what_it_can() -> None:
+    stuck = plan(item("user", 2_500, is_protected=True), ("assistant", 100))
+    partly = plan(item("user", 1_500, is_protected=True), *talk(6))
+
+    assert stuck == NothingToFold(reason="irreducible_floor", predicted_tokens=2_700)
+    assert isinstance(partly, CompactionPlan)
+    assert partly.irreducible
+    assert partly.to_seq == 13
+
+
+def test_the_unanswered_user_message_is_never_folded() -> None:
+    assert cuts(("user", 100), ("assistant", 100), ("user", 900)) == [0, 1]
+    assert cuts(("user", 100), ("assistant", 100), ("user", 900), complete=False) == [0, 1, 2]
+
+
+def test_a_call_and_its_result_stay_on_one_side() -> None:
+    call, result = item(calls=frozenset({"a"})), item("tool", results=frozenset({"a"}))
+
+    assert cuts(("user", 9), call, result, ("assistant", 9)) == [0, 2, 3]
+    assert cuts(("user", 9), call, ("assistant", 9), result, ("assistant", 9)) == [0, 3, 4]
+
+
+def test_nothing_is_cut_after_a_pending_call() -> None:
+    call = item(calls=frozenset({"a"}))
+
+    assert cuts(("user", 9), call, ("assistant", 9)) == [0]
+
+
+def test_an_unanswered_call_of_a_turn_that_is_over_is_no_longer_pending() -> None:
+    call = item(calls=frozenset({"a"}))
+
+    assert cuts(("user", 9), call, ("user", 9), ("assistant", 9)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("request_", "last"),
+    [
+        (FoldRequest(fold="all"), 7),
+        (FoldRequest(fold="all", keep_messages=3), 4),
+        (FoldRequest(fold="all", keep_turns=1), 5),
+        (FoldRequest(fold="all", keep_turns=2), 3),
+        (FoldRequest(fold="all", keep_turns=9), None),
+        (FoldRequest(fold="all", keep_tokens=250), 4),
+        (FoldRequest(fold="all", up_to_seq=3), 2),
+        (FoldRequest(fold="all", keep_messages=1, keep_turns=2), 3),
+    ],
+)
+def test_every_keep_is_a_minimum(request_: FoldRequest, last: int | None) -> None:
+    found = cuts(*talk(4), request=request_)
+
+    assert (found[-1] if found else None) == last
+
+
+def test_an_open_turn_is_kept_beside_those_that_are_over() -> None:
+    kept_one = cuts(*talk(3), ("user", 100), request=FoldRequest(fold="all", keep_turns=1))
+
+    assert kept_one[-1] == 3  # the open turn, and one before it
+
+
+def test_commands_weigh_nothing_and_are_no_turns() -> None:
+    command = item("user", 900, is_command=True)
+    found = plan(*talk(12), command)
+
+    assert isinstance(found, CompactionPlan)
+    assert found.to_seq == 12
+    assert cuts(*talk(4), command, request=FoldRequest(fold="all", keep_turns=1))[-1] == 5
+
+
+def test_a_span_larger_than_the_summarizer_digests_goes_in_even_chunks() -> None:
+    found = plan(*talk(50), request=ALL, chunk=4_000)
+
+    assert isinstance(found, CompactionPlan)
+    assert not found.is_last
+    assert found.goal_seq == 100
+    assert 3_000 <= found.folded_tokens <= 4_000  # three chunks of about 3 333, not two of 4 000 and a scrap
+    assert found.to_seq % 2 == 0  # the next chunk begins with a turn
+
+
+def test_a_turn_larger_than_a_chunk_is_one_chunk() -> None:
+    found = plan(("user", 9_000), ("assistant", 100), ("user", 100), request=ALL, chunk=4_000)
+
+    assert isinstance(found, CompactionPlan)
+    assert (found.to_seq, found.goal_seq) == (1, 2)
+
+
+ROLES = st.sampled_from(["user", "assistant", "tool", "system"])
+MESSAGES = st.lists(
+    st.builds(
+        Outline,
+        seq=st.just(0),
+        role=ROLES,
+        token_count=st.integers(1, 900),
+        byte_length=st.integers(1, 4_000),
+        is_protected=st.booleans(),
+        is_command=st.booleans(),
+        calls=st.frozensets(st.sampled_from("abc"), max_size=2),
+        results=st.frozensets(st.sampled_from("abc"), max_size=2),
+    ),
+    max_size=40,
+)
+REQUESTS = st.builds(
+    FoldRequest,
+    fold=st.sampled_from(["to_target", "all"]),
+    keep_turns=st.integers(0, 4),
+    keep_messages=st.integers(0, 9),
+    keep_tokens=st.integers(0, 2_000),
+)
+
+
+@given(MESSAGES, REQUESTS, st.integers(300, 5_000))
+def test_a_plan_folds_a_beginning_of_the_tail_at_a_legal_cut(
+    messages: list[Outline], request_: FoldRequest, chunk: int
+) -> None:
+    shown = outline(*messages)
+    found = plan(*messages, request=request_, chunk=chunk)
+    if isinstance(found, NothingToFold):
+        return
+    folded, kept = shown[: found.to_seq], shown[found.to_seq :]
+
+    assert found.from_seq == 1
+    assert found.to_seq <= found.goal_seq
+    assert found.folded_tokens == sum(one.token_count for one in folded if not one.is_protected and not one.is_command)
+    assert sum(not one.is_command for one in kept) >= request_.keep_messages
+    for index, one in enumerate(folded):
+        later = {result for other in kept for result in other.results} - {
+            result for other in folded[index:] for result in other.results
+        }
+        assert not one.calls & later
+
+
+@given(MESSAGES, REQUESTS)
+def test_the_tail_is_never_cut_behind_the_unanswered_message(messages: list[Outline], request_: FoldRequest) -> None:
+    shown = outline(*messages)
+    spoken = [one for one in shown if not one.is_command]
+    found = plan(*messages, request=request_)
+
+    if isinstance(found, CompactionPlan) and spoken[-1].role == "user":
+        assert found.goal_seq < spoken[-1].seq
+
+
+@given(MESSAGES)
+def test_to_target_meets_the_target_or_says_that_it_cannot(messages: list[Outline]) -> None:
+    found = plan(*messages)
+
+    if isinstance(found, CompactionPlan):
+        assert found.irreducible == (found.predicted_tokens > BUDGETS.target)
