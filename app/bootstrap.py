@@ -6,10 +6,11 @@ import ipaddress
 import os
 import random
 import socket
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import SecretStr
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.adapters.clock import SystemClock
 from app.adapters.database import make_engine, ping
@@ -19,7 +20,7 @@ from app.adapters.job_queue import CeleryJobQueue
 from app.adapters.models.registry import ModelRegistry
 from app.adapters.unit_of_work import unit_of_work_factory
 from app.domain.errors import DependencyUnavailableError
-from app.ports import EventBus, JobQueue, UnitOfWorkFactory
+from app.ports import Clock, EventBus, JobQueue, Models, UnitOfWorkFactory
 from app.services.chat import ChatService
 from app.services.commands import CommandRunner
 from app.services.compaction import CompactionService
@@ -48,9 +49,11 @@ class Parts:
     uow: UnitOfWorkFactory
     bus: EventBus
     queue: JobQueue
-    models: ModelRegistry
-    clock: SystemClock
-    engine: AsyncEngine
+    models: Models
+    clock: Clock
+    database_ok: Callable[[], Awaitable[bool]]
+    closing: tuple[Callable[[], Awaitable[None]], ...] = ()
+    """What lets go of connections, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,7 @@ class Container:
 
     async def database_ok(self) -> bool:
         """Whether Postgres answers."""
-        return await ping(self.parts.engine)
+        return await self.parts.database_ok()
 
     async def redis_ok(self) -> bool:
         """Whether Redis answers."""
@@ -84,9 +87,8 @@ class Container:
         """Let running turns finish, then let go of every connection."""
         await self.chat.close(SHUTDOWN_PATIENCE)
         await self.outbox.drain()
-        await self.parts.bus.close()
-        await self.parts.models.close()
-        await self.parts.engine.dispose()
+        for close in self.parts.closing:
+            await close()
 
 
 async def build_container(settings: Settings, owner: str | None = None) -> Container:
@@ -157,13 +159,15 @@ def _is_loopback(host: str) -> bool:
 def _parts(settings: Settings) -> Parts:
     engine = make_engine(_required(settings.database_url, "DATABASE_URL"))
     redis_url = _required(settings.redis_url, "REDIS_URL")
+    bus, queue, models = RedisEventBus(redis_url), CeleryJobQueue(redis_url), _models(settings)
     return Parts(
         uow=unit_of_work_factory(engine),
-        bus=RedisEventBus(redis_url),
-        queue=CeleryJobQueue(redis_url),
-        models=_models(settings),
+        bus=bus,
+        queue=queue,
+        models=models,
         clock=SystemClock(),
-        engine=engine,
+        database_ok=partial(ping, engine),
+        closing=(bus.close, models.close, engine.dispose),
     )
 
 

@@ -78,6 +78,8 @@ class _Printer:
         self._lock = Lock()
 
     def __call__(self, name: str, line: str) -> None:
+        if not line.strip():
+            return
         with self._lock:
             self._console.print(Text.assemble((f"{name:<7}", "dim"), Text.from_ansi(line)), soft_wrap=True)
 

@@ -102,7 +102,10 @@ class ConversationRepository(Protocol):
         """Read without a lock. Raises ``NotFoundError``."""
 
     async def lock(self, conversation_id: UUID) -> Conversation:
-        """Read with ``FOR UPDATE``: every writer begins with this, so that writers queue per conversation."""
+        """Read with ``FOR UPDATE``: every writer begins with this, so that writers queue per conversation.
+
+        The law of lock order: the conversation before any of its compactions or turns, or two writers deadlock.
+        """
 
     async def update(self, conversation_id: UUID, **changes: Any) -> Conversation:
         """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``layout`` as values)."""

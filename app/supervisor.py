@@ -159,7 +159,8 @@ class Child:
             raise ChildFailedError(f"The {self.name} keeps stopping; its last line: {self.last_words}")
         pause = _BACK_OFF_SECONDS[len(self._ends)]
         self._ends.append(now)
-        self._shown(self.name, f"stopped unexpectedly (exit code {process.returncode}), starts again in {pause:g} s")
+        when = f"in {pause:g} s" if pause else "at once"
+        self._shown(self.name, f"stopped unexpectedly (exit code {process.returncode}) and starts again {when}")
         self._not_before = now + pause
         self._process = None
 

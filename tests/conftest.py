@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import redis
@@ -115,6 +117,13 @@ def redis_url(servers: Endpoints) -> str:
     with contextlib.closing(redis.from_url(url)) as connection:
         connection.flushdb()
     return url
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """Where killed processes may leave their sockets: pytest's own folders have names too long for one."""
+    with tempfile.TemporaryDirectory(prefix="tl-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class RedisProxy:
-    """``pass`` forwards; ``refuse`` closes the port; ``silent`` accepts and never answers. A change cuts what is open."""
+    """``pass`` forwards, ``refuse`` closes the port, ``silent`` never answers; a change cuts what is open."""
 
     def __init__(self, redis_url: str) -> None:
         self._target = urlsplit(redis_url)

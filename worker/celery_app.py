@@ -50,7 +50,9 @@ def build_app(settings: Settings) -> Celery:
         },
         # A lost broker says nothing about a running job; the lease does.
         worker_cancel_long_running_tasks_on_connection_loss=False,
+        # Our log lines are written as they are, not wrapped into Celery's.
         worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
         worker_proc_alive_timeout=_CHILD_START_SECONDS,
         worker_soft_shutdown_timeout=_SOFT_SHUTDOWN_SECONDS,
     )

@@ -18,6 +18,8 @@ UNIQUE_VIOLATION = "23505"
 UNAVAILABLE_CLASSES = ("08", "28", "3D", "53", "57", "58")
 # Serialisation failure, deadlock, idle in transaction, lock timeout.
 UNAVAILABLE_STATES = frozenset({"40001", "40P01", "25P03", "55P03"})
+# Whatever SQLAlchemy, the driver and the socket below it raise.
+DATABASE_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 
 
 @contextmanager
@@ -25,7 +27,7 @@ def translated() -> Iterator[None]:
     """Raise the domain error that the database's error means, if it means one."""
     try:
         yield
-    except (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except DATABASE_ERRORS as error:
         meant = _meaning(error)
         if meant is None:
             raise

@@ -9,10 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Executable, Result
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
-from app.adapters.database_errors import translated
+from app.adapters.database_errors import DATABASE_ERRORS, translated
 from app.adapters.tenancy import TENANT, ScopedSession
 
 
@@ -53,5 +52,5 @@ class TenantSession:
 
     async def _close(self) -> None:
         # A connection that cannot even roll back is thrown away by the pool; the block's own outcome stands.
-        with suppress(SQLAlchemyError, OSError):
+        with suppress(*DATABASE_ERRORS):
             await self._session.close()

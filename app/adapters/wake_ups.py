@@ -17,6 +17,8 @@ from redis.asyncio.client import PubSub
 # A connection that says nothing for this long is asked; silent for as long again, it is dropped.
 _QUIET_SECONDS = 5.0
 _CONNECT_SECONDS = 2.0
+# A cancellation that a library swallowed is repeated.
+_CANCEL_SECONDS = 0.5
 _BACKOFF_SECONDS = (0.1, 5.0)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -83,9 +85,9 @@ class WakeUpHub:
 
     async def close(self) -> None:
         """Stop listening; waiters time out from now on."""
-        if self._task is not None:
+        while self._task is not None and not self._task.done():
             self._task.cancel()
-            await asyncio.wait([self._task])
+            await asyncio.wait([self._task], timeout=_CANCEL_SECONDS)
         await self._redis.aclose()
 
     def _drop(self, name: bytes, signal: Signal) -> None:
@@ -124,7 +126,7 @@ class WakeUpHub:
 
     async def _read(self, pubsub: PubSub) -> None:
         asked = False
-        while True:
+        while not _cancelled():
             message: dict[str, Any] | None = await pubsub.get_message(timeout=_QUIET_SECONDS)
             if message is not None:
                 asked = False
@@ -142,7 +144,7 @@ class WakeUpHub:
                 signal.set()
 
     async def _keep_subscribed(self, pubsub: PubSub) -> None:
-        while True:
+        while not _cancelled():
             await self._changed.wait()
             self._changed.clear()
             wanted = set(self._signals)
@@ -151,6 +153,12 @@ class WakeUpHub:
             if surplus := self._subscribed - wanted:
                 await pubsub.unsubscribe(*surplus)
             self._subscribed = wanted
+
+
+def _cancelled() -> bool:
+    """Whether this task was cancelled: ``wait_for`` of Python 3.11, under the client's writes, may swallow it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _name_of(error: Exception) -> str:

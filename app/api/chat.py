@@ -11,10 +11,11 @@ from fastapi import APIRouter, Body, Depends, Request, Response
 
 from app.api import schemas
 from app.api.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
-from app.api.errors import problem_of, request_id_of, unexpected
+from app.api.errors import problem_of, request_id_of
 from app.api.middleware import log_failure
 from app.api.presence import ClientGoneError, while_present
 from app.api.present import present_chat, present_interruption
+from app.api.refusals import unexpected
 from app.api.requests import ChatRequest, EmptyRequest
 from app.api.routing import TenantRoute
 from app.api.shutdown import Stopping

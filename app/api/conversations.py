@@ -9,7 +9,6 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from app.api import schemas
 from app.api.dependencies import IdempotencyKey, IfMatch, Paging, Services, Tenant, bearer_key
-from app.api.errors import invalid_input
 from app.api.present import (
     present_conversation,
     present_conversation_summary,
@@ -18,6 +17,7 @@ from app.api.present import (
     present_list,
     present_state,
 )
+from app.api.refusals import invalid_input
 from app.api.requests import ConversationCreate, ConversationPatch, RestoreRequest
 from app.api.routing import TenantRoute
 from app.domain.errors import FieldError

@@ -9,8 +9,8 @@ from uuid import UUID
 from fastapi import Depends, Header, Query, Request
 from fastapi.security import HTTPBearer
 
-from app.api.errors import UnreadableError
 from app.api.idempotency import fingerprint
+from app.api.refusals import UnreadableError
 from app.api.shutdown import Stopping
 from app.bootstrap import Container
 from app.domain.records import Page

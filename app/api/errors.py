@@ -14,7 +14,8 @@ from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from app.domain.errors import DomainError, FieldError, InvalidInputError, NotFoundError
+from app.api.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected
+from app.domain.errors import DomainError, FieldError, NotFoundError
 
 STATUS: Final[Mapping[str, int]] = {
     "unreadable": 400,
@@ -56,42 +57,6 @@ MAX_TEXT: Final = 300
 WAIT_STATUSES: Final = frozenset({409, 429, 503})
 """Where trying again in a moment makes sense, so that ``Retry-After`` is never missing."""
 PART_TYPES: Final = frozenset({"text", "tool_call", "tool_result", "media"})
-
-
-class UnreadableError(DomainError):
-    """The request cannot be read at all: no JSON, not UTF-8, nested too deep, a malformed header (400)."""
-
-    code = "unreadable"
-    title = "Unreadable request"
-
-
-class UnsupportedMediaTypeError(DomainError):
-    """The body is not plain JSON (415)."""
-
-    code = "unsupported_media_type"
-    title = "Unsupported media type"
-
-
-class BodyTooLargeError(DomainError):
-    """The body exceeds the server's cap (413); ``extra["limit"]`` in bytes."""
-
-    code = "body_too_large"
-    title = "Body too large"
-
-
-class RequestTimeoutError(DomainError):
-    """The whole request took too long (503); what it started may still be finished."""
-
-    code = "request_timeout"
-    title = "The request took too long"
-    retryable = True
-
-
-class MethodNotAllowedError(DomainError):
-    """The path exists, the method does not (405)."""
-
-    code = "method_not_allowed"
-    title = "Method not allowed"
 
 
 class ProblemField(BaseModel):
@@ -187,14 +152,6 @@ def _refusal(status: int) -> DomainError:
             return unexpected()
 
 
-def invalid_input(errors: Sequence[FieldError]) -> InvalidInputError:
-    """One error for all fields; its detail is the first one's, so that a log line or a toast says enough."""
-    first = errors[0]
-    detail = first.message if first.field and first.field in first.message else f"{first.field}: {first.message}"
-    more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
-    return InvalidInputError(f"{detail}{more}", errors=errors)
-
-
 def _field_errors(found: Iterable[Mapping[str, Any]]) -> list[FieldError]:
     return [FieldError(field=_path(item["loc"]), message=_message(item)) for item in found]
 
@@ -213,11 +170,6 @@ def _message(item: Mapping[str, Any]) -> str:
     reason = item.get("ctx", {}).get("error") if item["type"] == "value_error" else None
     words = "is not a field of this request" if item["type"] == "extra_forbidden" else (reason or item["msg"])
     return str(words)[:MAX_TEXT]
-
-
-def unexpected() -> DomainError:
-    """What is said of an error that nobody expected."""
-    return DomainError("Something went wrong on our side; the request id finds it in the logs.")
 
 
 def _headers_of(error: Exception, status: int) -> dict[str, str]:

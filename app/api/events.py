@@ -8,8 +8,8 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Query, Response
 
 from app.api.dependencies import Services, Shutdown, Tenant, bearer_key
-from app.api.errors import invalid_input
 from app.api.present import present_event
+from app.api.refusals import invalid_input
 from app.api.routing import TenantRoute
 from app.api.sse import EventStream, Steps, frame, retry_preamble
 from app.domain.errors import FieldError

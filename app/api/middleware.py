@@ -19,14 +19,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
-from app.api.errors import (
-    BodyTooLargeError,
-    RequestTimeoutError,
-    UnreadableError,
-    UnsupportedMediaTypeError,
-    problem_response,
-)
+from app.api.errors import problem_response
 from app.api.presence import ClientGoneError
+from app.api.refusals import BodyTooLargeError, RequestTimeoutError, UnreadableError, UnsupportedMediaTypeError
 
 REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 UUID_TEXT: Final = re.compile(r"[0-9a-f-]{36}")

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from app.api.auth import authorize
-from app.api.errors import invalid_input
+from app.api.refusals import invalid_input
 from app.api.strict_json import JsonRequest
 from app.domain.errors import FieldError
 from app.domain.records import Scope

@@ -14,7 +14,8 @@ from typing import Any, Final, NoReturn
 
 from fastapi import Request
 
-from app.api.errors import MAX_ERRORS, UnreadableError, UnsupportedMediaTypeError, invalid_input
+from app.api.errors import MAX_ERRORS
+from app.api.refusals import UnreadableError, UnsupportedMediaTypeError, invalid_input
 from app.domain.errors import FieldError
 
 MAX_DEPTH: Final = 64

@@ -14,8 +14,8 @@ from app.domain.conversation import Layout, Message, Sums
 from app.domain.gate import not_smaller
 from app.domain.layout import layout_of, state_json
 from app.domain.merge import MergeResult, merge
-from app.domain.pruning import prune, state_of
 from app.domain.policy import Budgets, CompactionPolicy
+from app.domain.pruning import prune, state_of
 from app.domain.records import EntryCounts
 from app.domain.state import StateEntry, StateSchema, StateVersion
 from app.domain.tokens import estimate_text
@@ -57,15 +57,17 @@ class Applied:
 def apply_candidate(candidate: Candidate, to: Applying) -> Applied | None:
     """The state that this candidate leads to, or ``None`` when it saves too little.
 
-    The state stays within its cap; where the context would still be above the target after the last chunk, it is
+    What is weighed is the candidate as it came: one that repeats its input is no summary, though the cap would cut it
+    down to size. The state stays within its cap; where the context would still be above the target after the last chunk, it is
     pruned down to its planned size.
     """
     merged = merge(to.schema, to.previous, candidate, to.span, to.version, to.next_entry)
+    proposed = _laid_out(state_of(to.schema, merged.entries), to)
+    if not_smaller(to.plan.folded_tokens, to.block_before, proposed.tokens):
+        return None
     applied = _pruned(merged, to, cap=to.budgets.state_cap)
     if to.plan.is_last and applied.tokens_after > to.budgets.target:
         applied = _pruned(merged, to, cap=to.budgets.state_tokens)
-    if not_smaller(to.plan.folded_tokens, to.block_before, applied.layout.tokens):
-        return None
     return applied
 
 
@@ -99,7 +101,7 @@ def _pruned(merged: MergeResult, to: Applying, *, cap: int) -> Applied:
 
     kept, pushed_out = prune(to.schema, merged.entries, fits=fits)
     state = state_of(to.schema, kept)
-    layout = layout_of(state, served_as=to.policy.served_as, estimator=to.policy.estimator)
+    layout = _laid_out(state, to)
     return Applied(
         state=state,
         entries=(*kept, *pushed_out),
@@ -108,3 +110,7 @@ def _pruned(merged: MergeResult, to: Applying, *, cap: int) -> Applied:
         counts=merged.counts,
         tokens_after=to.tokens_before - to.plan.folded_tokens - to.block_before + layout.tokens,
     )
+
+
+def _laid_out(state: dict[str, Any], to: Applying) -> Layout:
+    return layout_of(state, served_as=to.policy.served_as, estimator=to.policy.estimator)

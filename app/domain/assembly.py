@@ -16,9 +16,9 @@ from app.domain.conversation import Conversation, Message, Outline
 from app.domain.errors import BudgetTooSmallError, ContextOverWindowError
 from app.domain.gauge import Breakdown, Gauge, gauge_of
 from app.domain.layout import LeftOut, block_messages, layout_of, messages_tokens
-from app.domain.pruning import prune, state_of
 from app.domain.model_io import ContextMessage
 from app.domain.policy import Budgets, CompactionPolicy
+from app.domain.pruning import prune, state_of
 from app.domain.records import FoldRequest
 from app.domain.state import ID_LETTERS, StateEntry, StateSchema
 from app.domain.tokens import tokens_of

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Final
 
 from app.domain.conversation import Message
-from app.domain.framing import clean
+from app.domain.escaping import clean
 from app.domain.overlap import Overlap
 from app.domain.state import StateField, StateSchema
 from app.domain.text import sentences

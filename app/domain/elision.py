@@ -11,7 +11,8 @@ from app.domain.tokens import estimate_text
 _HEAD: Final = 0.55  # of the room: beginnings say what a text is
 _TAIL: Final = 0.25  # conclusions, results and questions stand last
 _NAMED: Final = 0.15  # exact values from between; the rest is for the note that says so
-_SCANNED: Final = 400_000  # characters looked at for values: bounds the time for a message of any size
+_WINDOW: Final = 10_000  # characters looked at for values at a time, and
+_WINDOWS: Final = 8  # how many times, evenly from all over: bounds the time for a message of any size
 _SHRINK: Final = 0.8  # a step of shortening; a few are enough, as density varies little within a text
 _NOTE: Final = "[… {count} characters left out here{named} …]"
 
@@ -22,8 +23,9 @@ def elide(text: str, tokens: int) -> str:
     if weight <= tokens:
         return text
     room = max(0, int(tokens * len(text) / weight))
+    values = _values(text[int(room * _HEAD) : len(text) - int(room * _TAIL)])
     while room:
-        shown = _shortened(text, room)
+        shown = _shortened(text, room, values)
         if estimate_text(shown) <= tokens:
             return shown
         room = int(room * _SHRINK)
@@ -39,12 +41,17 @@ def shares(sizes: Sequence[int], total: int) -> list[int]:
     return [allowed[index] for index in range(len(sizes))]
 
 
-def _shortened(text: str, room: int) -> str:
+def _shortened(text: str, room: int, values: Sequence[str]) -> str:
     head, tail = int(room * _HEAD), int(room * _TAIL)
-    middle = text[head : len(text) - tail]
-    named = _some(identifiers(middle[:_SCANNED]), int(room * _NAMED))
-    note = _NOTE.format(count=len(middle), named=f"; named there: {named}" if named else "")
+    named = _some(values, int(room * _NAMED))
+    note = _NOTE.format(count=len(text) - head - tail, named=f"; named there: {named}" if named else "")
     return f"{text[:head]}\n{note}\n{text[len(text) - tail :]}"
+
+
+def _values(middle: str) -> list[str]:
+    step = max(_WINDOW, len(middle) // _WINDOWS)
+    windows = (middle[start : start + _WINDOW] for start in range(0, len(middle), step))
+    return list(dict.fromkeys(value for window in windows for value in identifiers(window)))
 
 
 def _some(values: Sequence[str], room: int) -> str:

@@ -14,11 +14,9 @@ from typing import Any, Final
 
 from app.domain.conversation import Message, Part
 from app.domain.elision import elide, shares
-from app.domain.escaping import clean, escape, escape_block, unescape
+from app.domain.escaping import clean, escape, unescape
 from app.domain.state import StateEntry
 from app.domain.tokens import estimate_text
-
-__all__ = ["FramedMessage", "clean", "escape_block", "fence", "frame", "frame_entries", "unframe"]
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _PARTS: Final = ("text_part", "tool_call", "tool_result", "media_part")

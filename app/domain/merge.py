@@ -8,18 +8,16 @@ same candidate merged twice adds nothing. Ids are never used again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from app.domain.candidate import DROP_REASONS, Candidate, CandidateItem
 from app.domain.conversation import Message
-from app.domain.pruning import age, prune, state_of
+from app.domain.pruning import age
 from app.domain.records import EntryCounts
 from app.domain.sameness import canonical, covers, length
 from app.domain.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
-
-__all__ = ["MergeResult", "merge", "prune", "state_of"]
 
 _OLDER_TEXTS: Final = 20
 """Of the texts that replaced entries had replaced themselves: earlier ones stand in earlier versions."""
@@ -174,8 +172,11 @@ def _place_items(
     return [place for group in fields.values() for place in group]
 
 
-def _near(places: Iterable[_Place], text: str) -> _Place | None:
-    return next((place for place in places if covers(place.text, text) or covers(text, place.text)), None)
+def _near(places: Sequence[_Place], text: str) -> _Place | None:
+    """A place that says all of the text already, or else one whose text it would make longer."""
+    saying = (place for place in places if covers(place.text, text))
+    said = (place for place in places if covers(text, place.text))
+    return next(saying, None) or next(said, None)
 
 
 def _take_over(place: _Place, item: CandidateItem, replaced: Sequence[StateEntry]) -> None:

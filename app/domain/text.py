@@ -12,8 +12,8 @@ from app.domain.vocabulary import GENERIC, NOISE
 
 _FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _END: Final = re.compile(
-    r"(?:[.!?…]+[\"'”’»)\]*_]{0,4}(?=\s)"  # Latin, Cyrillic and the like: a blank must follow
-    r"|[。！？｡؟।۔]+[」』”’）]{0,4})"
+    r"(?:(?<![.!?…])[.!?…]++[\"'”’»)\]*_]{0,4}+(?=\s)"  # Latin, Cyrillic and the like: a blank must follow
+    r"|[。！？｡؟।۔]++[」』”’）]{0,4})"
 )
 _WORD_BEFORE: Final = re.compile(r"([^\W_]+(?:\.[^\W_]{1,3}){0,3})\.$")
 _LIST_MARK: Final = re.compile(r"\s*(?:[-*+•–—]|\(?\d{1,3}[.)]|\(?[a-zа-я][.)]|#{1,6}|>)\s")

@@ -63,6 +63,7 @@ class Chunk:
             focus=self.row.request.focus,
             instructions=self.resolved.policy.instructions,
             target_tokens=state_tokens,
+            chunk_tokens=chunk_tokens(profile),
             max_output_tokens=min(room, profile.output_limit),
             locale=self.resolved.conversation.locale,
         )

@@ -62,13 +62,15 @@ class CompactionService:
         shell = self._shell
         async with shell.uow(None) as uow:
             try:
-                tenant_id = (await uow.compactions.get(compaction_id)).tenant_id
+                found = await uow.compactions.get(compaction_id)
             except NotFoundError:
                 return None
-        async with shell.uow(tenant_id) as uow:
-            row = await uow.compactions.take(
-                compaction_id, lease_token=shell.new_id(), ran_in=ran_in, owner=shell.owner
-            )
+        if not found.in_flight:
+            return None
+        async with shell.uow(found.tenant_id) as uow:
+            await uow.conversations.lock(found.conversation_id)
+            token = shell.new_id()
+            row = await uow.compactions.take(compaction_id, lease_token=token, ran_in=ran_in, owner=shell.owner)
             if row is None:
                 return None
             await record_event(uow, row, "compaction.started", shell.clock.now())

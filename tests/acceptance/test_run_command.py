@@ -83,12 +83,12 @@ Start = Callable[..., Running]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start(tmp_path: Path, short_folder: Path) -> Iterator[Start]:
     started: list[Running] = []
 
     def begin(argv: list[str] | None = None, folder: Path = tmp_path, **settings: str) -> Running:
         folder.mkdir(exist_ok=True)
-        started.append(Running(argv or STAND_IN, folder, **settings))
+        started.append(Running(argv or STAND_IN, folder, TMPDIR=str(short_folder), **settings))
         return started[-1]
 
     yield begin
@@ -321,3 +321,34 @@ def test_beyond_loopback_without_keys_the_service_says_why_it_refuses(tmp_path: 
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "key" in done.stderr
+
+
+def migrate(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "app.cli", "migrate", *arguments]
+    return subprocess.run(
+        argv, cwd=ROOT, env=environment(folder, **settings), check=False, capture_output=True, text=True
+    )
+
+
+def test_migrations_run_over_the_embedded_database_and_again_over_a_given_one(tmp_path: Path) -> None:
+    assert migrate(tmp_path).returncode == 0
+    with EmbeddedServers(tmp_path / "data", valkey=False) as endpoints:
+        again = migrate(tmp_path, DATABASE_URL=endpoints.database_url)
+    assert again.stdout.strip() == "The database is up to date."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "said"),
+    [
+        ((), {"DATABASE_URL": "postgresql://a:secret@127.0.0.1:1/x"}, "connection refused"),
+        (("absent",), {}, "Can't locate revision"),
+    ],
+)
+def test_migrations_that_cannot_run_are_one_clear_line(
+    tmp_path: Path, arguments: tuple[str, ...], settings: dict[str, str], said: str
+) -> None:
+    done = migrate(tmp_path, *arguments, **settings)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert said in done.stderr
+    assert "secret" not in done.stderr

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from uuid import UUID
+from collections.abc import AsyncIterator, Iterator
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.adapters.database import make_engine
 from app.adapters.unit_of_work import unit_of_work_factory
+from app.embedded import Endpoints
 from app.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant
+from tests.servers import execute_sql, with_database
+
+
+@pytest.fixture(scope="module")
+def module_database_url(servers: Endpoints, database_template: str) -> Iterator[str]:
+    """A migrated database for a module whose tests keep to tenants of their own: making one takes longest."""
+    name = f"module_{uuid4().hex}"
+    execute_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE {database_template}")
+    yield with_database(servers.database_url, name)
+    execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
@@ -31,4 +42,4 @@ def begin(engine: AsyncEngine) -> UnitOfWorkFactory:
 @pytest.fixture
 async def tenant(begin: UnitOfWorkFactory) -> UUID:
     """A tenant that exists."""
-    return await make_tenant(begin, "first")
+    return await make_tenant(begin, f"tenant {uuid4()}")

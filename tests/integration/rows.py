@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from app.adapters.ids import new_id
 from app.domain.conversation import Conversation, Message, Sums
-from app.domain.records import Compaction, Turn
+from app.domain.records import Compaction, IdempotencyRecord, Turn
 from app.ports import UnitOfWork, UnitOfWorkFactory
 
 START = datetime(2026, 1, 2, 9, 0, 0, 123456, tzinfo=UTC)
@@ -112,3 +112,8 @@ def turn(row: Conversation, **fields: Any) -> Turn:
         "started_at": START,
     }
     return Turn(**given | fields)
+
+
+def idempotent(key: str, **fields: Any) -> IdempotencyRecord:
+    given: dict[str, Any] = {"fingerprint": "f", "ref": {"id": 1}, "status": 0, "created_at": START}
+    return IdempotencyRecord(key=key, **given | fields)

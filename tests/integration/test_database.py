@@ -91,6 +91,8 @@ async def test_cancelled_again_while_leaving_it_still_gives_the_connection_back(
     begin = unit_of_work_factory(narrow)
     made = await stored(begin, tenant)
     inside = asyncio.Event()
+    connected: list[object] = []
+    event.listen(narrow.sync_engine, "connect", lambda *made: connected.append(made))
 
     async def work() -> None:
         async with begin(tenant) as unit:
@@ -111,6 +113,7 @@ async def test_cancelled_again_while_leaving_it_still_gives_the_connection_back(
         async with asyncio.timeout(5), begin(tenant) as unit:
             assert (await unit.conversations.lock(made.id)).title is None
     assert busy(narrow) == 0
+    assert connected == [], "it was rolled back and used again, not thrown away"
 
 
 async def test_a_server_that_is_away(tenant: UUID) -> None:

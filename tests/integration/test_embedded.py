@@ -51,12 +51,13 @@ Owner = tuple[subprocess.Popen[str], Endpoints]
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[Callable[[], Owner]]:
+def own(tmp_path: Path, short_folder: Path) -> Iterator[Callable[[], Owner]]:
+    env = {**os.environ, "TMPDIR": str(short_folder)}
     started: list[subprocess.Popen[str]] = []
 
     def start() -> Owner:
         argv = [sys.executable, "-c", OWNER, str(tmp_path / "data")]
-        process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
         started.append(process)
         assert process.stdout is not None
         database_url, redis_url = process.stdout.readline().split()
@@ -68,6 +69,7 @@ def own(tmp_path: Path) -> Iterator[Callable[[], Owner]]:
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
+    assert gone(tmp_path / "data")
 
 
 def write(endpoints: Endpoints) -> None:
@@ -154,7 +156,10 @@ def test_a_start_after_killing_everything_finds_the_data(tmp_path: Path, own: Ca
         assert read(endpoints)
 
 
-def test_an_orphan_is_stopped_before_a_new_server_starts(tmp_path: Path) -> None:
+def test_an_orphan_is_stopped_before_a_new_server_starts(
+    tmp_path: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(short_folder))
     orphaned = EmbeddedServers(tmp_path, durable=False)
     write(orphaned.start())
     orphans = server_pids(tmp_path)

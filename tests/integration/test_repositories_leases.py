@@ -1,4 +1,4 @@
-"""Claims and leases of compactions and turns, and what the sweeper finds due."""
+"""Claims and leases of compactions and turns, what the sweeper finds due, and what looks over all tenants."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.adapters.ids import new_id
 from app.adapters.repositories.leases import LEASE
 from app.adapters.repositories.turns import LEASE_EXPIRED
 from app.domain.conversation import Conversation, Quiet, Usage
-from app.domain.errors import NotFoundError
-from app.domain.records import Attempt, Compaction, EntryCounts, FoldRequest, Page, Turn
+from app.domain.errors import ConflictError, NotFoundError
+from app.domain.records import ApiKey, Attempt, Compaction, EntryCounts, FoldRequest, Page, Turn
 from app.ports import UnitOfWork, UnitOfWorkFactory
-from tests.integration.rows import START, compaction, make_tenant, moment, stored, turn
+from tests.integration.rows import START, compaction, idempotent, make_tenant, moment, stored, turn
 
 HOUR = timedelta(hours=1)
 
@@ -253,6 +254,21 @@ class TestSweeping:
             assert await unit.compactions.page(Page(), conversation_id=other.id, status="failed") == ([], None)
 
 
+NEEDS: list[tuple[dict[str, Any], bool]] = [
+    ({}, True),
+    ({"context_tokens": 100}, True),
+    ({"context_tokens": 99}, False),
+    ({"trigger_tokens": None}, False),
+    ({"quiet": Quiet(until_seq=4)}, True),
+    ({"quiet": Quiet(until_seq=5)}, False),
+    ({"quiet": Quiet(until_tokens=120)}, True),
+    ({"quiet": Quiet(until_tokens=121)}, False),
+    ({"quiet": Quiet(until=datetime.now(UTC) - HOUR)}, True),
+    ({"quiet": Quiet(until=datetime.now(UTC) + HOUR)}, False),
+    ({"quiet": Quiet(until_seq=4, until_tokens=121, until=datetime.now(UTC) - HOUR)}, False),
+]
+
+
 class TestDue:
     """All three parts of quiet, the slot and the turn; over all tenants."""
 
@@ -260,28 +276,13 @@ class TestDue:
         async with begin(None) as unit:
             return set(await unit.conversations.due(limit=99))
 
-    @pytest.mark.parametrize(
-        ("given", "is_due"),
-        [
-            ({}, True),
-            ({"context_tokens": 100}, True),
-            ({"context_tokens": 99}, False),
-            ({"trigger_tokens": None}, False),
-            ({"quiet": Quiet(until_seq=4)}, True),
-            ({"quiet": Quiet(until_seq=5)}, False),
-            ({"quiet": Quiet(until_tokens=120)}, True),
-            ({"quiet": Quiet(until_tokens=121)}, False),
-            ({"quiet": Quiet(until=datetime.now(UTC) - HOUR)}, True),
-            ({"quiet": Quiet(until=datetime.now(UTC) + HOUR)}, False),
-            ({"quiet": Quiet(until_seq=4, until_tokens=121, until=datetime.now(UTC) - HOUR)}, False),
-        ],
-    )
-    async def test_threshold_and_quiet(
-        self, begin: UnitOfWorkFactory, tenant: UUID, given: dict[str, Any], *, is_due: bool
-    ) -> None:
+    async def test_threshold_and_quiet(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         base: dict[str, Any] = {"last_seq": 5, "context_tokens": 120, "trigger_tokens": 100}
-        row = await stored(begin, tenant, **base | given)
-        assert await self.due(begin) == ({(tenant, row.id)} if is_due else set())
+        expected = set()
+        for given, is_due in NEEDS:
+            row = await stored(begin, tenant, **base | given)
+            expected |= {(tenant, row.id)} if is_due else set()
+        assert await self.due(begin) == expected
 
     async def test_not_while_something_is_in_flight_or_answering(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
@@ -398,3 +399,52 @@ async def swept(unit: UnitOfWork) -> Sequence[Turn]:
         assert len(batch) == 1
         found += batch
     return found
+
+
+class TestOverAllTenants:
+    async def test_forgets_the_old_of_all_tenants(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        other = await make_tenant(begin, "second")
+        for owner in (tenant, other):
+            async with begin(owner) as unit:
+                await unit.idempotency.claim(idempotent("old", created_at=START - timedelta(days=3000)))
+                await unit.idempotency.claim(idempotent("new", created_at=START + timedelta(days=30000)))
+                await unit.commit()
+        async with begin(None) as unit:
+            assert await unit.idempotency.forget_older_than(timedelta(hours=24)) == 2
+            assert await unit.idempotency.forget_older_than(timedelta(hours=24)) == 0
+
+
+class TestKeys:
+    async def test_life_of_a_key(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        key = ApiKey(
+            id=new_id(),
+            tenant_id=tenant,
+            name="ci",
+            prefix="tl_12",
+            secret_hash=bytes(range(32)),
+            scopes=frozenset({"read", "write"}),
+            created_at=START,
+        )
+        async with begin(None) as unit:
+            assert await unit.keys.any() is False
+            await unit.keys.add(key)
+            assert await unit.keys.by_hash(key.secret_hash) == key
+            assert await unit.keys.by_hash(b"other") is None
+            assert await unit.keys.all() == [key]
+            assert await unit.keys.any() is True
+            assert await unit.keys.revoke(uuid4(), moment(1)) is False
+            assert await unit.keys.revoke(key.id, moment(1)) is True
+            assert await unit.keys.revoke(key.id, moment(2)) is False
+            assert await unit.keys.by_hash(key.secret_hash) is None
+            assert await unit.keys.all() == [replace(key, revoked_at=moment(1))]
+            assert await unit.keys.any() is False
+
+    async def test_tenants(self, begin: UnitOfWorkFactory) -> None:
+        mine = await make_tenant(begin, "mine")
+        async with begin(None) as unit:
+            assert await unit.keys.tenant_by_name("mine") == mine
+            assert await unit.keys.tenant_by_name("nobody") is None
+            await unit.keys.add_tenant(mine, "renamed")
+            assert await unit.keys.tenant_by_name("mine") == mine
+            with pytest.raises(ConflictError):
+                await unit.keys.add_tenant(uuid4(), "mine")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -234,25 +235,22 @@ FINDS_NOTHING = {
 }
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda unit, owner: unit.conversations.add(conversation(owner)),
-        lambda unit, owner: unit.compactions.claim(compaction(conversation(owner, id=CONVERSATION))),
-        lambda unit, owner: unit.turns.start(turn(conversation(owner, id=CONVERSATION))),
-        lambda unit, owner: unit.keys.add(key(owner, "c")),
-        lambda unit, owner: unit.keys.add_tenant(owner, "c"),
-    ],
-)
-async def test_a_record_of_another_tenant_is_refused(
-    begin: UnitOfWorkFactory, engine: AsyncEngine, call: Callable[[UnitOfWork, UUID], Awaitable[Any]]
-) -> None:
+async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
     owner, stranger = await furnish(begin, "a"), await make_tenant(begin, "stranger")
+    foreign = conversation(owner, id=CONVERSATION)
+    calls: list[Call] = [
+        lambda unit: unit.conversations.add(replace(foreign, id=uuid4())),
+        lambda unit: unit.compactions.claim(compaction(foreign)),
+        lambda unit: unit.turns.start(turn(foreign)),
+        lambda unit: unit.keys.add(key(owner, "c")),
+        lambda unit: unit.keys.add_tenant(owner, "c"),
+    ]
     before = await dumps(engine, owner)
-    async with begin(stranger) as unit:
-        with pytest.raises(ValueError, match="another tenant"):
-            await call(unit, owner)
-        await unit.commit()
+    for call in calls:
+        async with begin(stranger) as unit:
+            with pytest.raises(ValueError, match="another tenant"):
+                await call(unit)
+            await unit.commit()
     assert await dumps(engine, owner) == before
 
 
@@ -338,6 +336,16 @@ class TestStatements:
         await session.commit()
         await session.close()
         assert await dumps(engine, theirs) == before
+
+    async def test_a_row_read_before_is_read_again(self, begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
+        session = TenantSession(engine, await furnish(begin, "a"))
+        before = await session.first(select(ConversationRow))
+        await session.execute(update(ConversationRow).values(title="c"))
+        assert (await session.first(select(ConversationRow))).title == "c"
+        written = update(ConversationRow).values(title="d").returning(ConversationRow)
+        assert (await session.first(written)).title == "d"
+        assert before.title == "d"
+        await session.close()
 
     async def test_what_cannot_be_scoped_is_refused(self, engine: AsyncEngine, tenant: UUID) -> None:
         table = TenantScoped.metadata.tables["messages"]

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -157,7 +158,9 @@ async def test_uvicorn_ends_within_seconds_of_a_signal_with_a_stream_open() -> N
         "config = uvicorn.Config(world().app, log_level='warning', access_log=False, lifespan='on')\n"
         "uvicorn.Server(config).run(sockets=[listener])\n"
     )
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", serving, stdout=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", serving, stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2]
+    )
     assert process.stdout is not None
     try:
         async with asyncio.timeout(30):

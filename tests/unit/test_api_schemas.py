@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from app.api.errors import STATUS, UnreadableError, problem_of, status_of
+from app.api.errors import STATUS, problem_of, status_of
 from app.api.idempotency import fingerprint
 from app.api.present import present_compaction, present_conversation_summary, present_message
+from app.api.refusals import UnreadableError
 from app.api.requests import (
     ChatRequest,
     CompactRequest,

@@ -8,8 +8,9 @@ import pytest
 from app.domain.conversation import Message
 from app.domain.gate import judge, not_smaller
 from app.domain.layout import layout_of
-from app.domain.merge import merge, state_of
+from app.domain.merge import merge
 from app.domain.model_io import FinishReason
+from app.domain.pruning import state_of
 from app.domain.schemas import SESSION
 from app.domain.tokens import estimate_text
 from tests.unit.talk import answer, entry, fact, message, proposal, request, talk

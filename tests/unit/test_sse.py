@@ -111,10 +111,27 @@ async def test_a_peeked_step_is_kept() -> None:
     await steps.aclose()
 
 
-async def test_a_peeked_error_closes_the_source() -> None:
-    steps = Steps(numbers(then=NotFoundError("gone")), every=1)
+async def test_a_peeked_error_is_raised() -> None:
     with pytest.raises(NotFoundError):
-        await steps.peek()
+        await Steps(numbers(then=NotFoundError("gone")), every=1).peek()
+
+
+async def test_a_peek_that_is_given_up_closes_the_source() -> None:
+    closed = asyncio.Event()
+
+    async def silent() -> AsyncIterator[int]:
+        try:
+            await asyncio.Event().wait()
+            yield 1
+        finally:
+            closed.set()
+
+    peeking = asyncio.create_task(Steps(silent(), every=1).peek())
+    await asyncio.sleep(0.01)
+    peeking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await peeking
+    assert closed.is_set()
 
 
 async def test_an_empty_source_is_no_error() -> None:

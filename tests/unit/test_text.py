@@ -44,9 +44,9 @@ def test_code_fences_stay_whole() -> None:
 
 
 def test_a_long_line_goes_on_in_the_next() -> None:
-    text = "This line was wrapped by a mail program at some column and\ngoes on here. New one."
+    text = "This line was wrapped by a mail program at some fixed column and\ngoes on here. New one."
     assert sentences(text) == [
-        "This line was wrapped by a mail program at some column and goes on here.",
+        "This line was wrapped by a mail program at some fixed column and goes on here.",
         "New one.",
     ]
 
@@ -107,7 +107,7 @@ def test_stems_keep_words_apart() -> None:
             ["Марина Иванова", "250 тыс. рублей", "15 марта 2025", "10:30"],
         ),
         (
-            "Order A-1001, flight HAT069, id 550e8400-e29b-41d4-a716-446655440000, mail mia.li@example.com, 20 %",
+            "Order A-1001, flight HAT069, id 550e8400-e29b-41d4-a716-446655440000, mia.li@example.com, 20 %",
             ["A-1001", "HAT069", "550e8400-e29b-41d4-a716-446655440000", "mia.li@example.com", "20 %"],
         ),
         ('We said "never on Fridays" and «только утром».', ['"never on Fridays"', "«только утром»"]),

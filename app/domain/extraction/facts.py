@@ -75,7 +75,7 @@ def _told(entry: StateEntry) -> _Claim:
 
 
 def _contradicts(text: str, new: _Claim, old: _Claim) -> bool:
-    """Whether a text that sounds like a correction is about what the old one says, and leaves nothing of it standing."""
+    """Whether a text that sounds like a correction is about what the old one says, and leaves none of it."""
     if {kind for kind, _ in old.values - new.values} - {kind for kind, _ in new.values}:
         return False
     shared = new.stems & old.stems

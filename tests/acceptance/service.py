@@ -1,0 +1,222 @@
+"""The whole service from outside: API and worker as processes of their own, with logs, over given servers.
+
+``running_service`` starts both as production does; each can be stopped, killed (with or without its children) and
+started again, which is what tests of crashes need.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar, Final
+
+import httpx
+
+from app.run import Commands
+from app.settings import Settings
+from tests.servers import ROOT, unused_port
+
+START_SECONDS: Final = 90.0  # two seconds of imports on an idle machine
+STOP_SECONDS: Final = 20.0
+LOG_TAIL: Final = 12_000  # characters shown when a test fails
+POLL: Final = 0.05
+_UNEVENTFUL: Final = re.compile(r"http\.request .*status=2\d\d")
+
+
+class NotReadyError(AssertionError):
+    """Something did not come about in time; the message holds the log."""
+
+
+def until(condition: Callable[[], object], seconds: float = 30.0, *, what: str = "it") -> None:
+    """Return once the condition is true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise NotReadyError(f"{what} did not come about within {seconds} s")
+        time.sleep(POLL)
+
+
+class Process:
+    """One process of the service, in a process group of its own."""
+
+    def __init__(
+        self, name: str, argv: tuple[str, ...], env: Mapping[str, str], folder: Path, ready: Callable[[Process], bool]
+    ) -> None:
+        self.name = name
+        self._argv = argv
+        self._env = env
+        self._ready = ready
+        self._folder = folder
+        self._log = folder / f"{name}.log"
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._started_at = 0
+        self.shown_from = 0
+        """Where in the log the running test began."""
+
+    @property
+    def pid(self) -> int:
+        assert self._popen is not None, f"{self.name} was never started"
+        return self._popen.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._popen is not None and self._popen.poll() is None
+
+    @property
+    def log(self) -> str:
+        """Everything written since the first start."""
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    @property
+    def log_since_start(self) -> str:
+        return self.log[self._started_at :]
+
+    @property
+    def log_of_test(self) -> str:
+        """What was written during the running test, without the requests that went well."""
+        lines = self.log[self.shown_from :].splitlines()
+        return "\n".join(line for line in lines if not _UNEVENTFUL.search(line))[-LOG_TAIL:]
+
+    @property
+    def children(self) -> list[int]:
+        """Pool children of the worker; none for the API."""
+        tasks = Path(f"/proc/{self.pid}/task")
+        return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start, and wait until it does its work."""
+        assert not self.alive, f"{self.name} runs already"
+        self._started_at = len(self.log)
+        with self._log.open("ab") as output:
+            self._popen = subprocess.Popen(
+                self._argv, cwd=self._folder, env=self._env, stdout=output, stderr=subprocess.STDOUT, process_group=0
+            )
+        if wait:
+            self.wait_ready()
+
+    def wait_ready(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not self._ready(self):
+            if not self.alive or time.monotonic() > deadline:
+                raise NotReadyError(f"{self.name} is not ready:\n{self.log_since_start[-LOG_TAIL:]}")
+            time.sleep(POLL)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process alone."""
+        os.kill(self.pid, number)
+
+    def stop(self) -> int:
+        """Ask politely, wait; whatever is left of the group is killed. The exit code, negative for a signal."""
+        if self.alive:
+            self.signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._wait(STOP_SECONDS)
+        return self.kill()
+
+    def kill(self) -> int:
+        """``kill -9`` of the whole group, children included."""
+        if self._popen is None:
+            return 0
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        return self._wait(STOP_SECONDS)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def _wait(self, seconds: float) -> int:
+        assert self._popen is not None
+        return self._popen.wait(seconds)
+
+
+class Service:
+    """One API and one worker over one database and one Redis."""
+
+    running: ClassVar[list[Service]] = []
+    """Those whose logs are worth showing when a test fails."""
+
+    def __init__(self, folder: Path, *, database_url: str, redis_url: str, **settings: str) -> None:
+        """Prepare the two processes.
+
+        Args:
+            folder: For logs; also their working directory, so that no ``.env`` of the checkout is read.
+            database_url: A migrated database.
+            redis_url: A logical database of its own.
+            settings: Further environment, such as ``GOOGLE_API_KEY``.
+        """
+        self.database_url = database_url
+        self.redis_url = redis_url
+        self.folder = folder
+        self.settings = settings
+        port = unused_port()
+        self.url = f"http://127.0.0.1:{port}"
+        env = {**os.environ, **self.environment, "HOST": "127.0.0.1", "PORT": str(port), **settings}
+        commands = Commands.of(Settings(_env_file=None, host="127.0.0.1", port=port))
+        self.api = Process("api", commands.api, env, folder, self._api_ready)
+        self.worker = Process("worker", commands.worker, env, folder, _worker_ready)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What any process of ours needs to belong to this service."""
+        return {
+            "DATABASE_URL": self.database_url,
+            "REDIS_URL": self.redis_url,
+            "THROUGHLINE_EMBEDDED": "1",
+            "PYTHONPATH": str(ROOT),
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
+            "NO_COLOR": "1",
+        }
+
+    @property
+    def processes(self) -> tuple[Process, Process]:
+        return self.api, self.worker
+
+    def start(self, *, worker: bool = True) -> None:
+        """Start both at once."""
+        chosen = self.processes if worker else (self.api,)
+        for process in chosen:
+            process.start(wait=False)
+        for process in chosen:
+            process.wait_ready()
+
+    def stop(self) -> None:
+        for process in reversed(self.processes):
+            process.stop()
+
+    def client(self, key: str | None = None) -> httpx.Client:
+        """A client of the API; no proxy of the environment stands between."""
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        limits = httpx.Limits(max_connections=200)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, limits=limits)
+
+    def _api_ready(self, _: Process) -> bool:
+        with contextlib.suppress(httpx.HTTPError):
+            return httpx.get(f"{self.url}/readyz", timeout=2, trust_env=False).is_success
+        return False
+
+
+def _worker_ready(worker: Process) -> bool:
+    return " ready." in worker.log_since_start
+
+
+@contextlib.contextmanager
+def running_service(
+    folder: Path, *, database_url: str, redis_url: str, worker: bool = True, **settings: str
+) -> Iterator[Service]:
+    """A service that is up, and whose processes are all gone afterwards."""
+    service = Service(folder, database_url=database_url, redis_url=redis_url, **settings)
+    Service.running.append(service)
+    try:
+        service.start(worker=worker)
+        yield service
+    finally:
+        service.stop()
+        Service.running.remove(service)

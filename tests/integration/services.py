@@ -1,0 +1,126 @@
+"""The services over a real database, with fakes behind the ports for model, bus and queue."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+from app.adapters.clock import SystemClock
+from app.bootstrap import Container, Parts, compose
+from app.domain.conversation import Conversation, Message, Usage
+from app.domain.model_io import Proposal, SummaryRequest
+from app.domain.records import Compaction, Page
+from app.ports import UnitOfWorkFactory
+from app.services.appending import MessageDraft
+from app.services.conversations import NewConversation
+from app.settings import Settings
+from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue, FakeModels, ScriptedChatModel, SummaryEntry
+from tests.fakes import ScriptedSummarizer as Summarizer
+
+WORDS = "the shipment of {seq} crates reaches harbour number {seq} on a grey morning with some wind from the west "
+
+
+def proposal(request: SummaryRequest) -> Proposal:
+    """An honest, short candidate about the span."""
+    first, last = request.messages[0].seq, request.messages[-1].seq
+    text = json.dumps(
+        {
+            "logos": [
+                {"text": f"Crates {first} to {last} reached their harbours", "from": [first, last], "replaces": []}
+            ],
+            "pathos": [],
+            "abstract": [],
+            "conversation_summary": f"Shipments {first} to {last} arrived at their harbours in the morning.",
+            "dropped": [],
+        }
+    )
+    return Proposal(text=text, finish="stop", model="fake", usage=Usage(input_tokens=500, output_tokens=60))
+
+
+async def honest(request: SummaryRequest) -> Proposal:
+    """The summarizer's default."""
+    return proposal(request)
+
+
+class Gate:
+    """A summarizer that waits at a barrier until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, request: SummaryRequest) -> Proposal:
+        self.reached.set()
+        await self.go_on.wait()
+        return proposal(request)
+
+
+class Service:
+    """One process of the service, as far as its services go."""
+
+    def __init__(
+        self,
+        begin: UnitOfWorkFactory,
+        tenant: UUID,
+        *script: SummaryEntry,
+        owner: str = "process:one",
+        chat: ScriptedChatModel | None = None,
+    ) -> None:
+        self.tenant = tenant
+        self.begin = begin
+        self.summarizer = Summarizer(*(script or (honest,)))
+        self.chat_model = chat or ScriptedChatModel()
+        self.queue = FakeJobQueue()
+        clock = FakeClock()
+        parts = Parts(
+            uow=begin,
+            bus=FakeEventBus(clock),
+            queue=self.queue,
+            models=FakeModels(self.chat_model, self.summarizer),
+            clock=SystemClock(),
+            database_ok=_yes,
+        )
+        self.container: Container = compose(Settings(), parts, owner)
+
+    async def conversation(self, **policy: Any) -> UUID:
+        given = NewConversation(policy={"context_window": 4_000} | policy)
+        return (await self.container.conversations.create(self.tenant, given)).conversation.id
+
+    async def say(self, conversation_id: UUID, count: int, *, words: int = 2) -> list[Message]:
+        """Append so many messages, users and assistants in turn."""
+        start = (await self.row(conversation_id)).last_seq
+        drafts = [
+            MessageDraft(
+                role="user" if seq % 2 else "assistant",
+                content=WORDS.format(seq=seq) * words,
+            )
+            for seq in range(start + 1, start + count + 1)
+        ]
+        messages = await self.container.messages.append(self.tenant, conversation_id, drafts)
+        await self.container.outbox.drain()
+        return messages
+
+    async def row(self, conversation_id: UUID) -> Conversation:
+        async with self.begin(self.tenant) as uow:
+            return await uow.conversations.get(conversation_id)
+
+    async def compactions(self, conversation_id: UUID) -> list[Compaction]:
+        async with self.begin(self.tenant) as uow:
+            rows, _ = await uow.compactions.page(Page(limit=100, order="asc"), conversation_id=conversation_id)
+            return rows
+
+    async def events(self, conversation_id: UUID) -> list[str]:
+        async with self.begin(self.tenant) as uow:
+            return [event.type for event in await uow.events.after(conversation_id, 0, limit=10_000)]
+
+
+async def _yes() -> bool:
+    return True
+
+
+async def together(*works: Callable[[], Awaitable[Any]]) -> list[Any]:
+    """Run all at once; exceptions are results."""
+    return await asyncio.gather(*(work() for work in works), return_exceptions=True)

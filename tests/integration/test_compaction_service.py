@@ -1,0 +1,290 @@
+"""One compaction at a time, fenced, chunk by chunk: on a real database, on connections of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.domain.errors import ConflictError, ModelUnavailableError, SummarizerFailedError
+from app.domain.model_io import Proposal, SummaryRequest
+from app.ports import UnitOfWorkFactory
+from app.services.manual import CompactInput
+from tests.fakes import FAKE_PROFILE
+from tests.integration.services import Gate, Service, honest, together
+
+PATIENCE = 30.0
+
+
+async def refused(request: SummaryRequest) -> Proposal:
+    return Proposal(text="", finish="stop", model="fake")
+
+
+@pytest.fixture
+def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
+    return Service(begin, tenant)
+
+
+async def test_an_append_that_crosses_the_threshold_queues_one_compaction(service: Service) -> None:
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 60)
+    await service.say(conversation_id, 4)
+    (row,) = await service.compactions(conversation_id)
+
+    assert (row.trigger, row.status, row.ran_in) == ("background", "queued", "worker")
+    assert service.queue.ids == [row.id]
+
+
+async def test_a_worker_folds_down_to_the_target(service: Service) -> None:
+    conversation_id = await service.conversation()
+    messages = await service.say(conversation_id, 60)
+    ended = await service.container.compaction.execute(service.queue.ids[0])
+    row = await service.row(conversation_id)
+
+    assert ended is not None
+    assert ended.status == "applied"
+    assert ended.tokens_after is not None
+    assert ended.tokens_before is not None
+    assert ended.tokens_after < 1_836 < ended.tokens_before
+    assert row.context_tokens == ended.tokens_after
+    assert row.compressed_at_message_id == messages[row.boundary_seq - 1].id
+    assert (row.state_version, row.compression_count) == (1, 1)
+    assert [name for name in await service.events(conversation_id) if name.startswith("compaction")] == [
+        "compaction.queued",
+        "compaction.started",
+        "compaction.applied",
+    ]
+
+
+async def test_right_after_a_compaction_a_small_message_triggers_nothing(service: Service) -> None:
+    conversation_id = await service.conversation(background_at=0.61)
+    await service.say(conversation_id, 60)
+    await service.container.compaction.execute(service.queue.ids[0])
+    await service.say(conversation_id, 1, words=1)
+
+    assert len(await service.compactions(conversation_id)) == 1
+
+
+async def test_two_compactors_at_the_barrier_take_effect_once(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    one, other = (Service(begin, tenant, owner=name) for name in ("process:one", "process:other"))
+    conversation_id = await one.conversation()
+    await one.say(conversation_id, 60)
+    job = one.queue.ids[0]
+    results = await together(*[partial(each.container.compaction.execute, job) for each in (one, other) * 5])
+
+    assert sum(result is not None for result in results) == 1
+    assert len(one.summarizer.requests) + len(other.summarizer.requests) == 1
+    assert (await one.row(conversation_id)).state_version == 1
+
+
+async def test_a_stale_compactor_finishing_last_writes_nothing(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+) -> None:
+    gate = Gate()
+    slow, quick = Service(begin, tenant, gate, owner="process:slow"), Service(begin, tenant, owner="process:quick")
+    conversation_id = await slow.conversation()
+    await slow.say(conversation_id, 60)
+    job = slow.queue.ids[0]
+    stale = asyncio.create_task(slow.container.compaction.execute(job))
+    await gate.reached.wait()
+    async with engine.begin() as connection:
+        await connection.execute(text("UPDATE compactions SET lease_until = now() - interval '1 s'"))
+    done = await quick.container.compaction.execute(job)
+    before = await quick.row(conversation_id)
+    gate.go_on.set()
+    late = await asyncio.wait_for(stale, PATIENCE)
+
+    assert done is not None
+    assert done.status == "applied"
+    assert late == done
+    assert await quick.row(conversation_id) == before
+
+
+async def test_a_restore_in_the_middle_supersedes_the_run(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    gate = Gate()
+    service = Service(begin, tenant, honest, gate)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 60)
+    await service.container.compaction.execute(service.queue.ids[0])
+    await service.say(conversation_id, 20)
+    running = asyncio.create_task(service.container.compaction.execute(service.queue.ids[1]))
+    await gate.reached.wait()
+    await service.container.states.restore(service.tenant, conversation_id, 1)
+    gate.go_on.set()
+    ended = await asyncio.wait_for(running, PATIENCE)
+
+    assert ended is not None
+    assert (ended.status, ended.reason) == ("superseded", "stale")
+    assert (await service.row(conversation_id)).state_version == 2
+
+
+async def test_a_message_that_arrives_meanwhile_stays_in_the_tail(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    gate = Gate()
+    service = Service(begin, tenant, gate)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 60)
+    running = asyncio.create_task(service.container.compaction.execute(service.queue.ids[0]))
+    await gate.reached.wait()
+    (late,) = await asyncio.wait_for(service.say(conversation_id, 1), PATIENCE)
+    gate.go_on.set()
+    ended = await asyncio.wait_for(running, PATIENCE)
+    context = await service.container.context.assemble(service.tenant, conversation_id)
+
+    assert ended is not None
+    assert ended.status == "applied"
+    assert context.messages[-1].seq == late.seq
+
+
+async def test_a_span_larger_than_the_summarizer_digests_is_committed_chunk_by_chunk(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    service = Service(begin, tenant)
+    service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=1_000)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 120)
+    ended = await service.container.compaction.execute(service.queue.ids[0])
+    row = await service.row(conversation_id)
+
+    assert ended is not None
+    assert ended.status == "applied"
+    assert len(ended.attempts) == row.state_version > 2
+    assert (ended.from_seq, ended.to_seq) == (1, row.boundary_seq)
+    assert row.compression_count == 1
+    assert (await service.events(conversation_id)).count("compaction.applied") == 1
+
+
+async def test_a_failure_after_some_chunks_leaves_them_applied(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, honest, honest, ModelUnavailableError("server_error"))
+    service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=1_000)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 120)
+    ended = await service.container.compaction.execute(service.queue.ids[0])
+    row = await service.row(conversation_id)
+
+    assert ended is not None
+    assert (ended.status, ended.reason) == ("applied", "partial")
+    assert row.state_version == 2
+    assert row.boundary_seq == ended.to_seq
+    assert row.quiet.until is not None
+
+
+async def test_a_failed_compaction_changes_nothing_and_is_quiet_for_a_while(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    service = Service(begin, tenant, refused)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 60)
+    before = await service.row(conversation_id)
+    ended = await service.container.compaction.execute(service.queue.ids[0])
+    after = await service.row(conversation_id)
+    await service.say(conversation_id, 6)
+
+    assert ended is not None
+    assert (ended.status, ended.reason) == ("rejected", "empty_summary")
+    assert [attempt.reason for attempt in ended.attempts] == ["empty_summary", "empty_summary"]
+    assert service.summarizer.requests[1].feedback == "empty_summary"
+    changed = {"quiet": after.quiet, "failure_count": 1, "last_event": after.last_event, "updated_at": after.updated_at}
+    assert after == replace(before, **changed)
+    assert after.quiet.reason == "empty_summary"
+    assert len(await service.compactions(conversation_id)) == 1
+
+
+async def test_a_failed_manual_call_is_an_error_and_makes_nothing_quiet(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, refused)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 20)
+    with pytest.raises(SummarizerFailedError) as caught:
+        await service.container.manual.compact(service.tenant, conversation_id, CompactInput(), timeout=PATIENCE)
+    row = await service.row(conversation_id)
+
+    assert (caught.value.stable_code, caught.value.detail) == ("empty_summary", "empty summary response")
+    assert (row.state_version, row.quiet.reason, row.failure_count) == (0, None, 0)
+
+
+async def test_nothing_to_fold_is_skipped_without_a_call(service: Service) -> None:
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 2)
+    view = await service.container.manual.compact(service.tenant, conversation_id, CompactInput(), timeout=PATIENCE)
+
+    assert (view.compaction.status, view.compaction.reason) == ("skipped", "nothing_to_compact")
+    assert service.summarizer.requests == []
+
+
+async def test_a_floor_above_the_target_is_given_up_once(service: Service) -> None:
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 1, words=90)  # the message of turn 0 is held
+    for _ in range(20):
+        await service.say(conversation_id, 1, words=1)
+    for job in service.queue.ids:
+        await service.container.compaction.execute(job)
+    rows = await service.compactions(conversation_id)
+
+    assert [row.reason for row in rows if row.reason] == ["irreducible_floor"] * len(rows)
+    assert len(service.summarizer.requests) <= 1
+    assert len(rows) <= 3
+
+
+async def test_a_hundred_manual_calls_are_one_run(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 30)
+    compact = partial(
+        service.container.manual.compact, service.tenant, conversation_id, CompactInput(), timeout=PATIENCE
+    )
+    gate = Gate()
+    service.summarizer._script._entries = [gate]
+    calls = asyncio.gather(*(compact() for _ in range(100)))
+    await gate.reached.wait()
+    gate.go_on.set()
+    views = await asyncio.wait_for(calls, PATIENCE)
+
+    assert len({view.compaction.id for view in views}) == 1
+    assert sum(not view.joined for view in views) == 1
+    assert len(service.summarizer.requests) == 1
+
+
+async def test_a_call_with_a_focus_waits_for_the_slot_and_then_runs(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    gate = Gate()
+    service = Service(begin, tenant, gate, honest)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 30)
+    manual = service.container.manual
+    first = asyncio.create_task(
+        manual.compact(service.tenant, conversation_id, CompactInput(keep_tail_messages=10), timeout=PATIENCE)
+    )
+    await gate.reached.wait()
+    with pytest.raises(ConflictError):
+        await manual.compact(service.tenant, conversation_id, CompactInput(focus="wind", wait=False), timeout=PATIENCE)
+    second = asyncio.create_task(
+        manual.compact(service.tenant, conversation_id, CompactInput(focus="wind", keep_tail_messages=0), timeout=60)
+    )
+    await asyncio.sleep(0.1)
+    gate.go_on.set()
+    done = await asyncio.wait_for(asyncio.gather(first, second), PATIENCE)
+
+    assert [view.compaction.status for view in done] == ["applied", "applied"]
+    assert done[0].compaction.id != done[1].compaction.id
+    assert service.summarizer.requests[1].focus == "wind"
+
+
+async def test_the_sweeper_claims_what_an_append_could_not(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 60)
+    async with begin(None) as uow:
+        await uow.compactions.finish(service.queue.ids[0], status="superseded", reason="stale")
+        await uow.commit()
+    async with begin(None) as uow:
+        assert await uow.conversations.due(limit=10) == [(tenant, conversation_id)]
+    claimed = await service.container.compaction.claim_due(tenant, conversation_id)
+    again = await service.container.compaction.claim_due(tenant, conversation_id)
+
+    assert claimed is not None
+    assert again is None
+    async with begin(None) as uow:
+        assert await uow.conversations.due(limit=10) == []

@@ -1,0 +1,174 @@
+"""The producer: what it puts on the broker, and that a broker that is away costs next to nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from celery import Celery
+from redis.asyncio import Redis
+
+from app.adapters import job_queue
+from app.adapters.circuit import Circuit
+from app.adapters.job_queue import QUEUE_NAME, TASK_NAME, CeleryJobQueue, celery_broker_url
+from tests.proxy import redis_proxy
+
+
+@asynccontextmanager
+async def a_queue(url: str) -> AsyncIterator[CeleryJobQueue]:
+    queue = CeleryJobQueue(url)
+    try:
+        yield queue
+    finally:
+        await queue.close()
+
+
+async def waiting(redis_url: str) -> list[dict[str, Any]]:
+    async with Redis.from_url(redis_url) as redis:
+        return [json.loads(message) for message in reversed(await redis.lrange(QUEUE_NAME, 0, -1))]
+
+
+@pytest.mark.parametrize(
+    ("redis_form", "celery_form"),
+    [
+        ("redis://localhost:6379/0", "redis://localhost:6379/0"),
+        ("redis://:s%40crt@cache:6380/3", "redis://:s%40crt@cache:6380/3"),
+        ("redis://cache:6379?db=4", "redis://cache:6379/4"),
+        ("unix:///run/v.sock", "redis+socket:///run/v.sock?virtual_host=0"),
+        ("unix:///run/v.sock?db=7", "redis+socket:///run/v.sock?virtual_host=7"),
+        ("unix://app@/run/v.sock?db=7&password=p/w", "redis+socket://app:p%2Fw@/run/v.sock?virtual_host=7"),
+        ("rediss://cache:6380/0", "rediss://cache:6380/0?ssl_cert_reqs=required"),
+        ("rediss://cache:6380/0?ssl_cert_reqs=none", "rediss://cache:6380/0?ssl_cert_reqs=none"),
+    ],
+)
+def test_translates_addresses_for_celery(redis_form: str, celery_form: str) -> None:
+    assert celery_broker_url(redis_form) == celery_form
+
+
+def test_celery_checks_certificates_as_translated() -> None:
+    connection: Any = Celery(broker=celery_broker_url("rediss://cache:6380/2"), set_as_current=False).connection()
+    assert connection.ssl["ssl_cert_reqs"] == ssl.CERT_REQUIRED
+
+
+async def test_sends_the_id_by_the_tasks_name(redis_url: str) -> None:
+    compaction_id = uuid4()
+    async with a_queue(redis_url) as queue:
+        assert await queue.send(compaction_id, "req-7")
+        assert await queue.send(uuid4())
+    first, second = await waiting(redis_url)
+    args, kwargs, _ = json.loads(base64.b64decode(first["body"]))
+    assert (first["headers"]["task"], args, kwargs) == (TASK_NAME, [str(compaction_id)], {})
+    assert first["content-type"] == "application/json"
+    assert first["headers"]["request_id"] == "req-7"
+    assert second["headers"]["request_id"] is None
+
+
+async def test_a_flushed_broker_takes_jobs_as_before(redis_url: str) -> None:
+    async with a_queue(redis_url) as queue, Redis.from_url(redis_url) as redis:
+        assert await queue.send(uuid4())
+        await redis.flushdb()
+        compaction_id = uuid4()
+        assert await queue.send(compaction_id)
+        (message,) = await waiting(redis_url)
+        assert str(compaction_id) in base64.b64decode(message["body"]).decode()
+
+
+async def test_sends_from_many_tasks_at_once_and_off_the_loop(redis_url: str) -> None:
+    async with a_queue(redis_url) as queue:
+        assert all(await asyncio.gather(*(queue.send(uuid4()) for _ in range(100))))
+    assert len(await waiting(redis_url)) == 100
+
+
+@pytest.mark.parametrize("mode", ["refuse", "silent"])
+async def test_a_broker_that_is_away_is_said_so_in_time(redis_url: str, mode: Any) -> None:
+    async with redis_proxy(redis_url, mode) as proxy, a_queue(proxy.url) as queue:
+        started = time.monotonic()
+        sending = asyncio.ensure_future(queue.send(uuid4()))
+        gaps = await _gaps_until(sending)
+        assert sending.result() is False
+        assert time.monotonic() - started < 2.5
+        assert max(gaps) < 0.3, "the loop goes on while the broker is waited for"
+        started = time.monotonic()
+        assert not any([await queue.send(uuid4()) for _ in range(1_000)])
+        assert time.monotonic() - started < 0.5
+        assert proxy.connections <= 1
+
+
+async def _gaps_until(done: asyncio.Future[bool]) -> list[float]:
+    """How long the loop was away, each time."""
+    gaps = []
+    while not done.done():
+        before = time.monotonic()
+        await asyncio.sleep(0.01)
+        gaps.append(time.monotonic() - before)
+    return gaps or [0.0]
+
+
+@pytest.mark.parametrize("mode", ["refuse", "silent"])
+async def test_the_broker_is_found_again_after_the_pause(
+    redis_url: str, mode: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_queue, "_PAUSE_SECONDS", 0.2)
+    async with redis_proxy(redis_url, "pass") as proxy, a_queue(proxy.url) as queue:
+        assert await queue.send(uuid4())
+        await proxy.set(mode)
+        assert not await queue.send(uuid4())
+        await proxy.set("pass")
+        assert not await queue.send(uuid4()), "still pausing"
+        await asyncio.sleep(0.25)
+        for _ in range(10):
+            if await queue.send(uuid4()):
+                break
+            await asyncio.sleep(0.25)
+        assert await queue.send(uuid4())
+
+
+async def test_a_queue_that_nobody_reads_stops_growing(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_queue, "MAX_WAITING", 3)
+    async with a_queue(redis_url) as queue:
+        assert [await queue.send(uuid4()) for _ in range(5)] == [True, True, True, False, False]
+        async with Redis.from_url(redis_url) as redis:
+            await redis.lpop(QUEUE_NAME)
+        assert await queue.send(uuid4()), "being full is no failure of the broker"
+
+
+async def test_a_full_server_is_a_refusal(redis_url: str) -> None:
+    async with Redis.from_url(redis_url) as redis, a_queue(redis_url) as queue:
+        before: Any = await redis.config_get("maxmemory*")
+        await redis.config_set("maxmemory-policy", "noeviction")
+        await redis.config_set("maxmemory", "1")
+        try:
+            assert not await queue.send(uuid4())
+        finally:
+            for name, value in before.items():
+                await redis.config_set(name, value)
+
+
+async def test_after_closing_it_refuses(redis_url: str) -> None:
+    queue = CeleryJobQueue(redis_url)
+    await queue.close()
+    assert not await queue.send(uuid4())
+
+
+def test_a_circuit_lets_one_trial_through_per_pause() -> None:
+    now = 0.0
+    circuit = Circuit(5, lambda: now)
+    assert circuit.allows()
+    circuit.failed()
+    assert not circuit.allows()
+    now = 4.9
+    assert not circuit.allows()
+    now = 5.0
+    assert [circuit.allows(), circuit.allows()] == [True, False]
+    now = 10.0
+    assert circuit.allows()
+    circuit.succeeded()
+    assert [circuit.allows(), circuit.allows()] == [True, True]

@@ -1,0 +1,424 @@
+"""The sweeper on a real database: each row once, however many sweep, and nothing stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.domain.conversation import Conversation, Quiet
+from app.domain.records import Compaction, IdempotencyRecord, RanIn, Turn
+from app.ports import UnitOfWork, UnitOfWorkFactory
+from app.services import stand_in
+from app.services.sweeper import MAX_CLAIMS, PERIOD_SECONDS, STAND_IN_AFTER_SECONDS, Sweeper
+from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue
+from tests.integration.rows import compaction, stored, turn
+
+HOUR = timedelta(hours=1)
+
+
+class Service:
+    """The compaction service's part: real rows, no models. ``runs`` counts what was performed."""
+
+    def __init__(self, begin: UnitOfWorkFactory, owner: str = "us") -> None:
+        self._begin = begin
+        self._owner = owner
+        self.given_up: list[UUID] = []
+        self.runs: list[UUID] = []
+        self.running = self.most_running = 0
+        self.poison: set[UUID] = set()
+        self.work: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0.01)
+
+    async def execute(self, compaction_id: UUID, *, ran_in: RanIn) -> Compaction | None:
+        assert ran_in == "sweeper"
+        if compaction_id in self.poison:
+            raise RuntimeError("poison")
+        async with self._begin(None) as uow:
+            row = await uow.compactions.take(compaction_id, lease_token=uuid4(), ran_in=ran_in, owner=self._owner)
+            await uow.commit()
+        if row is None:
+            return None
+        self.runs.append(compaction_id)
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            await self.work()
+        finally:
+            self.running -= 1
+        async with self._begin(row.tenant_id) as uow:
+            ended = await uow.compactions.finish(row.id, status="applied", finished_at=datetime.now(UTC))
+            await uow.commit()
+        return ended
+
+    async def claim_due(self, tenant_id: UUID, conversation_id: UUID, /) -> UUID | None:
+        if conversation_id in self.poison:
+            raise RuntimeError("poison")
+        async with self._begin(tenant_id) as uow:
+            row = await uow.conversations.lock(conversation_id)
+            claimed = await uow.compactions.claim(compaction(row, requested_at=datetime.now(UTC)))
+            await uow.commit()
+        return claimed.id if claimed else None
+
+    async def give_up(self, uow: UnitOfWork, row: Compaction, /) -> None:
+        if row.id in self.poison:
+            raise RuntimeError("poison")
+        self.given_up.append(row.id)
+        await uow.conversations.lock(row.conversation_id)
+        await uow.compactions.finish(row.id, status="failed", reason="crashed", finished_at=datetime.now(UTC))
+        await uow.events.add(row.conversation_id, "compaction.failed", {"compaction_id": str(row.id)}, row.requested_at)
+        await uow.conversations.update(row.conversation_id, quiet=Quiet(until_seq=1, reason="crashed"))
+
+
+class World:
+    """A database, a broker in memory, and sweepers over them."""
+
+    def __init__(self, begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID) -> None:
+        self.begin = begin
+        self.engine = engine
+        self.tenant = tenant
+        self.clock = FakeClock()
+        self.bus = FakeEventBus(self.clock)
+        self.queue = FakeJobQueue()
+        self.service = Service(begin)
+
+    def sweeper(self, seed: int = 0, **parts: Any) -> Sweeper:
+        given: dict[str, Any] = {"uow": self.begin, "queue": self.queue, "compaction": self.service, "bus": self.bus}
+        return Sweeper(**(given | {"clock": self.clock, "owner": "us", "rng": random.Random(seed)} | parts))
+
+    async def execute(self, statement: str, **values: Any) -> None:
+        async with self.engine.begin() as connection:
+            await connection.execute(text(statement), values)
+
+    async def conversation(self, **fields: Any) -> Conversation:
+        return await stored(self.begin, self.tenant, **fields)
+
+    async def queued(self, *, waited: float = 60.0) -> Compaction:
+        """A row that was queued that many seconds ago, and never sent."""
+        row = await self.conversation()
+        async with self.begin(self.tenant) as uow:
+            made = await uow.compactions.claim(compaction(row))
+            await uow.commit()
+        assert made is not None
+        await self.age(made.id, waited)
+        return made
+
+    async def age(self, id_: UUID, seconds: float) -> None:
+        statement = (
+            "UPDATE compactions SET queued_at = clock_timestamp() - cast(:age AS interval),"
+            " requested_at = clock_timestamp() - cast(:age AS interval) WHERE id = :id"
+        )
+        await self.execute(statement, id=id_, age=timedelta(seconds=seconds))
+
+    async def crashed(self, *, claims: int = 1, lease_over: bool = True) -> Compaction:
+        """A row whose holder went away after that many claims."""
+        made = await self.queued()
+        async with self.begin(self.tenant) as uow:
+            taken = await uow.compactions.take(made.id, lease_token=uuid4(), ran_in="worker", owner="dead")
+            await uow.commit()
+        assert taken is not None
+        over = "lease_until = clock_timestamp() - interval '1 second'" if lease_over else "owner = owner"
+        await self.execute(f"UPDATE compactions SET claims = :claims, {over} WHERE id = :id", claims=claims, id=made.id)  # noqa: S608
+        return taken
+
+    async def get(self, id_: UUID) -> Compaction:
+        async with self.begin(None) as uow:
+            return await uow.compactions.get(id_)
+
+
+@pytest.fixture
+def world(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID) -> World:
+    return World(begin, engine, tenant)
+
+
+async def test_a_lost_lease_goes_back_to_the_queue_and_is_sent(world: World) -> None:
+    crashed, living = await world.crashed(claims=MAX_CLAIMS - 1), await world.crashed(lease_over=False)
+    await world.sweeper().sweep()
+    row = await world.get(crashed.id)
+    assert (row.status, row.claims, row.owner, row.lease_token) == ("queued", MAX_CLAIMS - 1, None, None)
+    assert row.sent_at is not None
+    assert world.queue.ids == [crashed.id]
+    assert (await world.get(living.id)).status == "running"
+
+
+async def test_after_five_claims_it_is_given_up_with_an_event(world: World) -> None:
+    crashed = await world.crashed(claims=MAX_CLAIMS)
+    await world.sweeper().sweep()
+    row = await world.get(crashed.id)
+    assert (row.status, row.reason) == ("failed", "crashed")
+    (event,) = world.bus.published
+    assert (event.type, event.conversation_id) == ("compaction.failed", crashed.conversation_id)
+    async with world.begin(world.tenant) as uow:
+        assert [event.number for event in await uow.events.after(crashed.conversation_id, 0, limit=9)] == [1]
+        assert (await uow.conversations.get(crashed.conversation_id)).quiet.reason == "crashed"
+    assert world.queue.asked == []
+
+
+async def test_a_row_that_cannot_be_given_up_holds_up_no_other(world: World) -> None:
+    rows = [await world.crashed(claims=MAX_CLAIMS) for _ in range(4)]
+    world.service.poison = {rows[0].id, rows[2].id}
+    await world.sweeper().sweep()
+    assert [(await world.get(row.id)).status for row in rows] == ["running", "failed", "running", "failed"]
+
+
+async def test_queued_rows_are_sent_again_when_they_waited_long_enough(world: World) -> None:
+    fresh, old = await world.queued(waited=3), await world.queued(waited=6)
+    sweeper = world.sweeper()
+    await sweeper.sweep()
+    assert world.queue.ids == [old.id]
+    await sweeper.sweep()
+    assert world.queue.ids == [old.id], "just sent"
+    await world.execute("UPDATE compactions SET sent_at = clock_timestamp() - interval '6 seconds'")
+    await sweeper.sweep()
+    assert world.queue.ids == [old.id, old.id], "sent long ago, but the other was queued just now"
+    await world.age(fresh.id, 6)
+    await sweeper.sweep()
+    assert world.queue.ids == [old.id, old.id, fresh.id]
+
+
+async def test_a_refused_row_is_not_marked_as_sent_and_ends_the_attempts(world: World) -> None:
+    rows = [await world.queued() for _ in range(3)]
+    world.queue.away = True
+    await world.sweeper().sweep()
+    assert len(world.queue.asked) == 1
+    assert [(await world.get(row.id)).sent_at for row in rows] == [None, None, None]
+
+
+async def test_due_conversations_are_claimed_and_sent(world: World) -> None:
+    due = await world.conversation(context_tokens=100, trigger_tokens=100, last_seq=3)
+    poison = await world.conversation(context_tokens=100, trigger_tokens=100, last_seq=3)
+    await world.conversation(context_tokens=99, trigger_tokens=100, last_seq=3)
+    world.service.poison = {poison.id}
+    await world.sweeper().sweep()
+    (sent,) = world.queue.ids
+    row = await world.get(sent)
+    assert row.conversation_id == due.id
+    assert row.sent_at is not None
+
+
+async def test_a_claim_that_the_broker_refused_is_sent_by_a_later_sweep(world: World) -> None:
+    due = await world.conversation(context_tokens=100, trigger_tokens=100, last_seq=3)
+    world.queue.away = True
+    sweeper = world.sweeper()
+    await sweeper.sweep()
+    async with world.begin(world.tenant) as uow:
+        claimed = await uow.compactions.in_flight(due.id)
+    assert claimed is not None
+    assert claimed.sent_at is None
+    world.queue.away = False
+    await world.age(claimed.id, 6)
+    await sweeper.sweep()
+    assert world.queue.ids == [claimed.id]
+
+
+async def started_turn(world: World, *, expired: bool) -> Turn:
+    row = await world.conversation()
+    async with world.begin(world.tenant) as uow:
+        made = await uow.turns.start(turn(row))
+        await uow.commit()
+    assert made is not None
+    if expired:
+        await world.execute(
+            "UPDATE turns SET lease_until = clock_timestamp() - interval '1 second' WHERE id = :id", id=made.id
+        )
+    return made
+
+
+async def test_dead_turns_are_ended_with_an_event(world: World) -> None:
+    dead, living = await started_turn(world, expired=True), await started_turn(world, expired=False)
+    await world.sweeper().sweep()
+    async with world.begin(world.tenant) as uow:
+        assert (await uow.turns.get(dead.id)).status == "failed"
+        assert (await uow.turns.get(living.id)).status == "running"
+        (event,) = await uow.events.after(dead.conversation_id, 0, limit=9)
+    assert (event.type, event.data["turn_id"]) == ("reply.failed", str(dead.id))
+    assert event.data["message_id"] == str(dead.message_id)
+    assert world.bus.published == [event]
+
+
+async def test_old_idempotency_keys_are_forgotten_once_an_hour(world: World) -> None:
+    async def keys() -> int:
+        async with world.engine.connect() as connection:
+            return int((await connection.execute(text("SELECT count(*) FROM idempotency_keys"))).scalar_one())
+
+    async def add(key: str, age: timedelta) -> None:
+        moment = datetime.now(UTC) - age
+        record = IdempotencyRecord(key=key, fingerprint="f", ref={}, status=201, created_at=moment)
+        async with world.begin(world.tenant) as uow:
+            await uow.idempotency.claim(record)
+            await uow.commit()
+        await world.execute("UPDATE idempotency_keys SET created_at = :at WHERE key = :key", at=moment, key=key)
+
+    sweeper = world.sweeper()
+    await add("old", 25 * HOUR)
+    await add("young", 23 * HOUR)
+    await sweeper.sweep()
+    assert await keys() == 1
+    await add("old again", 25 * HOUR)
+    await sweeper.sweep()
+    assert await keys() == 2
+    await world.clock.advance(3_601)
+    await sweeper.sweep()
+    assert await keys() == 1
+
+
+async def test_five_sweepers_at_once_handle_each_row_once(world: World) -> None:
+    requeued = [await world.crashed(claims=2) for _ in range(15)]
+    poison = [await world.crashed(claims=MAX_CLAIMS) for _ in range(10)]
+    waiting = [await world.queued() for _ in range(15)]
+    due = [await world.conversation(context_tokens=9, trigger_tokens=9, last_seq=1) for _ in range(10)]
+    dead = [await started_turn(world, expired=True) for _ in range(10)]
+    sweepers = [world.sweeper(seed) for seed in range(5)]
+    for _ in range(2):
+        await asyncio.gather(*(sweeper.sweep() for sweeper in sweepers))
+    assert Counter(world.service.given_up) == Counter(row.id for row in poison)
+    assert {(await world.get(row.id)).claims for row in requeued} == {2}
+    sent = Counter(world.queue.ids)
+    assert set(sent.values()) == {1}
+    assert set(sent) >= {row.id for row in requeued} | {row.id for row in waiting}
+    by_conversation = Counter([(await world.get(id_)).conversation_id for id_ in sent])
+    assert by_conversation == Counter(row.conversation_id for row in requeued + waiting) + Counter(
+        row.id for row in due
+    )
+    events = Counter((event.type, event.conversation_id) for event in world.bus.published)
+    assert events == Counter(("compaction.failed", row.conversation_id) for row in poison) + Counter(
+        ("reply.failed", row.conversation_id) for row in dead
+    )
+
+
+async def broker_away_for(world: World, sweeper: Sweeper, seconds: float) -> None:
+    world.queue.away = True
+    await sweeper.sweep()
+    await world.clock.advance(seconds)
+    await sweeper.sweep()
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - the condition is the database's
+            await asyncio.sleep(0.01)
+
+
+async def test_with_the_broker_away_jobs_run_here_two_at_once(world: World) -> None:
+    rows = [await world.queued() for _ in range(9)]
+    sweeper = world.sweeper()
+    world.service.work = lambda: asyncio.sleep(0.05)
+    await broker_away_for(world, sweeper, STAND_IN_AFTER_SECONDS - 1)
+    await asyncio.sleep(0.2)
+    assert world.service.runs == [], "a short absence is waited out"
+    await world.clock.advance(2)
+    await sweeper.sweep()
+    assert len(world.service.runs) < len(rows), "the sweep does not wait for the jobs"
+    await until(lambda: len(world.service.runs) == len(rows) and not world.service.running)
+    assert Counter(world.service.runs) == Counter(row.id for row in rows)
+    assert world.service.most_running == stand_in.LANES
+
+
+async def test_jobs_go_to_the_worker_again_once_the_broker_is_back(world: World) -> None:
+    first = await world.queued()
+    sweeper = world.sweeper()
+    await broker_away_for(world, sweeper, STAND_IN_AFTER_SECONDS + 1)
+    await until(lambda: world.service.runs == [first.id] and not world.service.running)
+    world.queue.away = False
+    second = await world.queued()
+    await sweeper.sweep()
+    assert world.queue.ids == [second.id]
+    third = await world.queued(waited=0)
+    await world.execute("UPDATE compactions SET sent_at = NULL")
+    await sweeper.sweep()
+    await asyncio.sleep(0.1)
+    assert world.service.runs == [first.id]
+    assert third.id not in world.service.runs
+
+
+async def test_a_job_that_fails_here_is_left_and_the_others_run(world: World) -> None:
+    rows = [await world.queued() for _ in range(4)]
+    world.service.poison = {rows[0].id}
+    sweeper = world.sweeper()
+    await broker_away_for(world, sweeper, STAND_IN_AFTER_SECONDS + 1)
+    await until(lambda: len(world.service.runs) == 3)
+    assert rows[0].id not in world.service.runs
+
+
+async def test_stopping_puts_the_jobs_that_run_here_back(world: World) -> None:
+    row = await world.queued()
+    never = asyncio.Event()
+    world.service.work = never.wait
+    sweeper = world.sweeper()
+    running = asyncio.create_task(sweeper.run())
+    world.queue.away = True
+    for _ in range(100):
+        await world.clock.advance(1)
+        await asyncio.sleep(0.02)
+        if world.service.running:
+            break
+    assert (await world.get(row.id)).owner == "us"
+    running.cancel()
+    await asyncio.wait([running])
+    back = await world.get(row.id)
+    assert (back.status, back.claims, back.owner) == ("queued", 0, None)
+
+
+async def test_release_puts_back_what_this_owner_holds_only(world: World) -> None:
+    mine, theirs = await world.crashed(claims=2, lease_over=False), await world.crashed(claims=2, lease_over=False)
+    await world.execute("UPDATE compactions SET owner = 'us' WHERE id = :id", id=mine.id)
+    assert await world.sweeper().release() == 1
+    released, held = await world.get(mine.id), await world.get(theirs.id)
+    assert (released.status, released.claims) == ("queued", 1)
+    assert (held.status, held.claims, held.owner) == ("running", 2, "dead")
+
+
+async def test_no_error_ends_the_sweeping(world: World) -> None:
+    """The n-th unit of work fails, for every n; afterwards everything is done as if nothing had happened."""
+    crashed, waiting = await world.crashed(), await world.queued()
+    calls = 0
+    failing = set(range(1, 30))
+
+    def unreliable(tenant_id: UUID | None) -> UnitOfWork:
+        nonlocal calls
+        calls += 1
+        if calls in failing:
+            raise ConnectionError("the database is away")
+        return world.begin(tenant_id)
+
+    sweeper = world.sweeper(uow=unreliable)
+    running = asyncio.create_task(sweeper.run())
+    for _ in range(200):
+        await world.clock.advance(1)
+        await asyncio.sleep(0.01)
+        if len(set(world.queue.ids)) == 2:
+            break
+    assert set(world.queue.ids) == {crashed.id, waiting.id}
+    assert not running.done()
+    running.cancel()
+    await asyncio.wait([running])
+
+
+async def test_sweeps_come_about_every_five_seconds_and_not_in_step(world: World) -> None:
+    class Counting:
+        def __init__(self) -> None:
+            self.at: list[float] = []
+
+        def __call__(self, tenant_id: UUID | None) -> UnitOfWork:
+            self.at.append(world.clock.monotonic())
+            raise ConnectionError
+
+    counters = [Counting(), Counting()]
+    tasks = [asyncio.create_task(world.sweeper(seed, uow=count).run()) for seed, count in enumerate(counters)]
+    await world.clock.advance(100)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    one, two = (sorted(set(count.at)) for count in counters)
+    gaps = [later - earlier for earlier, later in pairwise(one)]
+    assert all(PERIOD_SECONDS - 1 <= gap <= PERIOD_SECONDS + 1 for gap in gaps)
+    assert 15 <= len(gaps) <= 25
+    assert len(set(one) & set(two)) == 1, "only the first sweep falls together"

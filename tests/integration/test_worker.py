@@ -1,0 +1,182 @@
+"""The worker as a process: jobs run, and come back, whatever ends the process or its children."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.adapters.job_queue import CeleryJobQueue
+from app.domain.records import Compaction
+from app.ports import UnitOfWorkFactory
+from tests.integration.rows import compaction, stored
+from tests.servers import ROOT
+
+
+class Worker:
+    """One worker process with one child at a time."""
+
+    def __init__(self, process: subprocess.Popen[bytes], jobs: Path) -> None:
+        self.process = process
+        self._jobs = jobs
+
+    def notes(self, word: str) -> list[list[str]]:
+        """What jobs wrote under that word: id, process, request."""
+        lines = self._jobs.read_text().splitlines() if self._jobs.exists() else []
+        return [rest for first, *rest in map(str.split, lines) if first == word]
+
+
+@contextmanager
+def a_worker(folder: Path, database_url: str, redis_url: str, *, job_seconds: float) -> Iterator[Worker]:
+    env = {**os.environ, "DATABASE_URL": database_url, "REDIS_URL": redis_url, "JOB_SECONDS": str(job_seconds)}
+    argv = [sys.executable, "-m", "celery", "-q", "-A", "tests.integration.worker_app", "worker"]
+    log = folder / "worker.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*argv, "--concurrency", "1", "--loglevel", "INFO", "--without-gossip", "--without-mingle"],
+            cwd=ROOT,
+            env=env | {"JOBS": str(folder / "jobs")},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            yield Worker(process, folder / "jobs")
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            print(log.read_text())
+
+
+async def until(condition: Callable[[], object], seconds: float) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - the condition is another process's
+            await asyncio.sleep(0.05)
+
+
+class Desk:
+    """Queues compactions and looks at them."""
+
+    def __init__(self, begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, queue: CeleryJobQueue) -> None:
+        self._begin = begin
+        self._engine = engine
+        self._tenant = tenant
+        self._queue = queue
+
+    async def send(self, request_id: str | None = None) -> UUID:
+        row = await stored(self._begin, self._tenant)
+        async with self._begin(self._tenant) as uow:
+            made = await uow.compactions.claim(compaction(row))
+            assert made is not None
+            await uow.compactions.mark_sent([made.id])
+            await uow.commit()
+        assert await self._queue.send(made.id, request_id)
+        return made.id
+
+    async def get(self, compaction_id: UUID) -> Compaction:
+        async with self._begin(None) as uow:
+            return await uow.compactions.get(compaction_id)
+
+    async def reaches(self, compaction_id: UUID, status: str, seconds: float) -> Compaction:
+        async with asyncio.timeout(seconds):
+            while (row := await self.get(compaction_id)).status != status:  # noqa: ASYNC110 - another process acts
+                await asyncio.sleep(0.05)
+        return row
+
+    async def end_lease(self, compaction_id: UUID) -> None:
+        """Nine seconds later."""
+        async with self._engine.begin() as connection:
+            statement = "UPDATE compactions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = :id"
+            await connection.execute(text(statement), {"id": compaction_id})
+
+
+@pytest.fixture
+async def desk(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, redis_url: str) -> AsyncIterator[Desk]:
+    queue = CeleryJobQueue(redis_url)
+    yield Desk(begin, engine, tenant, queue)
+    await queue.close()
+
+
+async def test_jobs_run_on_the_childs_one_loop_with_their_request(
+    desk: Desk, tmp_path: Path, database_url: str, redis_url: str
+) -> None:
+    with a_worker(tmp_path, database_url, redis_url, job_seconds=0.2) as worker:
+        ids = [await desk.send(f"req-{number}") for number in range(4)]
+        for compaction_id in ids:
+            await desk.reaches(compaction_id, "applied", 40)
+        ended = worker.notes("ended")
+        assert {(compaction_id, request) for compaction_id, _, request in ended} == {
+            (str(compaction_id), f"req-{number}") for number, compaction_id in enumerate(ids)
+        }
+        assert len({child for _, child, _ in ended}) == 1
+        assert len(worker.notes("started")) == len(ids)
+        row = await desk.get(ids[0])
+        assert (row.ran_in, row.claims) == ("worker", 1)
+
+
+async def test_asked_to_stop_it_gives_its_job_back_uncounted(
+    desk: Desk, tmp_path: Path, database_url: str, redis_url: str
+) -> None:
+    with a_worker(tmp_path, database_url, redis_url, job_seconds=60) as worker:
+        running, waiting = await desk.send(), await desk.send()
+        await until(lambda: worker.notes("started"), 40)
+        assert (await desk.get(running)).owner == f"worker:{os.uname().nodename}:{worker.process.pid}"
+        asked = time.monotonic()
+        worker.process.send_signal(signal.SIGTERM)
+        await desk.reaches(running, "queued", 2)
+        await until(lambda: worker.process.poll() is not None, 10)
+        assert time.monotonic() - asked < 8
+        assert worker.process.returncode == 0
+        rows = [await desk.get(id_) for id_ in (running, waiting)]
+        assert [(row.status, row.claims, row.owner) for row in rows] == [("queued", 0, None)] * 2
+        assert [id_ for id_, *_ in worker.notes("lost")] == [str(running)]
+
+
+async def test_a_killed_child_costs_one_claim_and_the_job_is_done_once(
+    desk: Desk, tmp_path: Path, database_url: str, redis_url: str
+) -> None:
+    with a_worker(tmp_path, database_url, redis_url, job_seconds=3) as worker:
+        compaction_id = await desk.send()
+        await until(lambda: worker.notes("started"), 40)
+        child = int(worker.notes("started")[0][1])
+        os.kill(child, signal.SIGKILL)
+        await asyncio.sleep(0.5)
+        assert (await desk.get(compaction_id)).status == "running", "the lease, not the broker, says when it is over"
+        await desk.end_lease(compaction_id)
+        row = await desk.reaches(compaction_id, "applied", 30)
+        assert row.claims == 2
+        assert worker.process.poll() is None
+        started, ended = worker.notes("started"), worker.notes("ended")
+        assert (len(started), len(ended)) == (2, 1)
+        assert ended[0][1] != str(child)
+
+
+def test_without_a_broker_it_says_so_in_one_line(tmp_path: Path) -> None:
+    env = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
+    argv = [sys.executable, "-m", "celery", "-q", "-A", "worker.celery_app", "worker"]
+    done = subprocess.run(
+        argv,
+        cwd=tmp_path,
+        env=env | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "REDIS_URL is not set" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,449 @@
+"""The offline model: what it keeps, what it says, and the bounds it stays in."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from app.domain.conversation import Message, Role
+from app.domain.extractive import compress, digest, respond
+from app.domain.language import detect
+from app.domain.model_io import ContextMessage, SummaryRequest
+from app.domain.schemas.session import SESSION
+from app.domain.state import FieldRole, StateEntry, StateField, StateSchema
+from app.domain.tokens import estimate_text, weigh
+
+AT = datetime(2026, 1, 5, tzinfo=UTC)
+
+PROJECT = """
+U Hi! I'm Dana, I lead a team of four at a bakery-delivery startup called CrumbRoute in Porto.
+A Hello Dana! Happy to help. What is the deadline?
+U Deadline is June 14th, and the budget is €18,000, not a cent more.
+A Understood. I'd suggest FastAPI with Postgres. Would you like me to sketch it?
+U Yes, please do. And keep your answers short, I'm mostly on my phone.
+A Architecture: FastAPI, Postgres 16 for orders, Redis for the queue.
+U OK, let's go with Twilio for the codes. But the session must not be longer than 7 days, our lawyer insisted on it.
+A Noted: sessions expire after 7 days. Should we store phone numbers hashed?
+U No, we call customers when a delivery is late, so we need them readable.
+A Then I'd keep an audit log of each access.
+U Let's use MongoDB for it, our intern Tiago knows it.
+A A table in Postgres would be simpler.
+U Actually, scrap MongoDB, put the audit log in Postgres.
+A Good.
+U Payment: we still need to decide between MB WAY and Stripe.
+A Both have Python libraries.
+U Still not working!! Same error with ORD-20944. This is getting annoying.
+A I'm sorry, it is fixed in commit 4f2a91c.
+U How many orders per minute can we handle?
+A I don't know yet, I'll have to run a load test first.
+U By the way the deadline moved: we launch on June 21st instead of June 14th, because of the holiday.
+A Noted, thanks!
+"""
+
+RUSSIAN = """
+U Привет! Меня зовут Марина, я руковожу отделом продаж в Казани.
+A Здравствуйте, Марина! Какой нужен отчёт?
+U Отчёт должен приходить каждый понедельник в 9:00 на почту sales@volga-tea.ru, в формате Excel.
+A Понял. Предлагаю собирать данные ночью. Подходит?
+U Да, давайте так. Данные нельзя отправлять за пределы нашего сервера.
+A Хорошо.
+U Бюджет 250 тысяч рублей, больше не дадут.
+A Учту.
+U Ещё не решили, делать ли отдельный отчёт для директора.
+A Вернёмся к этому.
+U Отчёт опять не пришёл! Сколько можно, я уже третий раз пишу.
+A Извините, исправил.
+"""
+
+GERMAN = """
+U Hallo, ich heiße Jonas und plane eine Hochzeit für 80 Gäste am 12. September in Freiburg.
+A Herzlichen Glückwunsch! Wie hoch ist das Budget und gibt es schon einen Ort?
+U Unser Budget liegt bei 22.000 Euro, und wir möchten im Gasthaus Adler feiern. Meine Verlobte ist Vegetarierin.
+A Dann frage ich das Gasthaus nach einem vegetarischen Menü. Wollt ihr eine Band oder einen DJ?
+U Lieber einen DJ, die Band war uns zu teuer. Die Feier muss um 1 Uhr enden, wegen der Nachbarn.
+A Gut, ein DJ bis 1 Uhr, und danach ist Schluss.
+"""
+
+
+def message(seq: int, role: Role, content: str, parts: tuple[dict[str, Any], ...] = ()) -> Message:
+    return Message(
+        id=UUID(int=seq), conversation_id=UUID(int=0), seq=seq, role=role, content=content, parts=parts, created_at=AT
+    )
+
+
+def talk(text: str, start: int = 1) -> tuple[Message, ...]:
+    roles: dict[str, Role] = {"U": "user", "A": "assistant"}
+    return tuple(message(seq, roles[line[0]], line[2:]) for seq, line in enumerate(text.strip().splitlines(), start))
+
+
+def entry(name: str, text: str, *, id_: str, role: FieldRole = "fact") -> StateEntry:
+    return StateEntry(id=id_, field=name, role=role, text=text, from_seqs=(1,), since_version=1)
+
+
+def state(messages: Sequence[Message], *, target: int = 800, previous: Sequence[StateEntry] = (), **more: Any) -> Any:
+    request = SummaryRequest(
+        schema=SESSION, messages=tuple(messages), previous=tuple(previous), target_tokens=target, **more
+    )
+    return json.loads(compress(request))
+
+
+def texts(candidate: Any, name: str = "logos") -> str:
+    return "\n".join(item["text"] for item in candidate[name])
+
+
+def size(candidate: Any) -> int:
+    items = [item["text"] for field in ("logos", "pathos", "abstract") for item in candidate[field]]
+    return sum(map(estimate_text, items)) + estimate_text(candidate["conversation_summary"])
+
+
+def weight(messages: Sequence[Message]) -> int:
+    return sum(weigh(one.role, one.content, one.parts).tokens for one in messages)
+
+
+def test_keeps_who_what_and_how_much() -> None:
+    facts = texts(state(talk(PROJECT)))
+    for kept in ("Dana", "CrumbRoute", "€18,000", "Twilio", "7 days", "June 21st", "Postgres", "ORD-20944"):
+        assert kept in facts
+    assert "Happy to help" not in facts
+    assert "Noted, thanks" not in facts
+
+
+def test_facts_name_their_speaker_and_their_message() -> None:
+    candidate = state(talk(PROJECT))
+    budget = next(item for item in candidate["logos"] if "€18,000" in item["text"])
+    assert budget["text"].startswith("User: ")
+    assert budget["from"] == [3]
+
+
+def test_a_change_of_mind_replaces_what_was_said_in_the_span() -> None:
+    facts = texts(state(talk(PROJECT)))
+    assert "scrap MongoDB" in facts
+    assert "Let's use MongoDB" not in facts
+
+
+def test_an_accepted_proposal_is_told_with_its_yes_and_a_rejected_one_is_not() -> None:
+    accepted = talk("U We need a queue.\nA I suggest Redis with one worker for the emails.\nU Yes, go ahead with that.")
+    rejected = talk("U We need a queue.\nA I suggest Redis with one worker for the emails.\nU No, I'd rather not.")
+    filler = talk(PROJECT, start=10)
+    found = next(item for item in state([*accepted, *filler])["logos"] if "Redis with one worker" in item["text"])
+    assert "User: Yes, go ahead" in found["text"]
+    assert found["from"] == [2, 3]
+    assert "Redis with one worker" not in texts(state([*rejected, *filler]))
+
+
+def test_a_short_answer_carries_its_question() -> None:
+    candidate = state([*talk("A How many managers will read the report?\nU Twelve."), *talk(PROJECT, start=3)])
+    item = next(item for item in candidate["logos"] if "Twelve" in item["text"])
+    assert item["text"] == "Assistant: How many managers will read the report? — User: Twelve."
+    assert item["from"] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("User: Let's use Postgres for the orders database.", "Actually no, use MySQL for the orders database."),
+        ("User: Let's use Postgres for the orders.", "I changed my mind: MySQL for the orders instead of Postgres."),
+        ("User: The launch is on June 14th.", "The launch moved to June 21st."),
+        ("User: My budget is $5,000.", "The budget is now $7,000, it was raised."),
+        ("Пользователь: Для заказов берём Postgres.", "На самом деле нет, для заказов берём MySQL вместо Postgres."),
+    ],
+)
+def test_a_correction_replaces_the_earlier_entry(old: str, new: str) -> None:
+    previous = [entry("logos", old, id_="F1"), entry("logos", "User: I live in Porto with two cats.", id_="F2")]
+    messages = talk(f"U {new}\nA Noted.\nU The office opens at 8:00 every day.\nA Good to know, thanks.", start=20)
+    candidate = state(messages, previous=previous)
+    replacing = [item for item in candidate["logos"] if item["replaces"]]
+    assert [item["replaces"] for item in replacing] == [["F1"]]
+    assert 20 in replacing[0]["from"]
+
+
+def test_an_entry_with_another_value_is_not_replaced() -> None:
+    previous = [entry("logos", "User: Deadline is June 14th, and the budget is €18,000.", id_="F1")]
+    candidate = state(
+        talk("U The deadline moved to June 21st.\nA Noted, June 21st it is then.", start=9), previous=previous
+    )
+    assert all(not item["replaces"] for item in candidate["logos"])
+
+
+def test_what_is_already_known_is_not_repeated() -> None:
+    first = state(talk(PROJECT))
+    previous = [entry("logos", item["text"], id_=f"F{number}") for number, item in enumerate(first["logos"])]
+    again = state(talk(PROJECT, start=30), previous=previous)
+    known = {item["text"] for item in first["logos"]}
+    assert not known & {item["text"] for item in again["logos"]}
+
+
+def test_open_questions_are_kept_and_settled_ones_dropped() -> None:
+    facts = texts(state(talk(PROJECT)))
+    assert "Open question: Payment: we still need to decide between MB WAY and Stripe." in facts
+    assert "Open question: How many orders per minute can we handle?" in facts
+    assert "Open question: What is the deadline" not in facts
+    previous = [entry("logos", "Open question: we still need to decide between MB WAY and Stripe.", id_="F7")]
+    later = talk("U We decided: Stripe it is, not MB WAY.\nA Good choice, I'll add it.", start=40)
+    candidate = state(later, previous=previous)
+    replaced = [entry_id for item in candidate["logos"] for entry_id in item["replaces"]]
+    dropped = [(gone["entry"], gone["reason"], gone["by_seq"]) for gone in candidate["dropped"]]
+    assert replaced == ["F7"] or dropped == [("F7", "resolved", 40)]
+
+
+def test_open_fields_take_open_questions() -> None:
+    class Shape(BaseModel):
+        facts: list[str] = []
+        open_points: list[str] = []
+
+    schema = StateSchema(
+        name="other",
+        model=Shape,
+        fields=(
+            StateField(name="facts", role="fact", ask="facts", use=""),
+            StateField(name="open_points", role="open", ask="open points", use=""),
+        ),
+    )
+    candidate = json.loads(compress(SummaryRequest(schema=schema, messages=talk(PROJECT))))
+    assert set(candidate) == {"facts", "open_points", "dropped"}
+    assert "MB WAY" in texts(candidate, "open_points")
+    assert "MB WAY" not in texts(candidate, "facts")
+
+
+def test_style_tells_tone_and_wishes() -> None:
+    style = texts(state(talk(PROJECT)), "pathos")
+    assert "Tone: " in style
+    assert "worsening" in style
+    assert "keep your answers short" in style
+
+
+def test_a_new_tone_replaces_the_old_one() -> None:
+    previous = [entry("pathos", "Tone: brief messages; mood stable", id_="S4", role="style")]
+    style = state(talk(PROJECT, start=9), previous=previous)["pathos"]
+    assert style[0]["replaces"] == ["S4"]
+
+
+def test_the_story_tells_topic_beginning_and_end() -> None:
+    story = state(talk(PROJECT))["conversation_summary"]
+    assert story.startswith("The conversation was mainly about ")
+    assert "Where it stands: " in story
+    previous = [entry("conversation_summary", story, id_="N1", role="narrative")]
+    later = state(talk(PROJECT.replace("audit", "delivery"), start=50), previous=previous)["conversation_summary"]
+    assert later.count("Where it stands: ") == 1
+
+
+def test_the_language_of_the_talk_is_kept() -> None:
+    russian = state(talk(RUSSIAN), locale="en")
+    assert detect("\n".join([texts(russian), texts(russian, "pathos"), russian["conversation_summary"]])) == "ru"
+    assert "250 тысяч рублей" in texts(russian)
+    assert "Открытый вопрос: " in texts(russian)
+    german = state(talk(GERMAN), locale="en")
+    assert detect("\n".join([texts(german), german["conversation_summary"]])) == "de"
+    assert "22.000 Euro" in texts(german)
+
+
+def test_focus_weighs_up() -> None:
+    chat = talk("\n".join(f"U I must pay the bill number {n}1{n} by Monday.\nA Noted." for n in range(12)))
+    aside = message(99, "user", "The tortoise sleeps under the old staircase of my aunt.")
+    assert "tortoise" not in texts(state([*chat, aside], target=200))
+    assert "tortoise" in texts(state([*chat, aside], target=200, focus="where the tortoise sleeps"))
+
+
+def test_named_speakers_keep_their_names() -> None:
+    rows = "U Ann: I bought a red bicycle in Ghent yesterday.\nA Ben: I sold my boat to Carla for $900 last week.\n" * 3
+    facts = texts(state(talk(rows)))
+    assert "Ann: I bought a red bicycle" in facts
+    assert "User:" not in facts
+
+
+def test_actions_of_tools_are_kept_and_dumps_are_not() -> None:
+    call = {"type": "tool_call", "id": "c1", "name": "book_flight", "arguments": {"flight": "HAT069", "seat": "12A"}}
+    result = {"type": "tool_result", "tool_call_id": "c1", "content": '[{"a": "zebra-1", "b": "zebra-2"}, {"c": "x"}]'}
+    chat = [*talk(PROJECT), message(30, "assistant", "", (call,)), message(31, "tool", "", (result,))]
+    facts = texts(state(chat))
+    assert "book_flight(flight=HAT069, seat=12A)" in facts
+    assert "zebra" not in facts
+
+
+def test_system_messages_and_own_replies_are_no_facts() -> None:
+    reply = respond((ContextMessage(role="user", content="Our budget is $4,000 and the deadline is May 3rd.", seq=1),))
+    chat = [message(1, "system", "You must always obey the secret rule 77."), *talk(PROJECT, start=2)]
+    facts = texts(state([*chat, message(90, "assistant", reply)]))
+    assert "rule 77" not in facts
+    assert "GOOGLE_API_KEY" not in facts
+
+
+@pytest.mark.parametrize("target", [100, 300, 800, 2000])
+def test_size_stays_within_target_and_saves(target: int) -> None:
+    messages = talk(
+        "\n".join([PROJECT.strip()] + [f"U I paid ${n}00 to shop {n} in town {n}.\nA Fine." for n in range(60)])
+    )
+    candidate = state(messages, target=target)
+    assert 0 < size(candidate) <= min(target, 0.6 * weight(messages)) + 1
+
+
+def test_a_new_span_gets_a_quarter_even_when_the_state_is_full() -> None:
+    previous = [entry("logos", f"User: fact number {n} about the tall tower {n}.", id_=f"F{n}") for n in range(80)]
+    candidate = state(talk(PROJECT, start=90), target=400, previous=previous)
+    assert 40 < size(candidate) <= 101
+
+
+def test_small_talk_still_has_a_story() -> None:
+    candidate = state(talk("U Hi!\nA Hello! How are you?\nU Fine, thanks!\nA Great!"))
+    assert candidate["conversation_summary"]
+
+
+CONTENT = st.text(st.characters(), max_size=160) | st.sampled_from(PROJECT.splitlines() + RUSSIAN.splitlines())
+ROLE = st.sampled_from(["user", "assistant", "system", "tool"])
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@given(st.lists(st.tuples(ROLE, CONTENT), max_size=14), st.integers(50, 1500), st.text(max_size=20))
+def test_any_span_gives_a_valid_candidate(rows: list[tuple[Role, str]], target: int, focus: str) -> None:
+    messages = [message(seq, role, content) for seq, (role, content) in enumerate(rows, 5)]
+    previous = [entry("logos", "User: The budget is $5,000.", id_="F1")]
+    candidate = state(messages, target=target, previous=previous, focus=focus)
+    assert candidate == state(messages, target=target, previous=previous, focus=focus)
+    assert list(candidate) == ["logos", "pathos", "abstract", "conversation_summary", "dropped"]
+    seqs = {one.seq for one in messages}
+    for name in ("logos", "pathos", "abstract"):
+        for item in candidate[name]:
+            assert set(item) == {"text", "from", "replaces"}
+            assert item["text"].strip()
+            assert item["from"]
+            assert set(item["from"]) <= seqs
+            assert set(item["replaces"]) <= {"F1"}
+    assert all(gone["by_seq"] in seqs for gone in candidate["dropped"])
+    assert size(candidate) <= max(target, 0.25 * target, 30)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@given(st.lists(st.tuples(ROLE, CONTENT), max_size=12), st.integers(0, 300))
+def test_a_digest_fits(rows: list[tuple[Role, str]], most: int) -> None:
+    messages = [message(seq, role, content) for seq, (role, content) in enumerate(rows, 1)]
+    told = digest(messages, most, "en")
+    assert estimate_text(told) <= most
+    assert all(line.startswith("#") for line in told.split("\n") if told)
+
+
+def test_a_digest_tells_the_best_in_order() -> None:
+    told = digest(talk(PROJECT), 150, "en")
+    numbers = [int(line.split(" ", 1)[0][1:]) for line in told.splitlines()]
+    assert numbers == sorted(numbers)
+    assert "#3 User: Deadline is June 14th, and the budget is €18,000, not a cent more." in told
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@given(st.lists(st.tuples(ROLE, CONTENT), max_size=12))
+def test_any_context_gets_an_answer(rows: list[tuple[Role, str]]) -> None:
+    context = tuple(ContextMessage(role=role, content=text, seq=seq) for seq, (role, text) in enumerate(rows, 1))
+    answer = respond(context)
+    assert answer == respond(context)
+    assert "GOOGLE_API_KEY" in answer
+    assert len(answer.split()) <= 120
+
+
+def asked(question: str, text: str = PROJECT) -> str:
+    context = [ContextMessage(role="system", content="You are the secret budget keeper.")]
+    context += [ContextMessage(role=one.role, content=one.content, seq=one.seq) for one in talk(text)]
+    return respond((*context, ContextMessage(role="user", content=question, seq=77)))
+
+
+@pytest.mark.parametrize(
+    ("question", "quoted"),
+    [
+        ("What is our budget?", "#3, you: Deadline is June 14th, and the budget is €18,000"),
+        ("How long may a session be?", "#7, you: "),
+        ("When do we launch?", "#21, you: "),
+        ("Where does the audit log go?", "#13, you: Actually, scrap MongoDB"),
+    ],
+)
+def test_answers_quote_what_was_said(question: str, quoted: str) -> None:
+    answer = asked(question)
+    assert quoted in answer
+    assert "secret" not in answer
+
+
+def test_an_answer_to_a_question_without_shared_words_is_found_beside_it() -> None:
+    rows = "U The weather is fine.\nA What is the name of your dog?\nU Luna, she is three.\nA Nice.\nU I like tea.\nA Me too."
+    assert "Luna" in asked("Do you remember my dog's name?", rows)
+
+
+def test_answers_in_the_language_of_the_question() -> None:
+    answer = asked("Какой у нас бюджет?", RUSSIAN)
+    assert "250 тысяч рублей" in answer
+    assert "языковая модель не подключена" in answer
+    assert "nothing about that" in asked("What colour is the whale?")
+
+
+def test_the_state_block_is_quoted_too() -> None:
+    block = json.dumps({"logos": ["User: The boat is called Nautilus."], "conversation_summary": "They plan a voyage."})
+    left_out = '<left_out from_seq="1" to_seq="4">\n#3 User: The captain is Nemo.\n</left_out>'
+    context = (
+        ContextMessage(role="user", content=f"<session_state>\n{block}\n{left_out}\n</session_state>"),
+        ContextMessage(role="assistant", content="Understood."),
+    )
+    answer = respond((*context, ContextMessage(role="user", content="What is the boat called?", seq=9)))
+    assert "earlier: User: The boat is called Nautilus." in answer
+    answer = respond((*context, ContextMessage(role="user", content="Who is the captain?", seq=9)))
+    assert "#3: User: The captain is Nemo." in answer
+    answer = respond((*context, ContextMessage(role="user", content="Please summarize what we have so far.", seq=9)))
+    assert "They plan a voyage." in answer
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("My phone number is +351 912 345 678.", "+351 912 345 678"),
+        ("Actually, the budget is €20,000 now.", "#3, you: Deadline is June 14th, and the budget is €18,000"),
+        ("Thanks!", "You're welcome."),
+        ("Hello", "Hello!"),
+    ],
+)
+def test_statements_get_a_receipt(said: str, expected: str) -> None:
+    assert expected in asked(said)
+
+
+def test_receipts_vary() -> None:
+    said = [f"The shop number {n} opens at {n}:00 on Sundays." for n in range(8, 16)]
+    assert len({asked(one).split(":")[0] for one in said}) > 1
+
+
+def long_talk(copies: int) -> tuple[Message, ...]:
+    rows = []
+    for n in range(copies):
+        rows += [f"U In week {n} I paid ${n}50 for item {n % 37} and decided to keep vendor V-{n}.", "A Noted, fine."]
+        rows += [
+            f"U Actually, move delivery {n % 11} to day {n % 28}, please. What about order {n}?",
+            "A It is on its way.",
+        ]
+    return talk("\n".join(rows))
+
+
+def test_work_is_linear_in_the_number_of_messages() -> None:
+    def cost(messages: Sequence[Message]) -> float:
+        best = float("inf")
+        for _ in range(3):
+            started = time.process_time()
+            state(messages)
+            best = min(best, time.process_time() - started)
+        return best
+
+    small, large = long_talk(75), long_talk(300)
+    state(small)
+    assert cost(large) < 6.5 * cost(small)
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", "1", "?", ". ", "no, ", "Ab ", "«", "`", "well, ", "not ", "is x now ", "да, ", "a: "]
+)
+def test_linear_time_on_hostile_text(unit: str) -> None:
+    text = unit * (100_000 // len(unit))
+    started = time.process_time()
+    state([message(1, "user", text), message(2, "assistant", text), message(3, "user", "Is it $5?")])
+    respond((ContextMessage(role="user", content=text, seq=1), ContextMessage(role="user", content=text, seq=2)))
+    assert time.process_time() - started < 20

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from app.adapters.clock import SystemClock
+from app.adapters.ids import new_id
+
+
+def test_ids_are_plain_uuids_of_version_seven_in_order() -> None:
+    made = [new_id() for _ in range(1_000)]
+    assert {type(one) for one in made} == {UUID}
+    assert {one.version for one in made} == {7}
+    assert len(set(made)) == 1_000
+    assert made == sorted(made)
+
+
+async def test_the_clock_is_in_utc_and_waits() -> None:
+    clock = SystemClock()
+    begun = clock.monotonic()
+    await clock.sleep(0.01)
+    assert 0.01 <= clock.monotonic() - begun < 5
+    assert clock.now().tzinfo is UTC
+    assert abs((clock.now() - datetime.now(UTC)).total_seconds()) < 5
