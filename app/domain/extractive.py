@@ -116,7 +116,9 @@ class _Collected:
             style_items(request.messages, passages, request.previous, language), _style_room(room), "style"
         )
         self.known = self._within(_known_items(passages, request.previous, language), int(_KNOWN_SHARE * room), "known")
-        self.open = self._within(open_items(passages, language, most=_MOST_OPEN), int(room * 0.2), "open")
+        self.open = self._within(
+            open_items(passages, request.previous, language, most=_MOST_OPEN), int(room * 0.2), "open"
+        )
         left -= sum(_cost(item) for item in [*self.style, *self.known, *self.open])
         story_room = min(_NARRATIVE_MOST, room // 3, max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * room)))
         self.story = narrative(passages, request.previous, language, room=story_room)

@@ -19,6 +19,7 @@ _QUOTES: Final = 3
 _QUOTE_CHARACTERS: Final = 200
 _WEAK: Final = 0.6  # of the best score: a quote below it is left out
 _ECHO_CHARACTERS: Final = 160
+_SHORT_REQUEST: Final = 12  # words; a longer text that speaks of a summary need not ask for one
 _SAMPLE: Final = 4_000
 
 _ASKS: Final = re.compile(
@@ -100,7 +101,8 @@ def respond(messages: tuple[ContextMessage, ...]) -> str:
     asked = _text(spoken[last]) if last is not None else ""
     context = spoken[:last] if last is not None else spoken
     words = _WORDINGS[_language(asked, context)]
-    body = (_answer if _ASKS.search(asked) else _receipt)(asked, context, words)
+    asks = _ASKS.search(asked) or (_ASKS_FOR_ALL.search(asked) and asked.count(" ") < _SHORT_REQUEST)
+    body = (_answer if asks else _receipt)(asked, context, words)
     return f"{_limit(body, _MOST_WORDS - len(words.notice.split()))}\n\n{words.notice}"
 
 

@@ -194,7 +194,7 @@ WEIGHTS: Final[Mapping[Cue, float]] = {
     "update": 2.0,
     "decision": 2.8,
     "constraint": 2.2,
-    "identity": 2.2,
+    "identity": 2.5,
     "preference": 1.2,
     "plan": 1.5,
     "commitment": 1.4,

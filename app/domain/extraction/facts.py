@@ -287,7 +287,7 @@ def _item(run: Sequence[Passage], phrasing: Phrasing, corrections: Corrections) 
     return Item(text=text, seqs=tuple(seqs), replaces=tuple(replaces), passages=tuple(run))
 
 
-def open_items(passages: Sequence[Passage], language: str, *, most: int) -> list[Item]:
+def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str, *, most: int) -> list[Item]:
     """Questions that nobody answered and matters that were left open, newest kept when there are too many."""
     words_ = phrases(language)
     label = words_.open_question if words_ else ""
@@ -296,7 +296,10 @@ def open_items(passages: Sequence[Passage], language: str, *, most: int) -> list
         if _is_open(passage, passages):
             by_message[passage.seq].append(passage)
     items: list[Item] = []
+    known = Seen(frozenset(stems(_bare(entry.text))) for entry in previous)
     for seq, found in sorted(by_message.items())[-most:]:
+        if known.repeats(frozenset().union(*(passage.stems for passage in found))):
+            continue
         speaker = "" if label and not found[0].is_named else f"{found[0].speaker}: "
         text = label + speaker + " ".join(passage.text for passage in found[:_FEW])
         items.append(Item(text=text, seqs=(seq,), is_open=True, passages=tuple(found)))

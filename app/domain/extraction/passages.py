@@ -22,6 +22,7 @@ _MARKUP: Final = re.compile(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*
 _LISTED: Final = re.compile(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
 _LONGEST: Final = 360  # characters of a sentence; beyond it the rest is cut at a word
 _MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
+_ACTION: Final = re.compile(r"[A-Za-z_][\w.-]{0,80}\(.*", re.DOTALL)
 _CALL: Final = 240  # characters of a tool call
 _ARGUMENT: Final = 80  # characters of one argument of a tool call
 _CODE_LINE: Final = re.compile(
@@ -52,6 +53,8 @@ class Passage:
     """1 when it opens with a yes, -1 with a no."""
     is_listed: bool = False
     """It stood as an item of a list, or only leads to what follows it."""
+    is_action: bool = False
+    """A tool was called to change something."""
     values: frozenset[str] = field(default=frozenset())
     """Exact values other than names, in lower case."""
 
@@ -116,6 +119,7 @@ def _passage(
         turn=turn,
         verdict=verdict,
         is_listed=is_listed,
+        is_action=message.role == "assistant" and bool(_ACTION.match(text)) and text != message.content.strip(),
         values=frozenset(item.text.lower() for item in found if item.kind not in {"name", "quoted"}),
     )
 

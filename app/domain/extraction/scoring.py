@@ -18,14 +18,17 @@ _IDENTIFIERS_AT_MOST: Final = 3.0
 _ROLE: Final = {"user": 1.0, "assistant": 0.5, "tool": 0.35}
 _NAMED_ROLE: Final = 0.95  # the other person of a talk between people
 _FURTHER_CUES: Final = 0.35  # a second cue adds a third of its weight
-_FIRST_TURN: Final = 1.2  # the opening message says what it is all about
+_FIRST_TURN: Final = 2.0  # the opening message says what it is all about
 _FOCUS: Final = 2.5
 _LONG: Final = 45  # words
-_ACCEPTED: Final = 2.2  # a proposal that was agreed to is a decision,
+_ACCEPTED: Final = 3.2  # a proposal that was agreed to is a decision,
 _REJECTED: Final = -3.0  # one that was turned down is none
-_ASKED_FOR: Final = 1.2  # what the user was asked for is needed
+_ASKED_FOR: Final = 1.4  # what the user was asked for is needed
 _SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means it; among people it is a mere word
 _LISTED: Final = 0.5  # an assistant's list offers much of which little is taken up
+_TWO: Final = 2
+_TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a question
+_ACTION: Final = 4.0  # what was done with a tool has changed the world
 _LOOK_BACK: Final = 12  # sentences
 
 
@@ -49,8 +52,10 @@ def _score(passage: Passage, frequency: Counter[str], wanted: frozenset[str], to
         score = 0.35 * score - 0.8
     if PLEASANTRY.match(passage.text):
         score -= 1.0 if passage.values or len(content) > 6 else 2.4  # noqa: PLR2004 - a long one says something too
-    if len(content) < 2 and not passage.values:  # noqa: PLR2004 - one word says nothing by itself
-        score -= 1.2
+    if len(content) < _TWO and not passage.values:
+        score -= _TERSE
+    if passage.is_action:
+        score += _ACTION
     score *= _role_worth(passage)
     if passage.is_listed and passage.role != "user":
         score *= _LISTED
@@ -93,8 +98,8 @@ def _answers(passages: Sequence[Passage]) -> dict[int, float]:
     for here, after in pairwise(passages):
         if after.seq == here.seq or after.role != "user" or here.role != "assistant" or here.is_named:
             continue
-        if here.is_question:
-            change[after.index] += _ASKED_FOR
+        if here.is_question and not (after.verdict and len(after.stems) < _TWO):
+            change[after.index] += _ASKED_FOR + (_TERSE if len(after.stems) < _TWO else 0.0)
         proposal = proposal_before(passages, after) if after.verdict else None
         if proposal is not None:
             change[proposal.index] += _ACCEPTED if after.verdict > 0 else _REJECTED

@@ -1,0 +1,313 @@
+"""Turns on a real database: compacted inside, waiting, taken over, out of time, interrupted, failing, repeated."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from app.domain.errors import (
+    ConversationMovedOnError,
+    IdempotencyInProgressError,
+    IdempotencyKeyReusedError,
+    InvalidInputError,
+    ModelFailedError,
+    ModelUnavailableError,
+    TooLargeError,
+    TurnInProgressError,
+)
+from app.ports import UnitOfWorkFactory
+from app.services.chat import ChatInput
+from app.services.idempotency import Idem
+from app.services.turn_handle import ChatResult, TurnHandle
+from tests.fakes import Reply, ScriptedChatModel
+from tests.integration.services import WORDS, Gate, Service, honest
+
+PATIENCE = 30.0
+JUMP = WORDS.format(seq=0) * 18  # about 400 tokens: from below 70 % to above 85 %
+
+
+@pytest.fixture
+def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
+    return Service(begin, tenant)
+
+
+async def start(service: Service, conversation_id: UUID, content: str | None, idem: Idem | None = None) -> TurnHandle:
+    return await service.container.chat.start(service.tenant, conversation_id, ChatInput(content=content), idem=idem)
+
+
+async def chat(service: Service, conversation_id: UUID, content: str | None, idem: Idem | None = None) -> ChatResult:
+    handle = await start(service, conversation_id, content, idem)
+    return await asyncio.wait_for(handle.result(), PATIENCE)
+
+
+async def filled(service: Service, share: float = 0.69) -> UUID:
+    """A conversation whose context is that full, with nothing in flight."""
+    conversation_id = await service.conversation()
+    while (await service.row(conversation_id)).context_tokens < share * 3_060 - 50:
+        await service.say(conversation_id, 1)
+    if (await service.row(conversation_id)).last_seq % 2:
+        await service.say(conversation_id, 1, words=1)
+    return conversation_id
+
+
+async def test_a_jump_over_the_inline_threshold_is_compacted_before_the_call(service: Service) -> None:
+    conversation_id = await filled(service)
+    result = await chat(service, conversation_id, JUMP + JUMP)
+    sent = service.chat_model.requests[0].messages
+    row = await service.row(conversation_id)
+
+    assert result.compaction is not None
+    assert (result.compaction.trigger, result.compaction.ran_in, result.compaction.status) == (
+        "sync",
+        "turn",
+        "applied",
+    )
+    assert result.reply.content == "All right."
+    assert result.warnings == ()
+    assert sent[-1].content == JUMP + JUMP
+    assert [one.seq for one in sent if one.seq] == [1, *range(row.boundary_seq + 1, result.message.seq + 1)]
+
+
+async def test_one_message_larger_than_the_budget_is_answered_all_the_same(service: Service) -> None:
+    conversation_id = await filled(service, 0.4)
+    result = await chat(service, conversation_id, JUMP * 6)
+
+    assert result.compaction is not None
+    assert result.reply.content == "All right."
+    assert result.gauge.tokens <= result.gauge.window
+
+
+async def test_a_message_that_can_never_fit_is_refused_before_anything_is_stored(service: Service) -> None:
+    conversation_id = await service.conversation()
+    with pytest.raises(TooLargeError) as caught:
+        await chat(service, conversation_id, JUMP * 20)
+
+    assert caught.value.extra["size"] > caught.value.extra["limit"]
+    assert (await service.row(conversation_id)).last_seq == 0
+
+
+async def test_a_turn_waits_for_the_compaction_in_flight_and_uses_its_result(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    gate = Gate()
+    worker, service = Service(begin, tenant, gate, owner="process:worker"), Service(begin, tenant)
+    conversation_id = await filled(service, 0.72)
+    running = asyncio.create_task(worker.container.compaction.execute(service.queue.ids[0]))
+    await gate.reached.wait()
+    answered = asyncio.create_task(chat(service, conversation_id, JUMP))
+    await asyncio.sleep(0.6)
+    assert service.chat_model.requests == []
+    gate.go_on.set()
+    result = await asyncio.wait_for(answered, PATIENCE)
+    ended = await running
+
+    assert ended is not None
+    assert result.compaction is not None
+    assert result.compaction.id == ended.id
+    assert result.warnings == ()
+    assert service.summarizer.requests == []
+
+
+async def test_a_turn_takes_over_what_is_only_queued(service: Service) -> None:
+    conversation_id = await filled(service, 0.72)
+    (queued,) = await service.compactions(conversation_id)
+    result = await chat(service, conversation_id, JUMP)
+
+    assert queued.status == "queued"
+    assert result.compaction is not None
+    assert (result.compaction.id, result.compaction.ran_in) == (queued.id, "turn")
+    assert result.compaction.trigger == "background"
+
+
+async def test_out_of_time_the_turn_goes_on_and_the_rest_is_queued(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, Gate(), honest)
+    conversation_id = await service.conversation(sync_deadline=0.5)
+    await service.say(conversation_id, 40)
+    result = await chat(service, conversation_id, JUMP * 2)
+    await service.container.outbox.drain()
+
+    assert result.reply.content == "All right."
+    assert result.warnings[0] == "compaction_deadline"
+    assert result.compaction is not None
+    assert result.compaction.status == "queued"
+    assert result.compaction.id in service.queue.ids
+    done = await service.container.compaction.execute(result.compaction.id)
+    assert done is not None
+    assert (done.status, done.claims) == ("applied", 0)
+
+
+async def test_a_summarizer_that_fails_never_blocks_the_turn(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, ModelUnavailableError("server_error"))
+    conversation_id = await filled(service)
+    result = await chat(service, conversation_id, JUMP * 3)
+    row = await service.row(conversation_id)
+
+    assert result.reply.content == "All right."
+    assert result.warnings == ("compaction_failed:server_error", "context_truncated")
+    assert result.compaction is not None
+    assert (result.compaction.status, result.compaction.reason) == ("failed", "server_error")
+    assert (row.state_version, row.boundary_seq) == (0, 0)
+
+
+async def test_within_the_budget_a_failed_summary_cuts_nothing(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, ModelUnavailableError("server_error"))
+    conversation_id = await filled(service)
+    result = await chat(service, conversation_id, JUMP + "and so on " * 10)
+
+    assert result.warnings == ("compaction_failed:server_error",)
+    assert len([one for one in service.chat_model.requests[0].messages if one.seq]) == result.message.seq
+
+
+async def test_a_chat_model_that_fails_leaves_the_message_for_the_next_try(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    failing = ScriptedChatModel(ModelUnavailableError("timeout"), "At last.")
+    service = Service(begin, tenant, chat=failing)
+    conversation_id = await service.conversation()
+    with pytest.raises(ModelFailedError) as caught:
+        await chat(service, conversation_id, "Are you there?")
+    result = await chat(service, conversation_id, None)
+
+    assert caught.value.extra["message_id"] == str(result.message.id)
+    assert (result.message.seq, result.reply.seq, result.reply.content) == (1, 2, "At last.")
+    assert "reply.failed" in await service.events(conversation_id)
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (Reply(pieces=("Well",), finish="blocked"), "blocked"),
+        (Reply(pieces=(" ", "\n")), "empty_reply"),
+        (Reply(pieces=("Half a", " thought"), error=ModelUnavailableError("connection")), "model_unavailable"),
+    ],
+)
+async def test_an_answer_that_is_none_is_not_stored(
+    begin: UnitOfWorkFactory, tenant: UUID, reply: Reply, code: str
+) -> None:
+    service = Service(begin, tenant, chat=ScriptedChatModel(reply))
+    conversation_id = await service.conversation()
+    with pytest.raises(ModelFailedError) as caught:
+        await chat(service, conversation_id, "Are you there?")
+
+    assert caught.value.stable_code == code
+    assert (await service.row(conversation_id)).last_seq == 1
+
+
+async def test_a_reply_that_was_cut_off_says_so(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, chat=ScriptedChatModel(Reply(pieces=("Half a",), finish="length")))
+    conversation_id = await service.conversation()
+
+    assert (await chat(service, conversation_id, "Are you there?")).warnings == ("reply_cut_off",)
+
+
+def slow(text: str = "Once upon") -> tuple[ScriptedChatModel, asyncio.Event]:
+    """A chat model that says something and then thinks for ever."""
+    thinking = asyncio.Event()
+
+    class Slow(ScriptedChatModel):
+        async def step(self, request):  # type: ignore[no-untyped-def]
+            async for event in super().step(request):
+                yield event
+                thinking.set()
+                await asyncio.sleep(3_600)
+
+    return Slow(Reply(pieces=(text,))), thinking
+
+
+async def test_an_interrupted_reply_is_kept_as_far_as_it_came(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    model, thinking = slow()
+    service, other = Service(begin, tenant, chat=model), Service(begin, tenant, owner="process:other")
+    conversation_id = await service.conversation()
+    handle = await start(service, conversation_id, "Tell me a story.")
+    await asyncio.wait_for(thinking.wait(), PATIENCE)
+    turn = await other.container.chat.interrupt(tenant, conversation_id)
+    async with begin(tenant) as uow:  # a fake clock does not tick: look at the row as the watcher would
+        assert (await uow.turns.get(turn.id if turn else UUID(int=0))).interrupt_requested
+    await service.container.parts.bus.hint(conversation_id, "interrupt")
+    result = await asyncio.wait_for(handle.result(), PATIENCE)
+
+    assert (result.reply.content, result.reply.status) == ("Once upon", "interrupted")
+    assert "reply.interrupted" in await service.events(conversation_id)
+
+
+async def test_one_turn_at_a_time_and_appends_go_on(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    model, thinking = slow()
+    service = Service(begin, tenant, chat=model)
+    conversation_id = await service.conversation()
+    handle = await start(service, conversation_id, "Tell me a story.")
+    await asyncio.wait_for(thinking.wait(), PATIENCE)
+    with pytest.raises(TurnInProgressError) as caught:
+        await start(service, conversation_id, "And another.")
+    await service.say(conversation_id, 1)
+    await service.container.chat.interrupt(tenant, conversation_id)
+    result = await asyncio.wait_for(handle.result(), PATIENCE)
+
+    assert caught.value.retry_after
+    assert result.reply.seq == 3
+
+
+async def test_the_same_key_is_one_turn(service: Service) -> None:
+    conversation_id = await service.conversation()
+    key = Idem(key="k1", fingerprint="f")
+    first = await chat(service, conversation_id, "Hello", key)
+    again = await start(service, conversation_id, "Hello", key)
+    stream = [event.type async for event in again.events()]
+
+    assert (await again.result()).reply == first.reply
+    assert stream == ["message.created", "reply.delta", "reply.completed"]
+    assert (await service.row(conversation_id)).last_seq == 2
+    with pytest.raises(IdempotencyKeyReusedError):
+        await start(service, conversation_id, "Hello", Idem(key="k1", fingerprint="other"))
+
+
+async def test_a_key_whose_turn_failed_is_taken_up_again(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, chat=ScriptedChatModel(ModelUnavailableError("timeout"), "At last."))
+    conversation_id = await service.conversation()
+    key = Idem(key="k1", fingerprint="f")
+    with pytest.raises(ModelFailedError):
+        await chat(service, conversation_id, "Hello", key)
+    result = await chat(service, conversation_id, "Hello", key)
+
+    assert (result.message.seq, result.reply.seq) == (1, 2)
+
+
+async def test_a_key_whose_turn_still_runs_is_a_conflict(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    model, thinking = slow()
+    service = Service(begin, tenant, chat=model)
+    conversation_id = await service.conversation()
+    key = Idem(key="k1", fingerprint="f")
+    handle = await start(service, conversation_id, "Hello", key)
+    await asyncio.wait_for(thinking.wait(), PATIENCE)
+    with pytest.raises(IdempotencyInProgressError):
+        await start(service, conversation_id, "Hello", key)
+    await service.container.chat.interrupt(tenant, conversation_id)
+    await asyncio.wait_for(handle.result(), PATIENCE)
+
+
+async def test_nothing_to_answer_and_a_conversation_that_moved_on_are_refused(service: Service) -> None:
+    conversation_id = await service.conversation()
+    with pytest.raises(InvalidInputError, match="content cannot be empty"):
+        await start(service, conversation_id, None)
+    first = await chat(service, conversation_id, "Hello")
+    moved = ChatInput(content="Hello?", expected_last_message_id=first.message.id)
+    with pytest.raises(ConversationMovedOnError):
+        await service.container.chat.start(service.tenant, conversation_id, moved)
+
+    assert (await service.row(conversation_id)).last_seq == 2
+
+
+async def test_a_typed_command_answers_with_the_summary_and_stays_out_of_the_context(service: Service) -> None:
+    conversation_id = await filled(service)
+    before = (await service.row(conversation_id)).total
+    result = await chat(service, conversation_id, "/compact  the harbours ")
+    context = await service.container.context.assemble(service.tenant, conversation_id)
+
+    assert result.compaction is not None
+    assert (result.compaction.trigger, result.compaction.request.focus) == ("manual", "the harbours")
+    assert "Crates 1 to" in result.reply.content
+    assert {result.message.event_type, result.reply.event_type} == {"command"}
+    assert (await service.row(conversation_id)).total == before
+    assert not {result.message.seq, result.reply.seq} & {one.seq for one in context.messages}
+    assert service.chat_model.requests == []
