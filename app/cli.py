@@ -14,7 +14,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from app.embedded import EmbeddedError, EmbeddedServers
+from app.demo.client import DemoError
+from app.demo.command import demo as play_demo
+from app.embedded import EmbeddedError, EmbeddedServers, running_at
 from app.preflight import CannotStartError, check_database, read_settings
 from app.preflight import migrate as run_migrations
 from app.run import Service, address
@@ -23,6 +25,9 @@ from app.supervisor import ChildFailedError
 
 EXIT_CANNOT_START = 2
 """What a command returns when a person has to put something right; stderr holds one line about it."""
+
+EXIT_UNEXPECTED = 1
+"""What ``demo`` returns when something expected does not happen; stderr holds one line about it."""
 
 app = typer.Typer(
     name="throughline",
@@ -68,6 +73,23 @@ def migrate(
             with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
                 run_migrations(endpoints.database_url, revision)
         typer.echo("The database is up to date.")
+
+
+@app.command()
+def demo(
+    url: Annotated[str | None, typer.Option(help="Where to play; unset: PORT, or a service of its own.")] = None,
+    key: Annotated[str | None, typer.Option(help="Its API key.", envvar="THROUGHLINE_API_KEY")] = None,
+    *,
+    fast: Annotated[bool, typer.Option("--fast", help="Without pauses.")] = False,
+) -> None:
+    """Play a long conversation and watch it being compacted."""
+    with one_clear_line():
+        settings = read_settings()
+        try:
+            play_demo(settings, url=url, key=key, running=running_at(settings.data_dir), fast=fast)
+        except DemoError as error:
+            sys.stderr.write(f"{error}\n")
+            raise typer.Exit(EXIT_UNEXPECTED) from None
 
 
 class _Printer:

@@ -109,7 +109,7 @@ def material(
         state_schema=schema.name if state else None,
         boundary_seq=boundary,
         state_version=1 if state else 0,
-        layout=layout_of(state, served_as=policy.served_as, estimator=policy.estimator) if state else None,
+        layout=layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator) if state else None,
         last_seq=len(messages),
         total=sums_of(messages),
         covered=sums_of(covered),

@@ -40,7 +40,11 @@ the Trust at 60 euros an hour. Alcohol is sold only until 22:45 and only inside 
 projector's beam and the screen face inland, and the lamps on the slipway stay off.
 13. Keys. Keys are handed over at the harbour office, Pier Road 5, by Ms Adeyemi, telephone extension 217, and are
 returned there by Sunday 12:30. A lost key costs 140 euros.
-14. Changes. Changes of this agreement are made in writing and signed by both sides. Should one clause be void, the
+14. Persons. On site the Hirer is represented by Ms Varga, in her absence by Ms Okafor. One of them is present from
+one hour before the admission until the last visitor has left, and can be reached by telephone at all times.
+15. Photographs. The Trust may use photographs of the two evenings in its yearly report, if no visitor can be
+recognised in them. The name of the Trust is printed on the posters, at least 4 centimetres wide.
+16. Changes. Changes of this agreement are made in writing and signed by both sides. Should one clause be void, the
 others stand. The law of the place of the quay applies."""
 
 SCENES: Final = (
@@ -93,7 +97,7 @@ U: Screens! I have two offers. Brightfield Rentals has an inflatable one, 9 by 5
 A: The inflatable one is larger and cheaper, but its blower hums and it must come down at 6 Beaufort. A quay is windy.
 U: I love the big one though. Let's go with the inflatable screen from Brightfield for 3,950 euros.
 A: Decided: inflatable, Brightfield, 3,950 euros. I'd ask them for the blower's sound level in writing.
-U: Already done, they say 58 dB at five metres.
+U: I asked them already: the blower makes 58 dB at five metres.
 A: Audible in quiet scenes. It'll do if the blower stands behind the ticket hall with a ten-metre hose.
 U: And power? Mr. Lindqvist's projector wants 16 amperes on its own.
 A: The quay has a cabinet with 32 amperes, three-phase. Projector 16, sound 10, blower 6, lights 4, kettle 9: too much
@@ -115,9 +119,9 @@ U: He says Postgres is fine with him. Let's use Postgres for the ticket page the
 A: Decided: Postgres. A row per seat, a transaction per order, and nobody sits on anybody's lap.
 U: Prices: 9 euros, 6 euros for students and under 16, members of the club get 25 percent off with the code LANTERN25.
 A: So a member pays 6.75 euros, and a student member 4.50 euros. Shall the reduction add up?
-U: No! Only one reduction per ticket. Otherwise Bea faints.
+U: No, please only one reduction per ticket, otherwise Bea faints.
 A: One reduction per ticket. When do you want to start selling?
-U: On 2 June 2025 at noon. Not earlier, because the permit must be there first.
+U: Ticket sales start on 2 June 2025 at noon and not earlier, because the permit must be there first.
 A: Sale starts on 2 June at 12:00, after the permit of 15 May. That leaves two weeks for surprises.
 U: There are never surprises. 😇
 A: I've written that sentence down too, with today's date.
@@ -131,8 +135,8 @@ A: I've written that sentence down too, with today's date.
 U: Now the nice part. Films! I'd love to open with "The Salt Clock". It's 84 minutes.
 A: Length matters more than you'd think. The sun sets at 21:48 on 4 July, so you can't start before 22:00, and the quay
     must be silent by 23:30. No film longer than 88 minutes, or the end is watched without sound.
-U: Oh no. My favourite for Saturday is 131 minutes.
-A: Then it belongs to a winter evening indoors. What else makes you happy?
+U: Oh no. My favourite for Saturday has 131 minutes, so that one is out.
+A: It belongs to a winter evening indoors. What else makes you happy?
 U: "Paper Boats of Mirela", an animated one, 76 minutes. Children love it and I cry every time.
 A: Then it's perfect. Friday "The Salt Clock", 84 minutes; Saturday "Paper Boats of Mirela", 76 minutes?
 U: Agreed. Friday The Salt Clock, Saturday Paper Boats of Mirela. Both start at 22:00.
@@ -256,7 +260,7 @@ U: And the county fund wants the application by tomorrow, and the draft you sent
     still says 18,500!
 A: You're right, and I'm sorry: that's my mistake. The corrected page says 16,500 euros, asks for 3,000, and is ready to
     sign.
-U: I said it was 16,500 weeks ago. I can't check everything twice, I'm exhausted.
+U: I told you weeks ago. I can't check everything twice, I'm exhausted.
 A: You shouldn't have to. I've gone through all the papers: 280 seats, 16,500 euros and Nordlicht everywhere now.
 U: Okay. Sent. I'm going to sleep.
 A: Sleep well. Nothing is due before Friday.
@@ -279,21 +283,22 @@ U: Hm. And if it doesn't?
 A: Then we ask for 23:30 on the two evenings only, with 55 dB(A) at her window, measured. I'd put both into the answer.
 U: Still not sure whether we also need a plan for rain. Everything at once, of course.
 A: Let's keep that one open for a week. The town first.
-?: I'm tired and I've lost the thread. What is our permit reference, who is the clerk, and by when do they decide?
+?: I'm tired and I've lost the thread. Until when do I have to answer the town?
 """,
     ),
     (
         "2025-05-16 10:20",
         "Relief",
         """
-U: INES IS HAPPY. The permit is here! 23:30, both evenings, signed by Mr. Brandt.
+U: The permit is here!!! I'm so happy! Both evenings until 23:30, signed by Mr. Brandt.
 A: Congratulations! What happened?
 U: Mrs. Petrakis came to my door with the cat under her arm. My grandmother gave her free tickets when she was nine. She
     withdrew the complaint and asked for a seat in the first row.
 A: Row one, seat one, for Mrs. Petrakis and the Admiral. I'll mark it as sold.
-U: I could hug everybody. Also the register extract came and the payment provider said yes within an hour.
+U: I could hug everybody. The register extract came too, and the payment provider said yes within an hour.
 A: Then nothing stands in the way of 2 June. And the county?
-U: 2,500 euros from the culture fund! Not 3,000, but who cares. So the budget is now 19,000 euros.
+U: 2,500 euros from the culture fund! Not the full 3,000, but who cares. Our total budget is now 19,000 euros instead
+    of 16,500.
 A: 16,500 plus 2,500: the new budget is 19,000 euros. The reserve is whole again, screen included.
 U: Thank you for staying calm when I wasn't. I was horrible in April.
 A: You were a nurse after a night shift with a screen that drove off to a car show. You were fine.
@@ -313,7 +318,8 @@ U: She got both reductions on one ticket. Of course she did. He fixed it in ten 
 A: That's what treasurers are for. One reduction per ticket, tested now.
 U: The harbour has sent its agreement at last. It's long. I'll paste it here so that we both have it.
 A: Please do, all of it. I'll look for what costs money.
-!: Here's the whole agreement, draft 3. What would we owe the harbour if we cancelled in the middle of June?
+!: Here's the whole agreement, draft 3. Read it carefully, please, and keep it at hand.
+?: How much of the fee is owed if we cancel from 1 June to 20 June 2025?
 """,
     ),
     (
@@ -371,7 +377,7 @@ A: Row one, seat one, tablecloth. I'll add it to the seating plan.
 )
 
 FIRST_QUESTION: Final = (
-    "Before I fold the first chair: back to the very beginning. What did I tell you about the festival in my first "
-    "message, the evenings and the quay?"
+    "Before I fold the first chair, back to the very beginning: which two evenings of the open-air film festival, "
+    "how many seats and what budget did I name?"
 )
-SECOND_QUESTION: Final = "And the ticket page: why did we switch from Postgres to MySQL?"
+SECOND_QUESTION: Final = "And which database does the ticket page use, after we changed our minds?"

@@ -58,8 +58,8 @@ def apply_candidate(candidate: Candidate, to: Applying) -> Applied | None:
     """The state that this candidate leads to, or ``None`` when it saves too little.
 
     What is weighed is the candidate as it came: one that repeats its input is no summary, though the cap would cut it
-    down to size. The state stays within its cap; where the context would still be above the target after the last chunk, it is
-    pruned down to its planned size.
+    down to size. The state stays within its cap; where the context would still be above the target after the last
+    chunk, it is pruned down to its planned size.
     """
     merged = merge(to.schema, to.previous, candidate, to.span, to.version, to.next_entry)
     proposed = _laid_out(state_of(to.schema, merged.entries), to)
@@ -97,7 +97,7 @@ def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
 
 def _pruned(merged: MergeResult, to: Applying, *, cap: int) -> Applied:
     def fits(state: dict[str, Any]) -> bool:
-        return estimate_text(state_json(state), to.policy.estimator) <= cap
+        return estimate_text(state_json(to.schema, state), to.policy.estimator) <= cap
 
     kept, pushed_out = prune(to.schema, merged.entries, fits=fits)
     state = state_of(to.schema, kept)
@@ -113,4 +113,4 @@ def _pruned(merged: MergeResult, to: Applying, *, cap: int) -> Applied:
 
 
 def _laid_out(state: dict[str, Any], to: Applying) -> Layout:
-    return layout_of(state, served_as=to.policy.served_as, estimator=to.policy.estimator)
+    return layout_of(to.schema, state, served_as=to.policy.served_as, estimator=to.policy.estimator)

@@ -284,7 +284,7 @@ def _block(material: Material, left_out: LeftOut) -> tuple[ContextMessage, ...]:
 
 
 def _state_block(material: Material, state: dict[str, Any]) -> tuple[ContextMessage, ...]:
-    layout = layout_of(state, served_as=material.policy.served_as, estimator=material.policy.estimator)
+    layout = layout_of(material.schema, state, served_as=material.policy.served_as, estimator=material.policy.estimator)
     return block_messages(layout.text, served_as=material.policy.served_as)
 
 

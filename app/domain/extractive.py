@@ -30,11 +30,11 @@ __all__ = ["compress", "digest", "respond"]
 
 _NEW_SHARE: Final = 0.25  # of the target is always there for the new span; the merge prunes what is too much
 _SAVING_SHARE: Final = 0.6  # of the chunk's own tokens at most, so that folding it saves
-_NARRATIVE_SHARE: Final = 0.18
+_NARRATIVE_SHARE: Final = 0.12  # of the target
 _NARRATIVE_MOST: Final = 140
-_NARRATIVE_LEAST: Final = 70
+_NARRATIVE_LEAST: Final = 48
 _STYLE_SHARE: Final = 0.12
-_STYLE_LEAST: Final = 60  # the tone and one wish
+_STYLE_LEAST: Final = 48  # the tone and one wish
 _KNOWN_SHARE: Final = 0.06
 _FEWEST_TERMS: Final = 2  # one word is no shared ground
 _MOST_OPEN: Final = 6
@@ -120,7 +120,9 @@ class _Collected:
             open_items(passages, request.previous, language, most=_MOST_OPEN), int(room * 0.2), "open"
         )
         left -= sum(_cost(item) for item in [*self.style, *self.known, *self.open])
-        story_room = min(_NARRATIVE_MOST, room // 3, max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * room)))
+        story_room = min(
+            _NARRATIVE_MOST, room // 3, max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * request.target_tokens))
+        )
         self.story = narrative(passages, request.previous, language, room=story_room)
         left -= estimate_text(self.story) if "narrative" in self._roles else 0
         told = frozenset(p.index for item in [*self.open, *self.style] for p in item.passages)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from app.domain.conversation import Layout
 from app.domain.escaping import escape_block
 from app.domain.model_io import ContextMessage
+from app.domain.state import StateSchema
 from app.domain.tokens import Estimator, tokens_of, weigh
 
 ServedAs = Literal["pair", "assistant"]
@@ -37,16 +38,25 @@ class LeftOut:
         return f"{opening}\n{escape_block(self.digest)}\n</{LEFT_OUT_TAG}>"
 
 
-def state_json(state: Mapping[str, Any]) -> str:
-    """A state as the JSON that is served: compact, and unable to close the block that it stands in."""
-    return escape_block(json.dumps(state, ensure_ascii=False, separators=(",", ":")))
+def state_json(schema: StateSchema, state: Mapping[str, Any]) -> str:
+    """A state as the JSON that is served: compact, unable to close the block that it stands in.
+
+    Members stand in the schema's order, since JSONB keeps none: the same state is the same bytes.
+    """
+    ordered = {field.name: state[field.name] for field in schema.fields}
+    return escape_block(json.dumps(ordered, ensure_ascii=False, separators=(",", ":")))
 
 
 def layout_of(
-    state: Mapping[str, Any], *, served_as: ServedAs, estimator: Estimator, held: Sequence[int] = ()
+    schema: StateSchema,
+    state: Mapping[str, Any],
+    *,
+    served_as: ServedAs,
+    estimator: Estimator,
+    held: Sequence[int] = (),
 ) -> Layout:
     """Render a state version for serving; ``held`` are the messages that follow the block."""
-    text = state_json(state)
+    text = state_json(schema, state)
     block = block_messages(text, served_as=served_as)
     return Layout(text=text, tokens=messages_tokens(block, estimator), held=tuple(held))
 

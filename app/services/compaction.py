@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from app.domain.apply import apply_candidate
-from app.domain.errors import NotFoundError
+from app.domain.errors import DomainError, NotFoundError
 from app.domain.policy import evaluate, evaluate_append, quiet_after
 from app.domain.records import Compaction, CompactionStatus, RanIn
 from app.ports import UnitOfWork
@@ -95,6 +95,11 @@ class CompactionService:
         except (LeaseLostError, NotFoundError):
             log.info("compaction.lease_lost", compaction_id=str(lease.compaction_id))
             return await self._current(row)
+        except DomainError:
+            raise
+        except Exception:  # a defect of ours must cost a compaction, never a turn
+            log.exception("compaction.crashed", compaction_id=str(lease.compaction_id))
+            return await self.end(lease, status="failed", reason="internal_error")
         return row
 
     async def hand_over(self, lease: Lease) -> Compaction:

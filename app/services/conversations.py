@@ -16,6 +16,7 @@ from app.domain.policy import CompactionPolicy, evaluate_append, floor_errors
 from app.domain.presets import DEFAULT_PRESET
 from app.domain.protection import protected_reason
 from app.domain.records import Page
+from app.domain.schemas import schema_named
 from app.ports import UnitOfWork
 from app.services.claims import claim_background, refresh_sizes
 from app.services.idempotency import Idem, done_before, record
@@ -145,6 +146,7 @@ class ConversationService:
         if conversation.compressed_state is not None and (protects or renders):
             kept = await uow.messages.held(conversation.id, through_seq=conversation.boundary_seq)
             layout = layout_of(
+                schema_named(conversation.state_schema or after.policy.state_schema),
                 conversation.compressed_state,
                 served_as=after.policy.served_as,
                 estimator=after.policy.estimator,

@@ -56,6 +56,7 @@ async def _write_state(
         covered=covered,
         compaction_id=row.id,
         layout=layout_of(
+            applying.schema,
             applied.state,
             served_as=applying.policy.served_as,
             estimator=applying.policy.estimator,

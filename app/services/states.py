@@ -8,6 +8,7 @@ from uuid import UUID
 from app.domain.conversation import Conversation, Quiet
 from app.domain.layout import layout_of
 from app.domain.records import Page
+from app.domain.schemas import schema_named
 from app.domain.state import StateVersion
 from app.domain.state_difference import StateDifference, difference
 from app.ports import UnitOfWork
@@ -73,6 +74,7 @@ class StateService:
             version=present.state_version + 1,
             covered=await uow.messages.sums_at(present.id, version.boundary_seq),
             layout=layout_of(
+                schema_named(version.state_schema),
                 version.state,
                 served_as=policy.served_as,
                 estimator=policy.estimator,

@@ -143,7 +143,8 @@ class Talk:
             after = {"after": page["next_cursor"]}
 
     def in_flight(self) -> int:
-        return sum(row["status"] in IN_FLIGHT for row in self.get("/compactions", limit=100)["data"])
+        """How many compactions are queued or running; they are among the newest."""
+        return sum(row["status"] in IN_FLIGHT for row in self.get("/compactions", limit=5)["data"])
 
     def wait_idle(self, seconds: float = 60.0) -> None:
         """Return once no compaction is in flight."""

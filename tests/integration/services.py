@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
@@ -12,12 +13,12 @@ from app.adapters.clock import SystemClock
 from app.bootstrap import Container, Parts, compose
 from app.domain.conversation import Conversation, Message, Usage
 from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.records import Compaction, Page
+from app.domain.records import Compaction, Event, Page
 from app.ports import UnitOfWorkFactory
 from app.services.appending import MessageDraft
 from app.services.conversations import NewConversation
 from app.settings import Settings
-from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue, FakeModels, ScriptedChatModel, SummaryEntry
+from tests.fakes import FakeJobQueue, FakeModels, ScriptedChatModel, SummaryEntry
 from tests.fakes import ScriptedSummarizer as Summarizer
 
 WORDS = "the shipment of {seq} crates reaches harbour number {seq} on a grey morning with some wind from the west "
@@ -58,6 +59,30 @@ class Gate:
         return proposal(request)
 
 
+class PollingBus:
+    """``EventBus`` with Redis away: nobody is woken, so that everybody looks at the database in time."""
+
+    async def publish(self, events: Sequence[Event]) -> None:
+        """Nobody hears it."""
+
+    async def hint(self, conversation_id: UUID, word: str) -> None:
+        """Nobody hears it."""
+
+    @asynccontextmanager
+    async def subscribe(self, conversation_id: UUID) -> AsyncIterator[PollingBus]:
+        yield self
+
+    async def wait(self, timeout: float) -> bool:  # noqa: ASYNC109 - the port's signature
+        await asyncio.sleep(min(timeout, 0.05))
+        return False
+
+    async def ping(self) -> bool:
+        return False
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
 class Service:
     """One process of the service, as far as its services go."""
 
@@ -74,10 +99,9 @@ class Service:
         self.summarizer = Summarizer(*(script or (honest,)))
         self.chat_model = chat or ScriptedChatModel()
         self.queue = FakeJobQueue()
-        clock = FakeClock()
         parts = Parts(
             uow=begin,
-            bus=FakeEventBus(clock),
+            bus=PollingBus(),
             queue=self.queue,
             models=FakeModels(self.chat_model, self.summarizer),
             clock=SystemClock(),

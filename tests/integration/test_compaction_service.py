@@ -188,8 +188,9 @@ async def test_a_failed_compaction_changes_nothing_and_is_quiet_for_a_while(
     assert (ended.status, ended.reason) == ("rejected", "empty_summary")
     assert [attempt.reason for attempt in ended.attempts] == ["empty_summary", "empty_summary"]
     assert service.summarizer.requests[1].feedback == "empty_summary"
-    changed = {"quiet": after.quiet, "failure_count": 1, "last_event": after.last_event, "updated_at": after.updated_at}
-    assert after == replace(before, **changed)
+    assert after == replace(
+        before, quiet=after.quiet, failure_count=1, last_event=after.last_event, updated_at=after.updated_at
+    )
     assert after.quiet.reason == "empty_summary"
     assert len(await service.compactions(conversation_id)) == 1
 

@@ -24,7 +24,13 @@ from app.domain.tokens import estimate_text, weigh
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
 
-PROJECT = """
+CHATTER = (
+    "In general it helps to think about such things step by step. Many teams find that the simple way serves them well"
+    " for a long time. There are several ways to look at it, and each of them has its merits. One could also say that"
+    " experience shows the way. It is often said that simple things stay simple. As always, it depends on taste. "
+) * 4
+
+PROJECT = f"""
 U Hi! I'm Dana, I lead a team of four at a bakery-delivery startup called CrumbRoute in Porto.
 A Hello Dana! Happy to help. What is the deadline?
 U Deadline is June 14th, and the budget is €18,000, not a cent more.
@@ -38,9 +44,9 @@ A Then I'd keep an audit log of each access.
 U Let's use MongoDB for it, our intern Tiago knows it.
 A A table in Postgres would be simpler.
 U Actually, scrap MongoDB, put the audit log in Postgres.
-A Good.
+A Good. {CHATTER}
 U Payment: we still need to decide between MB WAY and Stripe.
-A Both have Python libraries.
+A Both have Python libraries. {CHATTER}
 U Still not working!! Same error with ORD-20944. This is getting annoying.
 A I'm sorry, it is fixed in commit 4f2a91c.
 U How many orders per minute can we handle?
@@ -49,7 +55,12 @@ U By the way the deadline moved: we launch on June 21st instead of June 14th, be
 A Noted, thanks!
 """
 
-RUSSIAN = """
+CHATTER_RU = (
+    "Вообще такие вещи удобно разбирать по порядку. Многим хватает самого простого пути. На это можно смотреть с разных"
+    " сторон, и у каждой есть достоинства. Опыт показывает дорогу. Простое остаётся простым. "
+) * 4
+
+RUSSIAN = f"""
 U Привет! Меня зовут Марина, я руковожу отделом продаж в Казани.
 A Здравствуйте, Марина! Какой нужен отчёт?
 U Отчёт должен приходить каждый понедельник в 9:00 на почту sales@volga-tea.ru, в формате Excel.
@@ -57,7 +68,7 @@ A Понял. Предлагаю собирать данные ночью. По�
 U Да, давайте так. Данные нельзя отправлять за пределы нашего сервера.
 A Хорошо.
 U Бюджет 250 тысяч рублей, больше не дадут.
-A Учту.
+A Учту. {CHATTER_RU}
 U Ещё не решили, делать ли отдельный отчёт для директора.
 A Вернёмся к этому.
 U Отчёт опять не пришёл! Сколько можно, я уже третий раз пишу.
@@ -159,7 +170,7 @@ def test_a_short_answer_carries_its_question() -> None:
 )
 def test_a_correction_replaces_the_earlier_entry(old: str, new: str) -> None:
     previous = [entry("logos", old, id_="F1"), entry("logos", "User: I live in Porto with two cats.", id_="F2")]
-    messages = talk(f"U {new}\nA Noted.\nU The office opens at 8:00 every day.\nA Good to know, thanks.", start=20)
+    messages = talk(f"U {new}\nA Noted. {CHATTER}\nU The office opens at 8:00 every day.", start=20)
     candidate = state(messages, previous=previous)
     replacing = [item for item in candidate["logos"] if item["replaces"]]
     assert [item["replaces"] for item in replacing] == [["F1"]]
@@ -369,7 +380,7 @@ def test_answers_quote_what_was_said(question: str, quoted: str) -> None:
 
 
 def test_an_answer_to_a_question_without_shared_words_is_found_beside_it() -> None:
-    rows = "U The weather is fine.\nA What is the name of your dog?\nU Luna, she is three.\nA Nice.\nU I like tea.\nA Me too."
+    rows = "U The weather is fine.\nA What is the name of your dog?\nU Luna, she is three.\nA Nice.\nU I like tea."
     assert "Luna" in asked("Do you remember my dog's name?", rows)
 
 

@@ -39,26 +39,27 @@ class SqlEvents(Repository):
         """
         if not items:
             return []
-        first = await self._take_numbers(conversation_id, len(items))
+        tenant_id, first = await self._take_numbers(conversation_id, len(items))
         events = [
             Event(conversation_id=conversation_id, number=number, type=type_, data=dict(data), occurred_at=at)
             for number, (type_, data) in enumerate(items, first)
         ]
-        await self._session.execute(insert(EventRow), [columns(event) for event in events])
+        await self._session.execute(insert(EventRow), [columns(event) | {"tenant_id": tenant_id} for event in events])
         self._added.extend(events)
         return events
 
-    async def _take_numbers(self, conversation_id: UUID, count: int) -> int:
-        """The first of that many numbers."""
-        last: int | None = await self._session.first(
+    async def _take_numbers(self, conversation_id: UUID, count: int) -> tuple[UUID, int]:
+        """The conversation's tenant, which the system scope does not know, and the first of that many numbers."""
+        rows = await self._session.rows(
             update(ConversationRow)
             .where(col(ConversationRow.id) == conversation_id)
             .values(last_event=col(ConversationRow.last_event) + count)
-            .returning(col(ConversationRow.last_event))
+            .returning(col(ConversationRow.tenant_id), col(ConversationRow.last_event))
         )
-        if last is None:
+        if not rows:
             raise NotFoundError("No such conversation.")
-        return last - count + 1
+        ((tenant_id, last),) = rows
+        return tenant_id, last - count + 1
 
     async def after(self, conversation_id: UUID, number: int, *, limit: int) -> list[Event]:
         """Events after that number, in order."""

@@ -56,10 +56,15 @@ def choose(
 ) -> list[Passage]:
     """The best passages whose rendered texts fit into ``room`` tokens, in order.
 
-    A passage is worth less the more of its words were already kept; what only repeats is left out.
+    A passage is worth less the more of its words were already kept; what only repeats is left out. With
+    ``at_least_one``, something that holds an exact value or a name is taken even when nothing is worth a place.
     """
     ranked = sorted(
-        (passage for passage in passages if scores[passage.index] >= _WORTH_A_PLACE or at_least_one),
+        (
+            passage
+            for passage in passages
+            if scores[passage.index] >= _WORTH_A_PLACE or (at_least_one and passage.identifiers)
+        ),
         key=lambda passage: (-_value(passage, scores), passage.index),
     )
     chosen: list[Passage] = []

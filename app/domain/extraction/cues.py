@@ -19,7 +19,7 @@ _ENGLISH: Final[Mapping[Cue, str]] = {
         r"|no|the|i)\b"
         r"|\bi was wrong\b|\bi (?:misspoke|mistyped|meant)\b|\bcorrection\b|\bscratch that\b|\bforget what i said\b"
         r"|\b(?:changed?|changing) (?:my|our) minds?\b|\bon second thoughts?\b|\binstead of\b|\bnot \S+ but\b"
-        r"|\bno longer\b|^(?:no|nope|nah)\b[,.:;]? ?(?:it'?s|make|let'?s|use|not|we|i meant|the|go|switch|take|\S+$)"
+        r"|\bno longer\b|^(?:no|nope|nah)\b[,.:;]? ?(?:it'?s|make|let'?s|use|not|i meant|the|go|switch|take|\S+$)"
         r"|\bturns out\b|\binstead\b(?=[.,!]|$)|\bswitch(?:ed|ing)? (?:from|back|over)?\b"
     ),
     "update": (
@@ -96,7 +96,8 @@ _ENGLISH: Final[Mapping[Cue, str]] = {
         r"\bstill (?:open|undecided|unclear|to be decided|need to decide)\b|\bopen questions?\b"
         r"|\bnot sure (?:yet|whether|if|which|what|how)\b"
         r"|\bundecided\b|\btbd\b|\bto be decided\b|\b(?:haven't|have not|didn't) (?:yet )?(?:decided?|figured?)\b"
-        r"|\b(?:don't|do not) know yet\b|\bunresolved\b|\bwaiting (?:for|on)\b|\bpending\b"
+        r"|\b(?:don't|do not) know yet\b|\bunresolved\b|\bstill waiting (?:for"
+        r"|on)\b|\bwaiting (?:for|on) (?:the|their|his|her|an|your|approval|confirmation)\b|\bpending\b"
         r"|\bneed to (?:decide|figure out)\b"
         r"|\b(?:decide|come back to|revisit) (?:\w+ ){0,3}later\b|\bto-?do\b"
     ),

@@ -87,6 +87,10 @@ def _contradicts(text: str, new: _Claim, old: _Claim) -> bool:
     return len(shared) > 1 and len(shared) >= _OVERLAP * smaller
 
 
+def _says_nothing_new(new: _Claim, old: _Claim) -> bool:
+    return new.stems <= old.stems and new.values <= old.values
+
+
 class Corrections:
     """Which earlier passage or previous entry each correcting passage replaces."""
 
@@ -124,7 +128,11 @@ class Corrections:
         counts = Counter(number for word in claim.stems for number in self._entry_index.get(word, ()))
         for number, _ in sorted(counts.items(), key=lambda item: (-item[1], -item[0])):
             entry, said = self._entries[number]
-            if entry.id not in taken and _contradicts(passage.text, claim, said):
+            if (
+                entry.id not in taken
+                and not _says_nothing_new(_claim(passage), said)
+                and _contradicts(passage.text, claim, said)
+            ):
                 taken.add(entry.id)
                 self.replaced[passage.index] = (entry.id,)
                 return
@@ -210,7 +218,7 @@ class Phrasing:
 
     def question_before(self, passage: Passage) -> Passage | None:
         """The question that a short answer, or one that begins with yes or no, answers."""
-        if passage.is_question or passage.index == 0:
+        if passage.is_question or passage.index == 0 or (passage.role != "user" and not passage.is_named):
             return None
         before = self._passages[passage.index - 1]
         if len(_content(before.stems)) < _FEW - 1:
@@ -253,7 +261,7 @@ def fact_items(
     for passage in usable:
         if passage.index in corrections.replaced or passage.index in corrections.antecedents:
             scores[passage.index] += _CORRECTS
-    chosen = choose(usable, scores, room=room, seen=seen, render=phrasing.text, at_least_one=not previous)
+    chosen = choose(usable, scores, room=room, seen=seen, render=phrasing.text, at_least_one=True)
     return [_item(run, phrasing, corrections) for run in _runs(_without_repeated(chosen, phrasing), phrasing)]
 
 

@@ -32,7 +32,11 @@ def narrative(passages: Sequence[Passage], previous: Sequence[StateEntry], langu
         return _fit([earlier or _opening(passages), last], (0,), room)
     began = "" if earlier else words.began.format(text=_opening(passages))
     about = _about(passages, words, later=bool(earlier))
-    return _fit([earlier, about, began, words.last.format(text=last)], (2, 0, 1), room)
+    stands = words.last.format(text=last)
+    story = _fit([earlier, about, began, stands], (2, 0, 1), room)
+    if earlier and not story.startswith(earlier):
+        return _fit([_about(passages, words, later=False), stands], (0,), room)
+    return story
 
 
 def _fit(parts: list[str], least_first: Sequence[int], room: int) -> str:

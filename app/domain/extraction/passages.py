@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from app.domain.conversation import Message
@@ -22,7 +23,9 @@ _MARKUP: Final = re.compile(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*
 _LISTED: Final = re.compile(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
 _LONGEST: Final = 360  # characters of a sentence; beyond it the rest is cut at a word
 _MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
-_ACTION: Final = re.compile(r"[A-Za-z_][\w.-]{0,80}\(.*", re.DOTALL)
+_PAIR: Final = re.compile(r'"([^"\\\n]{1,40})"\s{0,4}:\s{0,4}"?([^"\\\n{}\[\],]{1,60})')
+_PAIRS: Final = 8
+_SAMPLE: Final = 4_000  # characters of a dump that are looked at
 _CALL: Final = 240  # characters of a tool call
 _ARGUMENT: Final = 80  # characters of one argument of a tool call
 _CODE_LINE: Final = re.compile(
@@ -119,9 +122,16 @@ def _passage(
         turn=turn,
         verdict=verdict,
         is_listed=is_listed,
-        is_action=message.role == "assistant" and bool(_ACTION.match(text)) and text != message.content.strip(),
+        is_action=message.role == "assistant" and _is_action(text, message),
         values=frozenset(item.text.lower() for item in found if item.kind not in {"name", "quoted"}),
     )
+
+
+def _is_action(text: str, message: Message) -> bool:
+    """A call that changes something; reading changes nothing."""
+    calls = (part for part in message.parts if part.get("type") == "tool_call")
+    names = {str(part.get("name", "")) for part in calls}
+    return any(text.startswith(f"{name}(") for name in names if name and not READING_TOOL.match(name))
 
 
 def _named_speakers(messages: Sequence[Message]) -> dict[str, str]:
@@ -145,7 +155,7 @@ def _named_speakers(messages: Sequence[Message]) -> dict[str, str]:
 
 def _pieces(message: Message, content: str) -> Iterable[tuple[str, str]]:
     """Each sentence as it was written, and tidied."""
-    found = [] if _is_data(content) else sentences(content)
+    found = [_data(content)] if _is_data(content) else sentences(content)
     if len(found) > _MOST_SENTENCES:
         found = found[: _MOST_SENTENCES // 2] + found[-_MOST_SENTENCES // 2 :]
     if message.role == "assistant" and BOILERPLATE.search(content):
@@ -161,11 +171,19 @@ def _pieces(message: Message, content: str) -> Iterable[tuple[str, str]]:
 def _part_pieces(part: Mapping[str, Any]) -> Iterable[str]:
     kind = part.get("type")
     if kind == "text":
-        yield from (text for text in map(_tidy, sentences(str(part.get("text", "")))) if text)
-    elif kind == "tool_call" and not READING_TOOL.match(str(part.get("name", ""))):
+        yield from filter(None, map(_tidy, sentences(str(part.get("text", "")))))
+    elif kind == "tool_call":
         yield clip(f"{part.get('name', '')}({_arguments(part.get('arguments'))})", _CALL)
-    elif kind == "tool_result" and isinstance(part.get("content"), str) and not _is_data(part["content"]):
-        yield from (text for text in map(_tidy, sentences(part["content"])[:_MOST_SENTENCES]) if text)
+    elif kind == "tool_result":
+        content = _dump(part.get("content", ""))
+        found = [_data(content)] if _is_data(content) else sentences(content)[:_MOST_SENTENCES]
+        yield from filter(None, map(_tidy, found))
+
+
+def _data(text: str) -> str:
+    """The first plain values of a dump, with their names."""
+    pairs = (f"{name.strip()}: {value.strip()}" for name, value in _PAIR.findall(text[:_SAMPLE]))
+    return clip(", ".join(islice(dict.fromkeys(pairs), _PAIRS)), _CALL)
 
 
 def _arguments(arguments: Any) -> str:

@@ -28,6 +28,7 @@ _SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means
 _LISTED: Final = 0.5  # an assistant's list offers much of which little is taken up
 _TWO: Final = 2
 _TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a question
+_BARE: Final = 3.0  # a bare yes or no is told with what it answers, never alone
 _ACTION: Final = 4.0  # what was done with a tool has changed the world
 _LOOK_BACK: Final = 12  # sentences
 
@@ -98,7 +99,9 @@ def _answers(passages: Sequence[Passage]) -> dict[int, float]:
     for here, after in pairwise(passages):
         if after.seq == here.seq or after.role != "user" or here.role != "assistant" or here.is_named:
             continue
-        if here.is_question and not (after.verdict and len(after.stems) < _TWO):
+        if after.verdict and len(after.stems - GENERIC_STEMS) < _TWO:
+            change[after.index] -= _BARE
+        elif here.is_question:
             change[after.index] += _ASKED_FOR + (_TERSE if len(after.stems) < _TWO else 0.0)
         proposal = proposal_before(passages, after) if after.verdict else None
         if proposal is not None:

@@ -19,29 +19,33 @@ _NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "v
 _WRITTEN: Final = re.compile(r"[^\W\d_]+")
 
 
-def topics(passages: Sequence[Passage], *, most: int = 4, without: Iterable[str] = ()) -> list[str]:
-    """The terms that a span returns to, pairs of words before single ones, in their commonest spelling."""
-    barred = {stem(word) for text in without for word in words(text)}
+def topics(passages: Sequence[Passage], *, most: int = 4) -> list[str]:
+    """The terms that a span returns to, in their commonest spelling; an assistant alone raises none."""
     speakers = {passage.speaker.lower() for passage in passages}
-    barred |= {stem(word) for speaker in speakers for word in words(speaker)}
+    barred = {stem(word) for speaker in speakers for word in words(speaker)}
     single: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
     spelled: defaultdict[str, Counter[str]] = defaultdict(Counter)
     seen_turns: set[tuple[str, int]] = set()
+    raised: set[str] = set()
     for passage in passages:
-        weight = 2 if passage.role == "user" else 1
+        from_user = passage.role == "user" or passage.is_named
+        weight = 2 if from_user else 1
         run = [
             base if not any(name.startswith(base) for name in speakers) else ""
             for base in _run(passage, barred, spelled)
         ]
         for here in run:
+            raised.update({here} if here and from_user else ())
             if here and (here, passage.turn) not in seen_turns:
                 seen_turns.add((here, passage.turn))
                 single[here] += weight
         for left, right in pairwise(run):
             if left and right and left != right:
                 pairs[left, right] += weight
-    return _best(single, pairs, spelled, most)
+    for bases in [pair for pair in pairs if not raised.issuperset(pair)]:
+        del pairs[bases]
+    return _best(Counter({base: single[base] for base in single if base in raised}), pairs, spelled, most)
 
 
 def _run(passage: Passage, barred: set[str], spelled: defaultdict[str, Counter[str]]) -> list[str]:
