@@ -209,7 +209,7 @@ class CompactionRepository(Protocol):
         """``sent_at = now()``."""
 
     async def expired(self, *, limit: int) -> list[Compaction]:
-        """Running rows whose lease is over, all tenants, ``FOR UPDATE SKIP LOCKED``."""
+        """Running rows whose lease is over, all tenants; not locked."""
 
     async def unsent(self, *, older_than: timedelta, limit: int) -> list[Compaction]:
         """Queued rows not sent for that long, all tenants, ``FOR UPDATE SKIP LOCKED``."""
@@ -258,8 +258,11 @@ class TurnRepository(Protocol):
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
         """Set the column on the running turn."""
 
-    async def fail_expired(self, *, limit: int) -> list[Turn]:
-        """End running turns whose lease is over, all tenants."""
+    async def expired(self, *, limit: int) -> list[Turn]:
+        """Running turns whose lease is over, all tenants; not locked."""
+
+    async def fail_expired(self, turn_id: UUID) -> Turn | None:
+        """End a turn whose lease is over; ``None`` when it is not, or has ended."""
 
 
 class EventRepository(Protocol):

@@ -116,7 +116,7 @@ U: Tomasz wants to know what he should build the ticket page with. He can do Pyt
 A: Something small: one page, a seat counter, a payment link and an e-mail with a code. For the data I'd use Postgres,
     because two people must never buy the same last seat.
 U: He says Postgres is fine with him. Let's use Postgres for the ticket page then.
-A: Decided: Postgres. A row per seat, a transaction per order, and nobody sits on anybody's lap.
+A: Good. A row per seat, a transaction per order, and nobody sits on anybody's lap.
 U: Prices: 9 euros, 6 euros for students and under 16, members of the club get 25 percent off with the code LANTERN25.
 A: So a member pays 6.75 euros, and a student member 4.50 euros. Shall the reduction add up?
 U: No, please only one reduction per ticket, otherwise Bea faints.

@@ -23,7 +23,9 @@ _WIDEST: Final = 110  # columns; longer lines are hard to read
 _SPOKEN: Final = 4  # messages on the stage
 _LINES: Final = 2  # of each
 _EVENTS: Final = 4
-_REPLY_SECONDS: Final = 1.6
+_MESSAGE_SECONDS: Final = 0.09
+_REPLY_SECONDS: Final = 1.2
+_PANEL_SECONDS: Final = 2.5
 _EVENT_STYLES: Final = {"applied": "green", "failed": "red"}
 
 
@@ -39,6 +41,7 @@ class TerminalView:
         self._events: deque[tuple[str, str]] = deque(maxlen=_EVENTS)
         self._progress: Progress | None = None
         self._waiting = ""
+        self._shown_at = 0.0
 
     @property
     def _width(self) -> int:
@@ -55,15 +58,17 @@ class TerminalView:
             (f"conversation {opening.conversation_id}", "bright_black"),
         )
         self._print(Panel(words, title="[bold]Throughline[/] · demo", border_style="cyan", width=self._width))
-        self.pause(2.5)
+        self.pause(2.0)
 
     def act(self, number: int, title: str, words: str) -> None:
-        """Begin an act."""
-        self.finish()
+        """Begin an act; of the one before, the gauge stays."""
+        if self._live and self._progress:
+            self.finish()
+            self._print(Padding(self._gauge(self._progress, self._width - 4), (0, 4)))
         self._print(Text())
         self._print(Text.assemble((f" {number} ", "black on cyan"), (f" {title}", "bold")))
         self._print(Padding(Text(words, style="default"), (0, 4)))
-        self.pause(1.5)
+        self.pause(1.0)
 
     def scene(self, scene: Scene) -> None:
         """Begin a sitting of the conversation."""
@@ -77,7 +82,7 @@ class TerminalView:
         self._progress = progress
         self._waiting = ""
         self._refresh()
-        self.pause(_REPLY_SECONDS if progress.model else 0.1)
+        self._pace(_REPLY_SECONDS if progress.model else _MESSAGE_SECONDS)
 
     def event(self, kind: str, compaction: Compaction) -> None:
         """Show an event that arrived."""
@@ -93,7 +98,7 @@ class TerminalView:
         if self._live:
             self._refresh()
         else:
-            self._print(Padding(Text(words, style="italic"), (0, 4)))
+            self._print(Padding(Text(words, style="italic bright_black"), (0, 4)))
 
     def overflow(self, before: Gauge, added: int) -> None:
         """Show what a message that is about to be sent does to the gauge."""
@@ -116,7 +121,7 @@ class TerminalView:
         if compaction.summary:
             parts += [Text(), Text(compaction.summary, style="bright_black")]
         self._panel(Group(*parts), f"compaction · {compaction.trigger}", "green")
-        self.pause(3.0)
+        self.pause(_PANEL_SECONDS)
 
     def answer(self, question: str, turn: Turn) -> None:
         """Show a question and what came back."""
@@ -125,7 +130,7 @@ class TerminalView:
             f"answered by {turn.model}, which was sent {turn.input_tokens:,} tokens",
             "cyan",
         )
-        self.pause(3.0)
+        self.pause(_PANEL_SECONDS)
 
     def state(self, version: int, state: Mapping[str, Any]) -> None:
         """Show the state."""
@@ -135,12 +140,12 @@ class TerminalView:
             parts.append(Text.assemble((field, "bold magenta"), (f"  {FIELDS.get(field, '')}", "bright_black")))
             parts += [_item(text) for text in texts or ["(nothing)"]]
         self._panel(Group(*parts), f"compressed_state · version {version}", "magenta")
-        self.pause(3.5)
+        self.pause(_PANEL_SECONDS)
 
     def context(self, sections: Sequence[tuple[str, int, str]], *, sent: int, full: int) -> None:
         """Show what a model is sent."""
         table = Table.grid(padding=(0, 2))
-        widest = max(self._width - 58, 10)
+        widest = max(self._width - 60, 10)
         for kind, tokens, words in sections:
             length = max(round(tokens / full * widest), 1)
             style = COLOURS.get(kind, "green")
@@ -153,7 +158,7 @@ class TerminalView:
             "what a turn would cost",
         )
         self._panel(table, "what a model is sent now", "cyan")
-        self.pause(3.0)
+        self.pause(_PANEL_SECONDS)
 
     def note(self, words: str) -> None:
         """Say something that was found out."""
@@ -182,6 +187,11 @@ class TerminalView:
         if not self._fast:
             time.sleep(seconds)
 
+    def _pace(self, seconds: float) -> None:
+        """Hold a message up for so long, of which the calls since the one before have taken a part."""
+        self.pause(max(seconds - (time.monotonic() - self._shown_at), 0.0) if self._shown_at else seconds)
+        self._shown_at = time.monotonic()
+
     def finish(self) -> None:
         """Take the stage away; the panels before it stay."""
         if self._live:
@@ -203,13 +213,17 @@ class TerminalView:
         events += [(" ", "")] * (_EVENTS - len(events))
         return Group(
             self._dialogue(width),
-            Padding(Group(bar(progress.gauge, width - 4), marks(progress.gauge, width - 4)), (0, 2)),
-            Padding(legend(progress.gauge), (0, 2)),
+            Padding(self._gauge(progress, width), (0, 2)),
             Text(),
             *(Padding(self._event_line(kind, words), (0, 2)) for kind, words in events),
             Text(),
             Padding(self._footer(progress), (0, 2)),
         )
+
+    @staticmethod
+    def _gauge(progress: Progress, width: int) -> Group:
+        gauge = progress.gauge
+        return Group(bar(gauge, width - 4), marks(gauge, width - 4), legend(gauge))
 
     def _dialogue(self, width: int) -> Panel:
         inner = width - 4

@@ -1,7 +1,7 @@
 """The guarantee behind every hint: whatever Redis, a worker or an API process forgets, the sweeper finds in Postgres.
 
-Any number of sweepers run at once, one in every API process and one per worker: rows are shared out by
-``FOR UPDATE SKIP LOCKED``, one row per transaction, so that a row that fails holds up no other.
+Any number of sweepers run at once, one in every API process and one per worker: each row has a transaction of its own,
+in which it is looked at again, so that it is handled once and one that fails holds up no other.
 """
 
 from __future__ import annotations
@@ -123,32 +123,27 @@ class Sweeper:
 
     async def _recover_crashed(self) -> None:
         """Free rows whose lease is over; end those that crashed too often."""
-        failed: set[UUID] = set()
-        for _ in range(BATCH):
-            row: Compaction | None = None
+        async with self._uow(None) as uow:
+            rows = await uow.compactions.expired(limit=BATCH)
+        for row in rows:
             try:
-                async with self._uow(None) as uow:
-                    row = await self._next_expired(uow, failed)
-                    if row is None:
-                        return
-                    await self._recover(uow, row)
-                    await uow.commit()
-                await self._bus.publish(uow.committed_events)
-            except Exception as error:
-                if row is None:
-                    raise
-                failed.add(row.id)
+                await self._recover(row)
+            except Exception as error:  # noqa: BLE001 - one conversation must not hold up the others
                 _log.warning("sweeper.recovery_failed", compaction_id=str(row.id), error=type(error).__name__)
 
-    async def _next_expired(self, uow: UnitOfWork, failed: set[UUID]) -> Compaction | None:
-        rows = await uow.compactions.expired(limit=len(failed) + 1)
-        return next((row for row in rows if row.id not in failed), None)
-
-    async def _recover(self, uow: UnitOfWork, row: Compaction) -> None:
-        if row.claims >= MAX_CLAIMS:
-            await self._compaction.give_up(uow, row)
-        elif row.lease_token is not None:
-            await uow.compactions.requeue(row.id, row.lease_token, count=True)
+    async def _recover(self, found: Compaction) -> None:
+        """Under the conversation's lock, as every writer; what another sweeper was quicker with is left alone."""
+        async with self._uow(None) as uow:
+            await uow.conversations.lock(found.conversation_id)
+            row = await uow.compactions.get(found.id)
+            if row.lease_token is None or row.lease_token != found.lease_token:
+                return
+            if row.claims >= MAX_CLAIMS:
+                await self._compaction.give_up(uow, row)
+            else:
+                await uow.compactions.requeue(row.id, row.lease_token, count=True)
+            await uow.commit()
+        await self._bus.publish(uow.committed_events)
         _log.warning("sweeper.recovered", compaction_id=str(row.id), claims=row.claims, lost_by=row.owner)
 
     async def _send_waiting(self) -> None:
@@ -178,13 +173,20 @@ class Sweeper:
     async def _end_turns(self) -> None:
         """End turns whose process died, so that their clients hear of it and the next turn may start."""
         async with self._uow(None) as uow:
-            turns = await uow.turns.fail_expired(limit=BATCH)
-            for turn in turns:
-                await uow.events.add(turn.conversation_id, "reply.failed", _failure(turn), self._clock.now())
+            turns = await uow.turns.expired(limit=BATCH)
+        for turn in turns:
+            await self._end_turn(turn)
+
+    async def _end_turn(self, found: Turn) -> None:
+        async with self._uow(None) as uow:
+            await uow.conversations.lock(found.conversation_id)
+            turn = await uow.turns.fail_expired(found.id)
+            if turn is None:
+                return
+            await uow.events.add(turn.conversation_id, "reply.failed", _failure(turn), self._clock.now())
             await uow.commit()
         await self._bus.publish(uow.committed_events)
-        if turns:
-            _log.warning("sweeper.turns_ended", turns=len(turns))
+        _log.warning("sweeper.turn_ended", turn_id=str(turn.id))
 
     async def _keep_house(self) -> None:
         if self._clock.monotonic() < self._housekeeping_at:

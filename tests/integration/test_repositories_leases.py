@@ -227,17 +227,14 @@ class TestSweeping:
             assert await unit.compactions.unsent(older_than=timedelta(seconds=10), limit=9) == []
             await unit.compactions.mark_sent([])
 
-    async def test_expired_of_all_tenants_each_to_one_sweeper(
-        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
-    ) -> None:
+    async def test_expired_of_all_tenants(self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
         other = await make_tenant(begin, "second")
         made = [await held(begin, await stored(begin, owner)) for owner in (tenant, other, tenant)]
-        for one in made[:2]:
-            await age(engine, "compactions", one.id, lease_until=timedelta(seconds=1))
-        async with begin(None) as first, begin(None) as second:
-            (found,) = await first.compactions.expired(limit=1)
-            (rest,) = await second.compactions.expired(limit=9)
-            assert {found.id, rest.id} == {one.id for one in made[:2]}
+        for seconds, one in enumerate(made[:2], start=1):
+            await age(engine, "compactions", one.id, lease_until=timedelta(seconds=seconds))
+        async with begin(None) as unit:
+            assert [one.id for one in await unit.compactions.expired(limit=9)] == [made[1].id, made[0].id]
+            assert [one.id for one in await unit.compactions.expired(limit=1)] == [made[1].id]
 
     async def test_pages_of_a_conversation_a_status_and_all(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row, other = await stored(begin, tenant), await stored(begin, tenant)
@@ -393,11 +390,14 @@ class TestTurns:
 
 
 async def swept(unit: UnitOfWork) -> Sequence[Turn]:
-    """Everything, one at a time: the limit holds."""
+    """Everything, one at a time: the limit holds, and what has ended is ended once."""
     found: list[Turn] = []
-    while batch := await unit.turns.fail_expired(limit=1):
-        assert len(batch) == 1
-        found += batch
+    while batch := await unit.turns.expired(limit=1):
+        (dead,) = batch
+        ended = await unit.turns.fail_expired(dead.id)
+        assert ended is not None
+        assert await unit.turns.fail_expired(dead.id) is None
+        found.append(ended)
     return found
 
 

@@ -88,7 +88,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "turns.heartbeat": (lambda unit: unit.turns.heartbeat(TURN), None),
     "turns.update": (lambda unit: unit.turns.update(TURN, error_code="stolen"), NOT_FOUND),
     "turns.request_interrupt": (lambda unit: unit.turns.request_interrupt(CONVERSATION), None),
-    "turns.fail_expired": (lambda unit: unit.turns.fail_expired(limit=9), []),
+    "turns.expired": (lambda unit: unit.turns.expired(limit=9), []),
+    "turns.fail_expired": (lambda unit: unit.turns.fail_expired(TURN), None),
     "events.add": (lambda unit: unit.events.add(CONVERSATION, "stolen", {}, START), NOT_FOUND),
     "events.add_many": (lambda unit: unit.events.add_many(CONVERSATION, [("stolen", {})], START), NOT_FOUND),
     "events.after": (lambda unit: unit.events.after(CONVERSATION, 0, limit=9), []),
@@ -230,6 +231,7 @@ FINDS_NOTHING = {
     "conversations.due",
     "compactions.expired",
     "compactions.unsent",
+    "turns.expired",
     "turns.fail_expired",
     "keys.by_hash",
 }

@@ -126,9 +126,9 @@ class SqlCompactions(Repository):
         await self._session.execute(update(CompactionRow).where(_id.in_(compaction_ids)).values(sent_at=now()))
 
     async def expired(self, *, limit: int) -> list[Compaction]:
-        """Running rows whose lease is over, locked; rows that another sweeper holds are left to it."""
+        """Running rows whose lease is over, the longest dead first; not locked."""
         statement = select(CompactionRow).where(_expired()).order_by(col(CompactionRow.lease_until))
-        return await self._all(statement.limit(limit).with_for_update(skip_locked=True))
+        return await self._all(statement.limit(limit))
 
     async def unsent(self, *, older_than: timedelta, limit: int) -> list[Compaction]:
         """Queued rows neither queued nor sent within that time, locked; a row put back is due at once."""

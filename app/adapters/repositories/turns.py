@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, select, text, tuple_, update
+from sqlalchemy import and_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -71,11 +71,15 @@ class SqlTurns(Repository):
             update(TurnRow).where(_of(conversation_id), _RUNNING).values(interrupt_requested=True).returning(TurnRow)
         )
 
-    async def fail_expired(self, *, limit: int) -> list[Turn]:
-        """End running turns whose lease is over."""
-        dead = select(*_key).where(_expired()).limit(limit).with_for_update(skip_locked=True)
-        statement = update(TurnRow).where(tuple_(*_key).in_(dead), _expired()).values(**_failed())
-        return [_turn(row) for row in await self._session.all(statement.returning(TurnRow))]
+    async def expired(self, *, limit: int) -> list[Turn]:
+        """Running turns whose lease is over, the longest dead first; not locked."""
+        statement = select(TurnRow).where(_expired()).order_by(col(TurnRow.lease_until)).limit(limit)
+        return [_turn(row) for row in await self._session.all(statement)]
+
+    async def fail_expired(self, turn_id: UUID) -> Turn | None:
+        """End a turn whose lease is over; ``None`` when it is not, or has ended."""
+        statement = update(TurnRow).where(_id == turn_id, _expired()).values(**_failed())
+        return await self._maybe(statement.returning(TurnRow))
 
     async def _maybe(self, statement: Any) -> Turn | None:
         row = await self._session.first(statement)

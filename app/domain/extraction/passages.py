@@ -55,7 +55,7 @@ class Passage:
     verdict: int = 0
     """1 when it opens with a yes, -1 with a no."""
     is_listed: bool = False
-    """It stood as an item of a list, or only leads to what follows it."""
+    """An item of a list, a call that only reads, a dump of data, or what merely leads to the next sentence."""
     is_action: bool = False
     """A tool was called to change something."""
     values: frozenset[str] = field(default=frozenset())
@@ -89,7 +89,8 @@ def passages_of(messages: Sequence[Message], language: str) -> list[Passage]:
                     speaker=label or role_label(message.role, language),
                     named=label is not None,
                     speakers=frozenset(speakers.values()),
-                    is_listed=bool(_LISTED.match(raw)) or text.endswith(":"),
+                    is_listed=bool(_LISTED.match(raw) or READING_TOOL.match(text) or _is_data(content))
+                    or text.endswith(":"),
                 )
             )
     return found
@@ -182,7 +183,7 @@ def _part_pieces(part: Mapping[str, Any]) -> Iterable[str]:
 
 def _data(text: str) -> str:
     """The first plain values of a dump, with their names."""
-    pairs = (f"{name.strip()}: {value.strip()}" for name, value in _PAIR.findall(text[:_SAMPLE]))
+    pairs = (f"{name.strip()}: {value.strip()}" for name, value in _PAIR.findall(text[:_SAMPLE]) if value.strip())
     return clip(", ".join(islice(dict.fromkeys(pairs), _PAIRS)), _CALL)
 
 

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.demo import story
+from app.demo.client import Compaction, Gauge
+from app.demo.gauge_bar import bar, marks
+from app.demo.listener import events_of
+from app.demo.script import CONTEXT_WINDOW, LINES, SCENES, Line, read_scene
+from app.demo.view import event_words
+from app.domain.policy import budgets_of
+from app.domain.presets import resolve
+from app.domain.tokens import estimate_text
+
+BUDGETS = budgets_of(resolve("semantic", {"context_window": CONTEXT_WINDOW}), model_limit=1_000_000)
+IMPORTED = [line for line in LINES if line.manner == "imported"]
+JUMP = next(line for line in LINES if line.manner == "jump")
+
+
+def said(words: str, role: str = "user") -> int:
+    """The place of the only message of that role which says so."""
+    found = [place for place, line in enumerate(LINES) if words in line.content and line.role == role]
+    assert len(found) == 1, (words, found)
+    return found[0]
+
+
+def tokens(lines: list[Line]) -> int:
+    return sum(estimate_text(line.content) for line in lines)
+
+
+def test_it_is_long() -> None:
+    assert len(IMPORTED) >= 150
+    assert all(line.content.strip() for line in LINES)
+    assert len({line.content for line in LINES}) == len(LINES)
+
+
+def test_user_and_assistant_take_turns() -> None:
+    expected = "user"
+    for line in LINES:
+        assert line.role == expected, line.content
+        expected = "assistant" if line.role == "user" and line.manner == "imported" else "user"
+
+
+def test_time_goes_on() -> None:
+    times = [line.at for line in LINES]
+    assert times == sorted(set(times))
+    assert all(scene.lines[0].at == scene.at for scene in SCENES)
+    assert (times[-1] - times[0]).days > 90
+
+
+def test_somebody_changes_her_mind_after_she_had_decided() -> None:
+    assert said("Let's use Postgres") < said("We switch the ticket page from Postgres to MySQL 8.4")
+
+
+def test_facts_are_corrected_after_they_were_stated() -> None:
+    assert said("total budget of 18,500 euros") == 0
+    assert 0 < said("is not 18,500 but 16,500 euros") < said("now 19,000 euros instead of 16,500")
+    assert said("not 320 but 280") > 0
+
+
+def test_a_question_stays_open_until_it_is_answered() -> None:
+    assert said("Who looks after the bar is still open") < said("that was our oldest open question".capitalize(), "assistant")
+
+
+def test_the_tone_goes_from_friendly_to_frustrated_to_relieved() -> None:
+    assert said("Haha, deal") < said("this is ridiculous") < said("I'm so happy") < said("Relieved. And proud.")
+
+
+def test_the_context_fills_long_before_the_script_ends() -> None:
+    before_jump = list(LINES[: LINES.index(JUMP)])
+    assert tokens(before_jump) > 1.5 * BUDGETS.budget
+    assert tokens(before_jump[:40]) < 0.5 * BUDGETS.budget
+
+
+def test_the_long_message_jumps_over_85_percent_from_what_a_compaction_leaves_and_fits_the_target() -> None:
+    added = estimate_text(JUMP.content)
+    assert 0.54 * BUDGETS.budget + added > 0.85 * BUDGETS.budget
+    assert added < 0.35 * BUDGETS.budget
+
+
+def test_nothing_else_is_long() -> None:
+    assert max(estimate_text(line.content) for line in LINES if line is not JUMP) < 100
+
+
+def test_the_agreement_answers_what_is_asked_about_it() -> None:
+    assert "half of the fee\nis owed, which is 1,075 euros" in story.AGREEMENT
+    assert JUMP.content.endswith(story.AGREEMENT)
+
+
+def test_a_scene_is_read_as_it_is_written() -> None:
+    scene = read_scene("2025-03-04 09:10", "Two", "\nU: One\n    and more: text\nA: Two\n?: Three\n")
+    found = [(line.role, line.manner, line.content, line.at.minute) for line in scene.lines]
+    assert found == [
+        ("user", "imported", "One and more: text", 10),
+        ("assistant", "imported", "Two", 12),
+        ("user", "asked", "Three", 14),
+    ]
+
+
+def test_a_scene_without_a_mark_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not begin with a mark"):
+        read_scene("2025-03-04 09:10", "Broken", "One\n")
+
+
+def test_events_are_read_from_the_stream() -> None:
+    lines = ["retry: 1000", "", ": alive", "", "id: 3", "event: x", f"data: {json.dumps({'id': '3'})}", "", "data: {"]
+    assert list(events_of(iter(lines))) == [{"id": "3"}]
+
+
+def test_an_event_is_one_line() -> None:
+    compaction = Compaction(
+        id="1",
+        trigger="background",
+        ran_in="worker",
+        status="applied",
+        reason=None,
+        messages_covered=24,
+        to_seq=24,
+        tokens_before=2143,
+        tokens_after=1799,
+    )
+    assert event_words("applied", compaction) == (
+        "compaction.applied · background, in the worker: 2,143 → 1,799 tokens, 24 messages folded"
+    )
+
+
+@pytest.mark.parametrize(("tail", "shown"), [(0, "0 %"), (1_000, "69 %"), (10_000, "100 %")])
+def test_the_bar_is_as_wide_as_asked(tail: int, shown: str) -> None:
+    tail = min(tail, 1_440)
+    breakdown = {"system": 0 if tail == 0 else 1_000 if tail == 1_440 else 0, "state": 0, "held": 0, "tail": tail}
+    used = sum(breakdown.values())
+    gauge = Gauge(tokens=used, budget=1_440, background_at=1_008, sync_at=1_224, breakdown=breakdown)
+    assert used >= 0
+    assert len(bar(gauge, 80).plain) == 80
+    assert shown
+    assert marks(gauge, 80).plain.index("▲") < marks(gauge, 80).plain.rindex("▲")
