@@ -39,7 +39,7 @@ from app.services.sweeper import Sweeper
 from app.services.turn import TurnRunner
 from app.settings import Settings
 
-SHUTDOWN_PATIENCE = 10.0  # seconds that running turns get to finish
+SHUTDOWN_PATIENCE = 3.0  # seconds that running turns get to finish, after the server waited for its connections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ def _parts(settings: Settings) -> Parts:
         models=models,
         clock=SystemClock(),
         database_ok=partial(ping, engine),
-        closing=(bus.close, models.close, engine.dispose),
+        closing=(queue.close, bus.close, models.close, engine.dispose),
     )
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Lock
 from typing import Annotated
 
@@ -14,20 +12,21 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from app.complaints import one_clear_line
 from app.demo.client import DemoError
 from app.demo.command import demo as play_demo
-from app.embedded import EmbeddedError, EmbeddedServers, running_at
-from app.preflight import CannotStartError, check_database, read_settings
+from app.embedded import EmbeddedServers, running_at
+from app.keys import keys
+from app.preflight import check_database, read_settings
 from app.preflight import migrate as run_migrations
 from app.run import Service, address
 from app.settings import OFFLINE_MODEL, Settings
-from app.supervisor import ChildFailedError
-
-EXIT_CANNOT_START = 2
-"""What a command returns when a person has to put something right; stderr holds one line about it."""
 
 EXIT_UNEXPECTED = 1
 """What ``demo`` returns when something expected does not happen; stderr holds one line about it."""
+
+EXIT_INTERRUPTED = 130
+"""What a shell expects of a command that Ctrl-C ended."""
 
 app = typer.Typer(
     name="throughline",
@@ -36,16 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-
-
-@contextmanager
-def one_clear_line() -> Iterator[None]:
-    """Turn what a person can put right into one line on stderr."""
-    try:
-        yield
-    except (CannotStartError, EmbeddedError, ChildFailedError) as error:
-        sys.stderr.write(f"{' '.join(str(error).split())}\n")
-        raise typer.Exit(EXIT_CANNOT_START) from None
+app.add_typer(keys, name="keys")
 
 
 @app.command()
@@ -90,6 +80,8 @@ def demo(
         except DemoError as error:
             sys.stderr.write(f"{error}\n")
             raise typer.Exit(EXIT_UNEXPECTED) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
 class _Printer:

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from app.api.application import build_app
 from app.api.lifespan import living
 from app.bootstrap import Container, build_container
+from app.logs import configure_logs
 from app.settings import Settings
 
 
@@ -21,6 +22,7 @@ def create_app(settings: Settings | None = None, container: Container | None = N
         container: Built at start, and closed at the end, when absent; a given one is its maker's to close.
     """
     chosen = settings or (container.settings if container else Settings())
+    configure_logs(chosen)
     app = build_app(chosen, lifespan=_lifespan(chosen, container))
     if container is not None:
         app.state.container = container

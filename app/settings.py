@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import (
@@ -64,9 +64,8 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=8_000_000, ge=10_000)
     request_timeout_seconds: float = Field(default=120.0, gt=0)
     worker_concurrency: int = Field(default=2, ge=1, le=64)
-    log_format: str = "console"
-    """``console`` or ``json``."""
-    log_level: str = "INFO"
+    log_format: Literal["console", "json"] = "console"
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     @field_validator("cors_origins", mode="before")
     @classmethod

@@ -9,6 +9,7 @@ from celery import Celery
 from celery.signals import worker_init
 
 from app.adapters.job_queue import QUEUE_NAME, celery_broker_url
+from app.logs import configure_logs
 from app.settings import Settings
 
 # Outer bounds, for a process that no longer answers to its own deadlines; the second one kills it.
@@ -59,7 +60,9 @@ def build_app(settings: Settings) -> Celery:
     return celery
 
 
-app = build_app(Settings())
+_settings = Settings()
+configure_logs(_settings)
+app = build_app(_settings)
 
 
 def refuse_without_broker(**_: Any) -> None:

@@ -26,6 +26,7 @@ STATUS: Final[Mapping[str, int]] = {
     "conflict": 409,
     "compaction_in_progress": 409,
     "conversation_moved_on": 409,
+    "not_failed": 409,
     "idempotency_in_progress": 409,
     "turn_in_progress": 409,
     "state_version_mismatch": 412,

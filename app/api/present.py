@@ -9,8 +9,8 @@ from app.api import schemas
 from app.domain import assembly, conversation, gauge, presets, records, state
 from app.domain.state_difference import StateDifference
 from app.services.conversations import ConversationView
-from app.services.manual import CompactionView
 from app.services.turn_handle import ChatResult
+from app.services.views import CompactionView
 
 Value = TypeVar("Value")
 Item = TypeVar("Item")
@@ -142,7 +142,7 @@ def present_chat(result: ChatResult) -> schemas.ChatResult:
         message=present_message(result.message),
         reply=present_message(result.reply),
         context=present_gauge(result.gauge),
-        compaction=present_compaction(CompactionView(compaction=result.compaction)) if result.compaction else None,
+        compaction=present_compaction(result.compaction) if result.compaction else None,
         recalled=[],
         warnings=list(result.warnings),
     )

@@ -12,13 +12,12 @@ from app.domain.candidate import Candidate
 from app.domain.compaction import CompactionPlan
 from app.domain.conversation import Layout, Message, Sums
 from app.domain.gate import not_smaller
-from app.domain.layout import layout_of, state_json
+from app.domain.layout import layout_of
 from app.domain.merge import MergeResult, merge
 from app.domain.policy import Budgets, CompactionPolicy
 from app.domain.pruning import prune, state_of
 from app.domain.records import EntryCounts
 from app.domain.state import StateEntry, StateSchema, StateVersion
-from app.domain.tokens import estimate_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +96,8 @@ def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
 
 def _pruned(merged: MergeResult, to: Applying, *, cap: int) -> Applied:
     def fits(state: dict[str, Any]) -> bool:
-        return estimate_text(state_json(to.schema, state), to.policy.estimator) <= cap
+        """The block with its frame: so the planner and the policy's floor reckon it."""
+        return _laid_out(state, to).tokens <= cap
 
     kept, pushed_out = prune(to.schema, merged.entries, fits=fits)
     state = state_of(to.schema, kept)

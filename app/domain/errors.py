@@ -110,6 +110,14 @@ class CompactionInProgressError(ConflictError):
     title = "A compaction is running"
 
 
+class NotRetriedError(ConflictError):
+    """Only a failed compaction can be retried."""
+
+    code = "not_failed"
+    title = "Not a failed compaction"
+    retryable = False
+
+
 class ConversationMovedOnError(ConflictError):
     """``expected_last_message_id`` is no longer the last message."""
 

@@ -28,6 +28,7 @@ from app.services.resolve import Resolved
 from app.services.shell import Shell
 from app.services.turn import Started, TurnRunner
 from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle, created_event
+from app.services.views import views_of
 
 RETRY_AFTER = 2.0  # seconds that a second turn is asked to wait
 LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
@@ -172,11 +173,12 @@ class ChatService:
             if running is not None and running.id == turn.id:
                 raise IdempotencyInProgressError("the first request with this key still runs", retry_after=RETRY_AFTER)
             return None
+        rows = [await uow.compactions.get(turn.compaction_id)] if turn.compaction_id else []
         result = ChatResult(
             message=await uow.messages.get(turn.conversation_id, turn.message_id),
             reply=await uow.messages.get(turn.conversation_id, turn.reply_id),
             gauge=self._shell.resolver(await uow.conversations.get(turn.conversation_id)).gauge,
-            compaction=await uow.compactions.get(turn.compaction_id) if turn.compaction_id else None,
+            compaction=next(iter(await views_of(uow, rows)), None),
             warnings=turn.warnings,
         )
         return _replayed(result)

@@ -35,5 +35,5 @@ class CommandRunner:
         asked = compact_command(message.content) or CompactInput()
         view = await self._manual.compact(turn.tenant_id, turn.conversation_id, asked, timeout=PATIENCE)
         row = view.compaction
-        text = view.summary if row.status == "applied" and view.summary else f"{row.status}: {row.reason}"
+        text = view.summary or f"Nothing was compacted ({row.reason})."
         return InlineOutcome(row=row), Answer(text=text, model=row.model or "", usage=Usage())

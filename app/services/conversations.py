@@ -108,6 +108,7 @@ class ConversationService:
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.delete(conversation_id)
             await uow.commit()
+        await self._shell.bus.hint(conversation_id, "deleted")
 
     async def patch(
         self, tenant_id: UUID, conversation_id: UUID, changes: Mapping[str, Any], *, if_match: int | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -14,11 +13,10 @@ from app.domain.errors import (
     FieldError,
     InvalidInputError,
     NotFoundError,
+    NotRetriedError,
     SummarizerFailedError,
 )
 from app.domain.records import Compaction, FoldRequest, Page
-from app.domain.rendering import render_text
-from app.domain.schemas import schema_named
 from app.ports import UnitOfWork
 from app.services.chunk import plan, read_tail
 from app.services.claims import claim_queued, claim_running, new_compaction
@@ -28,6 +26,7 @@ from app.services.idempotency import Idem, done_before, record
 from app.services.lease import Lease
 from app.services.resolve import Resolved
 from app.services.shell import Shell
+from app.services.views import CompactionView, views_of
 
 POLL = 0.25  # seconds between looks at a row that another process runs
 RETRY_AFTER = 5.0
@@ -48,17 +47,6 @@ class CompactInput:
     def is_plain(self) -> bool:
         """Asks for nothing in particular: joins whatever is in flight."""
         return self.focus is None and self.up_to_message_id is None and self.keep_tail_messages is None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionView:
-    """A compaction as clients see it."""
-
-    compaction: Compaction
-    summary: str | None = None
-    joined: bool = False
-    planned: bool = False
-    """A dry run: nothing is stored, ``compaction`` only carries the plan's numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +100,7 @@ class ManualCompaction:
                 return await self._view(await uow.compactions.get(UUID(before["compaction_id"])))
             failed = await uow.compactions.get(compaction_id)
             if failed.status not in FAILURES:
-                raise ConflictError(f"only a failed compaction is retried; this one is {failed.status}")
+                raise NotRetriedError(f"only a failed compaction is retried; this one is {failed.status}")
             row = new_compaction(
                 shell.resolver(await uow.conversations.lock(failed.conversation_id)),
                 shell,
@@ -143,8 +131,7 @@ class ManualCompaction:
             if conversation_id is not None:
                 await uow.conversations.get(conversation_id)
             rows, cursor = await uow.compactions.page(page, conversation_id=conversation_id, status=status)
-            summaries = await _summaries(uow, rows)
-        return [CompactionView(compaction=row, summary=summaries.get(row.id)) for row in rows], cursor
+            return await views_of(uow, rows), cursor
 
     async def _claim(self, tenant_id: UUID, conversation_id: UUID, asked: CompactInput, idem: Idem | None) -> _Found:
         """Take the slot, or find who has it."""
@@ -218,8 +205,8 @@ class ManualCompaction:
 
     async def _view(self, row: Compaction, *, joined: bool = False) -> CompactionView:
         async with self._shell.uow(row.tenant_id) as uow:
-            summaries = await _summaries(uow, [row])
-        return CompactionView(compaction=row, summary=summaries.get(row.id), joined=joined)
+            (view,) = await views_of(uow, [row], joined=joined)
+        return view
 
     async def _preview(self, tenant_id: UUID, conversation_id: UUID, asked: CompactInput) -> CompactionView:
         """The plan and the predicted size, without a model call and without a row."""
@@ -270,13 +257,6 @@ async def _seq_of(uow: UnitOfWork, conversation_id: UUID, message_id: UUID | Non
     except NotFoundError:
         message = "no such message in this conversation"
         raise InvalidInputError(message, errors=[FieldError(field="up_to_message_id", message=message)]) from None
-
-
-async def _summaries(uow: UnitOfWork, rows: Sequence[Compaction]) -> dict[UUID, str]:
-    """The states that these compactions wrote, rendered as text; never stored as such."""
-    applied = [row.id for row in rows if row.status == "applied"]
-    versions = await uow.states.by_compaction(applied) if applied else {}
-    return {id_: render_text(schema_named(version.state_schema), version.state) for id_, version in versions.items()}
 
 
 def _in_progress() -> CompactionInProgressError:

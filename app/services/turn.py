@@ -23,6 +23,7 @@ from app.services.resolve import Resolved
 from app.services.shell import Shell
 from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle
 from app.services.turn_watch import watched
+from app.services.views import CompactionView, views_of
 
 SAVE_TRIES = 4  # a reply that was paid for is not lost to a short hiccup of the database
 SAVE_PAUSE = 0.5  # seconds, doubled with each try
@@ -151,17 +152,18 @@ class TurnRunner:
             message=started.message,
             reply=reply,
             gauge=resolved.gauge,
-            compaction=await self._fresh(outcome.row),
+            compaction=await self._view(outcome.row),
             warnings=warnings,
         )
         return _Ended(status=status, result=result, number=event.number)
 
-    async def _fresh(self, row: Compaction | None) -> Compaction | None:
-        """A compaction that the worker went on with has more to tell by now."""
-        if row is None or not row.in_flight:
-            return row
+    async def _view(self, row: Compaction | None) -> CompactionView | None:
+        """The compaction with its summary, as it stands by now."""
+        if row is None:
+            return None
         async with self._shell.uow(row.tenant_id) as uow:
-            return await uow.compactions.get(row.id)
+            (view,) = await views_of(uow, [await uow.compactions.get(row.id)])
+        return view
 
     async def _failed(self, started: Started, error: DomainError, handle: TurnHandle) -> None:
         """End the turn row, say so in an event, and tell the client; the message stays."""

@@ -10,7 +10,8 @@ from typing import Any
 from app.domain.conversation import Message
 from app.domain.errors import DomainError
 from app.domain.gauge import Gauge
-from app.domain.records import Compaction, Event
+from app.domain.records import Event
+from app.services.views import CompactionView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,7 @@ class ChatResult:
     message: Message
     reply: Message
     gauge: Gauge
-    compaction: Compaction | None = None
+    compaction: CompactionView | None = None
     warnings: tuple[str, ...] = ()
 
 

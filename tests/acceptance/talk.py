@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -272,10 +273,13 @@ class EventFollower(Listener):
         self._headers = {} if last_event_id is None else {"Last-Event-ID": str(last_event_id)}
         self._params = {} if after is None else {"after": after}
         self._http = talk.service.client()
+        self._socket: socket.socket | None = None
         self.ended = threading.Event()
 
     def release(self) -> None:
-        self._http.close()
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def _run(self) -> None:
         path = self._talk.path("/events")
@@ -284,6 +288,7 @@ class EventFollower(Listener):
             self._http.stream("GET", path, headers=self._headers, params=self._params) as response,
         ):
             assert response.is_success
+            self._socket = response.extensions["network_stream"].get_extra_info("socket")
             self.ready.set()
             for event in read_events(response):
                 assert (event.data["id"], event.data["type"]) == (str(event.id), event.type)

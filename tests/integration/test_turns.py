@@ -62,7 +62,11 @@ async def test_a_jump_over_the_inline_threshold_is_compacted_before_the_call(ser
     row = await service.row(conversation_id)
 
     assert result.compaction is not None
-    assert (result.compaction.trigger, result.compaction.ran_in, result.compaction.status) == (
+    assert (
+        result.compaction.compaction.trigger,
+        result.compaction.compaction.ran_in,
+        result.compaction.compaction.status,
+    ) == (
         "sync",
         "turn",
         "applied",
@@ -108,7 +112,7 @@ async def test_a_turn_waits_for_the_compaction_in_flight_and_uses_its_result(
 
     assert ended is not None
     assert result.compaction is not None
-    assert result.compaction.id == ended.id
+    assert result.compaction.compaction.id == ended.id
     assert result.warnings == ()
     assert service.summarizer.requests == []
 
@@ -120,8 +124,8 @@ async def test_a_turn_takes_over_what_is_only_queued(service: Service) -> None:
 
     assert queued.status == "queued"
     assert result.compaction is not None
-    assert (result.compaction.id, result.compaction.ran_in) == (queued.id, "turn")
-    assert result.compaction.trigger == "background"
+    assert (result.compaction.compaction.id, result.compaction.compaction.ran_in) == (queued.id, "turn")
+    assert result.compaction.compaction.trigger == "background"
 
 
 async def test_out_of_time_the_turn_goes_on_and_the_rest_is_queued(begin: UnitOfWorkFactory, tenant: UUID) -> None:
@@ -133,9 +137,9 @@ async def test_out_of_time_the_turn_goes_on_and_the_rest_is_queued(begin: UnitOf
     assert result.reply.content == "All right."
     assert result.warnings[0] == "compaction_deadline"
     assert result.compaction is not None
-    assert result.compaction.status == "queued"
-    assert result.compaction.id in service.queue.ids
-    done = await service.container.compaction.execute(result.compaction.id)
+    assert result.compaction.compaction.status == "queued"
+    assert result.compaction.compaction.id in service.queue.ids
+    done = await service.container.compaction.execute(result.compaction.compaction.id)
     assert done is not None
     assert (done.status, done.claims) == ("applied", 0)
 
@@ -149,7 +153,7 @@ async def test_a_summarizer_that_fails_never_blocks_the_turn(begin: UnitOfWorkFa
     assert result.reply.content == "All right."
     assert result.warnings == ("compaction_failed:server_error", "context_truncated")
     assert result.compaction is not None
-    assert (result.compaction.status, result.compaction.reason) == ("failed", "server_error")
+    assert (result.compaction.compaction.status, result.compaction.compaction.reason) == ("failed", "server_error")
     assert (row.state_version, row.boundary_seq) == (0, 0)
 
 
@@ -304,7 +308,10 @@ async def test_a_typed_command_answers_with_the_summary_and_stays_out_of_the_con
     context = await service.container.context.assemble(service.tenant, conversation_id)
 
     assert result.compaction is not None
-    assert (result.compaction.trigger, result.compaction.request.focus) == ("manual", "the harbours")
+    assert (result.compaction.compaction.trigger, result.compaction.compaction.request.focus) == (
+        "manual",
+        "the harbours",
+    )
     assert "Crates 1 to" in result.reply.content
     assert {result.message.event_type, result.reply.event_type} == {"command"}
     assert (await service.row(conversation_id)).total == before

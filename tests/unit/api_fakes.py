@@ -22,8 +22,8 @@ from app.domain.records import Attempt, Compaction, EntryCounts, Event, Scope, T
 from app.main import create_app
 from app.services.conversations import ConversationView
 from app.services.keys import Principal
-from app.services.manual import CompactionView
 from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle
+from app.services.views import CompactionView
 from app.settings import Settings
 
 TENANT = UUID("0193e000-0000-7000-8000-000000000001")

@@ -17,8 +17,8 @@ from app.domain.model_io import ContextMessage
 from app.domain.records import Page
 from app.domain.state import StateEntry, StateVersion
 from app.domain.state_difference import EntryChange, StateDifference
-from app.services.manual import CompactionView
 from app.services.turn_handle import ChatEvent
+from app.services.views import CompactionView
 from tests.unit.api_fakes import (
     AT,
     COMPACTION,

@@ -28,7 +28,7 @@ from app.api.requests import (
 from app.api.strict_json import MAX_DEPTH, is_json, parse
 from app.domain import errors
 from app.domain.errors import ConflictError, DomainError, InvalidInputError
-from app.services.manual import CompactionView
+from app.services.views import CompactionView
 from tests.unit.api_fakes import CONVERSATION, compaction, conversation_view, message
 
 

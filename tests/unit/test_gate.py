@@ -453,7 +453,7 @@ def block_after(text: str, span: tuple[Message, ...]) -> int:
     report = judge(proposal(text), request(span))
     assert report.candidate is not None
     result = merge(SESSION, (), report.candidate, span, 1, 1)
-    return layout_of(state_of(SESSION, result.entries), served_as="pair", estimator="script").tokens
+    return layout_of(SESSION, state_of(SESSION, result.entries), served_as="pair", estimator="script").tokens
 
 
 CITIES = ["Lyon", "Graz", "Turin", "Basel", "Ghent", "Malmö", "Porto", "Split"]

@@ -1,0 +1,99 @@
+"""``throughline keys``: API keys of tenants, on the database of ``DATABASE_URL`` or the embedded one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated, TypeVar
+from uuid import UUID
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from app.bootstrap import build_container
+from app.complaints import one_clear_line
+from app.domain.errors import DomainError
+from app.domain.records import Scope
+from app.embedded import EmbeddedServers
+from app.preflight import CannotStartError, check_database, migrate, read_settings
+from app.services.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService
+from app.settings import Settings
+
+T = TypeVar("T")
+
+WIDE = 140  # columns: an id that is cut short cannot be copied
+
+
+class ScopeName(StrEnum):
+    """The scopes, as choices of the command line."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+keys = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
+
+
+@keys.command()
+def create(
+    name: Annotated[str, typer.Argument(help="What the key is for.")] = "default",
+    tenant: Annotated[str, typer.Option(help="Whose key; made when there is no such tenant.")] = DEFAULT_TENANT,
+    scope: Annotated[list[ScopeName] | None, typer.Option(help="Repeat for several; all when left out.")] = None,
+) -> None:
+    """Create a key and print it: it is shown only now."""
+    scopes: frozenset[Scope] = frozenset(item.value for item in scope) if scope else ALL_SCOPES
+    key, secret = _with_keys(lambda service: service.create(tenant, name, scopes))
+    typer.echo(secret)
+    typer.echo(f"Key {key.id} of tenant {tenant!r}, scopes {', '.join(sorted(key.scopes))}.", err=True)
+
+
+@keys.command(name="list")
+def list_keys() -> None:
+    """List the keys, without their secrets."""
+    table = Table("id", "tenant", "name", "key", "scopes", "created", "revoked", box=None)
+    for key in _with_keys(lambda service: service.all()):
+        revoked = f"{key.revoked_at:%Y-%m-%d}" if key.revoked_at else ""
+        scopes = " ".join(sorted(key.scopes))
+        cells = (str(key.id), str(key.tenant_id), key.name, f"{key.prefix}…", scopes, f"{key.created_at:%Y-%m-%d}")
+        table.add_row(*cells, revoked)
+    Console(width=WIDE).print(table)
+
+
+@keys.command()
+def revoke(key_id: Annotated[UUID, typer.Argument(help="The key's id, from `throughline keys list`.")]) -> None:
+    """Make a key stop working at once."""
+    _with_keys(lambda service: service.revoke(key_id))
+    typer.echo("Revoked.")
+
+
+def _with_keys(work: Callable[[KeyService], Awaitable[T]]) -> T:
+    with one_clear_line(), _database() as settings:
+        return asyncio.run(_run(settings, work))
+
+
+async def _run(settings: Settings, work: Callable[[KeyService], Awaitable[T]]) -> T:
+    container = await build_container(settings)
+    try:
+        return await work(container.keys)
+    except DomainError as error:
+        raise CannotStartError(error.detail) from None
+    finally:
+        await container.close()
+
+
+@contextmanager
+def _database() -> Iterator[Settings]:
+    """Settings that name a database with the newest schema; Redis is never asked."""
+    settings = read_settings()
+    redis_url = settings.redis_url or "redis://localhost"
+    if settings.database_url:
+        check_database(settings.database_url)
+        yield settings.model_copy(update={"redis_url": redis_url})
+        return
+    with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
+        migrate(endpoints.database_url)
+        yield settings.model_copy(update={"database_url": endpoints.database_url, "redis_url": redis_url})

@@ -1,0 +1,33 @@
+"""Compactions as clients see them: the row, and the state it wrote rendered as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.domain.records import Compaction
+from app.domain.rendering import render_text
+from app.domain.schemas import schema_named
+from app.ports import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionView:
+    """A compaction as clients see it."""
+
+    compaction: Compaction
+    summary: str | None = None
+    """The state that it wrote, rendered; never stored as text."""
+    joined: bool = False
+    planned: bool = False
+    """A dry run: nothing is stored, ``compaction`` only carries the plan's numbers."""
+
+
+async def views_of(uow: UnitOfWork, rows: Sequence[Compaction], *, joined: bool = False) -> list[CompactionView]:
+    """The views of these rows, with one query for all their states."""
+    applied = [row.id for row in rows if row.status == "applied"]
+    versions = await uow.states.by_compaction(applied) if applied else {}
+    summaries = {
+        id_: render_text(schema_named(version.state_schema), version.state) for id_, version in versions.items()
+    }
+    return [CompactionView(compaction=row, summary=summaries.get(row.id), joined=joined) for row in rows]

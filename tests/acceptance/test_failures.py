@@ -1,0 +1,522 @@
+"""Whatever the summarizer does wrong: the state stays byte for byte, the reply comes, the row says why.
+
+Every failure has its control in the same test: the same call with an honest summarizer is applied.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+import pytest
+
+from app.domain.prompts import FEEDBACK
+from tests.acceptance.conftest import StartTalk
+from tests.acceptance.service import Service
+from tests.acceptance.talk import (
+    BACKGROUND,
+    BUDGET,
+    MANUAL,
+    SYNC,
+    TARGET,
+    WINDOW,
+    EventFollower,
+    Json,
+    Talk,
+    block_of,
+    lines,
+    refused,
+    served_seqs,
+    small_talk,
+    text_of,
+)
+from tests.gemini_faults import Behaviour
+from tests.gemini_server import Gemini
+
+Fault = tuple[str | Behaviour, str, str]
+
+NO_ITEMS: Final[Behaviour] = {"name": "candidate", "candidate": {"logos": [], "pathos": [], "abstract": []}}
+PROVIDER_FAULTS: Final[tuple[Fault, ...]] = (
+    ("error_400", "failed", "bad_request"),
+    ("error_401", "failed", "unauthorized"),
+    ("error_404", "failed", "model_not_found"),
+    ("error_429", "failed", "rate_limited"),
+    ("error_500", "failed", "server_error"),
+    ("error_503", "failed", "server_error"),
+    ("bad_key", "failed", "unauthorized"),
+    ("reset", "failed", "connection"),
+    ("garbled", "failed", "unreadable"),
+    ("too_long", "failed", "context_too_long"),
+)
+REFUSED_ANSWERS: Final[tuple[Fault, ...]] = (
+    ("empty", "rejected", "empty_summary"),
+    ("blank", "rejected", "empty_summary"),
+    ("thoughts_only", "rejected", "empty_summary"),
+    ("skeleton", "rejected", "empty_summary"),
+    ("safety_empty", "rejected", "blocked"),
+    ("blocked_prompt", "rejected", "blocked"),
+    ("safety", "rejected", "blocked"),
+    ("recitation", "rejected", "blocked"),
+    ("please_provide", "rejected", "not_a_summary"),
+    ("continued_chat", "rejected", "not_a_summary"),
+    ("tool_call", "rejected", "not_a_summary"),
+    ("cut", "rejected", "cut_off"),
+    ("cut_parseable", "rejected", "cut_off"),
+    ("invalid_json", "rejected", "unparseable"),
+    ("nested", "rejected", "unparseable"),
+    (NO_ITEMS, "rejected", "skeleton"),
+    ({"name": "foreign", "language": "zh"}, "rejected", "wrong_language"),
+    ({"name": "foreign", "language": "ru"}, "rejected", "wrong_language"),
+    ({"name": "foreign", "language": "de"}, "rejected", "wrong_language"),
+)
+FAULTS: Final = PROVIDER_FAULTS + REFUSED_ANSWERS
+JUMP: Final = 750  # from 65 % to 90 %
+
+
+def named_fault(value: object) -> str | None:
+    if isinstance(value, dict):
+        return "no_items" if value is NO_ITEMS else "-".join(str(part) for part in value.values())
+    return None
+
+
+every_fault = pytest.mark.parametrize(("fault", "status", "reason"), FAULTS, ids=named_fault)
+
+
+def with_a_state(talk: Talk, size: int) -> Talk:
+    """A conversation that has a state already, and a tail up to this size."""
+    talk.fill(1_300)
+    assert talk.compact()["status"] == "applied"
+    talk.fill(size, start=100)
+    return talk
+
+
+def served_block(talk: Talk) -> str:
+    block = block_of(talk.context())
+    assert block is not None
+    return block
+
+
+def check_the_attempts(row: Json, gemini: Gemini, calls_before: int, status: str, reason: str) -> None:
+    calls = len(gemini.requests("compaction")) - calls_before
+    assert (row["status"], row["reason"]) == (status, reason)
+    assert 1 <= calls == len(row["attempts"]) <= 2
+    assert {attempt["reason"] for attempt in row["attempts"]} == {reason}
+    assert {attempt["outcome"] for attempt in row["attempts"]} == {"error" if status == "failed" else "refused"}
+    assert row["state_version_after"] is None
+    assert row["summary"] is None
+
+
+class TestAManualCall:
+    @every_fault
+    def test_is_an_error_and_changes_nothing(
+        self,
+        gemini_service: Service,
+        start_talk: StartTalk,
+        gemini: Gemini,
+        fault: str | Behaviour,
+        status: str,
+        reason: str,
+    ) -> None:
+        talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 2_000)
+        state, context = talk.state(), talk.context_bytes()
+        gemini.script("compaction", default=fault)
+
+        problem = refused(
+            talk.post("/compact"), 502, "empty_summary" if reason == "empty_summary" else "summarizer_failed"
+        )
+
+        row = talk.compactions()[-1]
+        assert (problem["compaction_id"], problem["reason"]) == (row["id"], reason)
+        assert (problem["detail"] == "empty summary response") == (reason == "empty_summary")
+        check_the_attempts(row, gemini, 1, status, reason)
+        assert talk.state() == state
+        assert talk.context_bytes() == context
+
+        gemini.script("compaction", default="honest")
+        control = talk.compact()
+        assert (control["status"], control["state_version_after"]) == ("applied", 2)
+        assert talk.context_bytes() != context
+
+    def test_that_saves_too_little_is_skipped(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_900)
+        state, context = talk.state(), talk.context_bytes()
+        gemini.script("compaction", default="larger")
+
+        row = talk.compact()
+
+        check_the_attempts(row, gemini, 1, "skipped", "not_smaller")
+        assert talk.state() == state
+        assert talk.context_bytes() == context
+        gemini.script("compaction", default="honest")
+        assert talk.compact()["status"] == "applied"
+
+    def test_that_never_gets_an_answer_ends_with_its_request(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_900)
+        state, context = talk.state(), talk.context_bytes()
+        gemini.script("compaction", "hang")
+
+        assert refused(talk.post("/compact"), 502, "summarizer_failed")["reason"] == "deadline"
+
+        assert talk.state() == state
+        assert talk.context_bytes() == context
+        assert talk.compact()["status"] == "applied"
+
+
+class TestATurn:
+    @every_fault
+    def test_has_its_reply_and_a_warning(
+        self,
+        gemini_service: Service,
+        start_talk: StartTalk,
+        gemini: Gemini,
+        fault: str | Behaviour,
+        status: str,
+        reason: str,
+    ) -> None:
+        talk = with_a_state(start_talk(gemini_service, policy=WINDOW), 2_000)
+        state, block = talk.state(), served_block(talk)
+        gemini.script("compaction", default=fault)
+
+        done = talk.chat(text_of(JUMP))
+
+        assert done["reply"]["status"] == "complete"
+        assert done["reply"]["content"].startswith("You said: ")
+        assert done["warnings"] == [f"compaction_failed:{reason}"]
+        assert (done["compaction"]["trigger"], done["compaction"]["ran_in"]) == ("sync", "turn")
+        check_the_attempts(done["compaction"], gemini, 1, status, reason)
+        assert talk.state() == state
+        assert served_block(talk) == block
+        history = talk.history()
+        assert [item["content"] for item in history][-2:] == [text_of(JUMP), done["reply"]["content"]]
+        assert served_seqs(talk.context())[1:] == list(range(talk.boundary() + 1, len(history) + 1))
+
+        gemini.script("compaction", default="honest")
+        assert talk.patch({"policy": WINDOW}).is_success, "which ends the quiet after a failure"
+        assert talk.wait_ended(3)[-1]["status"] == "applied"
+        assert served_block(talk) != block
+
+    def test_over_the_budget_is_cut_and_says_so(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        talk = with_a_state(start_talk(gemini_service, policy=WINDOW), 2_050)
+        state, block = talk.state(), served_block(talk)
+        gemini.script("compaction", default="error_500")
+
+        done = talk.chat(text_of(1_250))
+
+        assert done["warnings"] == ["compaction_failed:server_error", "context_truncated"]
+        assert done["reply"]["content"]
+        assert talk.state() == state
+        context = talk.context()
+        assert context["gauge"]["tokens"] <= BUDGET
+        assert context["warnings"] == ["context_truncated"]
+        gone = context["truncated"]
+        assert gone["from_seq"] == talk.boundary() + 1
+        left = [seq for seq in served_seqs(context) if seq > 1]
+        assert left == list(range(gone["to_seq"] + 1, len(talk.history()) + 1)), "the newest are kept, verbatim"
+        assert block.splitlines()[1] in served_block(talk), "the state is served as before, with a digest beside it"
+        assert "<left_out" in served_block(talk)
+        asked = gemini.requests("chat")[-1]["body"]
+        assert len(asked["contents"]) < len(left) + 4
+
+    def test_that_keeps_all_is_sent_whole_within_the_window(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        talk = with_a_state(start_talk(gemini_service, policy={**WINDOW, "on_failure": "keep_full"}), 2_050)
+        gemini.script("compaction", default="error_500")
+
+        done = talk.chat(text_of(1_250))
+
+        assert done["warnings"] == ["compaction_failed:server_error", "context_over_budget"]
+        context = talk.context()
+        assert context["gauge"]["tokens"] > BUDGET
+        assert context["truncated"] is None
+        assert served_seqs(context)[1:] == list(range(talk.boundary() + 1, len(talk.history()) + 1))
+
+    def test_that_keeps_all_fails_over_the_window_with_its_message_stored(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        talk = with_a_state(start_talk(gemini_service, policy={**WINDOW, "on_failure": "keep_full"}), 2_050)
+        gemini.script("compaction", default="error_500")
+
+        problem = refused(talk.post("/chat", {"content": text_of(1_700)}), 503, "context_over_window")
+
+        last = talk.history()[-1]
+        assert (last["id"], last["role"]) == (problem["message_id"], "user")
+        events = talk.streamed()
+        assert (events[-1].type, events[-1].data["code"]) == ("reply.failed", "context_over_window")
+
+        gemini.script("compaction", default="honest")
+        talk.patch({"policy": WINDOW})
+        talk.wait_idle()
+        assert talk.chat()["message"]["id"] == problem["message_id"]
+
+    def test_whose_summarizer_hangs_goes_on_after_its_deadline(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        talk = with_a_state(start_talk(gemini_service, policy={**WINDOW, "sync_deadline": 1.0}), 2_000)
+        state = talk.state()
+        gemini.script("compaction", "hang", {"name": "honest", "hold": True})
+
+        began = time.monotonic()
+        done = talk.chat(text_of(JUMP))
+
+        assert 1.0 <= time.monotonic() - began < 9.0
+        assert done["warnings"] == ["compaction_deadline"]
+        assert done["reply"]["content"]
+        assert talk.state() == state
+        gemini.wait_for("compaction", 3)
+        gemini.release()
+        row = talk.wait_ended(2)[-1]
+        assert (row["id"], row["status"], row["ran_in"]) == (done["compaction"]["id"], "applied", "worker")
+
+
+BEFORE_STORING: Final = (
+    pytest.param(WINDOW, 1_000, 3_300, id="can-never-fit"),
+    pytest.param({**WINDOW, "on_failure": "keep_full", "max_tokens": -1}, 3_400, 300, id="nothing-would-make-room"),
+)
+
+
+@pytest.mark.parametrize(("policy", "size", "message"), BEFORE_STORING)
+def test_what_can_never_fit_is_413_before_anything_is_stored(
+    offline: Service, start_talk: StartTalk, policy: Json, size: int, message: int
+) -> None:
+    talk = start_talk(offline, policy=policy)
+    talk.fill(size)
+    before = talk.history()
+
+    problem = refused(talk.post("/chat", {"content": text_of(message)}), 413, "message_too_large")
+
+    assert problem["size"] == message
+    assert problem["limit"] < message
+    assert talk.history() == before
+    assert talk.chat("Good day.")["reply"]["content"], "control: a small one is answered"
+
+
+class TestInTheBackground:
+    @pytest.mark.parametrize(
+        ("fault", "status", "reason"),
+        [
+            ("error_500", "failed", "server_error"),
+            ("empty", "rejected", "empty_summary"),
+            ("safety", "rejected", "blocked"),
+            ({"name": "foreign"}, "rejected", "wrong_language"),
+        ],
+        ids=named_fault,
+    )
+    def test_a_failure_is_an_event_then_quiet_then_retried(
+        self,
+        gemini_service: Service,
+        start_talk: StartTalk,
+        gemini: Gemini,
+        fault: str | Behaviour,
+        status: str,
+        reason: str,
+    ) -> None:
+        talk = with_a_state(start_talk(gemini_service, policy=WINDOW), 2_050)
+        state, block = talk.state(), served_block(talk)
+        gemini.script("compaction", default=fault)
+
+        with EventFollower(talk) as feed:
+            talk.append(text_of(200))
+            row = talk.wait_ended(2)[-1]
+            feed.wait_for(lambda _: feed.of_type("compaction.failed"))
+
+        assert (row["trigger"], row["ran_in"]) == ("background", "worker")
+        check_the_attempts(row, gemini, 1, status, reason)
+        (event,) = feed.of_type("compaction.failed")
+        assert (event["data"]["compaction_id"], event["data"]["reason"]) == (row["id"], reason)
+        assert talk.state() == state
+        assert served_block(talk) == block
+
+        talk.append(text_of(50))
+        assert len(talk.compactions()) == 2, "a failure is followed by a pause, not by the next attempt"
+        assert talk.chat("Still there?")["reply"]["content"]
+        listed = talk.http.get("/compactions", params={"status": status, "limit": 100}).json()["data"]
+        assert row["id"] in [item["id"] for item in listed]
+
+        gemini.script("compaction", default="honest")
+        response = talk.http.post(f"/compactions/{row['id']}/retry")
+        assert response.status_code == 202
+        again = talk.wait_ended(3)[-1]
+        assert response.headers["location"] == f"/compactions/{again['id']}"
+        assert (again["status"], again["retry_of"]) == ("applied", row["id"])
+
+
+class TestTheSecondAttempt:
+    @pytest.mark.parametrize(
+        ("fault", "reason"),
+        [
+            ("please_provide", "not_a_summary"),
+            ("empty", "empty_summary"),
+            ("safety", "blocked"),
+            ("cut_parseable", "cut_off"),
+            ("invalid_json", "unparseable"),
+            (NO_ITEMS, "skeleton"),
+            ({"name": "foreign"}, "wrong_language"),
+            ("larger", "not_smaller"),
+        ],
+        ids=named_fault,
+    )
+    def test_is_told_what_was_wrong_and_is_applied(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, fault: str | Behaviour, reason: str
+    ) -> None:
+        talk = start_talk(gemini_service, policy=MANUAL)
+        talk.fill(1_200)
+        gemini.script("compaction", fault)
+
+        row = talk.compact()
+
+        assert row["status"] == "applied"
+        assert [(item["outcome"], item["reason"]) for item in row["attempts"]] == [
+            ("refused", reason),
+            ("accepted", None),
+        ]
+        first, second = (prompt_of(call) for call in gemini.requests("compaction"))
+        assert FEEDBACK[reason] not in first
+        assert second == f"{first}\n\n{FEEDBACK[reason]}"
+        rooms = [room_of(call) for call in gemini.requests("compaction")]
+        assert (rooms[1] > rooms[0]) == (reason in {"cut_off", "empty_summary"}), "more room where room was missing"
+        used = [item["usage"]["input_tokens"] for item in row["attempts"]]
+        assert row["usage"]["input_tokens"] == sum(used), "both attempts are paid for"
+
+    def test_after_an_outage_is_the_same_request(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        talk = start_talk(gemini_service, policy=MANUAL)
+        talk.fill(1_200)
+        gemini.script("compaction", "error_503")
+
+        row = talk.compact()
+
+        assert [item["outcome"] for item in row["attempts"]] == ["error", "accepted"]
+        first, second = (prompt_of(call) for call in gemini.requests("compaction"))
+        assert first == second
+
+
+def prompt_of(call: Json) -> str:
+    return "".join(part["text"] for content in call["body"]["contents"] for part in content["parts"])
+
+
+def room_of(call: Json) -> int:
+    room: int = call["body"]["generationConfig"]["maxOutputTokens"]
+    return room
+
+
+@pytest.mark.parametrize(
+    "behaviour", ["nul", "raw_nul", "escaped_surrogate", "surrogate", "huge", "nested", "missing_fields", "unfinished"]
+)
+def test_an_odd_answer_is_cleaned_or_refused(
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, behaviour: str
+) -> None:
+    talk = start_talk(gemini_service, policy=MANUAL)
+    talk.fill(1_200)
+    gemini.script("compaction", default=behaviour)
+
+    response = talk.post("/compact")
+
+    row = talk.compactions()[-1]
+    if response.status_code == 200:
+        assert row["status"] == "applied"
+        text = str(talk.get()["compressed_state"])
+        assert "\x00" not in text
+        assert not any("\ud800" <= sign <= "\udfff" for sign in text)
+        assert talk.context()["gauge"]["tokens"] < TARGET
+    else:
+        refused(response, 502, "summarizer_failed")
+        assert row["status"] == "rejected"
+        assert talk.get()["compressed_state"] is None
+    gemini.script("compaction", default="honest")
+    talk.fill(1_900, start=200)
+    assert talk.compact()["status"] == "applied"
+
+
+def entries_of(version: Json, field: str = "logos") -> dict[str, str]:
+    return {entry["entry_id"]: entry["text"] for entry in version["provenance"] if entry["field"] == field}
+
+
+@pytest.mark.parametrize("behaviour", ["forgets", {"name": "drops", "entries": ["F1", "F2"]}], ids=named_fault)
+def test_facts_that_the_model_leaves_out_or_drops_without_a_source_are_carried_forward(
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, behaviour: str | Behaviour
+) -> None:
+    talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_400)
+    gemini.script("compaction", behaviour)
+
+    row = talk.compact()
+
+    newest, oldest = talk.get("/states", limit=2)["data"]
+    assert entries_of(oldest)
+    assert entries_of(oldest).items() <= entries_of(newest).items()
+    assert row["entries"]["dropped"] == 0
+    assert row["entries"]["kept"] >= len(entries_of(oldest))
+
+
+RUSSIAN: Final = [
+    ("user", "Добрый день! Мы переезжаем в новый офис на улице Лесной, 14, и мне нужно составить план до 3 марта."),
+    ("assistant", "Хорошо. Сколько рабочих мест нужно подготовить и какой бюджет вы закладываете на мебель?"),
+    ("user", "Нужно 24 рабочих места, бюджет 480 000 рублей. Столы я решила заказать у фабрики «Север», по 9 500 рублей."),
+    ("assistant", "Тогда столы обойдутся в 228 000 рублей, и на стулья и свет останется 252 000 рублей."),
+    ("user", "Стулья возьмём у «Ориона», они обещали привезти их 17 февраля. Интернет проводит компания «Линия»."),
+    ("assistant", "Записал: «Орион» привозит стулья 17 февраля, интернет проводит «Линия». Нужен ли резервный канал?"),
+    ("user", "Да, резервный канал обязателен, потому что у нас круглосуточная поддержка клиентов. Отвечает за него Марина."),
+    ("assistant", "Понял, за резервный канал отвечает Марина. Я добавлю в план проверку связи за два дня до переезда."),
+    ("user", "И ещё: грузовой лифт работает только с 8 до 11 утра, поэтому грузчиков нужно заказать на 7:30."),
+    ("assistant", "Учту: грузчики приезжают в 7:30, лифт доступен с 8 до 11. Нужна ли страховка на серверы?"),
+    ("user", "Страховка нужна, серверы стоят 1 200 000 рублей. Договор подпишет Олег, наш финансовый директор."),
+    ("assistant", "Хорошо, договор страхования готовлю на подпись Олегу. План пришлю завтра к полудню."),
+]
+MIGRATION: Final = [
+    ("user", "I am moving our billing database from Postgres 14 to Postgres 18. It holds 340 GB on the host db-prod-3."),
+    ("assistant", "Understood. Is a maintenance window possible, or must it be done without any downtime at all?"),
+    ("user", "We have a window on Sunday 6 December from 02:00 to 04:30. I prefer logical replication over a dump."),
+    ("assistant", "Then I suggest a publication on db-prod-3 and a subscriber on db-prod-7, with the switch at 03:15."),
+    ("user", "Good. The config lives in /etc/billing/pool.yaml, and the pool must never exceed 80 connections."),
+    ("assistant", "Noted: /etc/billing/pool.yaml stays the one source, and 80 connections are the ceiling for the pool."),
+    ("user", "My colleague Priya watches the replication lag. If it is above 30 seconds at 03:00 we call it off."),
+    ("assistant", "So Priya decides at 03:00, by the lag of 30 seconds. Shall I write the steps for going back?"),
+    ("user", "Yes please. And remember that invoices run at 05:00, so everything has to be over by 04:45 at the latest."),
+    ("assistant", "I will put 04:45 as the hard stop into the plan, a quarter of an hour before the invoices start."),
+]
+GARDEN: Final = [
+    ("user", "Hi, I'm Tom. I want to turn my backyard in Leeds into a vegetable garden, and I'm a complete beginner."),
+    ("assistant", "Nice to meet you, Tom! How large is the yard, and how many hours of sun does it get in summer?"),
+    ("user", "It's about 40 square metres, with six hours of sun. Our budget is 600 pounds for the first year."),
+    ("assistant", "That is plenty. Four raised beds would cost about 220 pounds, and leave room for a small shed."),
+    ("user", "I love that. My daughter Ella is allergic to strawberries, so please never suggest any of those."),
+    ("assistant", "No strawberries then. Raspberries along the fence would be a safe choice if Ella likes them."),
+    ("user", "She does! We decided on raspberries, runner beans and two kinds of potatoes, Charlotte and Maris Piper."),
+    ("assistant", "Charlotte goes in around 20 March, Maris Piper in mid April, and the beans after the last frost."),
+    ("user", "Actually, the shed is off the list, because my brother gives me his old one in May."),
+    ("assistant", "That frees about 180 pounds, enough for a water butt and good compost for all four of the beds."),
+]
+HONEST: Final = {"russian": RUSSIAN, "migration": MIGRATION, "garden": GARDEN, "office": lines(24)}
+
+
+@pytest.mark.parametrize("conversation", HONEST)
+def test_an_honest_paraphrase_is_applied_at_the_first_attempt(
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, conversation: str
+) -> None:
+    talk = start_talk(gemini_service, policy=MANUAL, locale="ru" if conversation == "russian" else "en")
+    talk.batch(HONEST[conversation])
+
+    row = talk.compact()
+
+    assert row["status"] == "applied"
+    assert [item["outcome"] for item in row["attempts"]] == ["accepted"]
+    assert len(gemini.requests("compaction")) == 1
+    assert row["tokens_after"] < row["tokens_before"]
+    state = talk.get()["compressed_state"]
+    assert set(state) == {"logos", "pathos", "abstract", "conversation_summary"}
+    assert len(state["logos"]) >= 3
+    proposed = [item["text"] for item in written(gemini)]
+    assert proposed
+
+
+def written(gemini: Gemini) -> list[dict[str, Any]]:
+    """The messages that the last compaction call was shown."""
+    prompt = prompt_of(gemini.requests("compaction")[-1])
+    return [{"text": line} for line in prompt.splitlines() if line.strip()]
