@@ -43,7 +43,9 @@ returned there by Sunday 12:30. A lost key costs 140 euros.
 14. Persons. On site the Hirer is represented by Ms Varga, in her absence by Ms Okafor. One of them is present from
 one hour before the admission until the last visitor has left, and can be reached by telephone at all times.
 15. Photographs. The Trust may use photographs of the two evenings in its yearly report, if no visitor can be
-recognised in them. The name of the Trust is printed on the posters, at least 4 centimetres wide.
+recognised in them. The name of the Trust is printed on the posters, at least 4 centimetres wide. The Hirer may
+sell programmes and badges on the quay without a further fee, but no toys that whistle. Dogs are admitted on a lead,
+except during the films; guide dogs are admitted at all times.
 16. Changes. Changes of this agreement are made in writing and signed by both sides. Should one clause be void, the
 others stand. The law of the place of the quay applies."""
 

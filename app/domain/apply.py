@@ -62,7 +62,7 @@ def apply_candidate(candidate: Candidate, to: Applying) -> Applied | None:
     """
     merged = merge(to.schema, to.previous, candidate, to.span, to.version, to.next_entry)
     proposed = _laid_out(state_of(to.schema, merged.entries), to)
-    if not_smaller(to.plan.folded_tokens, to.block_before, proposed.tokens):
+    if not_smaller(_said(to), to.block_before, proposed.tokens):
         return None
     applied = _pruned(merged, to, cap=to.budgets.state_cap)
     if to.plan.is_last and applied.tokens_after > to.budgets.target:
@@ -92,6 +92,12 @@ def version_of(
 def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
     """The entries that are in the state, without those that the cap pushed out."""
     return tuple(entry for entry in entries if not entry.pruned)
+
+
+def _said(to: Applying) -> int:
+    """What the folded messages say, without the marks around each: echoing them all would already save those."""
+    marks = MESSAGE_OVERHEAD if to.policy.estimator == "script" else 0
+    return max(to.plan.folded_tokens - marks * to.plan.messages, 0)
 
 
 def _pruned(merged: MergeResult, to: Applying, *, cap: int) -> Applied:

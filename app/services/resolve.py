@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, TypedDict
 
 from app.domain.assembly import system_text
@@ -17,6 +18,7 @@ from app.domain.policy import Budgets, CompactionPolicy, budgets_of
 from app.domain.presets import resolve
 from app.domain.schemas import schema_named
 from app.domain.state import StateSchema
+from app.domain.tokens import Estimator
 from app.ports import Models
 
 
@@ -71,8 +73,7 @@ class Resolver:
         schema = schema_named(policy.state_schema)
         shown = schema_named(conversation.state_schema) if conversation.state_schema else schema
         system = system_text(conversation.system_prompt, awareness_block(shown, conversation.locale))
-        message = ContextMessage(role="system", content=system)
-        system_tokens = messages_tokens((message,), policy.estimator)
+        system_tokens = _system_tokens(system, policy.estimator)
         return Resolved(
             conversation=conversation,
             policy=policy,
@@ -90,3 +91,9 @@ class Resolver:
     def budgets(self, policy: CompactionPolicy, model: str | None = None) -> Budgets:
         """The policy's shares in tokens for a chat model."""
         return budgets_of(policy, self._models.chat(model).profile.input_limit)
+
+
+@lru_cache(maxsize=256)
+def _system_tokens(system: str, estimator: Estimator) -> int:
+    """A system prompt is weighed at every turn and hardly ever changes."""
+    return messages_tokens((ContextMessage(role="system", content=system),), estimator)

@@ -1,0 +1,52 @@
+"""``throughline keys``: made, listed without their secrets, revoked; each mistake is one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.servers import ROOT
+
+
+def keys(database_url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "DATABASE_URL": database_url, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli", "keys", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_key_is_shown_once_listed_by_its_beginning_and_revoked_once(database_url: str) -> None:
+    made = keys(database_url, "create", "web", "--tenant", "acme", "--scope", "read")
+    secret = made.stdout.strip()
+    listed = keys(database_url, "list").stdout
+    id_ = made.stderr.split()[1]
+
+    assert secret.startswith("tl_")
+    assert len(secret) > 40
+    assert "tenant 'acme', scopes read" in made.stderr
+    assert id_ in listed
+    assert secret[:11] in listed
+    assert secret not in listed
+    assert keys(database_url, "revoke", id_).stdout.strip() == "Revoked."
+    again = keys(database_url, "revoke", id_)
+    assert (again.returncode, again.stderr.strip()) == (2, "no such key, or it is revoked already")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"), [(["create", "--scope", "everything"], "everything"), (["revoke", "not-an-id"], "UUID")]
+)
+def test_a_mistake_is_named(database_url: str, arguments: list[str], named: str) -> None:
+    done = keys(database_url, *arguments)
+
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert "Traceback" not in done.stderr
