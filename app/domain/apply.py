@@ -18,6 +18,7 @@ from app.domain.policy import Budgets, CompactionPolicy
 from app.domain.pruning import prune, state_of
 from app.domain.records import EntryCounts
 from app.domain.state import StateEntry, StateSchema, StateVersion
+from app.domain.tokens import MESSAGE_OVERHEAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

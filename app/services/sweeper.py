@@ -195,7 +195,8 @@ class Sweeper:
             forgotten = await uow.idempotency.forget_older_than(IDEMPOTENCY_AGE)
             await uow.commit()
         self._housekeeping_at = self._clock.monotonic() + HOUSEKEEPING_SECONDS
-        _log.info("sweeper.housekeeping", idempotency_keys=forgotten)
+        if forgotten:
+            _log.info("sweeper.housekeeping", idempotency_keys=forgotten)
 
     async def _send(self, compaction_id: UUID) -> bool:
         taken = await self._queue.send(compaction_id)
