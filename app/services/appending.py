@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
@@ -96,8 +96,7 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None
     """
     floor = resolved.system_tokens + resolved.budgets.state_cap + resolved.breakdown.held
     for draft in drafts:
-        weight = weigh(draft.role, draft.content, draft.parts)
-        size = tokens_of(weight.tokens, weight.bytes, resolved.policy.estimator)
+        size = _size(resolved, draft)
         if floor + size > resolved.budgets.window:
             limit = max(resolved.budgets.window - floor, 0)
             raise TooLargeError(
@@ -105,6 +104,28 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None
                 f" in a window of {resolved.budgets.window}: shorten or split it, or raise policy.context_window",
                 extra={"limit": limit, "size": size},
             )
+
+
+def refuse_without_room(resolved: Resolved, draft: MessageDraft) -> None:
+    """Refuse a turn's message when nothing is going to make room for it, before anything is stored.
+
+    Raises:
+        TooLargeError: Automatic compaction is off, nothing may be cut, and the whole exceeds the window.
+    """
+    policy, window, size = resolved.policy, resolved.budgets.window, _size(resolved, draft)
+    if policy.triggers or policy.on_failure != "keep_full" or resolved.tokens + size <= window:
+        return
+    limit = max(window - resolved.tokens, 0)
+    raise TooLargeError(
+        f"the message has {size} tokens, at most {limit} fit beside a context of {resolved.tokens} in a window of"
+        f" {window}, and the policy neither compacts by itself nor cuts: compact first, or choose on_failure: truncate",
+        extra={"limit": limit, "size": size, "breakdown": asdict(resolved.breakdown)},
+    )
+
+
+def _size(resolved: Resolved, draft: MessageDraft) -> int:
+    weight = weigh(draft.role, draft.content, draft.parts)
+    return tokens_of(weight.tokens, weight.bytes, resolved.policy.estimator)
 
 
 async def _record_threshold(uow: UnitOfWork, before: Resolved, after: Resolved, now: datetime) -> None:

@@ -19,7 +19,7 @@ from app.domain.errors import (
 from app.domain.policy import evaluate
 from app.domain.records import Event, Turn
 from app.ports import UnitOfWork
-from app.services.appending import MessageDraft, append, check_expected_last, refuse_too_large
+from app.services.appending import MessageDraft, append, check_expected_last, refuse_too_large, refuse_without_room
 from app.services.claims import claim_background
 from app.services.commands import compact_command
 from app.services.idempotency import Idem, done_before, record
@@ -131,7 +131,9 @@ class ChatService:
             is_command=command,
         )
         if not command:
-            refuse_too_large(self._shell.resolver(conversation, model=given.model), [draft])
+            resolved = self._shell.resolver(conversation, model=given.model)
+            refuse_too_large(resolved, [draft])
+            refuse_without_room(resolved, draft)
         messages, resolved = await append(uow, self._shell, conversation, [draft])
         return messages[0], resolved
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from app.domain.conversation import Conversation
+from app.domain.conversation import Conversation, Quiet
 from app.domain.records import Compaction, CompactionStatus
 from app.ports import UnitOfWork
 from app.services.claims import quiet_after_failure, record_event
@@ -37,18 +37,19 @@ async def end_row(
     """End a row that applied nothing in its last step; the conversation is locked by the caller.
 
     With a chunk committed before, the row is ``applied``: ``partial``, unless there simply was no more to fold.
-    A failed automatic row makes the conversation quiet for a while.
+    A failed automatic row makes the conversation quiet for a while; one that only ran out of time on the way does not.
     """
     changes = _attempts(row, climbed)
     if row.state_version_after is None:
         ended = await finish(shell, uow, row, status=status, reason=reason, **changes)
-        failed = status in FAILURES
     else:
         complete = status == "skipped" and reason == "nothing_to_compact"
         ended = await finish(shell, uow, row, status="applied", reason=None if complete else "partial", **changes)
         await count(uow, row)
-        failed = status in FAILURES
-    if failed:
+        if reason == "deadline":
+            await uow.conversations.update(row.conversation_id, quiet=Quiet())
+            return ended
+    if status in FAILURES:
         await _back_off(shell, uow, row, reason or status)
     return ended
 

@@ -46,13 +46,18 @@ class Climb:
 
 
 async def climb(summarizer: Summarizer, request: SummaryRequest, *, apply: Apply, attempts: int, clock: Clock) -> Climb:
-    """Ask at most ``attempts`` times, each time naming what was wrong with the answer before."""
+    """Ask at most ``attempts`` times, each time naming what was wrong with the answer before.
+
+    A provider that refuses the request itself (a wrong key, an unknown model) is asked once.
+    """
     done: list[Attempt] = []
     for number in range(attempts):
-        attempt, applied = await _attempt(summarizer, request, apply=apply, clock=clock)
+        attempt, applied, final = await _attempt(summarizer, request, apply=apply, clock=clock)
         done.append(attempt)
         if applied is not None:
             return Climb(attempts=tuple(done), applied=applied)
+        if final:
+            break
         if attempt.outcome == "error" and number + 1 < attempts:
             await clock.sleep(PAUSE)
         request = _with_feedback(request, attempt, summarizer.profile.output_limit)
@@ -61,16 +66,17 @@ async def climb(summarizer: Summarizer, request: SummaryRequest, *, apply: Apply
 
 async def _attempt(
     summarizer: Summarizer, request: SummaryRequest, *, apply: Apply, clock: Clock
-) -> tuple[Attempt, Applied | None]:
+) -> tuple[Attempt, Applied | None, bool]:
+    """What came of it, and whether another try would end the same way."""
     started = clock.monotonic()
     try:
         proposal = await summarizer.propose(request)
     except ModelUnavailableError as error:
-        return _recorded(summarizer, "error", error.reason, clock.monotonic() - started), None
+        return _recorded(summarizer, "error", error.reason, clock.monotonic() - started), None, not error.retryable
     report, applied = await asyncio.to_thread(_judged, proposal, request, apply)
     reason = report.reason or (None if applied else "not_smaller")
     outcome: Literal["accepted", "refused"] = "refused" if reason else "accepted"
-    return _recorded(summarizer, outcome, reason, clock.monotonic() - started, proposal), applied
+    return _recorded(summarizer, outcome, reason, clock.monotonic() - started, proposal), applied, False
 
 
 def _judged(proposal: Proposal, request: SummaryRequest, apply: Apply) -> tuple[GateReport, Applied | None]:

@@ -198,9 +198,15 @@ def check_applied_once(talk: Talk, books: Books) -> Json:
     return row
 
 
+def pool_children(worker: Process) -> list[int]:
+    """The worker's forks, which perform its jobs; its other children are programs of their own."""
+    own = Path(f"/proc/{worker.pid}/cmdline").read_bytes()
+    return [child for child in worker.children if Path(f"/proc/{child}/cmdline").read_bytes() == own]
+
+
 def kill_children(worker: Process) -> None:
     """``kill -9`` of the pool's children; the parent lives."""
-    children = worker.children
+    children = pool_children(worker)
     assert children
     for child in children:
         os.kill(child, signal.SIGKILL)

@@ -333,13 +333,17 @@ def small_talk(start: int = 1) -> Iterator[tuple[tuple[str, str], tuple[str, str
         yield (
             (
                 "user",
-                f"For room {number} I decided to order the {thing} from {supplier}. They cost {110 + number} euros"
-                f" each and must arrive by {day} {month} 2027, because the team moves in right after.",
+                (
+                    f"For room {number} I decided to order the {thing} from {supplier}. They cost {110 + number} euros"
+                    f" each and must arrive by {day} {month} 2027, because the team moves in right after."
+                ),
             ),
             (
                 "assistant",
-                f"I put the {thing} from {supplier} on the list for room {number} and will prepare the order form."
-                " Should the invoice go to the same address as last time?",
+                (
+                    f"I put the {thing} from {supplier} on the list for room {number} and will prepare the order form."
+                    " Should the invoice go to the same address as last time?"
+                ),
             ),
         )
         number += 1

@@ -6,7 +6,7 @@ Every failure has its control in the same test: the same call with an honest sum
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -14,10 +14,8 @@ from app.domain.prompts import FEEDBACK
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import (
-    BACKGROUND,
     BUDGET,
     MANUAL,
-    SYNC,
     TARGET,
     WINDOW,
     EventFollower,
@@ -27,7 +25,6 @@ from tests.acceptance.talk import (
     lines,
     refused,
     served_seqs,
-    small_talk,
     text_of,
 )
 from tests.gemini_faults import Behaviour
@@ -47,6 +44,7 @@ PROVIDER_FAULTS: Final[tuple[Fault, ...]] = (
     ("reset", "failed", "connection"),
     ("garbled", "failed", "unreadable"),
     ("too_long", "failed", "context_too_long"),
+    ("nested", "failed", "unreadable"),  # the provider's own client gives up first
 )
 REFUSED_ANSWERS: Final[tuple[Fault, ...]] = (
     ("empty", "rejected", "empty_summary"),
@@ -63,12 +61,13 @@ REFUSED_ANSWERS: Final[tuple[Fault, ...]] = (
     ("cut", "rejected", "cut_off"),
     ("cut_parseable", "rejected", "cut_off"),
     ("invalid_json", "rejected", "unparseable"),
-    ("nested", "rejected", "unparseable"),
     (NO_ITEMS, "rejected", "skeleton"),
     ({"name": "foreign", "language": "zh"}, "rejected", "wrong_language"),
     ({"name": "foreign", "language": "ru"}, "rejected", "wrong_language"),
     ({"name": "foreign", "language": "de"}, "rejected", "wrong_language"),
 )
+ASKED_ONCE: Final = {"bad_request", "unauthorized", "model_not_found", "context_too_long"}
+"""Where the request itself is refused, another try ends the same way."""
 FAULTS: Final = PROVIDER_FAULTS + REFUSED_ANSWERS
 JUMP: Final = 750  # from 65 % to 90 %
 
@@ -99,7 +98,7 @@ def served_block(talk: Talk) -> str:
 def check_the_attempts(row: Json, gemini: Gemini, calls_before: int, status: str, reason: str) -> None:
     calls = len(gemini.requests("compaction")) - calls_before
     assert (row["status"], row["reason"]) == (status, reason)
-    assert 1 <= calls == len(row["attempts"]) <= 2
+    assert calls == len(row["attempts"]) == (1 if reason in ASKED_ONCE else 2)
     assert {attempt["reason"] for attempt in row["attempts"]} == {reason}
     assert {attempt["outcome"] for attempt in row["attempts"]} == {"error" if status == "failed" else "refused"}
     assert row["state_version_after"] is None
@@ -140,7 +139,8 @@ class TestAManualCall:
     def test_that_saves_too_little_is_skipped(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
-        talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_900)
+        talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_000)
+        talk.batch(long_lines(6))
         state, context = talk.state(), talk.context_bytes()
         gemini.script("compaction", default="larger")
 
@@ -366,7 +366,7 @@ class TestTheSecondAttempt:
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, fault: str | Behaviour, reason: str
     ) -> None:
         talk = start_talk(gemini_service, policy=MANUAL)
-        talk.fill(1_200)
+        talk.batch(long_lines(7))
         gemini.script("compaction", fault)
 
         row = talk.compact()
@@ -396,6 +396,16 @@ class TestTheSecondAttempt:
         assert [item["outcome"] for item in row["attempts"]] == ["error", "accepted"]
         first, second = (prompt_of(call) for call in gemini.requests("compaction"))
         assert first == second
+
+
+def long_lines(count: int) -> list[tuple[str, str]]:
+    """Messages of several sentences: repeating them saves nothing."""
+    said = lines(8 * count, start=300)
+    roles = ("user", "assistant")
+    return [
+        (roles[number % 2], " ".join(text for role, text in said[8 * number : 8 * number + 8] if role == "user"))
+        for number in range(count)
+    ]
 
 
 def prompt_of(call: Json) -> str:
@@ -428,7 +438,7 @@ def test_an_odd_answer_is_cleaned_or_refused(
         assert talk.context()["gauge"]["tokens"] < TARGET
     else:
         refused(response, 502, "summarizer_failed")
-        assert row["status"] == "rejected"
+        assert row["status"] in {"rejected", "failed"}
         assert talk.get()["compressed_state"] is None
     gemini.script("compaction", default="honest")
     talk.fill(1_900, start=200)
@@ -452,35 +462,67 @@ def test_facts_that_the_model_leaves_out_or_drops_without_a_source_are_carried_f
     assert entries_of(oldest)
     assert entries_of(oldest).items() <= entries_of(newest).items()
     assert row["entries"]["dropped"] == 0
-    assert row["entries"]["kept"] >= len(entries_of(oldest))
+    assert row["entries"]["kept"] + row["entries"]["restored_by_code"] >= len(entries_of(oldest))
 
 
 RUSSIAN: Final = [
     ("user", "Добрый день! Мы переезжаем в новый офис на улице Лесной, 14, и мне нужно составить план до 3 марта."),
     ("assistant", "Хорошо. Сколько рабочих мест нужно подготовить и какой бюджет вы закладываете на мебель?"),
-    ("user", "Нужно 24 рабочих места, бюджет 480 000 рублей. Столы я решила заказать у фабрики «Север», по 9 500 рублей."),
+    ("user", "Нужно 24 рабочих места, бюджет 480 000 рублей. Столы я заказала у фабрики «Север», по 9 500 рублей."),
     ("assistant", "Тогда столы обойдутся в 228 000 рублей, и на стулья и свет останется 252 000 рублей."),
     ("user", "Стулья возьмём у «Ориона», они обещали привезти их 17 февраля. Интернет проводит компания «Линия»."),
     ("assistant", "Записал: «Орион» привозит стулья 17 февраля, интернет проводит «Линия». Нужен ли резервный канал?"),
-    ("user", "Да, резервный канал обязателен, потому что у нас круглосуточная поддержка клиентов. Отвечает за него Марина."),
-    ("assistant", "Понял, за резервный канал отвечает Марина. Я добавлю в план проверку связи за два дня до переезда."),
+    ("user", "Да, резервный канал обязателен: у нас круглосуточная поддержка клиентов. Отвечает за него Марина."),
+    ("assistant", "Понял, за резервный канал отвечает Марина. Добавлю в план проверку связи за два дня до переезда."),
     ("user", "И ещё: грузовой лифт работает только с 8 до 11 утра, поэтому грузчиков нужно заказать на 7:30."),
     ("assistant", "Учту: грузчики приезжают в 7:30, лифт доступен с 8 до 11. Нужна ли страховка на серверы?"),
     ("user", "Страховка нужна, серверы стоят 1 200 000 рублей. Договор подпишет Олег, наш финансовый директор."),
     ("assistant", "Хорошо, договор страхования готовлю на подпись Олегу. План пришлю завтра к полудню."),
 ]
+RUSSIAN_RETOLD: Final[Json] = {
+    "logos": [
+        {"text": "Пользователь переезжает в офис на Лесной, 14; план нужен к 3 марта.", "from": [1], "replaces": []},
+        {"text": "24 рабочих места при бюджете 480 тыс. рублей.", "from": [3], "replaces": []},
+        {"text": "Столы заказаны на фабрике «Север» по 9500 руб., всего 228 тыс.", "from": [3, 4], "replaces": []},
+        {"text": "Стулья доставит «Орион» 17.02, связь проводит «Линия».", "from": [5], "replaces": []},
+        {"text": "За обязательный резервный канал отвечает Марина.", "from": [7], "replaces": []},
+        {"text": "Грузчики нужны в 7:30: грузовой лифт открыт с 8:00 до 11:00.", "from": [9], "replaces": []},
+    ],
+    "pathos": [{"text": "Деловой и спокойный тон.", "from": [1], "replaces": []}],
+    "abstract": [],
+    "conversation_summary": "Пользователь готовит переезд офиса. Поставщики выбраны, план почти готов.",
+}
 MIGRATION: Final = [
-    ("user", "I am moving our billing database from Postgres 14 to Postgres 18. It holds 340 GB on the host db-prod-3."),
+    ("user", "I am moving our billing database from Postgres 14 to Postgres 18. It holds 340 GB on db-prod-3."),
     ("assistant", "Understood. Is a maintenance window possible, or must it be done without any downtime at all?"),
-    ("user", "We have a window on Sunday 6 December from 02:00 to 04:30. I prefer logical replication over a dump."),
-    ("assistant", "Then I suggest a publication on db-prod-3 and a subscriber on db-prod-7, with the switch at 03:15."),
+    ("user", "We have a window on Sunday 6 December from 02:00 to 04:30. I prefer replication over a dump."),
+    ("assistant", "Then I suggest a publication on db-prod-3 and a subscriber on db-prod-7, and to switch at 03:15."),
     ("user", "Good. The config lives in /etc/billing/pool.yaml, and the pool must never exceed 80 connections."),
-    ("assistant", "Noted: /etc/billing/pool.yaml stays the one source, and 80 connections are the ceiling for the pool."),
+    ("assistant", "Noted: /etc/billing/pool.yaml stays the one source, and the pool has 80 connections at most."),
     ("user", "My colleague Priya watches the replication lag. If it is above 30 seconds at 03:00 we call it off."),
     ("assistant", "So Priya decides at 03:00, by the lag of 30 seconds. Shall I write the steps for going back?"),
-    ("user", "Yes please. And remember that invoices run at 05:00, so everything has to be over by 04:45 at the latest."),
+    ("user", "Yes please. And remember that invoices run at 05:00, so everything has to be over by 04:45."),
     ("assistant", "I will put 04:45 as the hard stop into the plan, a quarter of an hour before the invoices start."),
+    ("user", "One more thing: the finance team of twelve people must get a mail two days before, from Priya's desk."),
+    ("assistant", "I will draft that mail for Priya so that it reaches the twelve of them in time."),
 ]
+MIGRATION_RETOLD: Final[Json] = {
+    "logos": [
+        {"text": "The user upgrades the 340 GB billing database, Postgres 14 to 18.", "from": [1], "replaces": []},
+        {"text": "Window: 6 December, 2 am till 4:30 am; logical replication preferred.", "from": [3], "replaces": []},
+        {"text": "db-prod-3 publishes, db-prod-7 subscribes; the switch is at 3:15.", "from": [4], "replaces": []},
+        {
+            "text": "Pool settings stay in /etc/billing/pool.yaml, at most eighty connections.",
+            "from": [5],
+            "replaces": [],
+        },
+        {"text": "Priya calls it off at 03:00 if the lag exceeds half a minute.", "from": [7], "replaces": []},
+        {"text": "All must be done by 04:45, since invoicing starts at 05:00.", "from": [9], "replaces": []},
+    ],
+    "pathos": [],
+    "abstract": [{"text": "The user is at home with replication.", "from": [3], "replaces": []}],
+    "conversation_summary": "A database upgrade is planned for a Sunday night. A way back is being written.",
+}
 GARDEN: Final = [
     ("user", "Hi, I'm Tom. I want to turn my backyard in Leeds into a vegetable garden, and I'm a complete beginner."),
     ("assistant", "Nice to meet you, Tom! How large is the yard, and how many hours of sun does it get in summer?"),
@@ -492,16 +534,47 @@ GARDEN: Final = [
     ("assistant", "Charlotte goes in around 20 March, Maris Piper in mid April, and the beans after the last frost."),
     ("user", "Actually, the shed is off the list, because my brother gives me his old one in May."),
     ("assistant", "That frees about 180 pounds, enough for a water butt and good compost for all four of the beds."),
+    ("user", "Perfect. I work night shifts on Tuesdays and Thursdays, so watering has to happen before 18:30 then."),
+    ("assistant", "A drip hose with a timer would help: about 35 pounds, set to 06:00 and 18:00 from June to August."),
+    ("user", "Buy two of them then. And the soil here is heavy clay with a pH of 7.4, says the test kit."),
+    (
+        "assistant",
+        "For clay at 7.4 mix two parts of compost with one part of sharp sand, at least 30 centimetres deep.",
+    ),
+    ("user", "Thanks, that helps a lot. What should I do first when March comes?"),
+    ("assistant", "First the beds, then the compost, and on 20 March the Charlotte potatoes."),
 ]
-HONEST: Final = {"russian": RUSSIAN, "migration": MIGRATION, "garden": GARDEN, "office": lines(24)}
+GARDEN_RETOLD: Final[Json] = {
+    "logos": [
+        {"text": "Tom, a beginner, is making a vegetable garden of 40 m² in Leeds.", "from": [1, 3], "replaces": []},
+        {"text": "First year's budget: £600; four raised beds take £220 of it.", "from": [3, 4], "replaces": []},
+        {"text": "Ella, Tom's daughter, has a strawberry allergy: never suggest them.", "from": [5], "replaces": []},
+        {"text": "Chosen: raspberries, runner beans, Charlotte and Maris Piper potatoes.", "from": [7], "replaces": []},
+        {"text": "No shed is bought; the brother's old one comes in May.", "from": [9], "replaces": []},
+        {
+            "text": "Watering before 6:30 pm on Tuesdays and Thursdays, with two drip hoses.",
+            "from": [11, 13],
+            "replaces": [],
+        },
+    ],
+    "pathos": [{"text": "Warm and enthusiastic.", "from": [5, 7], "replaces": []}],
+    "abstract": [],
+    "conversation_summary": "A garden is being planned step by step. Planting begins in March.",
+}
+TALKS: Final = {"russian": RUSSIAN, "migration": MIGRATION, "garden": GARDEN, "office": lines(24)}
+RETOLD: Final = {"russian": RUSSIAN_RETOLD, "migration": MIGRATION_RETOLD, "garden": GARDEN_RETOLD}
 
 
-@pytest.mark.parametrize("conversation", HONEST)
-def test_an_honest_paraphrase_is_applied_at_the_first_attempt(
-    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, conversation: str
+@pytest.mark.parametrize("conversation", TALKS)
+@pytest.mark.parametrize("retold", [True, False], ids=["retold", "excerpted"])
+def test_an_honest_summary_is_applied_at_the_first_attempt(
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, conversation: str, *, retold: bool
 ) -> None:
     talk = start_talk(gemini_service, policy=MANUAL, locale="ru" if conversation == "russian" else "en")
-    talk.batch(HONEST[conversation])
+    talk.batch(TALKS[conversation])
+    written = RETOLD.get(conversation) if retold else None
+    if written:
+        gemini.script("compaction", {"name": "candidate", "candidate": written})
 
     row = talk.compact()
 
@@ -512,11 +585,6 @@ def test_an_honest_paraphrase_is_applied_at_the_first_attempt(
     state = talk.get()["compressed_state"]
     assert set(state) == {"logos", "pathos", "abstract", "conversation_summary"}
     assert len(state["logos"]) >= 3
-    proposed = [item["text"] for item in written(gemini)]
-    assert proposed
-
-
-def written(gemini: Gemini) -> list[dict[str, Any]]:
-    """The messages that the last compaction call was shown."""
-    prompt = prompt_of(gemini.requests("compaction")[-1])
-    return [{"text": line} for line in prompt.splitlines() if line.strip()]
+    if written:
+        assert state["conversation_summary"] == written["conversation_summary"]
+        assert state["logos"] == [item["text"] for item in written["logos"]]

@@ -173,6 +173,23 @@ async def test_a_failure_after_some_chunks_leaves_them_applied(begin: UnitOfWork
     assert row.quiet.until is not None
 
 
+async def test_out_of_time_on_the_way_the_rest_is_due_at_once(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.compaction.JOB_DEADLINE", 1.5)
+    service = Service(begin, tenant, honest, honest, Gate(), honest)
+    service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=1_000)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 200)
+    ended = await service.container.compaction.execute(service.queue.ids[0])
+
+    assert ended is not None
+    assert (ended.status, ended.reason) == ("applied", "partial")
+    assert (await service.row(conversation_id)).failure_count == 0
+    async with begin(None) as uow:
+        assert await uow.conversations.due(limit=10) == [(tenant, conversation_id)]
+
+
 async def test_a_failed_compaction_changes_nothing_and_is_quiet_for_a_while(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:

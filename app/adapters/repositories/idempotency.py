@@ -24,7 +24,7 @@ class SqlIdempotency(Repository):
     """``ports.IdempotencyRepository``."""
 
     async def claim(self, record: IdempotencyRecord) -> IdempotencyRecord | None:
-        """Insert, or the record that is already there (waits for a concurrent transaction with the same key)."""
+        """Insert, or the record that is already there, locked: of two requests with one key the second waits."""
         statement = (
             insert(IdempotencyRow)
             .values(**columns(record, ref=dict(record.ref)))
@@ -33,7 +33,7 @@ class SqlIdempotency(Repository):
         )
         # The record in the way may be deleted before it is read: then the key is free, and the insert comes again.
         while await self._session.first(statement) is None:
-            row = await self._session.first(select(IdempotencyRow).where(_key == record.key))
+            row = await self._session.first(select(IdempotencyRow).where(_key == record.key).with_for_update())
             if row is not None:
                 return value(IdempotencyRecord, row)
         return None

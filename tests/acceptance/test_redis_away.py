@@ -1,0 +1,222 @@
+"""Redis emptied, killed, silent and full: chat and appends go on, no compaction and no event is lost.
+
+A Valkey of these tests' own, and the offline model; the worker and the API are processes.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+import httpx
+import pytest
+import redis
+
+from app.adapters.job_queue import QUEUE_NAME
+from app.embedded import Endpoints
+from tests.acceptance.chaos import (
+    MINUTE,
+    Books,
+    FaithfulFollower,
+    OwnServers,
+    check_applied_once,
+    own_database,
+    past_the_threshold,
+)
+from tests.acceptance.conftest import StartTalk
+from tests.acceptance.service import Service, running_service, until
+from tests.acceptance.talk import WINDOW, Talk
+
+JOBS: Final = 8
+SAMPLES: Final = 30
+SLOWER: Final = 5.0
+"""How many times the median latency may grow; a call that waits for Redis takes a hundred times as long."""
+FLUSH_SECONDS: Final = 0.002
+
+
+@pytest.fixture(scope="module")
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServers]:
+    with OwnServers(tmp_path_factory.mktemp("valkey"), postgres=False) as own:
+        yield own
+
+
+@pytest.fixture(scope="module")
+def over_valkey(
+    valkey: OwnServers, servers: Endpoints, database_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    with (
+        own_database(servers, database_template) as database_url,
+        running_service(
+            tmp_path_factory.mktemp("redis_away"), database_url=database_url, redis_url=valkey.endpoints.redis_url
+        ) as running,
+    ):
+        yield running
+
+
+@pytest.fixture
+def service(over_valkey: Service) -> Service:
+    """Whole again, whatever the test before has left of it."""
+    for process in over_valkey.processes:
+        if not process.alive:
+            process.start()
+    return over_valkey
+
+
+@pytest.fixture
+def books(over_valkey: Service) -> Books:
+    return Books(over_valkey.database_url)
+
+
+def test_redis_flushed_while_jobs_are_queued(
+    service: Service, valkey: OwnServers, start_talk: StartTalk, books: Books
+) -> None:
+    assert service.worker.stop() == 0
+    talks = [past_the_threshold(start_talk(service, policy=WINDOW)) for _ in range(JOBS)]
+    with valkey.redis as connection:
+        until(lambda: connection.llen(QUEUE_NAME) >= JOBS, what="the jobs in Redis")
+        assert all(books.compaction(talk)["sent_at"] for talk in talks)
+        connection.flushall()
+        assert connection.dbsize() == 0, "Redis has forgotten everything"
+    flushed_at = time.monotonic()
+    service.worker.start()
+    for talk in talks:
+        talk.wait_ended(seconds=MINUTE)
+    assert time.monotonic() - flushed_at < MINUTE
+    assert [check_applied_once(talk, books)["ran_in"] for talk in talks] == ["worker"] * JOBS
+
+
+def test_redis_flushed_again_and_again(
+    service: Service, valkey: OwnServers, start_talk: StartTalk, books: Books
+) -> None:
+    with flushing(valkey) as flushes:
+        talks = [past_the_threshold(start_talk(service, policy=WINDOW)) for _ in range(JOBS)]
+        for talk in talks:
+            talk.wait_ended(seconds=MINUTE)
+    assert len(flushes) >= JOBS
+    for talk in talks:
+        check_applied_once(talk, books)
+
+
+@contextmanager
+def flushing(valkey: OwnServers) -> Iterator[list[float]]:
+    """``FLUSHALL`` all the time; when."""
+    flushes: list[float] = []
+    done = threading.Event()
+
+    def flush() -> None:
+        with valkey.redis as connection:
+            while not done.wait(FLUSH_SECONDS):
+                connection.flushall()
+                flushes.append(time.monotonic())
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(flush)
+        try:
+            yield flushes
+        finally:
+            done.set()
+            running.result(10)
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A way in which Redis is no use."""
+
+    valkey: OwnServers
+    way: str
+
+    def begin(self) -> None:
+        match self.way:
+            case "killed":
+                self.valkey.kill("Valkey")
+            case "silent":
+                self.valkey.freeze("Valkey")
+            case _:
+                with self.valkey.redis as connection:
+                    connection.config_set("maxmemory", 1)
+
+    def end(self) -> None:
+        match self.way:
+            case "killed":
+                self.valkey.revive()
+            case "silent":
+                self.valkey.thaw("Valkey")
+            case _:
+                with self.valkey.redis as connection:
+                    connection.config_set("maxmemory", 0)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether a write is refused, or not answered."""
+        try:
+            with self.valkey.redis as connection:
+                connection.set("probe", "x")
+        except redis.RedisError:
+            return True
+        return False
+
+
+@pytest.fixture(params=["killed", "silent", "full"])
+def outage(request: pytest.FixtureRequest, valkey: OwnServers) -> Iterator[Outage]:
+    away = Outage(valkey, request.param)
+    assert not away.lasts
+    yield away
+    with suppress(AssertionError, redis.RedisError):
+        away.end()
+
+
+def test_the_service_goes_on_while_redis_is_away(
+    outage: Outage, service: Service, start_talk: StartTalk, books: Books
+) -> None:
+    talk, heard = start_talk(service), start_talk(service, policy=WINDOW)
+    append, chat = latencies(talk)
+    with FaithfulFollower(heard) as follower:
+        outage.begin()
+        past_the_threshold(heard)
+        append_meanwhile, chat_meanwhile = latencies(talk)
+        assert append_meanwhile < SLOWER * append
+        assert chat_meanwhile < SLOWER * chat
+        assert httpx.get(f"{service.url}/readyz", trust_env=False).is_success
+        follower.wait_for(lambda events: events, what="what happened since Redis went away")
+        heard.wait_ended(seconds=MINUTE)
+        assert outage.lasts, "it was away all the time"
+        assert check_applied_once(heard, books)["ran_in"] == "sweeper"
+        assert heard.compact()["status"] == "applied"
+
+        outage.end()
+        assert not outage.lasts
+        heard.chat("Redis is back, I hear.")
+        after = past_the_threshold(start_talk(service, policy=WINDOW))
+        after.wait_ended(seconds=MINUTE)
+        assert check_applied_once(after, books)["ran_in"] == "worker"
+        follower.check(books)
+        assert follower.connections == 1, "the stream went on"
+    check_history(talk)
+
+
+def latencies(talk: Talk) -> tuple[float, float]:
+    """Seconds that an append and a turn take, one after the other: the medians."""
+    appends, chats = [], []
+    for number in range(SAMPLES):
+        began = time.perf_counter()
+        talk.append(f"Box {number} stands in the cellar.")
+        appended = time.perf_counter()
+        if number % 3 == 0:
+            talk.chat(f"Where is box {number}?")
+            chats.append(time.perf_counter() - appended)
+        appends.append(appended - began)
+    return statistics.median(appends), statistics.median(chats)
+
+
+def check_history(talk: Talk) -> None:
+    history = talk.history()
+    assert [item["seq"] for item in history] == list(range(1, len(history) + 1))
+    asked = [item["seq"] for item in history if item["content"].startswith("Where is box")]
+    assert len(asked) == 2 * SAMPLES // 3
+    assert all(history[seq]["role"] == "assistant" for seq in asked), "every turn has its reply"
