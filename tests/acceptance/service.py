@@ -18,7 +18,7 @@ from typing import ClassVar, Final
 
 import httpx
 
-from app.run import Commands
+from app.cli.run import Commands
 from app.settings import Settings
 from tests.servers import ROOT, unused_port
 

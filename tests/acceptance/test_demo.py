@@ -14,10 +14,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.demo.client import DemoError, Throughline
-from app.demo.plain import PlainView
-from app.demo.play import play
-from app.demo.script import LINES
+from app.cli.demo.client import DemoError, Throughline
+from app.cli.demo.plain import PlainView
+from app.cli.demo.play import play
+from app.cli.demo.script import LINES
 from tests.acceptance.test_run_command import Running, environment
 from tests.servers import ROOT, unused_port
 

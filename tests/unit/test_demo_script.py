@@ -5,12 +5,12 @@ import json
 import httpx
 import pytest
 
-from app.demo import story
-from app.demo.client import Compaction, DemoError, Gauge, Throughline
-from app.demo.gauge_bar import bar, marks
-from app.demo.listener import events_of
-from app.demo.script import CONTEXT_WINDOW, LINES, SCENES, Line, read_scene
-from app.demo.view import event_words
+from app.cli.demo import story
+from app.cli.demo.client import Compaction, DemoError, Gauge, Throughline
+from app.cli.demo.gauge_bar import bar, marks
+from app.cli.demo.listener import events_of
+from app.cli.demo.script import CONTEXT_WINDOW, LINES, SCENES, Line, read_scene
+from app.cli.demo.view import event_words
 from app.domain.policy import budgets_of
 from app.domain.presets import resolve
 from app.domain.tokens import estimate_text

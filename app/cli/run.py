@@ -11,10 +11,10 @@ from pathlib import Path
 
 import httpx
 
+from app.cli.preflight import check_database, check_port, check_redis, migrate
+from app.cli.supervisor import Child, Emit, Signals, StopRequestedError, Supervisor
 from app.embedded import AlreadyRunningError, EmbeddedServers, running_at
-from app.preflight import check_database, check_port, check_redis, migrate
 from app.settings import Settings
-from app.supervisor import Child, Emit, Signals, StopRequestedError, Supervisor
 
 # The packages that the children import lie beside this one, whatever the working directory is.
 _ROOT = Path(__file__).resolve().parent.parent

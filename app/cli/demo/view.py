@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol
 
 from rich.console import Console
 
-from app.demo.client import Compaction, Gauge, Turn
-from app.demo.script import Scene
+from app.cli.demo.client import Compaction, Gauge, Turn
+from app.cli.demo.script import Scene
 
 PARTS: Final = ("system", "state", "held", "tail")
 """The parts of a context, from stable to volatile."""
@@ -117,8 +117,8 @@ class View(Protocol):
 
 def choose_view(*, fast: bool) -> View:
     """The view that fits where the output goes."""
-    from app.demo.plain import PlainView  # noqa: PLC0415 - both build on this module
-    from app.demo.terminal import TerminalView  # noqa: PLC0415 - the same
+    from app.cli.demo.plain import PlainView  # noqa: PLC0415 - both build on this module
+    from app.cli.demo.terminal import TerminalView  # noqa: PLC0415 - the same
 
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")

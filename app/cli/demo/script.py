@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
-from app.demo import story
+from app.cli.demo import story
 
 Role = Literal["user", "assistant"]
 Manner = Literal["imported", "asked", "jump"]

@@ -6,8 +6,8 @@ from typing import Final
 
 from rich.text import Text
 
-from app.demo.client import Gauge
-from app.demo.view import PARTS, percent
+from app.cli.demo.client import Gauge
+from app.cli.demo.view import PARTS, percent
 
 COLOURS: Final = {"system": "bright_black", "state": "magenta", "held": "blue"}
 """The tail's colour tells how near a threshold is."""

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from app.bootstrap import build_container
-from app.complaints import one_clear_line
+from app.cli.complaints import one_clear_line
+from app.cli.preflight import CannotStartError, check_database, migrate, read_settings
 from app.domain.errors import DomainError
 from app.domain.records import Scope
 from app.embedded import EmbeddedServers
-from app.preflight import CannotStartError, check_database, migrate, read_settings
 from app.services.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService
 from app.settings import Settings
 

@@ -14,10 +14,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from app.demo.client import Compaction, Gauge, Turn
-from app.demo.gauge_bar import COLOURS, bar, legend, marks
-from app.demo.script import Scene
-from app.demo.view import FIELDS, WHERE, Closing, Opening, Progress, event_words, one_line, percent, saved
+from app.cli.demo.client import Compaction, Gauge, Turn
+from app.cli.demo.gauge_bar import COLOURS, bar, legend, marks
+from app.cli.demo.script import Scene
+from app.cli.demo.view import FIELDS, WHERE, Closing, Opening, Progress, event_words, one_line, percent, saved
 
 _WIDEST: Final = 110  # columns; longer lines are hard to read
 _SPOKEN: Final = 4  # messages on the stage

@@ -12,14 +12,14 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from app.complaints import one_clear_line
-from app.demo.client import DemoError
-from app.demo.command import demo as play_demo
+from app.cli.complaints import one_clear_line
+from app.cli.demo.client import DemoError
+from app.cli.demo.command import demo as play_demo
+from app.cli.keys import keys
+from app.cli.preflight import check_database, read_settings
+from app.cli.preflight import migrate as run_migrations
+from app.cli.run import Service, address
 from app.embedded import EmbeddedServers, running_at
-from app.keys import keys
-from app.preflight import check_database, read_settings
-from app.preflight import migrate as run_migrations
-from app.run import Service, address
 from app.settings import OFFLINE_MODEL, Settings
 
 EXIT_UNEXPECTED = 1
@@ -128,7 +128,3 @@ def _facts(settings: Settings) -> list[tuple[str, str]]:
 
 def _data(settings: Settings) -> str:
     return str(settings.data_dir.absolute())
-
-
-if __name__ == "__main__":
-    app()

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import httpx
 
-from app.demo.client import DemoError, Throughline
-from app.demo.play import play
-from app.demo.view import View, choose_view
-from app.run import Service, address
+from app.cli.demo.client import DemoError, Throughline
+from app.cli.demo.play import play
+from app.cli.demo.view import View, choose_view
+from app.cli.run import Service, address
+from app.cli.supervisor import StopRequestedError
 from app.settings import Settings
-from app.supervisor import StopRequestedError
 
 
 def demo(

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from app.demo import story
-from app.demo.client import Compaction, DemoError, Gauge, Throughline, Turn, Written
-from app.demo.listener import Listener
-from app.demo.script import CONTEXT_WINDOW, LINES, SCENES, SYSTEM_PROMPT, Line
-from app.demo.view import WHERE, Closing, Opening, Progress, View, saved
+from app.cli.demo import story
+from app.cli.demo.client import Compaction, DemoError, Gauge, Throughline, Turn, Written
+from app.cli.demo.listener import Listener
+from app.cli.demo.script import CONTEXT_WINDOW, LINES, SCENES, SYSTEM_PROMPT, Line
+from app.cli.demo.view import WHERE, Closing, Opening, Progress, View, saved
 
 PATIENCE_SECONDS: Final = 30.0
 """How long the worker may take to begin; longer, and there is none."""

@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from app.demo.client import Compaction, Gauge, Turn
-from app.demo.script import Scene
-from app.demo.view import FIELDS, PARTS, Closing, Opening, Progress, event_words, one_line, percent
+from app.cli.demo.client import Compaction, Gauge, Turn
+from app.cli.demo.script import Scene
+from app.cli.demo.view import FIELDS, PARTS, Closing, Opening, Progress, event_words, one_line, percent
 
 _WIDTH: Final = 100
 _EVERY: Final = 10  # messages between two lines of the gauge

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import typer
 
+from app.cli.preflight import CannotStartError
+from app.cli.supervisor import ChildFailedError
 from app.embedded import EmbeddedError
-from app.preflight import CannotStartError
-from app.supervisor import ChildFailedError
 
 EXIT_CANNOT_START = 2
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import httpx
 
-from app.demo.client import Compaction, Throughline
+from app.cli.demo.client import Compaction, Throughline
 
 # The service sends a comment well within this time, also when nothing happens.
 _SILENCE_SECONDS: Final = 60.0
