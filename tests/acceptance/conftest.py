@@ -85,7 +85,7 @@ def gemini_server() -> Iterator[Gemini]:
 def gemini_service(
     servers: Endpoints, database_template: str, gemini_server: Gemini, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
-    """The service with Gemini for both models; it gives a request ten seconds."""
+    """The service with Gemini for both models; it gives a request eight seconds."""
     folder, redis_url = tmp_path_factory.mktemp("gemini"), _flushed(redis_database(servers.redis_url, _GEMINI_REDIS))
     with (
         _own_database(servers, database_template) as database_url,
@@ -93,8 +93,7 @@ def gemini_service(
             folder,
             database_url=database_url,
             redis_url=redis_url,
-            THROUGHLINE_REQUEST_TIMEOUT_SECONDS="10",
-            **gemini_settings(gemini_server),
+            settings={"THROUGHLINE_REQUEST_TIMEOUT_SECONDS": "8", **gemini_settings(gemini_server)},
         ) as service,
     ):
         yield service
@@ -119,7 +118,7 @@ def start_service(servers: Endpoints, database_template: str, tmp_path: Path) ->
                     database_url=stack.enter_context(_own_database(servers, database_template)),
                     redis_url=redis_url or _flushed(redis_database(servers.redis_url, next(_OWN_REDIS))),
                     worker=worker,
-                    **settings,
+                    settings=settings,
                 )
             )
 

@@ -142,7 +142,7 @@ class Service:
     running: ClassVar[list[Service]] = []
     """Those whose logs are worth showing when a test fails."""
 
-    def __init__(self, folder: Path, *, database_url: str, redis_url: str, **settings: str) -> None:
+    def __init__(self, folder: Path, *, database_url: str, redis_url: str, settings: Mapping[str, str]) -> None:
         """Prepare the two processes.
 
         Args:
@@ -209,10 +209,10 @@ def _worker_ready(worker: Process) -> bool:
 
 @contextlib.contextmanager
 def running_service(
-    folder: Path, *, database_url: str, redis_url: str, worker: bool = True, **settings: str
+    folder: Path, *, database_url: str, redis_url: str, worker: bool = True, settings: Mapping[str, str] | None = None
 ) -> Iterator[Service]:
     """A service that is up, and whose processes are all gone afterwards."""
-    service = Service(folder, database_url=database_url, redis_url=redis_url, **settings)
+    service = Service(folder, database_url=database_url, redis_url=redis_url, settings=settings or {})
     Service.running.append(service)
     try:
         service.start(worker=worker)

@@ -307,7 +307,7 @@ class ChannelListener(Listener):
         self._redis = redis.from_url(talk.service.redis_url)
 
     def _run(self) -> None:
-        with self._redis, self._redis.pubsub() as pubsub:
+        with self._redis, self._redis.pubsub() as pubsub:  # type: ignore[no-untyped-call]
             pubsub.subscribe(self._channel)
             while not self._closing.is_set():
                 message = pubsub.get_message(timeout=0.1)

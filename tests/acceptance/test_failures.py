@@ -512,7 +512,7 @@ MIGRATION_RETOLD: Final[Json] = {
         {"text": "Window: 6 December, 2 am till 4:30 am; logical replication preferred.", "from": [3], "replaces": []},
         {"text": "db-prod-3 publishes, db-prod-7 subscribes; the switch is at 3:15.", "from": [4], "replaces": []},
         {
-            "text": "Pool settings stay in /etc/billing/pool.yaml, at most eighty connections.",
+            "text": "Pool settings stay in /etc/billing/pool.yaml; at most 80 links.",
             "from": [5],
             "replaces": [],
         },
@@ -539,7 +539,7 @@ GARDEN: Final = [
     ("user", "Buy two of them then. And the soil here is heavy clay with a pH of 7.4, says the test kit."),
     (
         "assistant",
-        "For clay at 7.4 mix two parts of compost with one part of sharp sand, at least 30 centimetres deep.",
+        "For clay at 7.4 mix two parts of compost with one part of sharp sand, at least 30 cm deep.",
     ),
     ("user", "Thanks, that helps a lot. What should I do first when March comes?"),
     ("assistant", "First the beds, then the compost, and on 20 March the Charlotte potatoes."),
@@ -549,10 +549,10 @@ GARDEN_RETOLD: Final[Json] = {
         {"text": "Tom, a beginner, is making a vegetable garden of 40 m² in Leeds.", "from": [1, 3], "replaces": []},
         {"text": "First year's budget: £600; four raised beds take £220 of it.", "from": [3, 4], "replaces": []},
         {"text": "Ella, Tom's daughter, has a strawberry allergy: never suggest them.", "from": [5], "replaces": []},
-        {"text": "Chosen: raspberries, runner beans, Charlotte and Maris Piper potatoes.", "from": [7], "replaces": []},
+        {"text": "Chosen: raspberries, runner beans, Charlotte and Maris Piper.", "from": [7], "replaces": []},
         {"text": "No shed is bought; the brother's old one comes in May.", "from": [9], "replaces": []},
         {
-            "text": "Watering before 6:30 pm on Tuesdays and Thursdays, with two drip hoses.",
+            "text": "On Tuesdays and Thursdays water before 6:30 pm; two drip hoses.",
             "from": [11, 13],
             "replaces": [],
         },
@@ -565,14 +565,16 @@ TALKS: Final = {"russian": RUSSIAN, "migration": MIGRATION, "garden": GARDEN, "o
 RETOLD: Final = {"russian": RUSSIAN_RETOLD, "migration": MIGRATION_RETOLD, "garden": GARDEN_RETOLD}
 
 
-@pytest.mark.parametrize("conversation", TALKS)
-@pytest.mark.parametrize("retold", [True, False], ids=["retold", "excerpted"])
+@pytest.mark.parametrize(
+    ("conversation", "written"),
+    [*((name, None) for name in TALKS), *RETOLD.items()],
+    ids=lambda value: "retold" if isinstance(value, dict) else value or "excerpted",
+)
 def test_an_honest_summary_is_applied_at_the_first_attempt(
-    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, conversation: str, *, retold: bool
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, conversation: str, written: Json | None
 ) -> None:
     talk = start_talk(gemini_service, policy=MANUAL, locale="ru" if conversation == "russian" else "en")
     talk.batch(TALKS[conversation])
-    written = RETOLD.get(conversation) if retold else None
     if written:
         gemini.script("compaction", {"name": "candidate", "candidate": written})
 

@@ -1,0 +1,147 @@
+"""A repeated request has one effect and the first answer, whatever became of the first connection."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import httpx
+import pytest
+
+from tests.acceptance.conftest import StartTalk
+from tests.acceptance.service import Service
+from tests.acceptance.talk import MANUAL, Json, Talk, good, lines, refused
+from tests.gemini_server import Gemini
+
+KEY: Final = "a key of the client's own"
+APPEND: Final[Json] = {"role": "user", "content": "Only once, please."}
+
+
+def twice(talk: Talk, tail: str, body: Json) -> tuple[httpx.Response, httpx.Response]:
+    first, second = (talk.post(tail, body, idempotency_key=KEY) for _ in range(2))
+    assert first.is_success, first.text
+    return first, second
+
+
+@pytest.mark.parametrize(
+    ("tail", "body"),
+    [
+        ("/messages", APPEND),
+        ("/messages/batch", {"messages": [APPEND, APPEND]}),
+        ("/chat", {"content": "Only once, please."}),
+        ("/compact", {}),
+        ("/compact", {"focus": "dates"}),
+        ("/restore", {"state_version": 1}),
+    ],
+    ids=lambda value: value.strip("/") if isinstance(value, str) else "+".join(value),
+)
+def test_a_repeated_request_gets_the_first_answer(
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, tail: str, body: Json
+) -> None:
+    talk = start_talk(gemini_service, policy=MANUAL)
+    if tail == "/restore":
+        talk.batch(lines(30))
+        talk.compact()
+    talk.batch(lines(30, start=50))
+
+    first, second = twice(talk, tail, body)
+    seen = talk.history(), talk.state(), len(talk.compactions()), len(gemini.requests())
+    third = talk.post(tail, body, idempotency_key=KEY)
+
+    assert first.status_code == second.status_code == third.status_code
+    assert first.json() == second.json() == third.json()
+    assert (talk.history(), talk.state(), len(talk.compactions()), len(gemini.requests())) == seen
+    control = talk.post(tail, body, idempotency_key="another key")
+    assert control.is_success
+    assert control.json() != first.json()
+
+
+def test_a_conversation_is_created_once(offline: Service, start_talk: StartTalk) -> None:
+    http = start_talk(offline).http
+    first, second = (http.post("/conversations", json={"title": "One"}, headers={"Idempotency-Key": KEY}) for _ in "12")
+    assert good(first) == good(second)
+    http.delete(f"/conversations/{good(first)['id']}")
+
+
+def test_the_key_with_another_body_is_refused(offline: Service, start_talk: StartTalk) -> None:
+    talk = start_talk(offline)
+    talk.post("/messages", APPEND, idempotency_key=KEY)
+    refused(talk.post("/messages", {**APPEND, "content": "Other."}, idempotency_key=KEY), 422, "idempotency_key_reused")
+    refused(talk.post("/chat", {"content": "Other."}, idempotency_key=KEY), 422, "idempotency_key_reused")
+    assert len(talk.history()) == 1
+
+
+def test_the_key_of_one_conversation_is_not_that_of_another(offline: Service, start_talk: StartTalk) -> None:
+    """The path is part of what a key stands for."""
+    one, other = start_talk(offline), start_talk(offline)
+    assert one.post("/messages", APPEND, idempotency_key="shared").is_success
+    refused(other.post("/messages", APPEND, idempotency_key="shared"), 422, "idempotency_key_reused")
+
+
+def test_a_repeated_stream_is_short(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
+    talk = start_talk(gemini_service)
+    first = talk.streamed("Tell me a story of many words, please, so that it has pieces.", idempotency_key=KEY)
+    again = talk.streamed("Tell me a story of many words, please, so that it has pieces.", idempotency_key=KEY)
+    assert [event.type for event in again] == ["message.created", "reply.delta", "reply.completed"]
+    assert len(first) > len(again)
+    assert again[0].data == first[0].data
+    assert again[1].data == {"text": first[-1].data["reply"]["content"]}
+    assert again[-1].data == first[-1].data
+    assert len(gemini.requests("chat")) == 1
+
+
+def test_a_request_that_still_runs_is_a_conflict(
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+) -> None:
+    talk = start_talk(gemini_service)
+    gemini.script("chat", {"name": "honest", "hold": True})
+    with ThreadPoolExecutor(1) as thread:
+        first = thread.submit(talk.chat, "Slowly.", idempotency_key=KEY)
+        gemini.wait_for("chat")
+        second = talk.post("/chat", {"content": "Slowly."}, idempotency_key=KEY)
+        refused(second, 409, "idempotency_in_progress")
+        assert int(second.headers["retry-after"]) >= 1
+        gemini.release()
+        done = first.result(20)
+    assert talk.chat("Slowly.", idempotency_key=KEY) == done
+    assert len(gemini.requests("chat")) == 1
+
+
+def test_a_failed_turn_is_taken_up_again(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
+    talk = start_talk(gemini_service)
+    gemini.script("chat", "error_503")
+    problem = refused(talk.post("/chat", {"content": "Once."}, idempotency_key=KEY), 503, "model_unavailable")
+    done = talk.chat("Once.", idempotency_key=KEY)
+    assert done["message"]["id"] == problem["message_id"]
+    assert talk.history() == [done["message"], done["reply"]]
+
+
+def test_fifty_at_once_store_one_message(offline: Service, start_talk: StartTalk) -> None:
+    talk = start_talk(offline)
+
+    def send(_: int) -> httpx.Response:
+        return talk.post("/messages", APPEND, idempotency_key=KEY)
+
+    with ThreadPoolExecutor(50) as threads:
+        responses = list(threads.map(send, range(50)))
+
+    assert {response.status_code for response in responses} == {201}
+    (stored,) = talk.history()
+    assert all(response.json() == stored for response in responses)
+
+
+def test_fifty_at_once_start_one_turn(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
+    talk = start_talk(gemini_service)
+
+    def send(_: int) -> httpx.Response:
+        return talk.post("/chat", {"content": "Once."}, idempotency_key=KEY)
+
+    with ThreadPoolExecutor(50) as threads:
+        responses = list(threads.map(send, range(50)))
+
+    assert len(talk.history()) == 2
+    assert len(gemini.requests("chat")) == 1
+    for response in responses:
+        if response.status_code != 201:
+            refused(response, 409, "idempotency_in_progress")
+    assert len({response.text for response in responses if response.is_success}) == 1

@@ -1,0 +1,325 @@
+"""Many clients at once, and clients that leave in the middle, over HTTP: one order, one effect, nothing left open."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Final
+
+import httpx
+import pytest
+
+from tests.acceptance.chaos import (
+    HELD,
+    Books,
+    FaithfulFollower,
+    at_once,
+    broken_off,
+    check_applied_once,
+    most_at_once,
+    outcomes,
+    past_the_threshold,
+)
+from tests.acceptance.conftest import StartTalk
+from tests.acceptance.service import Service, until
+from tests.acceptance.talk import (
+    BACKGROUND,
+    MANUAL,
+    SYNC,
+    WINDOW,
+    EventFollower,
+    Json,
+    Talk,
+    good,
+    lines,
+    refused,
+    served_seqs,
+    text_of,
+)
+from tests.gemini_server import Gemini
+
+WRITERS: Final = 50
+MESSAGES: Final = 10
+"""Of each writer: 500 in all."""
+CALLERS: Final = 100
+SAME: Final = 50
+LEAVING: Final = 6
+
+
+@pytest.fixture
+def service(gemini_service: Service, gemini: Gemini) -> Service:
+    return gemini_service
+
+
+@pytest.fixture
+def books(service: Service) -> Books:
+    return Books(service.database_url)
+
+
+def test_fifty_writers_of_one_conversation(offline: Service, start_talk: StartTalk) -> None:
+    """500 messages, far over every threshold: one order, and never two compactions at once."""
+    talk, books = start_talk(offline, policy=WINDOW), Books(offline.database_url)
+
+    def write(writer: int) -> list[Json]:
+        return [talk.append(content, role) for role, content in lines(MESSAGES, start=1 + MESSAGES * writer)]
+
+    written = at_once(WRITERS, write)
+    talk.wait_idle()
+
+    history = talk.history()
+    assert [item["seq"] for item in history] == list(range(1, WRITERS * MESSAGES + 1))
+    assert {item["id"]: (item["seq"], item["content"]) for item in history} == {
+        item["id"]: (item["seq"], item["content"]) for mine in written for item in mine
+    }
+    for mine in written:
+        assert [item["seq"] for item in mine] == sorted(item["seq"] for item in mine)
+    numbers = [event["number"] for event in books.events(talk)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    check_that_there_was_one_at_a_time(talk)
+
+
+def check_that_there_was_one_at_a_time(talk: Talk) -> None:
+    """No compaction was in flight, queued or running, while another was; each began where the one before ended."""
+    rows = talk.compactions()
+    assert {row["status"] for row in rows} == {"applied"}
+    assert rows[0]["from_seq"] == 1
+    for before, after in pairwise(rows):
+        assert before["requested_at"] < before["finished_at"] <= after["requested_at"]
+        assert after["from_seq"] == before["to_seq"] + 1
+        assert after["state_version_before"] == before["state_version_after"]
+    assert talk.get()["compression_count"] == len(rows)
+
+
+def test_five_hundred_messages_one_by_one_around_the_threshold(offline: Service, start_talk: StartTalk) -> None:
+    talk = start_talk(offline, policy=WINDOW)
+    for role, content in lines(WRITERS * MESSAGES):
+        talk.append(content, role)
+    talk.wait_idle()
+    rows = talk.compactions()
+    assert len(rows) > 10, "it was crossed again and again"
+    assert all(row["tokens_before"] >= BACKGROUND for row in rows)
+    assert len(talk.history()) == WRITERS * MESSAGES
+    check_that_there_was_one_at_a_time(talk)
+
+
+def test_a_hundred_manual_calls_are_one_run(
+    service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
+) -> None:
+    gemini.script("compaction", HELD)
+    talk = start_talk(service, policy=MANUAL)
+    talk.batch(lines(20))
+    joined = "SELECT count(*) FROM idempotency_keys WHERE starts_with(key, 'compact-')"
+    with ThreadPoolExecutor(1) as caller:
+        calls = caller.submit(
+            at_once, CALLERS, lambda number: talk.post("/compact", {}, Idempotency_Key=f"compact-{number}")
+        )
+        until(lambda: books.value(joined) == CALLERS, what=f"{CALLERS} callers")
+        assert outcomes(gemini) == ["open"]
+        gemini.release()
+        rows = [good(response) for response in calls.result()]
+    assert len({row["id"] for row in rows}) == 1
+    assert [row["joined"] for row in rows].count(False) == 1
+    assert {(row["status"], row["summary"]) for row in rows} == {("applied", rows[0]["summary"])}
+    assert len(outcomes(gemini)) == 1
+    assert check_applied_once(talk, books)["ran_in"] == "request"
+
+
+def test_the_same_key_fifty_times(service: Service, gemini: Gemini, start_talk: StartTalk) -> None:
+    gemini.script("chat", default={"name": "honest", "delay": 0.3})
+    talk = start_talk(service)
+    bodies: dict[str, Json] = {
+        "/messages": {"role": "user", "content": "The cellar holds eleven boxes."},
+        "/chat": {"content": "How many boxes does the cellar hold?"},
+    }
+    for path, body in bodies.items():
+        key = f"same{path}-{talk.id}"
+        answers = at_once(SAME, lambda _, path=path, body=body, key=key: talk.post(path, body, Idempotency_Key=key))
+        succeeded = [good(answer) for answer in answers if answer.is_success]
+        for answer in answers:
+            assert answer.is_success or refused(answer, 409, "idempotency_in_progress")
+        again = good(talk.post(path, body, Idempotency_Key=key))
+        assert succeeded
+        assert all(subject(answer) == subject(again) for answer in succeeded)
+        refused(talk.post(path, {**body, "content": "Another."}, Idempotency_Key=key), 422, "idempotency_key_reused")
+    assert [item["role"] for item in talk.history()] == ["user", "user", "assistant"]
+    assert len(gemini.requests("chat")) == 1
+
+
+def subject(answer: Json) -> Json:
+    """What a request made, whatever the gauge says by now."""
+    return {name: answer[name] for name in ("message", "reply")} if "reply" in answer else answer
+
+
+def test_the_same_key_makes_one_conversation(service: Service, start_talk: StartTalk) -> None:
+    first = start_talk(service)
+    body, headers = {"title": "One of fifty"}, {"Idempotency-Key": f"create-{first.id}"}
+    answers = at_once(SAME, lambda _: good(first.http.post("/conversations", json=body, headers=headers)))
+    made = {answer["id"] for answer in answers}
+    assert len(made) == 1
+    assert first.http.delete(f"/conversations/{made.pop()}").status_code == 204
+
+
+def test_a_turn_at_85_percent_waits_for_the_job_in_flight_and_uses_it(
+    service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
+) -> None:
+    gemini.script("compaction", HELD)
+    talk = past_the_threshold(start_talk(service, policy=WINDOW))
+    gemini.wait_for("compaction")
+    meanwhile = talk.append("And one lamp for the stairs, please, while we wait.")
+    with ThreadPoolExecutor(1) as client:
+        turn = client.submit(talk.chat, text_of(SYNC + 20 - talk.get("/usage")["tokens"]))
+        until(lambda: books.turn(talk)["status"] == "running" if len(talk.history()) > meanwhile["seq"] else False)
+        assert talk.get("/usage")["tokens"] >= SYNC
+        time.sleep(1)  # four looks of the turn at the job that it waits for
+        assert (len(outcomes(gemini)), len(gemini.requests("chat"))) == (1, 0)
+        assert not turn.done()
+        gemini.release()
+        done = turn.result(30)
+    row = check_applied_once(talk, books)
+    assert (row["ran_in"], row["trigger"]) == ("worker", "background")
+    assert (done["compaction"]["id"], done["compaction"]["status"]) == (row["id"], "applied")
+    assert done["warnings"] == []
+    assert (len(outcomes(gemini)), most_at_once(gemini.requests("compaction"))) == (1, 1)
+    assert done["context"]["tokens"] < SYNC
+    after = [seq for seq in served_seqs(talk.context()) if seq > row["to_seq"]]
+    assert after == list(range(row["to_seq"] + 1, done["reply"]["seq"] + 1)), "what came meanwhile is in the tail"
+    assert meanwhile["seq"] in after
+
+
+def test_a_turn_at_85_percent_waits_no_longer_than_its_deadline(
+    service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
+) -> None:
+    gemini.script("compaction", HELD)
+    talk = past_the_threshold(start_talk(service, policy={**WINDOW, "sync_deadline": 1}))
+    gemini.wait_for("compaction")
+    done = talk.chat(text_of(SYNC + 20 - talk.get("/usage")["tokens"]))
+    assert outcomes(gemini) == ["open"], "the job runs on, and nobody began another"
+    assert done["warnings"][0] == "compaction_deadline"
+    assert done["compaction"]["status"] == "running"
+    gemini.release()
+    talk.wait_ended()
+    assert check_applied_once(talk, books)["ran_in"] == "worker"
+
+
+def test_two_that_jump_at_once_are_one_turn_and_one_compaction(
+    service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
+) -> None:
+    talk = start_talk(service, policy=WINDOW)
+    talk.fill(1_500)
+    jump = text_of(SYNC + 20 - talk.get("/usage")["tokens"])
+    answers = at_once(10, lambda _: talk.post("/chat", {"content": jump}))
+    (done,) = (good(answer) for answer in answers if answer.is_success)
+    for answer in answers:
+        assert answer.is_success or refused(answer, 409, "turn_in_progress")
+    assert check_applied_once(talk, books)["id"] == done["compaction"]["id"]
+    assert len(outcomes(gemini)) == len(outcomes(gemini, "chat")) == 1
+
+
+@pytest.mark.parametrize("how", ["json", "stream"])
+def test_clients_that_leave_in_the_middle_of_a_compaction(
+    how: str, service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
+) -> None:
+    gemini.script("compaction", default=HELD)
+    talks = [start_talk(service, policy=WINDOW) for _ in range(LEAVING)]
+    for talk in talks:
+        talk.fill(1_500)
+    at_once(LEAVING, lambda number: leave(talks[number], gemini, how))
+    assert outcomes(gemini) == ["open"] * LEAVING, "all have left in the middle"
+    gemini.script("compaction", default="honest")
+    gemini.release()
+    for talk in talks:
+        until(lambda talk=talk: books.turn(talk)["status"] == "completed", what="the end of the turn")
+        assert check_applied_once(talk, books)["ran_in"] == "turn"
+        *_, asked, reply = talk.history()
+        assert (reply["role"], reply["status"], reply["seq"]) == ("assistant", "complete", asked["seq"] + 1)
+        (told,) = books.events(talk, "reply.")
+        assert (told["type"], told["data"]["message_id"]) == ("reply.completed", reply["id"])
+    check_that_connections_came_back(talks[0], books)
+
+
+def leave(talk: Talk, gemini: Gemini, how: str) -> None:
+    """Send a message that must be compacted for, and go away while it is."""
+    jump = text_of(SYNC + 20 - talk.get("/usage")["tokens"])
+    if how == "json":
+        with talk.service.client() as http, pytest.raises(httpx.ReadTimeout):
+            http.post(talk.path("/chat"), json={"content": jump}, timeout=httpx.Timeout(5, read=1))
+    else:
+        with talk.streaming(jump) as events:
+            assert next(events).type == "message.created"
+            gemini.wait_for("compaction")
+    gemini.wait_for("compaction", LEAVING)
+
+
+def test_clients_that_leave_in_the_middle_of_a_stream(
+    service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
+) -> None:
+    gemini.script("chat", default={"name": "honest", "pace": 0.3})
+    talks = [start_talk(service) for _ in range(LEAVING)]
+
+    def read_a_little(number: int) -> str:
+        with talks[number].streaming(f"Tell me of the {number} lamps, the tables and all that was bought.") as events:
+            return next(event for event in events if event.type == "reply.delta").data["text"]
+
+    begun = at_once(LEAVING, read_a_little)
+    assert "open" in outcomes(gemini, "chat"), "they left before the end"
+    for talk, beginning in zip(talks, begun, strict=True):
+        until(lambda talk=talk: books.turn(talk)["status"] == "completed", what="the end of the turn")
+        reply = talk.history()[-1]
+        assert (reply["role"], reply["status"]) == ("assistant", "complete")
+        assert reply["content"].startswith(beginning)
+        assert len(reply["content"]) > len(beginning)
+    assert outcomes(gemini, "chat") == ["answered"] * LEAVING
+    check_that_connections_came_back(talks[0], books)
+
+
+def check_that_connections_came_back(talk: Talk, books: Books) -> None:
+    """None is within a transaction, and more requests than the pool has connections are answered."""
+    until(lambda: not books.busy(), what=f"rest of {books.busy()}")
+    assert all(good(response) for response in at_once(30, lambda _: talk.http.get(talk.path())))
+
+
+def test_a_turn_that_nobody_waits_for_any_more_blocks_the_next_only_while_it_runs(
+    service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
+) -> None:
+    gemini.script("chat", HELD)
+    talk = start_talk(service)
+    with ThreadPoolExecutor(1) as client:
+        http = service.client()
+        left = client.submit(broken_off, Talk(service, http, talk.created), "Are you there?")
+        gemini.wait_for("chat")
+        refused(talk.post("/chat", {"content": "Or you?"}), 409, "turn_in_progress")
+        assert len(talk.history()) == 1, "a refused turn stores nothing"
+        gemini.release()
+        assert left.result(30) is False
+        http.close()
+    assert talk.chat("And now?")["reply"]["seq"] == 4
+    assert [turn["status"] for turn in [books.turn(talk)]] == ["completed"]
+
+
+def test_a_reader_who_comes_and_goes_hears_everything_once(
+    service: Service, start_talk: StartTalk, books: Books
+) -> None:
+    talk = start_talk(service, policy=WINDOW)
+    with FaithfulFollower(talk) as follower:
+        for number, (role, content) in enumerate(lines(80)):
+            talk.append(content, role)
+            if number % 8 == 0:
+                follower.leave()
+        talk.wait_idle()
+        follower.check(books)
+        assert follower.connections > 5
+    assert talk.compactions()
+
+
+def test_a_reader_who_was_away_for_ten_events(offline: Service, start_talk: StartTalk) -> None:
+    talk = start_talk(offline)
+    talk.batch(lines(9))
+    with EventFollower(talk) as before:
+        before.wait_for(lambda events: len(events) == 9)
+    talk.batch(lines(10, start=20))
+    with EventFollower(talk, last_event_id=before.numbers()[-1]) as after:
+        after.wait_for(lambda events: len(events) == 10)
+        talk.append("And one more while the reader listens.")
+        after.wait_for(lambda events: len(events) == 11)
+    assert before.numbers() + after.numbers() == list(range(1, 21))
