@@ -11,7 +11,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from app.domain.conversation import Quiet
 from app.domain.errors import FieldError
@@ -125,17 +125,12 @@ class CompactionPolicy(_Frozen):
     attempts_per_chunk: Annotated[int, Field(ge=1, le=6)] = 2
     """Model calls per chunk: the first and its one retry."""
 
-    @model_validator(mode="after")
-    def _coherent(self) -> Self:
-        names = [trigger.name for trigger in self.triggers]
-        if len(set(names)) != len(names):
-            raise ValueError("triggers: each name may stand once")
-        for trigger in self.triggers:
-            if trigger.fold == "to_target" and trigger.at.share is not None and trigger.at.share <= self.target:
-                raise ValueError(
-                    f"target {self.target:g} must be below the trigger {trigger.name} at {trigger.at.share:g}"
-                )
-        return self
+    @field_validator("triggers")
+    @classmethod
+    def _names_once(cls, triggers: tuple[Trigger, ...]) -> tuple[Trigger, ...]:
+        if len({trigger.name for trigger in triggers}) != len(triggers):
+            raise ValueError("each name may stand once")
+        return triggers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,21 +167,29 @@ def budgets_of(policy: CompactionPolicy, model_limit: int) -> Budgets:
     )
 
 
-def floor_errors(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> list[FieldError]:
-    """Why this policy can never be met: what is always served must stay below the target."""
+def contradictions(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> list[FieldError]:
+    """Why this policy can never be met, with the arithmetic: empty when it can.
+
+    A compaction must end below every trigger that folds to the target, and what is always served below the target.
+    """
+    target = f"the target of {budgets.target} ({policy.target:g} × budget {budgets.budget})"
+    above = [
+        FieldError(
+            field="policy.target",
+            message=f"{target} must be below the trigger {trigger.name}, which fires from {first} tokens on",
+        )
+        for trigger in policy.triggers
+        if trigger.fold == "to_target" and (first := trigger.at.first_tokens(budgets)) <= budgets.target
+    ]
     floor = system_tokens + budgets.state_cap
     if floor <= budgets.target:
-        return []
-    return [
-        FieldError(
-            field="policy.context_window",
-            message=(
-                f"system prompt with awareness block {system_tokens} + state cap {budgets.state_cap} = {floor} tokens"
-                f" exceeds the target of {budgets.target} ({policy.target:g} × budget {budgets.budget}, from a limit of"
-                f" {budgets.limit}): raise context_window, shorten the system prompt, or lower state_tokens"
-            ),
-        )
-    ]
+        return above
+    message = (
+        f"system prompt with awareness block {system_tokens} + state cap {budgets.state_cap} = {floor} tokens exceeds"
+        f" {target}, from a limit of {budgets.limit}: raise context_window, shorten the system prompt, or lower"
+        " state_tokens"
+    )
+    return [*above, FieldError(field="policy.context_window", message=message)]
 
 
 def evaluate(

@@ -12,7 +12,7 @@ from app.domain.errors import FieldError, InvalidInputError, PolicyInvalidError,
 from app.domain.gauge import Gauge
 from app.domain.json_merge import merge_patch
 from app.domain.layout import layout_of
-from app.domain.policy import CompactionPolicy, evaluate_append, floor_errors
+from app.domain.policy import CompactionPolicy, contradictions, evaluate_append
 from app.domain.presets import DEFAULT_PRESET
 from app.domain.protection import protected_reason
 from app.domain.records import Page
@@ -187,8 +187,8 @@ def check_version(conversation: Conversation, expected: int | None) -> None:
 
 
 def _refuse_unmeetable(resolved: Resolved) -> None:
-    """Refuse a policy whose floor exceeds its target, with the arithmetic."""
-    errors = floor_errors(resolved.policy, resolved.budgets, resolved.system_tokens)
+    """Refuse a policy that contradicts itself, with the arithmetic."""
+    errors = contradictions(resolved.policy, resolved.budgets, resolved.system_tokens)
     if errors:
         raise PolicyInvalidError(errors[0].message, errors=errors)
 

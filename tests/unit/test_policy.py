@@ -15,9 +15,9 @@ from app.domain.policy import (
     Budgets,
     Moment,
     Trigger,
+    contradictions,
     evaluate,
     evaluate_append,
-    floor_errors,
     quiet_after,
     trigger_tokens,
 )
@@ -145,7 +145,6 @@ def test_quiet_ends_by_time() -> None:
     [
         ({"target": 1.5}, "policy.target", "less than or equal to 1"),
         ({"target": 0}, "policy.target", "greater than 0"),
-        ({"target": 0.75}, "policy", "target 0.75 must be below the trigger background at 0.7"),
         ({"background_at": 1.2}, "policy.triggers.0.at.share", "less than or equal to 1"),
         ({"background_at": "much"}, "policy.background_at", "must be a number"),
         ({"max_tokens": -2}, "policy.max_tokens", "-1 for no automatic trigger"),
@@ -180,10 +179,33 @@ def test_an_unknown_preset_lists_those_there_are() -> None:
 
 def test_a_floor_above_the_target_shows_the_arithmetic() -> None:
     policy = policy_of(context_window=4_000)
-    found = floor_errors(policy, budgets(policy), system_tokens=1_103)
+    (found,) = contradictions(policy, budgets(policy), system_tokens=1_103)
 
-    assert "1103 + state cap 734 = 1837 tokens exceeds the target of 1836" in found[0].message
-    assert floor_errors(policy, budgets(policy), system_tokens=1_102) == []
+    assert found.field == "policy.context_window"
+    assert "1103 + state cap 734 = 1837 tokens exceeds the target of 1836 (0.6 × budget 3060)" in found.message
+    assert contradictions(policy, budgets(policy), system_tokens=1_102) == []
+
+
+@pytest.mark.parametrize(
+    ("overrides", "trigger"),
+    [
+        ({"target": 0.7}, "background, which fires from 2142"),
+        ({"sync_at": 0.5}, "sync, which fires from 1530"),
+        ({"max_tokens": 1_835}, "max_tokens, which fires from 1836"),
+    ],
+)
+def test_a_target_above_a_trigger_is_named(overrides: dict[str, Any], trigger: str) -> None:
+    policy = policy_of(context_window=4_000, **overrides)
+    (found,) = contradictions(policy, budgets(policy), system_tokens=0)
+
+    assert found.field == "policy.target"
+    assert trigger in found.message
+
+
+def test_a_target_just_below_every_trigger_is_fine() -> None:
+    policy = policy_of(context_window=4_000, target=0.699, max_tokens=2_142)
+
+    assert contradictions(policy, budgets(policy), system_tokens=0) == []
 
 
 @given(st.integers(1_000, 2_000_000), st.integers(1, 100).map(lambda percent: percent / 100))
