@@ -1,0 +1,28 @@
+"""The page about presets says what the code says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from app.domain.policy import CompactionPolicy
+from app.domain.presets import PRESETS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "presets.md").read_text(encoding="utf-8")
+
+
+def test_every_preset_stands_there_with_its_policy() -> None:
+    found = re.findall(r"^## `(\w+)`: (.+)\n\n(.+)\n\n```json\n(.+?)\n```", PAGE, flags=re.MULTILINE | re.DOTALL)
+    shown = {name: (title, description, json.loads(policy)) for name, title, description, policy in found}
+
+    assert shown == {
+        preset.name: (preset.title, preset.description, preset.policy.model_dump(mode="json"))
+        for preset in PRESETS.values()
+    }
+
+
+def test_every_field_is_explained() -> None:
+    table = PAGE.split("## The fields")[1]
+
+    assert [name for name in CompactionPolicy.model_fields if f"`{name}`" not in table] == []
