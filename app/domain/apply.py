@@ -59,15 +59,16 @@ def apply_candidate(candidate: Candidate, to: Applying) -> Applied | None:
 
     What is weighed is the candidate as it came: one that repeats its input is no summary, though the cap would cut it
     down to size. The state stays within its cap; where the context would still be above the target after the last
-    chunk, it is pruned down to its planned size.
+    chunk, it is pruned as far as that takes, at most to its planned size.
     """
     merged = merge(to.schema, to.previous, candidate, to.span, to.version, to.next_entry)
     proposed = _laid_out(state_of(to.schema, merged.entries), to)
     if not_smaller(_said(to), to.block_before, proposed.tokens):
         return None
     applied = _pruned(merged, to, cap=to.budgets.state_cap)
-    if to.plan.is_last and applied.tokens_after > to.budgets.target:
-        applied = _pruned(merged, to, cap=to.budgets.state_tokens)
+    excess = applied.tokens_after - to.budgets.target
+    if to.plan.is_last and excess > 0:
+        applied = _pruned(merged, to, cap=max(applied.layout.tokens - excess, to.budgets.state_tokens))
     return applied
 
 

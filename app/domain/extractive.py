@@ -13,7 +13,8 @@ from typing import Any, Final
 from app.domain.conversation import Message
 from app.domain.extraction.answers import respond
 from app.domain.extraction.choice import ITEM_OVERHEAD, Seen, choose
-from app.domain.extraction.facts import Corrections, Item, fact_items, open_items, resolved_entries
+from app.domain.extraction.facts import Corrections, fact_items, open_items, resolved_entries
+from app.domain.extraction.items import Item
 from app.domain.extraction.labels import PHRASES, phrases
 from app.domain.extraction.narrative import narrative
 from app.domain.extraction.passages import Passage, clip, passages_of
@@ -31,12 +32,12 @@ __all__ = ["compress", "digest", "respond"]
 _NEW_SHARE: Final = 0.25  # of the target is always there for the new span; the merge prunes what is too much
 _SAVING_SHARE: Final = 0.6  # of the chunk's own tokens at most, so that folding it saves
 _NARRATIVE_SHARE: Final = 0.12  # of the target
-_NARRATIVE_MOST: Final = 140
-_NARRATIVE_LEAST: Final = 48
+_NARRATIVE_ROOM: Final = 0.45  # of what is new
+_NARRATIVE_MOST: Final = 60
+_NARRATIVE_LEAST: Final = 44
 _STYLE_SHARE: Final = 0.12
 _STYLE_LEAST: Final = 48  # the tone and one wish
 _KNOWN_SHARE: Final = 0.06
-_FEWEST_TERMS: Final = 2  # one word is no shared ground
 _MOST_OPEN: Final = 6
 _SAMPLE: Final = 20_000  # characters by which the language is told
 
@@ -54,11 +55,8 @@ def compress(request: SummaryRequest) -> str:
     resolved = resolved_entries(passages, request.previous)
     collected = _Collected(request, passages, language, room, corrections)
     fields: dict[str, Any] = collected.fields()
-    fields["dropped"] = [
-        {"entry": entry, "reason": "resolved", "by_seq": seq}
-        for entry, seq in resolved
-        if entry not in collected.replaced
-    ]
+    settled = {entry: seq for entry, seq in resolved if entry not in collected.replaced}
+    fields["dropped"] = [{"entry": entry, "reason": "resolved", "by_seq": seq} for entry, seq in settled.items()]
     return json.dumps(fields, ensure_ascii=False)
 
 
@@ -119,9 +117,11 @@ class _Collected:
         self.open = self._within(
             open_items(passages, request.previous, language, most=_MOST_OPEN), int(room * 0.2), "open"
         )
-        left -= sum(_cost(item) for item in [*self.style, *self.known, *self.open])
+        left -= sum(item.cost for item in [*self.style, *self.known, *self.open])
         story_room = min(
-            _NARRATIVE_MOST, room // 3, max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * request.target_tokens))
+            _NARRATIVE_MOST,
+            int(_NARRATIVE_ROOM * room),
+            max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * request.target_tokens)),
         )
         self.story = narrative(passages, request.previous, language, room=story_room)
         left -= estimate_text(self.story) if "narrative" in self._roles else 0
@@ -145,7 +145,7 @@ class _Collected:
             return []
         kept: list[Item] = []
         for item in items:
-            room -= _cost(item)
+            room -= item.cost
             if room < 0:
                 break
             kept.append(item)
@@ -188,7 +188,7 @@ def _field_for(item: Item, role: FieldRole, fields: Sequence[StateField]) -> str
 def _known_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str) -> list[Item]:
     """The terms the user is at home with, joined to those known before."""
     found = familiar_terms(passages)
-    if len(found) < _FEWEST_TERMS:
+    if not found:
         return []
     words = phrases(language)
     label = words.uses if words else ""
@@ -202,9 +202,5 @@ def _known_items(passages: Sequence[Passage], previous: Sequence[StateEntry], la
     return [Item(text=text, seqs=tuple(sorted({seq for _, seq in found})), replaces=tuple(entry.id for entry in ours))]
 
 
-def _cost(item: Item) -> int:
-    return estimate_text(item.text) + ITEM_OVERHEAD
-
-
 def _style_room(room: int) -> int:
-    return min(room // 4, max(_STYLE_LEAST, int(_STYLE_SHARE * room)))
+    return min(room // 3, max(_STYLE_LEAST, int(_STYLE_SHARE * room)))

@@ -101,6 +101,7 @@ _SCAN: Final = re.compile("|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in
 _HAS_DIGIT_OR_CAPITAL: Final = re.compile(r"[\d/@_#$€£¥\"“„«「`(A-ZА-ЯЁІЇЄ\u00c0-\u00de]|[a-z][A-Z]|--?[a-z]|\.\w")
 _TRAILING: Final = ".,;:!?)]}…»”'\""
 _BEFORE_START: Final = " \t\"'“”«»„(*_>#—–-•🙂"
+_TITLE: Final = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St)$")
 _STARTS: Final = ".!?…:;\n。！？|"
 _NOT_NAMES: Final = frozenset(
     """user assistant tool system pro con monday tuesday wednesday thursday friday saturday sunday january february
@@ -108,7 +109,7 @@ _NOT_NAMES: Final = frozenset(
         april may june july august september october november december пользователь ассистент понедельник вторник среда
         четверг пятница суббота воскресенье bye hmm oh ah um uh lol omg mom dad congrats congratulations cheers aww whoa
         woah ugh actually however although though unless first second third finally also besides otherwise therefore
-        note todo warning error example step option""".split()
+        mr mrs ms miss dr prof sir madam note todo warning error example step option""".split()
 )
 
 
@@ -133,7 +134,7 @@ def _scan(text: str) -> Iterator[Identifier]:
         value, start = match.group(), match.start()
         if kind == "name":
             value, start = _name(text, value, start)
-        elif kind == "time":
+        elif kind in {"time", "date", "money", "number"}:
             value = value if value.endswith((".m.", ".M.")) else value.rstrip(".")
         elif kind in {"url", "path", "symbol"}:
             value = value.rstrip(_TRAILING + "(") + ("()" if kind == "symbol" and "(" in value else "")
@@ -166,4 +167,6 @@ def _starts_sentence(text: str, start: int) -> bool:
     floor = max(0, start - 12)
     while position >= floor and text[position] in _BEFORE_START:
         position -= 1
+    if position >= 0 and text[position] == "." and _TITLE.search(text, max(0, position - 5), position):
+        return False
     return position < 0 or text[position] in _STARTS or bool(text[position + 1 : start].strip())

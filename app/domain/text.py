@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from app.domain.identifiers import identifiers as identifiers  # noqa: PLC0414 - belongs to this module's words
-from app.domain.vocabulary import GENERIC, NOISE
+from app.domain.vocabulary import GENERIC, NOISE, STOPWORDS
 
 _FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _END: Final = re.compile(
@@ -119,7 +119,8 @@ def words(text: str) -> list[str]:
         if token.lastgroup == "cjk":
             found.extend([value] if len(value) == 1 else [value[i : i + 2] for i in range(len(value) - 1)])
         elif token.lastgroup == "number" or (value not in NOISE and (len(value) > 1 or not value.isascii())):
-            found.append(value.removesuffix("'s"))
+            base = value.removesuffix("'s")
+            found.extend([base] if base == value or base not in STOPWORDS["en"] else [])
     return found
 
 

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 from uuid import UUID
 
@@ -14,10 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from app.domain.candidate import parse_candidate
 from app.domain.conversation import Message, Role
+from app.domain.extraction.clauses import begins_unresolved, is_fragment, tight
 from app.domain.extractive import compress, digest, respond
+from app.domain.gate import judge
+from app.domain.identifiers import find_identifiers
 from app.domain.language import detect
-from app.domain.model_io import ContextMessage, SummaryRequest
+from app.domain.model_io import ContextMessage, Proposal, SummaryRequest
 from app.domain.schemas.session import SESSION
 from app.domain.state import FieldRole, StateEntry, StateField, StateSchema
 from app.domain.tokens import estimate_text, weigh
@@ -238,13 +243,40 @@ def test_a_new_tone_replaces_the_old_one() -> None:
     assert style[0]["replaces"] == ["S4"]
 
 
-def test_the_story_tells_topic_beginning_and_end() -> None:
-    story = state(talk(PROJECT))["conversation_summary"]
-    assert story.startswith("The conversation was mainly about ")
-    assert "Where it stands: " in story
-    previous = [entry("conversation_summary", story, id_="N1", role="narrative")]
-    later = state(talk(PROJECT.replace("audit", "delivery"), start=50), previous=previous)["conversation_summary"]
-    assert later.count("Where it stands: ") == 1
+FESTIVAL = f"""
+U I want to put on an open-air festival called Lantern Nights on the Old Ferry Quay. We need a screen and a permit.
+A Lovely. What about the screen? {CHATTER}
+U The screen has to be large, and the permit must be in by 15 May 2025 at the latest.
+A Understood, the permit first. {CHATTER}
+"""
+
+
+def test_the_story_tells_the_subject_and_what_came_last() -> None:
+    story = state(talk(FESTIVAL))["conversation_summary"]
+    assert story.startswith("About Lantern Nights, Old Ferry Quay: ")
+    assert "permit" in story.partition(". Last: ")[0]
+    assert story.endswith("the permit must be in by 15 May 2025 at the latest.")
+
+
+def test_the_story_keeps_its_subject_and_replaces_what_came_last() -> None:
+    first = state(talk(FESTIVAL))["conversation_summary"]
+    previous = [entry("conversation_summary", first, id_="N1", role="narrative")]
+    rows = f"U The tickets cost 9 euros each.\nA Fine. {CHATTER}\nU We sell the tickets from 2 June 2025 on.\nA Good."
+    later = state(talk(rows, start=50), previous=previous)["conversation_summary"]
+    assert later.startswith("About Lantern Nights, Old Ferry Quay: ")
+    assert "tickets" in later.partition("lately ")[2].partition(". Last")[0]
+    assert later.endswith("Last (User): We sell the tickets from 2 June 2025 on.")
+    assert "15 May" not in later
+
+
+def test_the_story_is_two_short_sentences() -> None:
+    story = state(talk(PROJECT), target=2_000)["conversation_summary"]
+    assert story.startswith("About ")
+    assert "June 21st" in story
+    assert estimate_text(story) <= 60
+    russian = state(talk(RUSSIAN))["conversation_summary"]
+    assert russian.startswith("О чём речь: ")
+    assert "Последнее" in russian
 
 
 def test_the_language_of_the_talk_is_kept() -> None:
@@ -255,6 +287,243 @@ def test_the_language_of_the_talk_is_kept() -> None:
     german = state(talk(GERMAN), locale="en")
     assert detect("\n".join([texts(german), german["conversation_summary"]])) == "de"
     assert "22.000 Euro" in texts(german)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "clause"),
+    [
+        (
+            "The form is sent, our reference is HM-2025-0417, and the clerk is called Mr. Brandt.",
+            "our reference is HM-2025-0417, and the clerk is called Mr. Brandt.",
+        ),
+        (
+            "Ticket sales start on 2 June 2025 at noon and not earlier, because the permit must be there first.",
+            "Ticket sales start on 2 June 2025 at noon and not earlier",
+        ),
+        (
+            "I have to correct myself, I'm so sorry: Bea says the budget is not 18,500 but 16,500 euros.",
+            "Bea says the budget is not 18,500 but 16,500 euros.",
+        ),
+        ("And clause 10, liability of at least 3 million euros.", "Clause 10, liability of at least 3 million euros."),
+    ],
+)
+def test_a_sentence_is_cut_to_the_clause_that_holds_its_values(sentence: str, clause: str) -> None:
+    assert tight(sentence, find_identifiers(sentence)) == clause
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "If the wind is above 8 Beaufort, the harbour master closes the quay.",
+        "I don't think that we agreed on it, the price was 4,400 euros for both evenings.",
+        "The fee is 2,150 euros, but only if we cancel before the end of the month of May.",
+        "Not on the quay, the cabinet has 32 amperes for the whole of the weekend.",
+        "Если пойдёт дождь, мы переносим показ на 6 июля 2025.",
+        "Toilets: four cabins and one accessible for 1,260 euros from Kliff Sanitary.",
+    ],
+)
+def test_what_bounds_a_value_is_not_cut_off(sentence: str) -> None:
+    assert tight(sentence, find_identifiers(sentence)) == sentence
+
+
+@given(st.text(max_size=400) | st.lists(st.sampled_from(PROJECT.split()), max_size=60).map(" ".join))
+def test_a_cut_keeps_every_value_and_adds_no_word(text: str) -> None:
+    found = [item for item in find_identifiers(text) if item.kind != "symbol"]
+    cut = tight(text, find_identifiers(text))
+    assert cut.casefold() in text.casefold()
+    assert all(item.text in cut or item.text.casefold() in cut.casefold() for item in found)
+
+
+FRAGMENTS = f"""
+A When must the permit be in?
+U By 15 May 2025 at the latest.
+A Decided. {CHATTER}
+U The bass.
+A Noted, we look at the loudspeakers. {CHATTER}
+U He also asks where the seat codes come from.
+A Six signs each. {CHATTER}
+U I rang at the Net Loft. They have 150 seats under a roof.
+A Good to know. {CHATTER}
+"""
+
+
+def test_entries_stand_alone() -> None:
+    facts = [item["text"] for item in state(talk(FRAGMENTS))["logos"]]
+    assert "Assistant: When must the permit be in? — User: By 15 May 2025 at the latest." in facts
+    assert "User: I rang at the Net Loft. They have 150 seats under a roof." in facts
+    assert not [fact for fact in facts if "Decided" in fact or "The bass" in fact or "He also asks" in fact]
+
+
+@pytest.mark.parametrize("text", [PROJECT, RUSSIAN, FRAGMENTS, FESTIVAL])
+def test_no_entry_is_a_fragment_or_begins_with_a_pronoun(text: str) -> None:
+    for item in state(talk(text))["logos"]:
+        words = item["text"].partition(": ")[2]
+        assert not is_fragment(words)
+        assert not begins_unresolved(words)
+
+
+def test_a_thank_you_does_not_part_an_answer_from_its_question() -> None:
+    rows = f"A What is the date of the wedding?\nU Lovely, thank you! It is 14 June 2026.\nA Noted. {CHATTER}"
+    facts = texts(state(talk(rows)))
+    assert facts == "Assistant: What is the date of the wedding? — User: It is 14 June 2026."
+
+
+REVERSED = f"""
+U No. We switch the ticket page from Postgres to MySQL 8.4.
+A Changed: MySQL 8.4 instead of Postgres. {CHATTER}
+"""
+
+
+def test_a_reversal_replaces_what_both_sides_said() -> None:
+    previous = [
+        entry("logos", "User: Let's use Postgres for the ticket page then.", id_="F1"),
+        entry("logos", "Assistant: Decided: Postgres for the ticket page.", id_="F2"),
+        entry("logos", "User: My nephew Tomasz builds the ticket page.", id_="F3"),
+    ]
+    candidate = state(talk(REVERSED, start=20), previous=previous)
+    changed = next(item for item in candidate["logos"] if "MySQL 8.4" in item["text"])
+    assert sorted(changed["replaces"]) == ["F1", "F2"]
+    assert changed["from"] == [20]
+
+
+def test_a_reversal_inside_the_span_leaves_neither_side() -> None:
+    rows = f"U Let's use Postgres for the ticket page then.\nA Decided: Postgres for the ticket page. {CHATTER}"
+    facts = texts(state([*talk(rows), *talk(REVERSED, start=3)]))
+    assert "from Postgres to MySQL 8.4" in facts
+    assert "Let's use Postgres" not in facts
+    assert "Decided: Postgres" not in facts
+
+
+def test_of_an_entry_only_the_reversed_clause_goes() -> None:
+    both = "User: our reference is HM-2025-0417; Let's use Postgres for the ticket page"
+    previous = [entry("logos", both, id_="F1")]
+    found = [item for item in state(talk(REVERSED, start=20), previous=previous)["logos"] if item["replaces"]]
+    assert [item["text"] for item in found] == [
+        "User: our reference is HM-2025-0417",
+        "User: We switch the ticket page from Postgres to MySQL 8.4.",
+    ]
+    assert [item["replaces"] for item in found] == [["F1"], ["F1"]]
+
+
+def test_only_the_changed_value_is_quoted_with_a_terse_correction() -> None:
+    rows = f"U The launch is on 4 July 2025.\nA Fine. {CHATTER}\nU No, make it 11 July 2025.\nA Good. {CHATTER}"
+    assert texts(state(talk(rows))) == "User: No, make it 11 July 2025. (before: 4 July 2025)"
+
+
+def test_a_correction_that_says_all_quotes_nothing() -> None:
+    rows = f"""
+A I've gone through all the papers: 280 seats, 16,500 euros and Nordlicht everywhere now. {CHATTER}
+U Our total budget is now 19,000 euros instead of 16,500.
+A Good. {CHATTER}
+"""
+    facts = texts(state(talk(rows)))
+    assert "User: Our total budget is now 19,000 euros instead of 16,500." in facts
+    assert "before:" not in facts
+
+
+MOOD = """
+U Hi there! I'd love to plan a small wedding at the lake, could you help me please?
+A With pleasure. What is the date?
+U Wonderful, thank you! It is 14 June 2026, and about 60 guests are coming.
+A Noted: 14 June, 60 guests. How about a permit for the lake shore?
+U The permit was refused! This is ridiculous, I sent every form twice.
+A I am sorry. Did they say why?
+U No. I'm so angry, nobody answers the phone about the permit.
+A Write to the mayor's office, they can look at it again.
+"""
+RELIEF = """
+U The permit is here!!! I'm so relieved, the mayor called me herself!
+A Congratulations!
+U Finally. Thank you so much for your patience!
+A Any time.
+"""
+MOOD_RU = """
+U Здравствуйте! Помогите, пожалуйста, подготовить отчёт для директора к 20 марта.
+A Здравствуйте! Какой период нужен?
+U Отлично, спасибо! Нужен весь 2025 год, бюджет был 250 тысяч рублей.
+A Понял, весь 2025 год.
+U Отчёт опять не пришёл! Сколько можно, я уже третий раз пишу.
+A Извините, проверяю почту.
+"""
+RELIEF_RU = """
+U Наконец-то отчёт пришёл, слава богу! Спасибо большое.
+A Пожалуйста!
+U Я рада, что получилось.
+A Хорошо.
+"""
+
+
+def tone(text: str, previous: Sequence[StateEntry] = ()) -> str:
+    return str(state(talk(text), previous=previous)["pathos"][0]["text"])
+
+
+def test_the_tone_says_what_changed_and_over_what() -> None:
+    assert tone(MOOD).endswith("mood worsening: frustrated over the permit")
+    assert tone(MOOD + RELIEF.lstrip()) == (
+        "Tone: messages of a sentence or two, polite, friendly; "
+        "mood improving: frustrated over the permit, relieved at the end"
+    )
+    russian = tone(MOOD_RU + RELIEF_RU.lstrip())
+    assert "настроение улучшается: раздражение" in russian
+    assert russian.endswith("в конце облегчение")
+
+
+def test_the_tone_remembers_earlier_trouble() -> None:
+    before = [entry("pathos", tone(MOOD), id_="S1", role="style")]
+    later = f"{RELIEF}U Let's book the boat.\nA Good.\nU And the music, please.\nA Gladly. {CHATTER}"
+    assert tone(later, before).endswith("mood improving: relieved after earlier trouble")
+
+
+def test_joy_with_three_exclamation_marks_is_no_anger() -> None:
+    rows = (
+        "U We are on sale!!!\nA Good.\nU I'm not angry any more!!!\nA Good.\nU Great idea!!!\nA Yes.\nU Good night!\n"
+    )
+    assert tone(f"{rows}A {CHATTER}").endswith("mood stable")
+
+
+def test_messages_are_as_long_as_most_of_them_are() -> None:
+    document = "Clause. The hirer pays the fee for the quay and the power on the day of the signature. " * 40
+    chat = [
+        *talk(
+            "\n".join(f"U Please note that crate {n} goes to the pier in the old harbour.\nA Fine." for n in range(6))
+        ),
+        message(50, "user", f"Here is the agreement.\n\n{document}"),
+        message(51, "assistant", "Thanks."),
+    ]
+    style = [item["text"] for item in state(chat)["pathos"]]
+    assert any(text.startswith("Tone: messages of a sentence or two") for text in style)
+
+
+def test_one_long_message_does_not_make_all_of_them_long() -> None:
+    rant = "and then the boat went round the old pier with all of us and the lamps and the band " * 6
+    rows = "\n".join(f"U Please note that crate {n} goes to the pier in the old harbour.\nA Fine." for n in range(6))
+    assert tone(f"{rows}\nU We sailed {rant}\nA Nice.").startswith("Tone: messages of a sentence or two")
+
+
+def test_only_terms_in_steady_use_are_known() -> None:
+    rows = """
+U We use `asyncio` here, and we like paper boats.
+A Fine.
+U The `asyncio` loop is blocked. Paper boats again, and Redis.
+A Fine.
+U I wrote my own `asyncio` runner for the paper boats, with Redis.
+A Redis is fast.
+U Kubernetes means that somebody else restarts our containers.
+A What is Postgres?
+"""
+    known = [item["text"] for item in state(talk(rows + f"U ok\nA {CHATTER}"))["abstract"]]
+    assert known == ["Uses with ease: `asyncio`, Kubernetes"]
+    assert state(talk(FESTIVAL))["abstract"] == []
+    asked = "\n".join(f"U What does Kubernetes mean in case {n}?\nA {CHATTER}" for n in range(4))
+    assert state(talk(asked))["abstract"] == []
+
+
+@pytest.mark.parametrize("text", [PROJECT, RUSSIAN, GERMAN, FRAGMENTS, FESTIVAL, REVERSED, MOOD, MOOD_RU])
+def test_the_gate_passes_it_at_first_attempt(text: str) -> None:
+    request = SummaryRequest(schema=SESSION, messages=talk(text), target_tokens=367)
+    proposed = compress(request)
+    assert judge(Proposal(text=proposed, finish="stop", model="offline"), request).reason is None
+    assert parse_candidate(proposed, SESSION).items
 
 
 def test_focus_weighs_up() -> None:
@@ -301,6 +570,12 @@ def test_a_new_span_gets_a_quarter_even_when_the_state_is_full() -> None:
     previous = [entry("logos", f"User: fact number {n} about the tall tower {n}.", id_=f"F{n}") for n in range(80)]
     candidate = state(talk(PROJECT, start=90), target=400, previous=previous)
     assert 40 < size(candidate) <= 101
+
+
+@pytest.mark.parametrize("locale", ["en", "ru", "de"])
+def test_the_smallest_span_still_has_a_story(locale: str) -> None:
+    assert state(talk("U We put the lamp behind the house.\nA Ok."), locale=locale)["conversation_summary"]
+    assert state(talk("U Ok.\nA Ok."), locale=locale)["conversation_summary"]
 
 
 def test_small_talk_still_has_a_story() -> None:
@@ -417,6 +692,47 @@ def test_the_state_block_is_quoted_too() -> None:
 )
 def test_statements_get_a_receipt(said: str, expected: str) -> None:
     assert expected in asked(said)
+
+
+def test_a_pasted_document_is_acknowledged_by_the_users_own_words() -> None:
+    document = "1. Premises. The pontoon stays closed at all times and costs 85 euros a day. " * 20
+    answer = asked(f"Here's the whole agreement, draft 3. Please keep it at hand.\n\n{document}")
+    assert "Here's the whole agreement, draft 3." in answer
+    assert "pontoon" not in answer
+    assert "GOOGLE_API_KEY" in answer
+
+
+def test_only_what_fits_is_quoted() -> None:
+    rows = """
+U I want a festival: two evenings on the quay, about 320 seats, with a total budget of 18,500 euros.
+A Lovely.
+U Relieved, and proud. And I need to iron a tablecloth for Mrs. Petrakis.
+A I'll add the seats to the plan.
+"""
+    answer = asked("Which two evenings of the festival, how many seats and what budget did I name?", rows)
+    assert "18,500 euros" in answer
+    assert "tablecloth" not in answer
+
+
+def test_a_neighbour_that_says_nothing_of_it_is_not_quoted() -> None:
+    rows = "U And I need to iron a tablecloth.\nA The seats and the budget stand in the plan."
+    answer = asked("What about the seats and the budget?", rows)
+    assert "stand in the plan" in answer
+    assert "tablecloth" not in answer
+
+
+SHADES = ("pale", "deep", "dull", "warm", "cold", "soft")
+HUES = ("red", "green", "blue", "white", "black", "brown")
+COLOURS = [(n, f"{shade} {colour}") for n, (shade, colour) in enumerate(product(SHADES, HUES), start=2)]
+
+
+def test_a_faint_match_is_not_quoted_beside_a_good_one() -> None:
+    rows = "U The festival has a budget of 18,500 euros.\nA Fine.\n" + "".join(
+        f"U My {colour} cat sleeps in the evening.\nA Sweet.\n" for _, colour in COLOURS[:6]
+    )
+    answer = asked("What is the budget of the festival in the evening?", rows)
+    assert "18,500 euros" in answer
+    assert "sleeps" not in answer
 
 
 def test_receipts_vary() -> None:

@@ -68,6 +68,7 @@ def test_words_drop_grammar_and_pair_ideographs() -> None:
         "mia",
         "data",
     ]
+    assert words("Here's Dana's plan, there's a dog") == ["dana", "plan", "dog"]
     assert words("我们决定") == ["我们", "们决", "决定"]
     assert words("и в базе, но не там") == ["базе"]
 
@@ -113,6 +114,10 @@ def test_stems_keep_words_apart() -> None:
         ('We said "never on Fridays" and «только утром».', ['"never on Fridays"', "«только утром»"]),
         ("预算是50000元，2024年5月20日", ["50000元", "2024年5月20日"]),
         ("The New York office and 3 GB", ["New York", "3 GB"]),
+        (
+            "The clerk is called Mr. Brandt, due by 13 June. Mrs. Petrakis paid 2 million.",
+            ["Brandt", "13 June", "Petrakis", "2 million"],
+        ),
         ("Nothing of that kind is here. Hello there. Well then.", []),
     ],
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.domain.extraction.cues import PLEASANTRY, cues_of
-from app.domain.extraction.passages import clip
+from app.domain.extraction.passages import clip, own_words
 from app.domain.extraction.retrieval import Found, notes_of, rank, telling
 from app.domain.language import detect
 from app.domain.model_io import ContextMessage
@@ -18,6 +18,7 @@ _MOST_WORDS: Final = 118
 _QUOTES: Final = 3
 _QUOTE_CHARACTERS: Final = 200
 _WEAK: Final = 0.6  # of the best score: a quote below it is left out
+_NEWS: Final = 0.4  # of the best one's own score: enough for a quote that answers another part of the question
 _ECHO_CHARACTERS: Final = 160
 _SHORT_REQUEST: Final = 12  # words; a longer text that speaks of a summary need not ask for one
 _SAMPLE: Final = 4_000
@@ -135,7 +136,9 @@ def _answer(asked: str, context: Sequence[ContextMessage], words: _Wording) -> s
     answered: set[str] = set()
     for one in found:
         news = query & set(stems(one.text)) - answered
-        if len(kept) < _QUOTES and (one.score >= _WEAK * found[0].score or (kept and news)):
+        fits = one.score >= _WEAK * found[0].score
+        adds = kept and news and one.own >= _NEWS * found[0].own
+        if len(kept) < _QUOTES and (fits or adds):
             kept.append(one)
             answered |= news
     if not kept:
@@ -150,7 +153,7 @@ def _quote(found: Found, words: _Wording) -> str:
 
 
 def _receipt(said: str, context: Sequence[ContextMessage], words: _Wording) -> str:
-    pieces = sentences(said)
+    pieces = sentences(own_words(said))
     telling = [piece for piece in pieces if not PLEASANTRY.match(piece) and len(stems(piece)) > 1]
     if not telling:
         if _THANKS.match(said):

@@ -9,11 +9,12 @@ from typing import Final
 from app.domain.extraction.passages import Passage
 from app.domain.tokens import estimate_text
 
-ITEM_OVERHEAD: Final = 4
-"""Tokens of quotes, comma and bracket around an item of a list."""
+ITEM_OVERHEAD: Final = 1
+"""Tokens of the marks between two items of a list."""
 
 _SAME: Final = 0.7  # of the smaller one's words shared: the same thing said again
 _WORTH_A_PLACE: Final = 0.8
+_DAMPED: Final = 0.8
 _SMALLEST: Final = 8  # tokens; with less room nothing is worth trying
 
 
@@ -100,4 +101,4 @@ def _take(passage: Passage, left: int, chosen: list[Passage], seen: Seen, render
 def _value(passage: Passage, scores: Sequence[float]) -> float:
     """Worth per token, damped so that a telling long sentence beats two empty short ones."""
     score = scores[passage.index]
-    return score / (12 + len(passage.text) / 4) ** 0.4 if score > 0 else score
+    return score / (12 + len(passage.core) / 4) ** _DAMPED if score > 0 else score

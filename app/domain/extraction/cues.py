@@ -207,7 +207,8 @@ WEIGHTS: Final[Mapping[Cue, float]] = {
 }
 
 PLEASANTRY: Final = re.compile(
-    r"^\W*(?:thanks?|thank you|thx|great|cool|awesome|nice|wow|sounds|good (?:luck|job|to)|well done"
+    r"^\W*(?:thanks?|thank you|thx|great|cool|awesome|nice|wonderful|lovely|excellent|wow|sounds"
+    r"|good (?:luck|job|to)|well done"
     r"|take care|bye|see (?:you|ya)"
     r"|hey|hi|hello|congrat\w*|you'?re (?:welcome|right|so|doing|awesome|amazing)|glad|no problem"
     r"|happy to|that'?s (?:so|really|great"
@@ -276,12 +277,27 @@ STYLE_WISH: Final = re.compile(
 )
 FRUSTRATION: Final = re.compile(
     r"\b(?:frustrat\w+|annoy\w+|ugh+|argh+|wtf|damn|come on|seriously\?|ridiculous|useless|fed up"
-    r"|sick of|waste of time|again\?!|already told|i said|as i said|still (?:not|broken|"
-    r"wrong|doesn'?t|failing|nothing)|does ?n(?:'?t|ot) (?:work|help)|not what i|wrong again"
-    r"|disappoint\w+|unacceptable|terrible|awful|angry|worried|stress\w*|overwhelm\w+|exhaust\w+"
-    r"|upset|sad|tired of|бесит|достал\w*|надоел\w*|сколько можно|опять (?:не|ошиб|то же)|снова не"
-    r"|ужас\w*|кошмар|раздража\w+|не то\b|издева\w+|устал\w*|злюсь|невозможно)\b|!!!|😠|😡|🤬|😤|😞|😢",
+    r"|sick of|waste of time|again\?!|already told|i said|as i said|i told you|still (?:not|broken|"
+    r"wrong|doesn'?t|failing|nothing|says)|does ?n(?:'?t|ot) (?:work|help)|not what i|wrong again"
+    r"|disappoint\w+|unacceptable|terrible|awful|angry|furious|mad at|hate this|outrag\w+"
+    r"|бесит|достал\w*|надоел\w*|сколько можно|опять (?:не|ошиб|то же)|снова не"
+    r"|ужас\w*|кошмар|раздража\w+|не то\b|издева\w+|злюсь|зол\b|зла\b|возмут\w+|безобрази\w+|невозможно)\b"
+    r"|😠|😡|🤬|😤",
     re.IGNORECASE,
+)
+DISTRESS: Final = re.compile(
+    r"\b(?:worried|afraid that|nervous|stress\w*|overwhelm\w+|exhaust\w+|upset|sad|tired|desperate|scared"
+    r"|волну\w+|пережива\w+|боюсь|устал\w*|вымотал\w*|груст\w+|расстро\w+)\b|😞|😢|😭",
+    re.IGNORECASE,
+)
+RELIEF: Final = re.compile(
+    r"\b(?:reliev\w+|relief|phew|finally|at last|thank (?:god|goodness|heavens)|weight off|calm(?:er|ed)?|all good now"
+    r"|(?:it|that|everything) works(?: now)?|good news|proud|hug\b|hooray|hurrah"
+    r"|наконец(?:-то)?|слава богу|уф+|отлегло|полегчало|облегчени\w+|успоко\w+|заработал\w*|получилось|горжусь)\b",
+    re.IGNORECASE,
+)
+NEGATED: Final = re.compile(
+    r"(?:\b(?:not|no longer|never|hardly|don'?t be|isn'?t|не|больше не|уже не)|n't)\s+$", re.IGNORECASE
 )
 DELIGHT: Final = re.compile(
     r"\b(?:great|awesome|amazing|love(?:ly)?|perfect|excellent|fantastic|wonderful|brilliant|yay"

@@ -33,12 +33,10 @@ class Phrases:
     tone: str
     uses: str
     about: str
-    continued: str
-    earlier: str
-    began: str
-    dipped: str
+    about_of: str
+    lately: str
     last: str
-    empty: str
+    last_by: str
     brief: str
     middling: str
     lengthy: str
@@ -46,6 +44,12 @@ class Phrases:
     polite: str
     friendly: str
     frustrated: str
+    upset: str
+    over: str
+    over_name: str
+    relieved: str
+    calm: str
+    since: str
     steady: str
     better: str
     worse: str
@@ -57,20 +61,24 @@ PHRASES: Final[Mapping[str, Phrases]] = {
         before="before: ",
         tone="Tone: ",
         uses="Uses with ease: ",
-        about="The conversation was mainly about {topics}.",
-        continued="Then it was mainly about {topics}.",
-        earlier="Earlier: {text}",
-        began="It began with: {text}",
-        dipped="frustrated in between",
-        last="Where it stands: {text}",
-        empty="A short exchange: {text}",
+        about="About {topics}.",
+        about_of="About {subject}: {topics}.",
+        lately="; lately ",
+        last="Last: {text}",
+        last_by="Last ({speaker}): {text}",
         brief="brief messages",
-        middling="messages of a few sentences",
+        middling="messages of a sentence or two",
         lengthy="long, detailed messages",
         informal="informal",
         polite="polite",
-        friendly="warm",
-        frustrated="frustrated at times",
+        friendly="friendly",
+        frustrated="frustrated",
+        upset="worried or tired",
+        over=" over the {topic}",
+        over_name=" over {topic}",
+        relieved=", relieved at the end",
+        calm=", calmer at the end",
+        since="relieved after earlier trouble",
         steady="mood stable",
         better="mood improving",
         worse="mood worsening",
@@ -80,20 +88,24 @@ PHRASES: Final[Mapping[str, Phrases]] = {
         before="раньше: ",
         tone="Тон: ",
         uses="Свободно пользуется понятиями: ",
-        about="Разговор шёл главным образом о следующем: {topics}.",
-        continued="Затем речь шла о следующем: {topics}.",
-        earlier="Раньше: {text}",
-        began="Началось с такого: {text}",
-        dipped="в середине раздражение",
-        last="На чём остановились: {text}",
-        empty="Короткий обмен репликами: {text}",
+        about="О чём речь: {topics}.",
+        about_of="О чём речь: {subject}: {topics}.",
+        lately="; в последнее время ",
+        last="Последнее: {text}",
+        last_by="Последнее ({speaker}): {text}",
         brief="короткие сообщения",
-        middling="сообщения в несколько предложений",
+        middling="сообщения в одно-два предложения",
         lengthy="длинные, подробные сообщения",
         informal="неформально",
         polite="вежливо",
-        friendly="тепло",
-        frustrated="временами раздражённо",
+        friendly="дружелюбно",
+        frustrated="раздражение",
+        upset="тревога или усталость",
+        over=" («{topic}»)",
+        over_name=" («{topic}»)",
+        relieved=", в конце облегчение",
+        calm=", в конце спокойнее",
+        since="облегчение после прежних трудностей",
         steady="настроение ровное",
         better="настроение улучшается",
         worse="настроение ухудшается",

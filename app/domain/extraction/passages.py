@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Final
 
 from app.domain.conversation import Message
+from app.domain.extraction.clauses import tight
 from app.domain.extraction.cues import ACCEPTANCE, BOILERPLATE, FILLER, READING_TOOL, REJECTION, Cue, cues_of
 from app.domain.extraction.labels import role_label
 from app.domain.identifiers import Identifier, find_identifiers
@@ -23,6 +24,7 @@ _MARKUP: Final = re.compile(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*
 _LISTED: Final = re.compile(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
 _LONGEST: Final = 360  # characters of a sentence; beyond it the rest is cut at a word
 _MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
+_PASTED: Final = 600  # characters below the first paragraph: more than people write in one go
 _PAIR: Final = re.compile(r'"([^"\\\n]{1,40})"\s{0,4}:\s{0,4}"?([^"\\\n{}\[\],]{1,60})')
 _PAIRS: Final = 8
 _SAMPLE: Final = 4_000  # characters of a dump that are looked at
@@ -44,6 +46,8 @@ class Passage:
     role: str
     speaker: str
     text: str
+    core: str
+    """The clauses of the text that hold its values, word for word; the whole text where it has to stay whole."""
     stems: frozenset[str]
     cues: frozenset[Cue]
     identifiers: tuple[Identifier, ...]
@@ -56,6 +60,10 @@ class Passage:
     """1 when it opens with a yes, -1 with a no."""
     is_listed: bool = False
     """An item of a list, a call that only reads, a dump of data, or what merely leads to the next sentence."""
+    is_pasted: bool = False
+    """Part of a long text that the speaker hardly wrote for this talk: a document, a log, a dump."""
+    is_held: bool = False
+    """Of a message that is served word for word also once it is covered."""
     is_action: bool = False
     """A tool was called to change something."""
     values: frozenset[str] = field(default=frozenset())
@@ -63,8 +71,13 @@ class Passage:
 
     @property
     def spoken(self) -> str:
-        """The text with its speaker, standing alone."""
+        """The text with its speaker."""
         return f"{self.speaker}: {self.text}"
+
+    @property
+    def told(self) -> str:
+        """The core with its speaker."""
+        return f"{self.speaker}: {self.core}"
 
 
 def passages_of(messages: Sequence[Message], language: str) -> list[Passage]:
@@ -78,7 +91,11 @@ def passages_of(messages: Sequence[Message], language: str) -> list[Passage]:
         content = message.content
         if label and content.lstrip().startswith(f"{label}: "):
             content = content.lstrip()[len(label) + 2 :]
+        own = len(own_words(content))
+        dumped = _is_data(content) or _holds_data(message)
+        place = 0
         for raw, text in _pieces(message, content):
+            place = max(place, content.find(raw, place))
             found.append(
                 _passage(
                     text,
@@ -89,8 +106,10 @@ def passages_of(messages: Sequence[Message], language: str) -> list[Passage]:
                     speaker=label or role_label(message.role, language),
                     named=label is not None,
                     speakers=frozenset(speakers.values()),
-                    is_listed=bool(_LISTED.match(raw) or READING_TOOL.match(text) or _is_data(content))
-                    or text.endswith(":"),
+                    is_listed=bool(_LISTED.match(raw) or READING_TOOL.match(text) or dumped)
+                    or text.endswith(":")
+                    or (message.role == "assistant" and BOILERPLATE.search(content) is not None),
+                    is_pasted=own < len(content) and place >= own,
                 )
             )
     return found
@@ -107,6 +126,7 @@ def _passage(
     verdict: int,
     speakers: Collection[str],
     is_listed: bool,
+    is_pasted: bool,
 ) -> Passage:
     found = tuple(item for item in find_identifiers(text) if not _is_vocative(item, speakers))
     return Passage(
@@ -115,6 +135,7 @@ def _passage(
         role=message.role,
         speaker=speaker,
         text=text,
+        core=tight(text, found),
         stems=frozenset(stems(text)),
         cues=cues_of(text),
         identifiers=found,
@@ -123,9 +144,18 @@ def _passage(
         turn=turn,
         verdict=verdict,
         is_listed=is_listed,
+        is_pasted=is_pasted,
+        is_held=message.is_protected,
         is_action=message.role == "assistant" and _is_action(text, message),
         values=frozenset(item.text.lower() for item in found if item.kind not in {"name", "quoted"}),
     )
+
+
+def own_words(content: str) -> str:
+    """What the speaker says themselves: the first paragraph, where a long text was pasted below it."""
+    first, blank, rest = content.lstrip().partition("\n\n")
+    pasted = blank and len(rest) >= _PASTED and len(first) <= len(rest) // 4
+    return content[: len(content) - len(rest)] if pasted else content
 
 
 def _is_action(text: str, message: Message) -> bool:
@@ -210,6 +240,11 @@ def _is_data(text: str) -> bool:
     """A dump of JSON says nothing by its sentences; whoever used it has said what mattered."""
     stripped = text.strip()
     return stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"} and stripped.count('"') >= 4  # noqa: PLR2004
+
+
+def _holds_data(message: Message) -> bool:
+    """Whether a tool's result is such a dump."""
+    return any(_is_data(_dump(part.get("content", ""))) for part in message.parts if part.get("type") == "tool_result")
 
 
 def _tidy(raw: str) -> str:

@@ -49,6 +49,8 @@ class Found:
     note: Note
     text: str
     score: float
+    own: float = 0.0
+    """The score without what its neighbours gave."""
 
 
 def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
@@ -122,9 +124,12 @@ def rank(asked: str, notes: Sequence[Note]) -> list[Found]:
         if len(found) >= _ENOUGH:
             break
         text, words = _best_words(notes[index].text, set(query))
+        answers = index > 0 and matches[index - 1] > 0 and _asks(notes[index - 1])
+        if not answers and not words & set(query):
+            continue  # its neighbours match, but it says nothing of what was asked
         if words and not any(len(words & other) >= _SAME * len(words) for other in kept) and words != set(asked_stems):
             kept.append(words)
-            found.append(Found(note=notes[index], text=text, score=spread[index]))
+            found.append(Found(note=notes[index], text=text, score=spread[index], own=matches[index]))
     return found
 
 

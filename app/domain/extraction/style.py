@@ -1,24 +1,45 @@
-"""How the user talks, and where their mood is going: from plain cues, in a sentence or two."""
+"""How the user talks, and where their mood is going: from plain cues, in a sentence."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
 from typing import Final
 
 from app.domain.conversation import Message
-from app.domain.extraction.cues import DELIGHT, FRUSTRATION, INFORMAL, POLITE, STYLE_WISH
-from app.domain.extraction.facts import Item
+from app.domain.extraction.cues import (
+    DELIGHT,
+    DISTRESS,
+    FRUSTRATION,
+    INFORMAL,
+    NEGATED,
+    POLITE,
+    RELIEF,
+    STYLE_WISH,
+)
+from app.domain.extraction.items import Item
 from app.domain.extraction.labels import PHRASES, Phrases, phrases
-from app.domain.extraction.passages import Passage
+from app.domain.extraction.passages import Passage, own_words
+from app.domain.extraction.topics import returning
 from app.domain.state import StateEntry
 
-_BRIEF: Final = 12  # words a message on average
-_LENGTHY: Final = 60
+_BRIEF: Final = 8  # words of the median message
+_LENGTHY: Final = 40
 _OFTEN: Final = 0.12  # of the messages
-_SHIFT: Final = 0.15  # change of mood a message, between first and second half
-_FEWEST: Final = 4  # messages in which a direction can be seen
-_QUOTE: Final = 60
+_FEWEST: Final = 4  # messages in which a tone can be heard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mood:
+    """What one message sounds like: trouble below zero, delight above."""
+
+    seq: int
+    turn: int
+    value: int
+    is_distress: bool = False
 
 
 def style_items(
@@ -29,15 +50,18 @@ def style_items(
     spoken = [message for message in messages if message.role == "user" and message.content.strip()]
     if words is None or not spoken:
         return []
-    tone = _tone(spoken, passages, words)
     labels = tuple(known.tone for known in PHRASES.values())
-    old = tuple(entry.id for entry in previous if entry.role == "style" and entry.text.startswith(labels))
-    items = [Item(text=words.tone + tone[0], seqs=tone[1], replaces=old)] if len(spoken) >= _FEWEST else []
+    old = [entry for entry in previous if entry.role == "style" and entry.text.startswith(labels)]
+    items: list[Item] = []
+    if len(spoken) >= _FEWEST:
+        text, seqs = _tone(messages, passages, old, words)
+        items.append(Item(text=words.tone + text, seqs=seqs, replaces=tuple(entry.id for entry in old)))
     said = {entry.text for entry in previous}
     for passage in passages:
         if (
             passage.role == "user"
             and not passage.is_named
+            and not passage.is_pasted
             and STYLE_WISH.search(passage.text)
             and passage.spoken not in said
         ):
@@ -46,45 +70,78 @@ def style_items(
     return items
 
 
-def _tone(spoken: Sequence[Message], passages: Sequence[Passage], words: Phrases) -> tuple[str, tuple[int, ...]]:
-    texts = [message.content for message in spoken]
-    average = sum(text.count(" ") + 1 for text in texts) / len(texts)
-    length = words.brief if average < _BRIEF else (words.lengthy if average > _LENGTHY else words.middling)
-    traits = [length]
+def _tone(
+    messages: Sequence[Message], passages: Sequence[Passage], old: Sequence[StateEntry], words: Phrases
+) -> tuple[str, tuple[int, ...]]:
+    spoken = [(turn, message) for turn, message in enumerate(messages) if message.role == "user"]
+    texts = [own_words(message.content) for _, message in spoken]
+    length = median(len(text.split()) for text in texts)
+    traits = [words.brief if length < _BRIEF else (words.lengthy if length > _LENGTHY else words.middling)]
     traits += [
         word
-        for word, pattern in (
-            (words.informal, INFORMAL),
-            (words.polite, POLITE),
-            (words.friendly, DELIGHT),
-            (words.frustrated, FRUSTRATION),
-        )
+        for word, pattern in ((words.informal, INFORMAL), (words.polite, POLITE), (words.friendly, DELIGHT))
         if sum(bool(pattern.search(text)) for text in texts) >= max(2.0, _OFTEN * len(texts))
     ]
-    moods = [_mood(text) for text in texts]
-    third = max(1, len(moods) // 3)
-    start, middle, end = (_mean(moods[:third]), _mean(moods[third:-third] or moods), _mean(moods[-third:]))
-    shift = end - start
-    if middle < min(start, end) - _SHIFT:
-        direction, telling = f"{words.dipped}, {words.better}", _telling(passages, FRUSTRATION, spoken[0].seq)
-    elif abs(shift) > _SHIFT:
-        direction = words.worse if shift < 0 else words.better
-        telling = _telling(passages, FRUSTRATION if shift < 0 else DELIGHT, spoken[-third].seq)
-    else:
-        direction, telling = words.steady, None
-    evidence = f" (“{telling.text}”)" if telling else ""
-    return f"{', '.join(traits)}; {direction}{evidence}", (telling.seq if telling else spoken[-1].seq,)
+    moods = [_mood(message.seq, turn, text) for (turn, message), text in zip(spoken, texts, strict=True)]
+    direction, seqs = _direction(moods, passages, old, words)
+    return f"{', '.join(traits)}; {direction}", seqs
 
 
-def _mean(moods: Sequence[int]) -> float:
-    return sum(moods) / len(moods)
+def _direction(
+    moods: Sequence[_Mood], passages: Sequence[Passage], old: Sequence[StateEntry], words: Phrases
+) -> tuple[str, tuple[int, ...]]:
+    """Where the mood goes from the beginning of the span to its end, and what it is about."""
+    low = [mood for mood in moods if mood.value < 0]
+    high = [mood for mood in moods if mood.value > 0]
+    last = (moods[-1].seq,)
+    if not low:
+        was_low = any(word in entry.text for entry in old for word in _troubles())
+        if was_low and high:
+            return f"{words.better}: {words.since}", (high[-1].seq,)
+        half = len(moods) // 2
+        rises = sum(mood.value for mood in moods[half:]) - sum(mood.value for mood in moods[:half]) > 1
+        return (words.better if rises or was_low else words.steady), last
+    trouble = words.upset if sum(mood.is_distress for mood in low) > len(low) / 2 else words.frustrated
+    text = trouble + _topic(low, passages, words)
+    after = [mood for mood in high if mood.seq > low[-1].seq]
+    if after:
+        return f"{words.better}: {text}{words.relieved}", (low[-1].seq, after[-1].seq)
+    third = moods[-max(1, len(moods) // 3) :]
+    if low[-1].seq >= third[0].seq:
+        return f"{words.worse}: {text}", (low[-1].seq,)
+    return f"{words.better}: {text}{words.calm}", (low[-1].seq, *last)
 
 
-def _mood(text: str) -> int:
-    return min(1, len(DELIGHT.findall(text))) - min(2, 2 * len(FRUSTRATION.findall(text)))
+def _troubles() -> tuple[str, ...]:
+    """The beginnings of what an earlier tone says of a mood that was low to its end."""
+    return tuple(f"{known.worse}: " for known in PHRASES.values())
 
 
-def _telling(passages: Sequence[Passage], pattern: re.Pattern[str], since: int) -> Passage | None:
-    """The latest short sentence that shows the mood."""
-    fitting = (p for p in reversed(passages) if p.role == "user" and p.seq >= since and len(p.text) <= _QUOTE)
-    return next((p for p in fitting if pattern.search(p.text)), None)
+def _topic(low: Sequence[_Mood], passages: Sequence[Passage], words: Phrases) -> str:
+    """What the messages in a low mood return to; empty when it cannot be told."""
+    turns = {mood.turn for mood in low}
+    found = returning(passages, turns)
+    if found is None:
+        return ""
+    return (words.over if found.islower() else words.over_name).format(topic=found)
+
+
+def _mood(seq: int, turn: int, text: str) -> _Mood:
+    counts = {
+        "anger": _count(FRUSTRATION, text),
+        "distress": _count(DISTRESS, text),
+        "delight": _count(DELIGHT, text) + 2 * _count(RELIEF, text),
+    }
+    trouble = counts["anger"] + counts["distress"]
+    value = (trouble < counts["delight"]) - (trouble > counts["delight"])
+    return _Mood(seq=seq, turn=turn, value=value, is_distress=counts["distress"] > counts["anger"])
+
+
+def _count(pattern: re.Pattern[str], text: str) -> int:
+    """Matches that no negation goes before, each word once."""
+    plain = text.replace("\u2019", "'")
+    found = (match for match in pattern.finditer(plain))
+    kept = Counter(
+        match.group().lower() for match in found if not NEGATED.search(plain, max(0, match.start() - 16), match.start())
+    )
+    return len(kept)

@@ -1,10 +1,12 @@
 """What a span is about, and which concepts its user is at home with."""
 
+# ruff: noqa: SIM905 - tables read better as running words
+
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -14,8 +16,30 @@ from app.domain.text import GENERIC_STEMS, stem, words
 from app.domain.vocabulary import GENERIC, TECHNOLOGY
 
 _FEWEST: Final = 2
+_MASTERED: Final = 3  # messages in which a term is used before its user is at home with it
 _SYMBOL: Final = re.compile(r"[A-Za-z_]{4,40}(?:\(\))?|[A-Z]{4,8}")
-_NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version"})
+_NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version", "date", "money", "number"})
+_CALENDAR: Final = frozenset(
+    stem(word)
+    for word in """january february march april may june july august september october november december monday tuesday
+    wednesday thursday friday saturday sunday evening morning week minute hour euro dollar pound rouble percent clause
+    январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь января февраля марта апреля мая июня
+    июля августа сентября октября ноября декабря понедельник вторник среда среду четверг пятница пятницу суббота субботу
+    воскресенье утро вечер минута час рубль рублей тысяч процент""".split()
+)
+_EXPLAINED: Final = re.compile(
+    r"(?:\W*(?:a|an|the)\s)?(\S{2,40})(?:\s\S{2,40})?\s(?:means|stands for|is short for|is when"
+    r"|is a (?:kind|sort|form) of|is basically|— это|означает|значит)\b",
+    re.IGNORECASE,
+)
+_BEHIND_ARTICLE: Final = re.compile(
+    r"\b(?:the|our|my|your|this|that|an?|their)\s(?:(?:payment|whole|new|old|same|last|next)\s)?([a-z]{3,24})\b",
+    re.IGNORECASE,
+)
+_RUSSIAN_VERB: Final = re.compile(
+    r"(?:[аеиуыя]ть|ть?ся|[аеиыя]л[аио]?|лись|лась|[её]т|[ая]ет|ют|ешь|ишь|ую|ый|ая|ое|ые|йте|ляю|маю)$"
+)
+_NO_NOUN: Final = re.compile(r"[a-z]{3,}(?:ed|ly)$")
 _WRITTEN: Final = re.compile(r"[^\W\d_]+")
 
 
@@ -29,6 +53,8 @@ def topics(passages: Sequence[Passage], *, most: int = 4) -> list[str]:
     seen_turns: set[tuple[str, int]] = set()
     raised: set[str] = set()
     for passage in passages:
+        if passage.is_pasted:
+            continue
         from_user = passage.role == "user" or passage.is_named
         weight = 2 if from_user else 1
         run = [
@@ -57,12 +83,20 @@ def _run(passage: Passage, barred: set[str], spelled: defaultdict[str, Counter[s
             text = text.replace(item.text, " ")
     for word in words(text):
         base = stem(word)
-        usable = word not in GENERIC and base not in barred and base not in GENERIC_STEMS and not word[0].isdigit()
+        usable = (
+            word not in GENERIC
+            and not _NO_NOUN.fullmatch(word)
+            and not _RUSSIAN_VERB.search(word)
+            and base not in _CALENDAR
+            and base not in barred
+            and base not in GENERIC_STEMS
+            and not word[0].isdigit()
+        )
         run.append(base if usable and (len(word) > 2 or not word.isascii()) else "")  # noqa: PLR2004
         if base not in spelled:
             spelled[base][word] += 1
     for written in _WRITTEN.findall(passage.text)[1:]:
-        lower = written.lower()
+        lower = written.lower().replace("ё", "е")
         spelled[stem(lower)][written if not written.isupper() or len(written) < 6 else lower] += 1  # noqa: PLR2004
     return run
 
@@ -97,50 +131,60 @@ def _spelling(base: str, spelled: defaultdict[str, Counter[str]]) -> str:
 
 
 def familiar_terms(passages: Sequence[Passage], *, most: int = 8) -> list[tuple[str, int]]:
-    """Terms the user uses again and again without asking what they mean, each with the ``seq`` of the latest use.
+    """Technical terms that the user uses again and again or explains, each with the ``seq`` of the latest use.
 
-    Technical names count from the second message on, pairs of words from the third.
+    Nothing that they ask the meaning of, and nothing that only others use.
     """
     seqs: defaultdict[str, set[int]] = defaultdict(set)
     asked: set[str] = set()
-    needs: dict[str, int] = {}
-    echoes: Counter[str] = Counter()
+    explained: set[str] = set()
     for passage in passages:
-        if passage.role != "user":
-            echoes.update(_technical(passage).keys())
+        if passage.role != "user" or passage.is_pasted:
             continue
         terms = _technical(passage)
-        if not passage.is_named:
-            terms.update(dict.fromkeys(_word_pairs(passage), _FEWEST + 1))
         if passage.is_question and EXPLAIN.search(passage.text):
             asked.update(terms)
             continue
-        for term, uses in terms.items():
-            needs[term] = uses
+        told = _EXPLAINED.match(passage.text)
+        if told and not passage.is_question:
+            explained.update(term for term in terms if term in told.group(1))
+        for term in terms:
             seqs[term].add(passage.seq)
-    familiar = [
-        term
-        for term in seqs
-        if term not in asked and (len(seqs[term]) >= needs[term] or len(seqs[term]) + echoes[term] > _FEWEST)
-    ]
+    familiar = [term for term in seqs if term not in asked and (len(seqs[term]) >= _MASTERED or term in explained)]
     ranked = sorted(familiar, key=lambda term: (-len(seqs[term]), term))
     return [(term, max(seqs[term])) for term in ranked[:most]]
 
 
-def _technical(passage: Passage) -> dict[str, int]:
-    """Symbols, code in back-ticks and well-known names of technology, each with the uses that make it familiar."""
+def _technical(passage: Passage) -> set[str]:
+    """Symbols, code in back-ticks and well-known names of technology."""
     found = {
-        item.text: _FEWEST
+        item.text
         for item in passage.identifiers
         if (item.kind == "symbol" and _SYMBOL.fullmatch(item.text)) or (item.kind == "quoted" and item.text[0] == "`")
     }
-    found.update({word: _FEWEST for word in _WRITTEN.findall(passage.text) if word.lower() in TECHNOLOGY})
-    return found
+    return found | {word for word in _WRITTEN.findall(passage.text) if word.lower() in TECHNOLOGY}
 
 
-def _word_pairs(passage: Passage) -> Iterable[str]:
-    run = words(passage.text)
-    for left, right in pairwise(run):
-        usable = all(len(word) > 3 and word.isalpha() and word not in GENERIC for word in (left, right))  # noqa: PLR2004
-        if usable and f"{left} {right}" in passage.text.lower():
-            yield f"{left} {right}"
+def returning(passages: Sequence[Passage], turns: Collection[int]) -> str | None:
+    """The thing that the user's messages at these turns name and most messages of the span share; two at least must."""
+    speakers = {stem(word) for passage in passages for word in words(passage.speaker)}
+    shared: defaultdict[str, set[int]] = defaultdict(set)
+    spelled: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    named: set[str] = set()
+    for passage in passages:
+        if passage.is_pasted:
+            continue
+        for base in filter(None, _run(passage, speakers, spelled)):
+            shared[base].add(passage.turn)
+        if passage.turn in turns and passage.role == "user":
+            named.update(_things(passage))
+    best = max(named & shared.keys(), key=lambda base: (len(shared[base]), base), default=None)
+    return _spelling(best, spelled) if best and len(shared[best]) >= _FEWEST else None
+
+
+def _things(passage: Passage) -> set[str]:
+    """Stems of words that are used as nouns: behind an article or the like, names, or Russian words of that look."""
+    found = {match.group(1).lower() for match in _BEHIND_ARTICLE.finditer(passage.text)}
+    found |= {item.text.lower() for item in passage.identifiers if item.kind == "name"}
+    found |= {word for word in words(passage.text) if "а" <= word[0] <= "я" and not _RUSSIAN_VERB.search(word)}
+    return {stem(word) for word in found}
