@@ -37,7 +37,7 @@ from app.services.shell import Shell
 from app.services.states import StateService
 from app.services.sweeper import Sweeper
 from app.services.turn import TurnRunner
-from app.settings import Settings
+from app.settings import OFFLINE_MODEL, Settings
 
 SHUTDOWN_PATIENCE = 3.0  # seconds that running turns get to finish, after the server waited for its connections
 
@@ -89,6 +89,12 @@ class Container:
         await self.outbox.drain()
         for close in self.parts.closing:
             await close()
+
+
+def import_models(settings: Settings) -> None:
+    """Import what the configured models need. A second and more that, in a running loop, stops every heartbeat."""
+    if {settings.resolved_chat_model, settings.resolved_compaction_model} != {OFFLINE_MODEL}:
+        import app.adapters.models.shelf  # noqa: F401, PLC0415 - a process that runs offline needs none of it
 
 
 async def build_container(settings: Settings, owner: str | None = None) -> Container:

@@ -81,8 +81,10 @@ runtime = Runtime()
 
 
 def import_before_the_fork(**_: Any) -> None:
-    """Let the children share the modules: each would need seconds and megabytes for its own."""
-    import app.bootstrap  # noqa: F401, PLC0415 - for the import's sake
+    """Let the children share the modules: each would need seconds, of a job's lease, and megabytes for its own."""
+    from app.bootstrap import import_models  # noqa: PLC0415 - two seconds of imports, for workers only
+
+    import_models(Settings())
 
 
 def start_child(**_: Any) -> None:

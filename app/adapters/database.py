@@ -59,6 +59,8 @@ def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> Asyn
         max_overflow=max_overflow,
         pool_timeout=POOL_SECONDS,
         pool_recycle=RECYCLE_SECONDS,
+        # Parameters hold people's messages, and an error with its text goes into the log.
+        hide_parameters=True,
     )
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
     return engine

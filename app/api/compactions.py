@@ -38,7 +38,7 @@ async def compact(
     """Fold everything but the last turn into the state, now or in the worker."""
     timeout = max(services.settings.request_timeout_seconds - ANSWER_MARGIN, ANSWER_MARGIN)
     view = await services.manual.compact(tenant, conversation_id, body.input(), timeout=timeout, idem=idem)
-    if not body.wait and not view.planned and view.compaction.in_flight:
+    if not body.wait and not view.planned:
         _accepted(view.compaction.id, response)
     return present_compaction(view)
 

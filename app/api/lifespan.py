@@ -11,7 +11,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.shutdown import Stopping, overhear_signals
-from app.bootstrap import Container, anonymous_allowed
+from app.bootstrap import Container, anonymous_allowed, import_models
 from app.domain.errors import DomainError
 
 log = structlog.get_logger("throughline.api")
@@ -55,6 +55,7 @@ async def living(container: Container, stopping: Stopping) -> AsyncIterator[None
     Raises:
         StartRefusedError: It would serve without keys where others can reach it.
     """
+    import_models(container.settings)
     await container.keys.ready()
     await refuse_to_be_open(container)
     sweeping = asyncio.create_task(container.sweeper.run(), name="sweeper")

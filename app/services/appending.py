@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -19,6 +20,7 @@ from app.services.claims import refresh_sizes
 from app.services.resolve import Resolved
 from app.services.shell import Shell
 
+ON_LOOP = 48  # messages: more than this are weighed off the event loop
 RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "background": 1, "sync": 2, "over": 3}
 
 
@@ -52,10 +54,7 @@ async def append(
     now = shell.clock.now()
     await _refuse_unknown_calls(uow, conversation, drafts)
     before = shell.resolver(conversation)
-    messages = [
-        _message(before, draft, seq=conversation.last_seq + offset, new_id=shell.new_id, now=now)
-        for offset, draft in enumerate(drafts, start=1)
-    ]
+    messages = await _written(before, drafts, new_id=shell.new_id, now=now)
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
     await uow.messages.append(messages, sums)
     grown = replace(
@@ -161,6 +160,20 @@ async def _refuse_unknown_calls(uow: UnitOfWork, conversation: Conversation, dra
             for call, index in unknown.items()
         ]
         raise InvalidInputError("a tool result answers a call that is not in this conversation", errors=errors)
+
+
+async def _written(
+    resolved: Resolved, drafts: Sequence[MessageDraft], *, new_id: NewId, now: datetime
+) -> list[Message]:
+    """The messages with their numbers and weights; many are weighed off the event loop."""
+
+    def write() -> list[Message]:
+        first = resolved.conversation.last_seq + 1
+        return [
+            _message(resolved, draft, seq=seq, new_id=new_id, now=now) for seq, draft in enumerate(drafts, start=first)
+        ]
+
+    return write() if len(drafts) <= ON_LOOP else await asyncio.to_thread(write)
 
 
 def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId, now: datetime) -> Message:

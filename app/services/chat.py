@@ -174,6 +174,8 @@ class ChatService:
             running = await uow.turns.running(turn.conversation_id)
             if running is not None and running.id == turn.id:
                 raise IdempotencyInProgressError("the first request with this key still runs", retry_after=RETRY_AFTER)
+            turn = await uow.turns.get(turn.id)  # it may have ended between the two looks
+        if turn.reply_id is None:
             return None
         rows = [await uow.compactions.get(turn.compaction_id)] if turn.compaction_id else []
         result = ChatResult(
@@ -211,7 +213,8 @@ def _replayed(result: ChatResult) -> TurnHandle:
     handle = TurnHandle()
     handle.emit(created_event(result.message))
     handle.emit(ChatEvent(type="reply.delta", data={"text": result.reply.content}))
-    handle.emit(ChatEvent(type="reply.completed", result=result))
+    ending = "interrupted" if result.reply.status == "interrupted" else "completed"
+    handle.emit(ChatEvent(type=f"reply.{ending}", result=result))
     return handle
 
 

@@ -56,6 +56,8 @@ class _Found:
     row: Compaction
     mine: bool
     joins: bool
+    joined: bool
+    """What the client is told: false for its own row, also when it asks again under its key."""
 
 
 class ManualCompaction:
@@ -140,16 +142,21 @@ class ManualCompaction:
             before = await done_before(uow, idem, shell.clock.now())
             if before is not None:
                 row = await uow.compactions.get(UUID(before["compaction_id"]))
-                return _Found(row=row, mine=False, joins=True)
+                return _Found(row=row, mine=False, joins=True, joined=before["joined"])
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
             request = await _request(uow, resolved, asked)
             own = await self._own_row(uow, resolved, request, asked)
             in_flight = own or await uow.compactions.in_flight(conversation_id)
             if in_flight is None:
                 raise _in_progress()
-            found = _Found(row=in_flight, mine=own is not None, joins=asked.is_plain or in_flight.request == request)
+            found = _Found(
+                row=in_flight,
+                mine=own is not None,
+                joins=asked.is_plain or in_flight.request == request,
+                joined=own is None,
+            )
             if found.mine or found.joins:
-                await record(uow, idem, {"compaction_id": str(in_flight.id)}, status=200)
+                await record(uow, idem, {"compaction_id": str(in_flight.id), "joined": found.joined}, status=200)
                 await uow.commit()
         await shell.outbox.deliver(uow.committed_events, [in_flight.id] if found.mine and not asked.wait else [])
         return found
@@ -165,10 +172,10 @@ class ManualCompaction:
     async def _answered(self, found: _Found, asked: CompactInput, deadline: float) -> CompactionView:
         """What the caller gets: the row at once, or its end."""
         if not asked.wait:
-            return await self._view(found.row, joined=not found.mine)
+            return await self._view(found.row, joined=found.joined)
         if found.mine:
             return await self._finished(await self._run(found.row, deadline))
-        return await self._finished(await self._follow(found.row, deadline), joined=True)
+        return await self._finished(await self._follow(found.row, deadline), joined=found.joined)
 
     async def _run(self, row: Compaction, deadline: float) -> Compaction:
         """Run an own row; out of time, it ends as failed and nothing more changes."""

@@ -131,9 +131,10 @@ class Books:
         return row
 
     def turn(self, talk: Talk) -> Json:
-        """Its newest turn; ``lease_until`` in seconds of the database's clock."""
+        """Its newest turn; times in seconds since 1970."""
         statement = (
-            "SELECT id, status, extract(epoch FROM lease_until)::float AS lease_until"
+            "SELECT id, status, extract(epoch FROM started_at)::float AS started_at,"
+            " extract(epoch FROM lease_until)::float AS lease_until"
             " FROM turns WHERE conversation_id = CAST(:id AS uuid) ORDER BY id DESC LIMIT 1"
         )
         (row,) = self.rows(statement, id=talk.id)
@@ -147,13 +148,17 @@ class Books:
         )
         return self.rows(statement, id=talk.id, prefix=prefix)
 
-    def set_lease(self, table: Literal["compactions", "turns"], talk: Talk, seconds: float) -> None:
-        """Let the lease of what runs in a conversation end so many seconds from now."""
-        statement = (
-            f"UPDATE {table} SET lease_until = clock_timestamp() + make_interval(secs => :seconds)"
-            " WHERE conversation_id = CAST(:id AS uuid) AND status = 'running' RETURNING id"
-        )
-        assert self.rows(statement, id=talk.id, seconds=seconds), f"nothing runs in {table}"
+    def end_lease(self, compaction: Json) -> None:
+        """Let the lease of a dead job be over; whoever has taken it over meanwhile keeps its own."""
+        change = "UPDATE compactions SET lease_until = clock_timestamp() - interval '1 second'"
+        held = {name: compaction[name] for name in ("id", "lease_token")}
+        self.rows(f"{change} WHERE id = :id AND lease_token = :lease_token", **held)
+
+    def set_turn_lease(self, talk: Talk, seconds: float) -> None:
+        """Let the lease of a dead turn end so many seconds from now."""
+        change = "UPDATE turns SET lease_until = clock_timestamp() + make_interval(secs => :seconds)"
+        running = "conversation_id = CAST(:id AS uuid) AND status = 'running'"
+        assert self.rows(f"{change} WHERE {running} RETURNING id", id=talk.id, seconds=seconds), "no turn runs"
 
     def busy(self) -> list[Json]:
         """Connections that are within a statement or a transaction, but for this very one."""

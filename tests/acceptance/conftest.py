@@ -63,6 +63,11 @@ def _flushed(url: str) -> str:
     return url
 
 
+def own_redis(servers: Endpoints) -> str:
+    """A logical database that no running service uses, emptied."""
+    return _flushed(redis_database(servers.redis_url, next(_OWN_REDIS)))
+
+
 @pytest.fixture(scope="package")
 def offline(servers: Endpoints, database_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The service without a key: the offline model."""
@@ -116,7 +121,7 @@ def start_service(servers: Endpoints, database_template: str, tmp_path: Path) ->
                 running_service(
                     folder,
                     database_url=stack.enter_context(_own_database(servers, database_template)),
-                    redis_url=redis_url or _flushed(redis_database(servers.redis_url, next(_OWN_REDIS))),
+                    redis_url=redis_url or own_redis(servers),
                     worker=worker,
                     settings=settings,
                 )

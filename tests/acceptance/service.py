@@ -127,6 +127,10 @@ class Process:
             os.killpg(self.pid, signal.SIGKILL)
         return self._wait(STOP_SECONDS)
 
+    def end(self, seconds: float) -> int:
+        """Wait until it ends by itself: its exit code."""
+        return self._wait(seconds)
+
     def restart(self) -> None:
         self.stop()
         self.start()
@@ -188,7 +192,11 @@ class Service:
             process.wait_ready()
 
     def stop(self) -> None:
-        for process in reversed(self.processes):
+        """Ask both at once, then wait for each."""
+        for process in self.processes:
+            if process.alive:
+                process.signal(signal.SIGTERM)
+        for process in self.processes:
             process.stop()
 
     def client(self, key: str | None = None) -> httpx.Client:

@@ -151,6 +151,12 @@ class Talk:
         """Return once no compaction is in flight."""
         until(lambda: not self.in_flight(), seconds, what="the end of the compactions")
 
+    def wait_settled(self, seconds: float = 60.0) -> None:
+        """Return once nothing is in flight nor due: what came during a compaction is left to the sweeper."""
+        until(
+            lambda: self.get("/usage")["status"] == "ok" and not self.in_flight(), seconds, what="a context that fits"
+        )
+
     def wait_ended(self, count: int = 1, seconds: float = 60.0) -> list[Json]:
         """So many compactions, all of them over."""
         until(

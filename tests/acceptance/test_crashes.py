@@ -66,8 +66,7 @@ def crashing(
         tmp_path_factory.mktemp("crashing"),
         database_url=servers_of_ours.endpoints.database_url,
         redis_url=servers_of_ours.endpoints.redis_url,
-        THROUGHLINE_WORKER_CONCURRENCY="1",
-        **gemini_settings(gemini_server),
+        settings={"THROUGHLINE_WORKER_CONCURRENCY": "1", **gemini_settings(gemini_server)},
     ) as running:
         yield running
 
@@ -101,7 +100,7 @@ def test_kill_9_of_the_worker_in_the_middle_of_the_model_call(
     if killed == "child":
         kill_children(service.worker)
         until(lambda: outcomes(gemini) == ["client_left"], what="the end of the child")
-        books.set_lease("compactions", talk, -1)  # the other test waits for it
+        books.end_lease(first)  # the other test waits for it
     else:
         service.worker.signal(signal.SIGKILL)
         until(lambda: outcomes(gemini) == ["client_left"], what="the end of the child, which nobody killed")
@@ -158,7 +157,7 @@ def test_a_stale_compactor_that_finishes_last_writes_nothing(
     held = books.compaction(talk)
     os.killpg(service.worker.pid, signal.SIGSTOP)
     try:
-        books.set_lease("compactions", talk, -1)
+        books.end_lease(held)
         joined = talk.compact()
         state = talk.state()
         gemini.release()
@@ -223,6 +222,7 @@ def turns(service: Service, gemini: Gemini, start_talk: StartTalk, books: Books)
         assert outcomes(gemini) == ["open"]
         service.api.kill()
         killed_at = books.seconds()
+        books.set_turn_lease(keyed, MINUTE)
         assert all(client.result(30) for client in waiting), "no client was answered"
     assert outcomes(gemini, "chat")[1:] == ["client_left", "client_left"]
     gemini.script("chat", default="honest")
@@ -259,10 +259,8 @@ def check_that_the_dead_turn_blocks_for_a_lease_at_most(turns: Turns, books: Boo
 def check_that_its_key_takes_a_turn_up_again(turns: Turns, gemini: Gemini, books: Books) -> None:
     talk, body = turns.keyed, {"content": "Which shelf is free?"}
     (message,) = talk.history()
-    if books.turn(talk)["status"] == "running":
-        books.set_lease("turns", talk, LEASE_SECONDS)
-        refused(talk.post("/chat", body, Idempotency_Key="keyed"), 409, "idempotency_in_progress")
-        books.set_lease("turns", talk, -1)
+    refused(talk.post("/chat", body, Idempotency_Key="keyed"), 409, "idempotency_in_progress")
+    books.set_turn_lease(talk, -1)
     calls = len(gemini.requests("chat"))
     answers = at_once(8, lambda _: talk.post("/chat", body, Idempotency_Key="keyed"))
     for answer in answers:
@@ -345,18 +343,19 @@ def test_a_poison_conversation_is_given_up_and_the_others_are_not(
     past_the_threshold(poison)
     for crash in range(1, CLAIMS + 1):
         wait_for_the_poison(gemini, crash)
-        assert books.compaction(poison)["claims"] == crash
+        row = books.compaction(poison)
+        assert row["claims"] == crash
         if crash == 1:
             past_the_threshold(healthy)
         kill_children(service.worker)
         until(lambda: "open" not in poisoned(gemini), what="the end of the child")
-        books.set_lease("compactions", poison, -1)
+        books.end_lease(row)
     until(lambda: books.compaction(poison)["status"] not in IN_FLIGHT, MINUTE, what="the end of the poison")
     gemini.script("compaction", default="honest")
     gemini.release()
 
-    (row,) = poison.compactions()
-    assert (row["status"], row["reason"], row["attempts"]) == ("failed", "crashed", [])
+    (failed,) = poison.compactions()
+    assert (failed["status"], failed["reason"], failed["attempts"]) == ("failed", "crashed", [])
     told = [event["type"] for event in books.events(poison, "compaction.")]
     assert told == ["compaction.queued", *["compaction.started"] * CLAIMS, "compaction.failed"]
     assert (poison.state()["state_version"], poison.state()["compressed_state"]) == (0, None)

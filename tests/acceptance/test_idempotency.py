@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
+from uuid import uuid4
 
 import httpx
 import pytest
 
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
-from tests.acceptance.talk import MANUAL, Json, Talk, good, lines, refused
+from tests.acceptance.talk import MANUAL, Json, good, lines, refused
 from tests.gemini_server import Gemini
 
-KEY: Final = "a key of the client's own"
 APPEND: Final[Json] = {"role": "user", "content": "Only once, please."}
 
 
-def twice(talk: Talk, tail: str, body: Json) -> tuple[httpx.Response, httpx.Response]:
-    first, second = (talk.post(tail, body, idempotency_key=KEY) for _ in range(2))
-    assert first.is_success, first.text
-    return first, second
+@pytest.fixture
+def key() -> str:
+    """Keys belong to a tenant, and these tests share one."""
+    return f"a key of the client's own, {uuid4()}"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def twice(talk: Talk, tail: str, body: Json) -> tuple[httpx.Response, httpx.Resp
     ids=lambda value: value.strip("/") if isinstance(value, str) else "+".join(value),
 )
 def test_a_repeated_request_gets_the_first_answer(
-    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, tail: str, body: Json
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, tail: str, body: Json, key: str
 ) -> None:
     talk = start_talk(gemini_service, policy=MANUAL)
     if tail == "/restore":
@@ -44,44 +44,45 @@ def test_a_repeated_request_gets_the_first_answer(
         talk.compact()
     talk.batch(lines(30, start=50))
 
-    first, second = twice(talk, tail, body)
+    first, second = (talk.post(tail, body, idempotency_key=key) for _ in range(2))
+    assert first.is_success, first.text
     seen = talk.history(), talk.state(), len(talk.compactions()), len(gemini.requests())
-    third = talk.post(tail, body, idempotency_key=KEY)
+    third = talk.post(tail, body, idempotency_key=key)
 
     assert first.status_code == second.status_code == third.status_code
     assert first.json() == second.json() == third.json()
     assert (talk.history(), talk.state(), len(talk.compactions()), len(gemini.requests())) == seen
-    control = talk.post(tail, body, idempotency_key="another key")
+    control = talk.post(tail, body, idempotency_key=f"another {key}")
     assert control.is_success
     assert control.json() != first.json()
 
 
-def test_a_conversation_is_created_once(offline: Service, start_talk: StartTalk) -> None:
+def test_a_conversation_is_created_once(offline: Service, start_talk: StartTalk, key: str) -> None:
     http = start_talk(offline).http
-    first, second = (http.post("/conversations", json={"title": "One"}, headers={"Idempotency-Key": KEY}) for _ in "12")
+    first, second = (http.post("/conversations", json={"title": "One"}, headers={"Idempotency-Key": key}) for _ in "12")
     assert good(first) == good(second)
     http.delete(f"/conversations/{good(first)['id']}")
 
 
-def test_the_key_with_another_body_is_refused(offline: Service, start_talk: StartTalk) -> None:
+def test_the_key_with_another_body_is_refused(offline: Service, start_talk: StartTalk, key: str) -> None:
     talk = start_talk(offline)
-    talk.post("/messages", APPEND, idempotency_key=KEY)
-    refused(talk.post("/messages", {**APPEND, "content": "Other."}, idempotency_key=KEY), 422, "idempotency_key_reused")
-    refused(talk.post("/chat", {"content": "Other."}, idempotency_key=KEY), 422, "idempotency_key_reused")
+    talk.post("/messages", APPEND, idempotency_key=key)
+    refused(talk.post("/messages", {**APPEND, "content": "Other."}, idempotency_key=key), 422, "idempotency_key_reused")
+    refused(talk.post("/chat", {"content": "Other."}, idempotency_key=key), 422, "idempotency_key_reused")
     assert len(talk.history()) == 1
 
 
-def test_the_key_of_one_conversation_is_not_that_of_another(offline: Service, start_talk: StartTalk) -> None:
+def test_the_key_of_one_conversation_is_not_that_of_another(offline: Service, start_talk: StartTalk, key: str) -> None:
     """The path is part of what a key stands for."""
     one, other = start_talk(offline), start_talk(offline)
-    assert one.post("/messages", APPEND, idempotency_key="shared").is_success
-    refused(other.post("/messages", APPEND, idempotency_key="shared"), 422, "idempotency_key_reused")
+    assert one.post("/messages", APPEND, idempotency_key=key).is_success
+    refused(other.post("/messages", APPEND, idempotency_key=key), 422, "idempotency_key_reused")
 
 
-def test_a_repeated_stream_is_short(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
+def test_a_repeated_stream_is_short(gemini_service: Service, start_talk: StartTalk, gemini: Gemini, key: str) -> None:
     talk = start_talk(gemini_service)
-    first = talk.streamed("Tell me a story of many words, please, so that it has pieces.", idempotency_key=KEY)
-    again = talk.streamed("Tell me a story of many words, please, so that it has pieces.", idempotency_key=KEY)
+    first = talk.streamed("Tell me a story of many words, please, so that it has pieces.", idempotency_key=key)
+    again = talk.streamed("Tell me a story of many words, please, so that it has pieces.", idempotency_key=key)
     assert [event.type for event in again] == ["message.created", "reply.delta", "reply.completed"]
     assert len(first) > len(again)
     assert again[0].data == first[0].data
@@ -91,36 +92,38 @@ def test_a_repeated_stream_is_short(gemini_service: Service, start_talk: StartTa
 
 
 def test_a_request_that_still_runs_is_a_conflict(
-    gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, key: str
 ) -> None:
     talk = start_talk(gemini_service)
     gemini.script("chat", {"name": "honest", "hold": True})
     with ThreadPoolExecutor(1) as thread:
-        first = thread.submit(talk.chat, "Slowly.", idempotency_key=KEY)
+        first = thread.submit(talk.chat, "Slowly.", idempotency_key=key)
         gemini.wait_for("chat")
-        second = talk.post("/chat", {"content": "Slowly."}, idempotency_key=KEY)
+        second = talk.post("/chat", {"content": "Slowly."}, idempotency_key=key)
         refused(second, 409, "idempotency_in_progress")
         assert int(second.headers["retry-after"]) >= 1
         gemini.release()
         done = first.result(20)
-    assert talk.chat("Slowly.", idempotency_key=KEY) == done
+    assert talk.chat("Slowly.", idempotency_key=key) == done
     assert len(gemini.requests("chat")) == 1
 
 
-def test_a_failed_turn_is_taken_up_again(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
+def test_a_failed_turn_is_taken_up_again(
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini, key: str
+) -> None:
     talk = start_talk(gemini_service)
     gemini.script("chat", "error_503")
-    problem = refused(talk.post("/chat", {"content": "Once."}, idempotency_key=KEY), 503, "model_unavailable")
-    done = talk.chat("Once.", idempotency_key=KEY)
+    problem = refused(talk.post("/chat", {"content": "Once."}, idempotency_key=key), 503, "model_unavailable")
+    done = talk.chat("Once.", idempotency_key=key)
     assert done["message"]["id"] == problem["message_id"]
     assert talk.history() == [done["message"], done["reply"]]
 
 
-def test_fifty_at_once_store_one_message(offline: Service, start_talk: StartTalk) -> None:
+def test_fifty_at_once_store_one_message(offline: Service, start_talk: StartTalk, key: str) -> None:
     talk = start_talk(offline)
 
     def send(_: int) -> httpx.Response:
-        return talk.post("/messages", APPEND, idempotency_key=KEY)
+        return talk.post("/messages", APPEND, idempotency_key=key)
 
     with ThreadPoolExecutor(50) as threads:
         responses = list(threads.map(send, range(50)))
@@ -130,11 +133,11 @@ def test_fifty_at_once_store_one_message(offline: Service, start_talk: StartTalk
     assert all(response.json() == stored for response in responses)
 
 
-def test_fifty_at_once_start_one_turn(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
+def test_fifty_at_once_start_one_turn(gemini_service: Service, start_talk: StartTalk, gemini: Gemini, key: str) -> None:
     talk = start_talk(gemini_service)
 
     def send(_: int) -> httpx.Response:
-        return talk.post("/chat", {"content": "Once."}, idempotency_key=KEY)
+        return talk.post("/chat", {"content": "Once."}, idempotency_key=key)
 
     with ThreadPoolExecutor(50) as threads:
         responses = list(threads.map(send, range(50)))
@@ -144,4 +147,5 @@ def test_fifty_at_once_start_one_turn(gemini_service: Service, start_talk: Start
     for response in responses:
         if response.status_code != 201:
             refused(response, 409, "idempotency_in_progress")
-    assert len({response.text for response in responses if response.is_success}) == 1
+    (first, *others) = (response.json() for response in responses if response.is_success)
+    assert all(other == first for other in others)

@@ -51,7 +51,7 @@ class Job:
                 self.contexts.append(talk.context())
                 if self.contexts[-1]["gauge"]["tokens"] >= SYNC:
                     talk.wait_idle()  # nobody's own model answers faster than a compaction runs
-            talk.wait_idle()
+            talk.wait_settled()
             self.rows = talk.compactions()
             for listener in (feed, channel):
                 listener.wait_for(lambda events: ended(events) == len(self.rows), what="the ends of all compactions")
@@ -189,7 +189,7 @@ def test_five_hundred_messages_from_four_writers(offline: Service, start_talk: S
 
     with sampled(talk) as in_flight, ThreadPoolExecutor(4) as writers:
         list(writers.map(write, range(4)))
-        talk.wait_idle()
+        talk.wait_settled()
 
     assert max(in_flight) == 1
     rows, history = talk.compactions(), talk.history()

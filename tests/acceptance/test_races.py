@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -45,6 +46,8 @@ MESSAGES: Final = 10
 CALLERS: Final = 100
 SAME: Final = 50
 LEAVING: Final = 6
+SLACK: Final = 3.0
+"""Seconds that a turn may need for everything but waiting, on a machine under load."""
 
 
 @pytest.fixture
@@ -134,7 +137,7 @@ def test_the_same_key_fifty_times(service: Service, gemini: Gemini, start_talk: 
     }
     for path, body in bodies.items():
         key = f"same{path}-{talk.id}"
-        answers = at_once(SAME, lambda _, path=path, body=body, key=key: talk.post(path, body, Idempotency_Key=key))
+        answers = at_once(SAME, partial(keyed, talk, path, body, key))
         succeeded = [good(answer) for answer in answers if answer.is_success]
         for answer in answers:
             assert answer.is_success or refused(answer, 409, "idempotency_in_progress")
@@ -144,6 +147,10 @@ def test_the_same_key_fifty_times(service: Service, gemini: Gemini, start_talk: 
         refused(talk.post(path, {**body, "content": "Another."}, Idempotency_Key=key), 422, "idempotency_key_reused")
     assert [item["role"] for item in talk.history()] == ["user", "user", "assistant"]
     assert len(gemini.requests("chat")) == 1
+
+
+def keyed(talk: Talk, path: str, body: Json, key: str, _: int) -> httpx.Response:
+    return talk.post(path, body, Idempotency_Key=key)
 
 
 def subject(answer: Json) -> Json:
@@ -195,6 +202,8 @@ def test_a_turn_at_85_percent_waits_no_longer_than_its_deadline(
     gemini.wait_for("compaction")
     done = talk.chat(text_of(SYNC + 20 - talk.get("/usage")["tokens"]))
     assert outcomes(gemini) == ["open"], "the job runs on, and nobody began another"
+    waited = gemini.requests("chat")[0]["started"] - books.turn(talk)["started_at"]
+    assert 1 <= waited < 1 + SLACK
     assert done["warnings"][0] == "compaction_deadline"
     assert done["compaction"]["status"] == "running"
     gemini.release()
@@ -229,7 +238,7 @@ def test_clients_that_leave_in_the_middle_of_a_compaction(
     gemini.script("compaction", default="honest")
     gemini.release()
     for talk in talks:
-        until(lambda talk=talk: books.turn(talk)["status"] == "completed", what="the end of the turn")
+        wait_completed(talk, books)
         assert check_applied_once(talk, books)["ran_in"] == "turn"
         *_, asked, reply = talk.history()
         assert (reply["role"], reply["status"], reply["seq"]) == ("assistant", "complete", asked["seq"] + 1)
@@ -259,18 +268,22 @@ def test_clients_that_leave_in_the_middle_of_a_stream(
 
     def read_a_little(number: int) -> str:
         with talks[number].streaming(f"Tell me of the {number} lamps, the tables and all that was bought.") as events:
-            return next(event for event in events if event.type == "reply.delta").data["text"]
+            return str(next(event for event in events if event.type == "reply.delta").data["text"])
 
     begun = at_once(LEAVING, read_a_little)
     assert "open" in outcomes(gemini, "chat"), "they left before the end"
     for talk, beginning in zip(talks, begun, strict=True):
-        until(lambda talk=talk: books.turn(talk)["status"] == "completed", what="the end of the turn")
+        wait_completed(talk, books)
         reply = talk.history()[-1]
         assert (reply["role"], reply["status"]) == ("assistant", "complete")
         assert reply["content"].startswith(beginning)
         assert len(reply["content"]) > len(beginning)
     assert outcomes(gemini, "chat") == ["answered"] * LEAVING
     check_that_connections_came_back(talks[0], books)
+
+
+def wait_completed(talk: Talk, books: Books) -> None:
+    until(lambda: books.turn(talk)["status"] == "completed", what="the end of the turn")
 
 
 def check_that_connections_came_back(talk: Talk, books: Books) -> None:

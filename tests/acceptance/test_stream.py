@@ -51,9 +51,9 @@ def test_the_last_event_is_the_json_form(gemini_service: Service, start_talk: St
     talk = start_talk(gemini_service, policy=WINDOW)
     talk.fill(2_000)
 
-    completed = talk.streamed(text_of(750), idempotency_key="k1")[-1].data
+    completed = talk.streamed(text_of(750), idempotency_key=talk.id)[-1].data
 
-    assert completed == talk.chat(text_of(750), idempotency_key="k1")
+    assert completed == talk.chat(text_of(750), idempotency_key=talk.id)
     assert completed["compaction"] is not None
     assert len(gemini.requests("chat")) == 1
     other = talk.chat("And in JSON?")

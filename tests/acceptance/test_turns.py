@@ -30,11 +30,8 @@ from tests.acceptance.talk import (
 )
 from tests.gemini_server import Gemini
 
-SLOW: Final = {
-    "name": "text",
-    "text": "One by one the words arrive, and nobody is in a hurry at all today.",
-    "pace": 0.6,
-}
+SLOWLY: Final = "One by one the words arrive, and nobody is in a hurry at all today."
+SLOW: Final[Json] = {"name": "text", "text": SLOWLY, "pace": 0.6}
 
 
 def check_that_nothing_is_missing(talk: Talk) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from app.domain.errors import (
     ConversationMovedOnError,
+    DependencyUnavailableError,
     IdempotencyInProgressError,
     IdempotencyKeyReusedError,
     InvalidInputError,
@@ -155,6 +156,52 @@ async def test_a_summarizer_that_fails_never_blocks_the_turn(begin: UnitOfWorkFa
     assert result.compaction is not None
     assert (result.compaction.compaction.status, result.compaction.compaction.reason) == ("failed", "server_error")
     assert (row.state_version, row.boundary_seq) == (0, 0)
+
+
+async def test_a_defect_in_the_core_costs_a_compaction_and_never_a_turn(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("counting tokens raises")
+
+    conversation_id = await filled(service)
+    monkeypatch.setattr("app.domain.apply.merge", broken)
+    result = await chat(service, conversation_id, JUMP)
+
+    assert result.reply.content == "All right."
+    assert result.warnings == ("compaction_failed:internal_error",)
+    assert (await service.row(conversation_id)).state_version == 0
+
+
+async def test_a_state_store_that_is_away_costs_a_compaction_and_never_a_turn(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object, **__: object) -> None:
+        raise DependencyUnavailableError("the state store is away")
+
+    conversation_id = await filled(service)
+    monkeypatch.setattr("app.services.compaction.save_chunk", away)
+    result = await chat(service, conversation_id, JUMP)
+
+    assert result.reply.content == "All right."
+    assert result.warnings == ("compaction_unavailable",)
+    assert (await service.row(conversation_id)).state_version == 0
+
+
+async def test_a_repeated_key_of_an_interrupted_turn_ends_as_the_first_did(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    model, thinking = slow()
+    service = Service(begin, tenant, chat=model)
+    conversation_id = await service.conversation()
+    key = Idem(key="k1", fingerprint="f")
+    handle = await start(service, conversation_id, "Tell me a story.", key)
+    await asyncio.wait_for(thinking.wait(), PATIENCE)
+    await service.container.chat.interrupt(tenant, conversation_id)
+    await asyncio.wait_for(handle.result(), PATIENCE)
+    again = [event.type async for event in (await start(service, conversation_id, "Tell me a story.", key)).events()]
+
+    assert again == ["message.created", "reply.delta", "reply.interrupted"]
 
 
 async def test_within_the_budget_a_failed_summary_cuts_nothing(begin: UnitOfWorkFactory, tenant: UUID) -> None:

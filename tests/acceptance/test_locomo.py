@@ -1,0 +1,125 @@
+"""Five real conversations, imported in batches and compacted offline while the API answers others."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import httpx
+import pytest
+
+from tests.acceptance.conftest import StartTalk
+from tests.acceptance.service import Service
+from tests.acceptance.talk import Json, Talk, block_of, served_seqs
+from tests.servers import ROOT
+
+DATA: Final = ROOT.parent / "shared" / "data" / "locomo" / "conversations.jsonl"
+BATCH: Final = 100
+IDLE_LOOKS: Final = 60
+SLACK: Final = 0.5
+"""Seconds of scheduling that are nobody's fault where importers, worker and database share two cores."""
+MOST_TIMES_SLOWER: Final = 50
+"""A loop that waits for whole imports or compactions is slower by hundreds, also in the median."""
+
+pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the conversations of LoCoMo are not beside this checkout")
+
+
+def conversations() -> list[Json]:
+    return [json.loads(line) for line in DATA.read_text().splitlines()]
+
+
+def bring_in(talk: Talk, messages: list[Json]) -> None:
+    """Import in batches, as fast as the API takes them."""
+    for start in range(0, len(messages), BATCH):
+        chosen = [
+            {name: item[name] for name in ("role", "content", "created_at", "parts") if name in item}
+            for item in messages[start : start + BATCH]
+        ]
+        response = talk.post("/messages/batch", {"messages": chosen})
+        assert response.status_code == 201, response.text
+
+
+class Looks:
+    """Times ``GET /conversations`` again and again."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.seconds: list[float] = []
+
+    def look(self, client: httpx.Client) -> None:
+        began = time.perf_counter()
+        assert client.get("/conversations").is_success
+        self.seconds.append(time.perf_counter() - began)
+
+    def idle(self) -> None:
+        with self._service.client() as client:
+            for _ in range(IDLE_LOOKS):
+                self.look(client)
+
+    def until(self, done: threading.Event) -> None:
+        with self._service.client() as client:
+            while not done.wait(0.02):
+                self.look(client)
+
+    def quantile(self, share: float) -> float:
+        return statistics.quantiles(self.seconds, n=100)[int(share * 100) - 1]
+
+
+@pytest.mark.parametrize("window", [4_000, 32_000])
+def test_five_conversations_are_imported_and_compacted_while_the_api_answers(
+    offline: Service, start_talk: StartTalk, window: int
+) -> None:
+    given = conversations()
+    talks = [start_talk(offline, policy={"context_window": window}) for _ in given]
+    idle, busy, done = Looks(offline), Looks(offline), threading.Event()
+    idle.idle()
+
+    with ThreadPoolExecutor(len(given) + 1) as threads:
+        looking = threads.submit(busy.until, done)
+        imports = [threads.submit(bring_in, talk, item["messages"]) for talk, item in zip(talks, given, strict=True)]
+        try:
+            for one in imports:
+                one.result(120)
+            for talk in talks:
+                talk.wait_settled()
+        finally:
+            done.set()
+        looking.result(60)
+
+    for talk, item in zip(talks, given, strict=True):
+        check(talk, item["messages"], compacted=window == 4_000)
+    assert len(busy.seconds) > 20
+    print({name: (looks.quantile(0.5), looks.quantile(0.95)) for name, looks in (("idle", idle), ("busy", busy))})
+    assert busy.quantile(0.5) < MOST_TIMES_SLOWER * idle.quantile(0.5) + SLACK
+    assert busy.quantile(0.95) < MOST_TIMES_SLOWER * idle.quantile(0.95) + SLACK
+
+
+def check(talk: Talk, messages: list[Json], *, compacted: bool) -> None:
+    conversation, usage, context = talk.get(), talk.get("/usage"), talk.context()
+    rows, boundary = talk.compactions(), talk.boundary()
+    assert usage["tokens"] <= usage["budget"]
+    assert context["gauge"]["tokens"] <= usage["budget"]
+    assert context["gauge"]["status"] == "ok"
+    assert context["truncated"] is None
+    assert {row["status"] for row in rows} <= {"applied"}
+    assert [item["content"] for item in talk.history()] == [item["content"] for item in messages]
+    assert [seq for seq in served_seqs(context) if seq > boundary] == list(range(boundary + 1, len(messages) + 1))
+    if compacted:
+        assert rows
+        assert block_of(context)
+        assert usage["breakdown"]["state"] <= 2 * 0.12 * usage["budget"], "the state's hard cap"
+        assert conversation["compressed_state"]["logos"]
+        assert all(row["tokens_after"] < row["tokens_before"] for row in rows)
+
+
+def test_an_import_that_never_reaches_the_threshold_is_left_alone(offline: Service, start_talk: StartTalk) -> None:
+    """The control: with a large window the same messages lead to no compaction."""
+    talk = start_talk(offline, policy={"context_window": 200_000})
+    item = conversations()[1]
+    bring_in(talk, item["messages"])
+    assert talk.compactions() == []
+    check(talk, item["messages"], compacted=False)

@@ -1,0 +1,229 @@
+"""Keys, scopes and tenants: what belongs to somebody else looks exactly like what does not exist."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from app.bootstrap import build_container
+from app.domain.records import Scope
+from app.embedded import Endpoints
+from app.services.keys import ALL_SCOPES
+from app.settings import Settings
+from tests.acceptance.conftest import own_redis
+from tests.acceptance.service import Service, running_service
+from tests.acceptance.talk import MANUAL, Json, Talk, good, lines, refused
+from tests.servers import ROOT, execute_sql, with_database
+
+OPENAPI: Final[Json] = json.loads((ROOT / "openapi.json").read_text())
+OPEN: Final = {"/healthz", "/readyz", "/presets", "/tokens/count"}
+"""Paths that name nobody's object."""
+BODIES: Final[dict[tuple[str, str], Json]] = {
+    ("post", "/conversations"): {"title": "Mine"},
+    ("patch", "/conversations/{conversation_id}"): {"title": "Mine"},
+    ("post", "/conversations/{conversation_id}/messages"): {"role": "user", "content": "Hello."},
+    ("post", "/conversations/{conversation_id}/messages/batch"): {"messages": [{"role": "user", "content": "Hello."}]},
+    ("post", "/conversations/{conversation_id}/chat"): {"content": "Hello."},
+    ("post", "/conversations/{conversation_id}/restore"): {"state_version": 1},
+    ("post", "/tokens/count"): {"text": "Hello."},
+}
+ROUTES: Final = [
+    (method, path) for path, methods in OPENAPI["paths"].items() for method in methods if path.startswith("/")
+]
+OBJECT_ROUTES: Final = [route for route in ROUTES if "{" in route[1]]
+GUARDED_ROUTES: Final = [route for route in ROUTES if route[1] not in OPEN]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarded:
+    """A service that wants keys, and the keys of its tenants."""
+
+    service: Service
+    keys: dict[str, str]
+
+    def client(self, name: str | None) -> httpx.Client:
+        return self.service.client(self.keys[name] if name else None)
+
+
+async def make_keys(settings: Settings) -> dict[str, str]:
+    container = await build_container(settings)
+    wanted: dict[str, tuple[str, frozenset[Scope]]] = {
+        "alice": ("alice", ALL_SCOPES),
+        "bob": ("bob", ALL_SCOPES),
+        "reader": ("alice", frozenset({"read"})),
+        "writer": ("alice", frozenset({"read", "write"})),
+        "revoked": ("alice", ALL_SCOPES),
+    }
+    try:
+        made = {name: await container.keys.create(tenant, name, scopes) for name, (tenant, scopes) in wanted.items()}
+        await container.keys.revoke(made["revoked"][0].id)
+    finally:
+        await container.close()
+    return {name: secret for name, (_, secret) in made.items()}
+
+
+def in_a_thread(settings: Settings) -> dict[str, str]:
+    """The test may run in a loop already."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(make_keys(settings))).result(60)
+
+
+@pytest.fixture(scope="module")
+def guarded(servers: Endpoints, database_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("guarded")
+    execute_sql(servers.database_url, f"CREATE DATABASE guarded TEMPLATE {database_template}")
+    database_url, redis_url = with_database(servers.database_url, "guarded"), own_redis(servers)
+    keys = in_a_thread(Settings(_env_file=None, database_url=database_url, redis_url=redis_url))
+    settings = {"THROUGHLINE_AUTH_REQUIRED": "1"}
+    with running_service(
+        folder, database_url=database_url, redis_url=redis_url, worker=False, settings=settings
+    ) as service:
+        yield Guarded(service=service, keys=keys)
+    execute_sql(servers.database_url, "DROP DATABASE guarded WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def alices(guarded: Guarded) -> Talk:
+    """A conversation with messages, a state, a compaction."""
+    talk = Talk.begin(guarded.service, key=guarded.keys["alice"], policy=MANUAL, title="Alice's own")
+    talk.batch(lines(40))
+    talk.compact()
+    return talk
+
+
+def call(client: httpx.Client, method: str, path: str, ids: dict[str, str]) -> httpx.Response:
+    body = BODIES.get((method, path), {} if method in {"post", "patch"} else None)
+    return client.request(method, path.format(**ids), json=body)
+
+
+def ids_of(talk: Talk) -> dict[str, str]:
+    return {
+        "conversation_id": talk.id,
+        "message_id": talk.history()[0]["id"],
+        "compaction_id": talk.compactions()[0]["id"],
+    }
+
+
+def unknown_ids() -> dict[str, str]:
+    return {name: str(uuid4()) for name in ("conversation_id", "message_id", "compaction_id")}
+
+
+def without_id(response: httpx.Response) -> Any:
+    return {name: value for name, value in response.json().items() if name != "request_id"}
+
+
+@pytest.mark.parametrize(("method", "path"), OBJECT_ROUTES, ids=lambda value: value)
+def test_another_tenants_object_is_the_same_404_as_an_unknown_one(
+    guarded: Guarded, alices: Talk, method: str, path: str
+) -> None:
+    before = alices.get(), alices.history(), alices.compactions()
+    with guarded.client("bob") as bob:
+        foreign = call(bob, method, path, ids_of(alices))
+        unknown = call(bob, method, path, unknown_ids())
+    refused(foreign, 404, "not_found")
+    assert without_id(foreign) == without_id(unknown)
+    assert foreign.headers.keys() == unknown.headers.keys()
+    assert (alices.get(), alices.history(), alices.compactions()) == before
+    if method == "get" and not path.endswith("/events"):
+        assert call(alices.http, method, path, ids_of(alices)).is_success, "control: its owner sees it"
+
+
+def test_lists_hold_only_ones_own(guarded: Guarded, alices: Talk) -> None:
+    with guarded.client("bob") as bob:
+        mine = good(bob.post("/conversations", json={"title": "Bob's own"}))
+        assert [item["id"] for item in good(bob.get("/conversations"))["data"]] == [mine["id"]]
+        assert good(bob.get("/compactions"))["data"] == []
+        bob.delete(f"/conversations/{mine['id']}")
+    assert alices.id in alices.http.get("/conversations").text
+    assert good(alices.http.get("/compactions"))["data"]
+
+
+def test_a_cursor_of_another_tenant_leads_nowhere(guarded: Guarded, alices: Talk) -> None:
+    with guarded.client("bob") as bob:
+        own = [good(bob.post("/conversations", json={}))["id"] for _ in range(2)]
+        cursor = good(bob.get("/conversations?limit=1"))["next_cursor"]
+        shown = good(alices.http.get("/conversations", params={"after": cursor}))["data"]
+        assert not {item["id"] for item in shown} & set(own)
+        for conversation in own:
+            bob.delete(f"/conversations/{conversation}")
+
+
+def test_a_key_of_idempotency_belongs_to_its_tenant(guarded: Guarded) -> None:
+    with guarded.client("alice") as alice, guarded.client("bob") as bob:
+        headers = {"Idempotency-Key": "the very same"}
+        made = [good(client.post("/conversations", json={}, headers=headers))["id"] for client in (alice, bob)]
+        assert made[0] != made[1]
+        for client, conversation in zip((alice, bob), made, strict=True):
+            assert client.delete(f"/conversations/{conversation}").status_code == 204
+
+
+@pytest.mark.parametrize(("method", "path"), GUARDED_ROUTES, ids=lambda value: value)
+@pytest.mark.parametrize("given", [None, "Bearer nonsense", "Bearer", "Basic YTpi", "revoked"], ids=str)
+def test_without_a_valid_key_nothing_is_told(
+    guarded: Guarded, alices: Talk, method: str, path: str, given: str | None
+) -> None:
+    header = f"Bearer {guarded.keys['revoked']}" if given == "revoked" else given
+    with guarded.client(None) as client:
+        client.headers.update({"Authorization": header} if header else {})
+        response = call(client, method, path, ids_of(alices))
+    problem = refused(response, 401, "unauthenticated")
+    assert response.headers["www-authenticate"] == "Bearer"
+    assert not re.search(r"tl_\w+", problem["detail"])
+
+
+@pytest.mark.parametrize(("method", "path"), GUARDED_ROUTES, ids=lambda value: value)
+def test_a_key_does_only_what_its_scopes_say(guarded: Guarded, alices: Talk, method: str, path: str) -> None:
+    needed = "admin" if path.startswith("/compactions") and path != "/compactions/{compaction_id}" else None
+    needed = needed or ("read" if method == "get" else "write")
+    with guarded.client("reader") as reader, guarded.client("writer") as writer:
+        for client, allowed in ((reader, {"read"}), (writer, {"read", "write"})):
+            if needed not in allowed:
+                refused(call(client, method, path, ids_of(alices)), 403, "forbidden")
+            elif method == "get" and not path.endswith("/events"):
+                assert call(client, method, path, ids_of(alices)).is_success
+
+
+def test_health_needs_no_key(guarded: Guarded) -> None:
+    with guarded.client(None) as client:
+        assert client.get("/healthz").is_success
+        assert client.get("/readyz").is_success
+
+
+def test_a_service_that_wants_keys_and_has_none_does_not_start(
+    servers: Endpoints, database_template: str, tmp_path: Path
+) -> None:
+    execute_sql(servers.database_url, f"CREATE DATABASE keyless TEMPLATE {database_template}")
+    settings = {"THROUGHLINE_AUTH_REQUIRED": "1"}
+    url = with_database(servers.database_url, "keyless")
+    service = Service(tmp_path, database_url=url, redis_url=servers.redis_url, settings=settings)
+    try:
+        service.api.start(wait=False)
+        assert service.api.end(60) != 0
+    except subprocess.TimeoutExpired:
+        pytest.fail("it serves")
+    finally:
+        service.api.kill()
+        execute_sql(servers.database_url, "DROP DATABASE keyless WITH (FORCE)")
+    assert "No API key exists" in service.api.log
+    assert "Traceback" not in service.api.log
+
+
+def test_neither_logs_nor_problems_tell_what_was_said_or_a_key(guarded: Guarded, alices: Talk) -> None:
+    alices.chat("My secret word is zugunruhe.")
+    alices.post("/chat", {"content": 7, "zugunruhe": "zugunruhe"})
+    assert "zugunruhe" in str(alices.history()), "control"
+    log = guarded.service.api.log
+    assert log
+    assert "zugunruhe" not in log
+    assert not any(secret in log for secret in guarded.keys.values())
