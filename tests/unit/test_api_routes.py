@@ -510,11 +510,12 @@ async def test_compacting_later(api: World) -> None:
     assert (response.status_code, response.headers["location"]) == (202, f"/compactions/{COMPACTION}")
 
 
-async def test_compacting_later_with_nothing_to_do(api: World) -> None:
+async def test_compacting_later_again_under_the_same_key_is_accepted_again_also_after_its_end(api: World) -> None:
     api.calls.answers["manual.compact"] = CompactionView(compaction=compaction(status="skipped"))
     async with api.client() as client:
         response = await client.post(f"{ONE}/compact", json={"wait": False})
-    assert (response.status_code, response.json()["status"]) == (200, "skipped")
+    assert (response.status_code, response.json()["status"]) == (202, "skipped")
+    assert response.headers["location"].endswith(response.json()["id"])
 
 
 async def test_a_dry_run_has_no_id(api: World) -> None:
