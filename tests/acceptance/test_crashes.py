@@ -62,13 +62,16 @@ def crashing(
     servers_of_ours: OwnServers, gemini_server: Gemini, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
     """One worker with one child, so that the child is the one that works."""
-    with running_service(
-        tmp_path_factory.mktemp("crashing"),
-        database_url=servers_of_ours.endpoints.database_url,
-        redis_url=servers_of_ours.endpoints.redis_url,
-        settings={"THROUGHLINE_WORKER_CONCURRENCY": "1", **gemini_settings(gemini_server)},
-    ) as running:
-        yield running
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("THROUGHLINE_WORKER_CONCURRENCY", "1")  # becomes an argument of the worker's command
+        with running_service(
+            tmp_path_factory.mktemp("crashing"),
+            database_url=servers_of_ours.endpoints.database_url,
+            redis_url=servers_of_ours.endpoints.redis_url,
+            settings=gemini_settings(gemini_server),
+        ) as running:
+            assert len(pool_children(running.worker)) == 1
+            yield running
 
 
 @pytest.fixture
@@ -385,11 +388,9 @@ def wait_for_the_poison(gemini: Gemini, times: int) -> None:
 
     def came() -> bool:
         calls = gemini.requests("compaction")
-        if not calls or calls[-1]["outcome"] != "open":
-            return False
-        if not about_the_poison(calls[-1]):
+        held = [about_the_poison(call) for call in calls if call["outcome"] == "open"]
+        if held == [False]:
             gemini.release()
-            return False
-        return sum(map(about_the_poison, calls)) == times
+        return held == [True] and sum(map(about_the_poison, calls)) == times
 
     until(came, MINUTE, what=f"call {times} about the poison")
