@@ -193,6 +193,9 @@ class CompactionRepository(Protocol):
     async def take(self, compaction_id: UUID, *, lease_token: UUID, ran_in: RanIn, owner: str) -> Compaction | None:
         """``queued``, or ``running`` with an expired lease, to ``running`` with this lease; ``claims + 1``."""
 
+    async def takeable(self, compaction_id: UUID) -> bool:
+        """Whether ``take`` would succeed now; a look without a lock, for those who wait."""
+
     async def heartbeat(self, compaction_id: UUID, lease_token: UUID) -> bool:
         """Prolong the lease; False when it is lost."""
 
@@ -284,7 +287,7 @@ class IdempotencyRepository(Protocol):
     """Rows of ``idempotency_keys`` of one tenant."""
 
     async def claim(self, record: IdempotencyRecord) -> IdempotencyRecord | None:
-        """Insert, or the record that is already there (waits for a concurrent transaction with the same key)."""
+        """Insert, or the record that is already there, locked: of two requests with one key the second waits."""
 
     async def update(self, key: str, *, ref: Mapping[str, Any], status: int) -> None:
         """Set what the key did, in the transaction that did it."""

@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from app.domain.apply import apply_candidate
-from app.domain.errors import DomainError, NotFoundError
+from app.domain.errors import DependencyUnavailableError, DomainError, NotFoundError
 from app.domain.policy import evaluate, evaluate_append, quiet_after
 from app.domain.records import Compaction, CompactionStatus, RanIn
 from app.ports import UnitOfWork
@@ -47,10 +47,18 @@ class CompactionService:
         self._shell = shell
 
     async def execute(self, compaction_id: UUID, ran_in: RanIn = "worker") -> Compaction | None:
-        """Take a queued (or orphaned) row and run it to its end; ``None`` when somebody else has it, or it is gone."""
-        row = await self.take(compaction_id, ran_in)
-        if row is None:
+        """Take a queued (or orphaned) row and run it to its end; ``None`` when somebody else has it, or it is gone.
+
+        With the database away it is left to its lease: the sweeper sends it again.
+        """
+        try:
+            row = await self.take(compaction_id, ran_in)
+            return await self._in_time(row) if row is not None else None
+        except DependencyUnavailableError as error:
+            log.warning("compaction.left_to_its_lease", compaction_id=str(compaction_id), reason=error.stable_code)
             return None
+
+    async def _in_time(self, row: Compaction) -> Compaction:
         try:
             async with asyncio.timeout(JOB_DEADLINE):
                 return await self.run(row)
@@ -65,8 +73,8 @@ class CompactionService:
                 found = await uow.compactions.get(compaction_id)
             except NotFoundError:
                 return None
-        if not found.in_flight:
-            return None
+            if not await uow.compactions.takeable(compaction_id):
+                return None
         async with shell.uow(found.tenant_id) as uow:
             await uow.conversations.lock(found.conversation_id)
             token = shell.new_id()

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.errors import ConflictError, ModelUnavailableError, SummarizerFailedError
+from app.domain.errors import ConflictError, DependencyUnavailableError, ModelUnavailableError, SummarizerFailedError
 from app.domain.model_io import Proposal, SummaryRequest
 from app.ports import UnitOfWorkFactory
 from app.services.manual import CompactInput
@@ -156,6 +156,22 @@ async def test_a_span_larger_than_the_summarizer_digests_is_committed_chunk_by_c
     assert (ended.from_seq, ended.to_seq) == (1, row.boundary_seq)
     assert row.compression_count == 1
     assert (await service.events(conversation_id)).count("compaction.applied") == 1
+
+
+async def test_a_database_that_is_away_leaves_the_row_to_its_lease(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object, **__: object) -> None:
+        raise DependencyUnavailableError("the database is away")
+
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 60)
+    monkeypatch.setattr("app.services.compaction.save_chunk", away)
+    ended = await service.container.compaction.execute(service.queue.ids[0])
+    (row,) = await service.compactions(conversation_id)
+
+    assert ended is None
+    assert (row.status, row.claims) == ("running", 1)
 
 
 async def test_a_failure_after_some_chunks_leaves_them_applied(begin: UnitOfWorkFactory, tenant: UUID) -> None:

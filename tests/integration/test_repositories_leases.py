@@ -227,6 +227,16 @@ class TestSweeping:
             assert await unit.compactions.unsent(older_than=timedelta(seconds=10), limit=9) == []
             await unit.compactions.mark_sent([])
 
+    async def test_takeable_says_what_take_would(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        queued = await claimed(begin, await stored(begin, tenant))
+        living, dead = [await held(begin, await stored(begin, tenant)) for _ in range(2)]
+        await age(engine, "compactions", dead.id, lease_until=timedelta(seconds=1))
+        async with begin(tenant) as unit:
+            assert [await unit.compactions.takeable(one.id) for one in (queued, living, dead)] == [True, False, True]
+            assert not await unit.compactions.takeable(UUID(int=9))
+
     async def test_expired_of_all_tenants(self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
         other = await make_tenant(begin, "second")
         made = [await held(begin, await stored(begin, owner)) for owner in (tenant, other, tenant)]

@@ -76,6 +76,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "compactions.requeue": (lambda unit: unit.compactions.requeue(COMPACTION, LEASE, count=False), False),
     "compactions.release_owner": (lambda unit: unit.compactions.release_owner("owner"), 0),
     "compactions.mark_sent": (lambda unit: unit.compactions.mark_sent([COMPACTION]), None),
+    "compactions.takeable": (lambda unit: unit.compactions.takeable(COMPACTION), False),
     "compactions.expired": (lambda unit: unit.compactions.expired(limit=9), []),
     "compactions.unsent": (lambda unit: unit.compactions.unsent(older_than=timedelta(), limit=9), []),
     "compactions.finish": (lambda unit: unit.compactions.finish(COMPACTION, status="failed"), NOT_FOUND),
@@ -229,6 +230,7 @@ async def test_a_twin_acts_on_its_own_rows_only(begin: UnitOfWorkFactory, engine
 # A live lease, nothing queued, another hash: what these look for, the furniture does not hold.
 FINDS_NOTHING = {
     "conversations.due",
+    "compactions.takeable",
     "compactions.expired",
     "compactions.unsent",
     "turns.expired",

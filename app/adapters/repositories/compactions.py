@@ -96,6 +96,11 @@ class SqlCompactions(Repository):
             .returning(CompactionRow)
         )
 
+    async def takeable(self, compaction_id: UUID) -> bool:
+        """Queued, or running with its lease over; not locked."""
+        statement = select(CompactionRow).where(_id == compaction_id, or_(_QUEUED, _expired()))
+        return await self._maybe(statement) is not None
+
     async def heartbeat(self, compaction_id: UUID, lease_token: UUID) -> bool:
         """Prolong the lease, also one that is over but that nobody took; False when it is lost."""
         statement = update(CompactionRow).where(_held_by(compaction_id, lease_token)).values(lease_until=lease_end())
