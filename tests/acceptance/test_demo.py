@@ -74,7 +74,7 @@ def assert_played(output: str) -> None:
     assert numbers(line_with(output, "compactions by background"))[0] >= 3
     assert numbers(line_with(output, "compactions by sync"))[0] == 1
     assert numbers(line_with(output, "compactions by manual"))[0] == 1
-    sent, whole = numbers(line_with(output, "instead of"))[-2:]
+    sent, whole = numbers(line_with(output, "sent in the"))[-2:]
     assert sent < 0.5 * whole
 
 
