@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
-from app.domain.extractive import compress, respond
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.adapters.models import offline
 from app.adapters.models.offline import OfflineChat, OfflineSummarizer, pieces
 from app.domain.conversation import Message
+from app.domain.extractive import compress, respond
 from app.domain.model_io import ChatRequest, ContextMessage, StepFinish, SummaryRequest, TextDelta
 from app.domain.schemas.session import SESSION
 from app.domain.tokens import estimate_text
