@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from app.domain.conversation import Message
@@ -31,6 +32,7 @@ __all__ = ["compress", "digest", "respond"]
 
 _NEW_SHARE: Final = 0.25  # of the target is always there for the new span; the merge prunes what is too much
 _SAVING_SHARE: Final = 0.6  # of the chunk's own tokens at most, so that folding it saves
+_ONE_FACT: Final = 120  # tokens: a span of facts never ends as a story alone, even where no fact is short
 _NARRATIVE_SHARE: Final = 0.12  # of the target
 _NARRATIVE_ROOM: Final = 0.45  # of what is new
 _NARRATIVE_MOST: Final = 60
@@ -126,15 +128,16 @@ class _Collected:
         self.story = narrative(passages, request.previous, language, room=story_room)
         left -= estimate_text(self.story) if "narrative" in self._roles else 0
         told = frozenset(p.index for item in [*self.open, *self.style] for p in item.passages)
-        self.facts = fact_items(
+        find = partial(
+            fact_items,
             passages,
             request.previous,
-            room=max(0, left),
             focus=request.focus,
             language=language,
             corrections=corrections,
             spared=told,
         )
+        self.facts = find(room=max(left, 0)) or find(room=_ONE_FACT)[:1]
         self.replaced = {
             entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
         }

@@ -572,6 +572,22 @@ def test_a_new_span_gets_a_quarter_even_when_the_state_is_full() -> None:
     assert 40 < size(candidate) <= 101
 
 
+def test_the_same_sentence_with_another_number_is_another_fact() -> None:
+    order = "User: For room {0} I decided to order the oak tables from Calder-{0}."
+    previous = [entry("logos", order.format(n), id_=f"F{n}") for n in range(1, 30)]
+    for room, news in ((41, True), (7, False)):
+        span = talk(f"U For room {room} I decided to order the oak tables from Calder-{room}.\nA Noted.", start=90)
+        assert (f"room {room}" in texts(state(span, target=367, previous=previous))) is news
+
+
+def test_a_span_of_facts_is_never_a_story_alone_however_full_the_state() -> None:
+    previous = [entry("logos", f"User: fact number {n} about the tall tower {n}.", id_=f"F{n}") for n in range(90)]
+    long = (
+        "U The hall in Turku costs 1,250 euros for the evening of 4 May, with chairs, lamps, a stage and the cleaning."
+    )
+    assert state(talk(f"{long}\nA Noted.", start=200), target=100, previous=previous)["logos"]
+
+
 @pytest.mark.parametrize("locale", ["en", "ru", "de"])
 def test_the_smallest_span_still_has_a_story(locale: str) -> None:
     assert state(talk("U We put the lamp behind the house.\nA Ok."), locale=locale)["conversation_summary"]

@@ -23,21 +23,24 @@ class Seen:
 
     def __init__(self, texts: Iterable[Collection[str]] = ()) -> None:
         self._postings: defaultdict[str, list[int]] = defaultdict(list)
-        self._sizes: list[int] = []
+        self._texts: list[frozenset[str]] = []
         for text in texts:
             self.add(text)
 
     def add(self, stems: Collection[str]) -> None:
         """Keep one more text."""
         for stem in stems:
-            self._postings[stem].append(len(self._sizes))
-        self._sizes.append(len(stems))
+            self._postings[stem].append(len(self._texts))
+        self._texts.append(frozenset(stems))
 
     def repeats(self, stems: Collection[str]) -> bool:
-        """Whether one kept text already says these words, or nearly."""
+        """Whether one kept text already says these words, or nearly; another number is another fact."""
         shared = Counter(number for stem in stems for number in self._postings.get(stem, ()))
+        exact = {stem for stem in stems if any(character.isdigit() for character in stem)}
         return any(
-            count >= _SAME * min(len(stems), self._sizes[number]) and count >= _SAME * len(stems)
+            count >= _SAME * min(len(stems), len(self._texts[number]))
+            and count >= _SAME * len(stems)
+            and exact <= self._texts[number]
             for number, count in shared.items()
         )
 
