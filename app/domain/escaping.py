@@ -60,9 +60,7 @@ def escape(text: str) -> str:
 
 def unescape(text: str) -> str:
     """The inverse of ``escape``."""
-    return _REFERENCE.sub(
-        lambda found: f"&{found['literal']}" if found["literal"] else chr(int(found["code"], 16)), text
-    )
+    return _REFERENCE.sub(_dereferenced, text)
 
 
 def escape_block(text: str) -> str:

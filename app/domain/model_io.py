@@ -20,7 +20,6 @@ class ModelProfile:
     output_limit: int
     chunk_tokens: int | None = None
     """The most that it digests in one compaction call, where that is less than half the input limit."""
-    stateful: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

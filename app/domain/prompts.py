@@ -1,4 +1,4 @@
-"""What an LLM summarizer is told. Own words; change them only together with ``PROMPT_VERSION``."""
+"""What an LLM summarizer is told."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from app.domain.framing import fence, frame, frame_entries
 from app.domain.language import detect
 from app.domain.model_io import SummaryRequest
 from app.domain.state import StateEntry, StateField, StateSchema
-
-PROMPT_VERSION: Final = "1"
 
 _WORDS_PER_TOKEN: Final[Mapping[str, float]] = {
     "en": 0.75,

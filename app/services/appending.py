@@ -61,14 +61,14 @@ async def append(
         conversation, last_seq=messages[-1].seq, last_message_id=messages[-1].id, total=sums[-1], last_message_at=now
     )
     after = shell.resolver(grown)
-    await uow.conversations.update(
-        conversation.id,
+    stored = await refresh_sizes(
+        uow,
+        after,
         last_seq=grown.last_seq,
         last_message_id=grown.last_message_id,
         last_message_at=now,
         total=grown.total,
     )
-    stored = await refresh_sizes(uow, after)
     created = [
         ("message.created", {"message_id": str(message.id), "seq": message.seq, "role": message.role})
         for message in messages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from app.domain.conversation import Conversation, Quiet
@@ -92,10 +93,17 @@ async def record_event(uow: UnitOfWork, row: Compaction, type_: str, now: dateti
     await uow.events.add(row.conversation_id, type_, data, now)
 
 
-async def refresh_sizes(uow: UnitOfWork, resolved: Resolved) -> Conversation:
-    """Store what the sweeper's index looks at, after anything that changed the sums or the policy."""
+async def refresh_sizes(uow: UnitOfWork, resolved: Resolved, **changes: Any) -> Conversation:
+    """Store what the sweeper's index looks at, after anything that changed the sums or the policy.
+
+    Args:
+        uow: The transaction of that change.
+        resolved: The conversation as it stands with the change.
+        changes: Fields of the row that are stored in the same statement.
+    """
     return await uow.conversations.update(
         resolved.conversation.id,
+        **changes,
         context_tokens=resolved.tokens,
         trigger_tokens=trigger_tokens(resolved.policy, resolved.budgets),
     )

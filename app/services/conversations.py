@@ -127,8 +127,8 @@ class ConversationService:
                 after = await self._reshaped(uow, self._shell.resolver(present), after)
             if POLICY & values.keys():
                 values |= {"quiet": Quiet(), "failure_count": 0}
-            await uow.conversations.update(conversation_id, **values, updated_at=self._shell.clock.now())
-            resolved = self._shell.resolver(await refresh_sizes(uow, after))
+            stored = await refresh_sizes(uow, after, **values, updated_at=self._shell.clock.now())
+            resolved = self._shell.resolver(stored)
             jobs = await self._claim_if_due(uow, resolved) if POLICY & values.keys() else []
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events, jobs)

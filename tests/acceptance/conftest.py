@@ -15,10 +15,11 @@ import pytest
 import redis
 
 from app.embedded import Endpoints
+from tests.acceptance.chaos import own_database
 from tests.acceptance.service import Service, running_service
 from tests.acceptance.talk import Talk
 from tests.gemini_server import Gemini, gemini_process
-from tests.servers import execute_sql, redis_database, with_database
+from tests.servers import redis_database
 
 StartService = Callable[..., Service]
 StartTalk = Callable[..., Talk]
@@ -49,14 +50,6 @@ def pytest_runtest_makereport(
     return report
 
 
-@contextlib.contextmanager
-def _own_database(servers: Endpoints, template: str) -> Iterator[str]:
-    name = f"acceptance_{next(_NUMBERS)}"
-    execute_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE {template}")
-    yield with_database(servers.database_url, name)
-    execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
-
-
 def _flushed(url: str) -> str:
     with contextlib.closing(redis.from_url(url)) as connection:
         connection.flushdb()
@@ -73,7 +66,7 @@ def offline(servers: Endpoints, database_template: str, tmp_path_factory: pytest
     """The service without a key: the offline model."""
     folder, redis_url = tmp_path_factory.mktemp("offline"), _flushed(redis_database(servers.redis_url, _OFFLINE_REDIS))
     with (
-        _own_database(servers, database_template) as database_url,
+        own_database(servers, database_template) as database_url,
         running_service(folder, database_url=database_url, redis_url=redis_url) as service,
     ):
         yield service
@@ -93,7 +86,7 @@ def gemini_service(
     """The service with Gemini for both models; it gives a request eight seconds."""
     folder, redis_url = tmp_path_factory.mktemp("gemini"), _flushed(redis_database(servers.redis_url, _GEMINI_REDIS))
     with (
-        _own_database(servers, database_template) as database_url,
+        own_database(servers, database_template) as database_url,
         running_service(
             folder,
             database_url=database_url,
@@ -120,7 +113,7 @@ def start_service(servers: Endpoints, database_template: str, tmp_path: Path) ->
             return stack.enter_context(
                 running_service(
                     folder,
-                    database_url=stack.enter_context(_own_database(servers, database_template)),
+                    database_url=stack.enter_context(own_database(servers, database_template)),
                     redis_url=redis_url or own_redis(servers),
                     worker=worker,
                     settings=settings,

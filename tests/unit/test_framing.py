@@ -219,3 +219,7 @@ def test_megabytes_of_brackets_take_no_time() -> None:
     started = time.perf_counter()
     assert unescape(escape(hostile)) == hostile
     assert time.perf_counter() - started < 10
+
+
+def test_a_reference_to_no_character_is_left_as_it_is() -> None:
+    assert unescape("&#x110000; and &#x41;") == "&#x110000; and A"

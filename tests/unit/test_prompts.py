@@ -7,7 +7,7 @@ import pytest
 from app.domain.candidate import candidate_json_schema
 from app.domain.framing import unframe
 from app.domain.model_io import SummaryRequest
-from app.domain.prompts import FEEDBACK, PROMPT_VERSION, render_summary
+from app.domain.prompts import FEEDBACK, render_summary
 from app.domain.schemas import SESSION
 from app.domain.tokens import estimate_text
 from tests.unit.talk import entry, message, request, talk
@@ -133,4 +133,3 @@ def test_a_giant_message_is_shown_in_part_only_when_the_chunk_is_too_heavy() -> 
 def test_the_same_request_gives_the_same_prompt_and_shape() -> None:
     assert render_summary(request(ENGLISH)) == render_summary(request(ENGLISH))
     assert render_summary(request(ENGLISH)).json_schema == candidate_json_schema(SESSION)
-    assert PROMPT_VERSION

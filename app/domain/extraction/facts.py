@@ -382,7 +382,7 @@ def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], lang
             continue
         speaker = "" if label and not found[0].is_named else f"{found[0].speaker}: "
         text = label + speaker + " ".join(passage.text for passage in found[:_FEW])
-        items.append(Item(text=text, seqs=(seq,), is_open=True, passages=tuple(found)))
+        items.append(Item(text=text, seqs=(seq,), passages=tuple(found)))
     return items
 
 

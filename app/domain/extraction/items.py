@@ -29,7 +29,6 @@ class Item:
     text: str
     seqs: tuple[int, ...]
     replaces: tuple[str, ...] = ()
-    is_open: bool = False
     passages: tuple[Passage, ...] = ()
 
     @property
