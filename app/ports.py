@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
 from uuid import UUID
 
-from app.domain.conversation import Conversation, Message, Outline, Role, Sums
+from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, Transition
+from app.domain.conversation import Conversation, Message, Outline, Sums
 from app.domain.model_io import ChatRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
 from app.domain.records import ApiKey, Compaction, Event, IdempotencyRecord, Page, RanIn, Turn
 from app.domain.state import StateVersion
+from app.domain.tokens import Estimator
 
 
 class Clock(Protocol):
@@ -133,6 +135,24 @@ class MessageRepository(Protocol):
     async def get(self, conversation_id: UUID, message_id: UUID) -> Message:
         """One message. Raises ``NotFoundError``."""
 
+    async def pin(self, conversation_id: UUID, message_id: UUID, *, is_pinned: bool, reason: str) -> Message:
+        """Set ``is_pinned`` and ``protected_reason``. The caller recomputes the sums (``recompute``)."""
+
+    async def erase(self, conversation_id: UUID, changed: Sequence[Message]) -> None:
+        """Store these messages' ``content``, ``parts``, ``status``, weights, reason, ``usage`` and ``metadata``.
+
+        The one exception to "never changed": tombstones, and the stubbed halves of tool pairs.
+        """
+
+    async def halves(self, conversation_id: UUID, call_ids: Sequence[str]) -> list[Message]:
+        """Every message that makes or answers one of these tool calls, by ``seq``."""
+
+    async def recompute(self, conversation_id: UUID) -> Sums:
+        """Recompute every running sum from the weights, and return the total."""
+
+    async def protected_tokens(self, conversation_id: UUID, estimator: Estimator) -> int:
+        """What pinned and protected messages weigh together, those held by their role (``system``) apart."""
+
     async def last(self, conversation_id: UUID, *, role: str | None = None) -> Message | None:
         """The newest message that is no command (of that role, if given)."""
 
@@ -166,8 +186,8 @@ class MessageRepository(Protocol):
     async def reweigh(self, conversation_id: UUID, reasons: Mapping[int, str]) -> Sums:
         """Set ``protected_reason`` for the given ``seq``s, recompute every running sum, and return the total."""
 
-    async def protectable(self, conversation_id: UUID) -> list[tuple[int, Role, bool]]:
-        """(seq, role, is_command) of every message, for deciding protection again after a policy change."""
+    async def protectable(self, conversation_id: UUID) -> list[Message]:
+        """Every message that is no command and not erased, for deciding protection again after a policy change."""
 
 
 class CompactionRepository(Protocol):
@@ -220,6 +240,9 @@ class CompactionRepository(Protocol):
     async def finish(self, compaction_id: UUID, **changes: Any) -> Compaction:
         """Set fields without a fence, for a row locked in this transaction."""
 
+    async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
+        """Metered model calls recorded within that time (database time), of a conversation or of the whole tenant."""
+
 
 class StateRepository(Protocol):
     """Rows of ``state_versions``."""
@@ -233,8 +256,40 @@ class StateRepository(Protocol):
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
         """By version."""
 
+    async def since_boundary(self, conversation_id: UUID, seq: int) -> list[StateVersion]:
+        """Every version whose boundary is at or after that ``seq``, oldest first."""
+
+    async def rewrite(self, conversation_id: UUID, version: StateVersion) -> None:
+        """Store a version's ``state``, ``entries``, ``covered`` and ``layout`` again: erasure only."""
+
     async def by_compaction(self, compaction_ids: Sequence[UUID]) -> dict[UUID, StateVersion]:
         """The last version that each of these compactions wrote, in one query."""
+
+
+class AnchorRepository(Protocol):
+    """Rows of ``anchors``."""
+
+    async def add(self, anchors: Sequence[Anchor]) -> None:
+        """Insert; one that stands at the same place with the same type already is left as it is."""
+
+    async def get(self, conversation_id: UUID, anchor_id: UUID) -> Anchor:
+        """One. Raises ``NotFoundError``."""
+
+    async def active(
+        self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
+    ) -> list[Anchor]:
+        """The newest ``limit`` active ones (up to that ``seq``), in order of position."""
+
+    async def page(
+        self, conversation_id: UUID, page: Page, *, type_: AnchorType | None = None, status: AnchorStatus | None = None
+    ) -> tuple[list[Anchor], str | None]:
+        """By position (``seq``, offset, id)."""
+
+    async def change(self, conversation_id: UUID, transitions: Sequence[Transition]) -> None:
+        """Set statuses."""
+
+    async def delete_of(self, conversation_id: UUID, seqs: Sequence[int]) -> int:
+        """Delete the anchors of these messages; how many there were. References to them are cleared."""
 
 
 class TurnRepository(Protocol):
@@ -334,6 +389,7 @@ class UnitOfWork(Protocol):
     messages: MessageRepository
     compactions: CompactionRepository
     states: StateRepository
+    anchors: AnchorRepository
     turns: TurnRepository
     events: EventRepository
     idempotency: IdempotencyRepository

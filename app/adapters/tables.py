@@ -27,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
+from app.domain.anchors.values import AnchorStatus, AnchorType, Proposer
 from app.domain.conversation import MessageStatus, Role
 from app.domain.records import IN_FLIGHT, CompactionStatus, RanIn, TurnStatus
 
@@ -94,7 +95,7 @@ class ApiKeyRow(TenantScoped, table=True):
 
 
 LISTED_AT = "coalesce(last_message_at, created_at)"
-DUE = "trigger_tokens IS NOT NULL AND context_tokens >= trigger_tokens"
+DUE = "context_tokens >= trigger_tokens OR context_messages >= trigger_messages"  # no threshold is never reached
 
 
 class ConversationRow(TenantScoped, table=True):
@@ -128,22 +129,28 @@ class ConversationRow(TenantScoped, table=True):
     layout: dict[str, Any] | None = Field(sa_type=JSON)
     layout_version: int
     compression_count: int
+    content_epoch: int = Field(sa_type=BIG)
+    token_factor: float
     scratchpad: dict[str, Any] = Field(sa_type=JSON)
     meta: dict[str, Any] = Field(sa_column=Column("metadata", JSON, nullable=False))
     last_seq: int = Field(sa_type=BIG)
     last_message_id: UUID | None
     last_message_at: datetime | None = Field(sa_type=MOMENT)
     last_event: int = Field(sa_type=BIG)
+    total_messages: int = Field(sa_type=BIG)
     total_tokens: int = Field(sa_type=BIG)
     total_bytes: int = Field(sa_type=BIG)
     total_held_tokens: int = Field(sa_type=BIG)
     total_held_bytes: int = Field(sa_type=BIG)
+    covered_messages: int = Field(sa_type=BIG)
     covered_tokens: int = Field(sa_type=BIG)
     covered_bytes: int = Field(sa_type=BIG)
     covered_held_tokens: int = Field(sa_type=BIG)
     covered_held_bytes: int = Field(sa_type=BIG)
     context_tokens: int = Field(sa_type=BIG)
     trigger_tokens: int | None = Field(sa_type=BIG)
+    context_messages: int = Field(sa_type=BIG)
+    trigger_messages: int | None = Field(sa_type=BIG)
     quiet_until_seq: int = Field(sa_type=BIG)
     quiet_until_tokens: int = Field(sa_type=BIG)
     quiet_until: datetime | None = Field(sa_type=MOMENT)
@@ -192,9 +199,11 @@ class MessageRow(TenantScoped, table=True):
     status: str
     is_command: bool
     protected_reason: str
+    is_pinned: bool
     is_protected: bool
     token_count: int = Field(sa_type=BIG)
     byte_length: int = Field(sa_type=BIG)
+    message_sum: int = Field(sa_type=BIG)
     token_sum: int = Field(sa_type=BIG)
     byte_sum: int = Field(sa_type=BIG)
     held_token_sum: int = Field(sa_type=BIG)
@@ -224,12 +233,44 @@ class StateVersionRow(TenantScoped, table=True):
     next_entry: int
     boundary_seq: int = Field(sa_type=BIG)
     boundary_message_id: UUID | None
+    covered_messages: int = Field(sa_type=BIG)
     covered_tokens: int = Field(sa_type=BIG)
     covered_bytes: int = Field(sa_type=BIG)
     covered_held_tokens: int = Field(sa_type=BIG)
     covered_held_bytes: int = Field(sa_type=BIG)
     layout: dict[str, Any] | None = Field(sa_type=JSON)
     compaction_id: UUID | None
+    created_at: datetime = Field(sa_type=MOMENT)
+
+
+ACTIVE = "status = 'active'"
+
+
+class AnchorRow(TenantScoped, table=True):
+    """A verbatim passage that is never compressed away."""
+
+    __tablename__ = "anchors"
+    __table_args__ = (
+        _in_conversation(),
+        _one_of("type", AnchorType),
+        _one_of("status", AnchorStatus),
+        _one_of("proposed_by", Proposer),
+        UniqueConstraint("tenant_id", "conversation_id", "seq", "offset", "type"),
+        Index("ix_anchors_active", "tenant_id", "conversation_id", "seq", postgresql_where=text(ACTIVE)),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    message_id: UUID
+    seq: int = Field(sa_type=BIG)
+    offset: int
+    type: str
+    content: str
+    status: str
+    proposed_by: str
+    importance: float
+    token_count: int
+    superseded_by: UUID | None
     created_at: datetime = Field(sa_type=MOMENT)
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app import ports
+from app.adapters.repositories.anchors import SqlAnchors
 from app.adapters.repositories.compactions import SqlCompactions
 from app.adapters.repositories.conversations import SqlConversations
 from app.adapters.repositories.events import SqlEvents
@@ -28,6 +29,7 @@ class SqlUnitOfWork:
     messages: ports.MessageRepository
     compactions: ports.CompactionRepository
     states: ports.StateRepository
+    anchors: ports.AnchorRepository
     turns: ports.TurnRepository
     events: ports.EventRepository
     idempotency: ports.IdempotencyRepository
@@ -41,6 +43,7 @@ class SqlUnitOfWork:
         self.messages = SqlMessages(self.session)
         self.compactions = SqlCompactions(self.session)
         self.states = SqlStates(self.session)
+        self.anchors = SqlAnchors(self.session)
         self.turns = SqlTurns(self.session)
         self.events = SqlEvents(self.session, self._added)
         self.idempotency = SqlIdempotency(self.session)

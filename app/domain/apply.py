@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.domain.anchors.values import Anchor, FoundAnchor
 from app.domain.candidate import Candidate
 from app.domain.compaction import CompactionPlan
 from app.domain.conversation import Layout, Message, Sums
@@ -37,7 +38,11 @@ class Applying:
     tokens_before: int
     """The context's size now."""
     block_before: int
-    """What the present state block weighs."""
+    """What the present state block weighs, its anchors included."""
+    target: int
+    """Estimated tokens that the whole context is to end below: the budget's target, by the conversation's factor."""
+    anchors: tuple[Anchor, ...] = ()
+    """Active anchors up to the end of the chunk whose messages are not held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,8 @@ class Applied:
     counts: EntryCounts
     tokens_after: int
     """The context's size with this state, at the same tail."""
+    found: tuple[FoundAnchor, ...] = ()
+    """Anchors that the model proposed and that stand verbatim in the span."""
 
 
 def apply_candidate(candidate: Candidate, to: Applying) -> Applied | None:

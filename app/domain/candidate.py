@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
+from app.domain.anchors.values import AnchorType
 from app.domain.conversation import Message
 from app.domain.escaping import clean
 from app.domain.overlap import Overlap
@@ -64,6 +65,15 @@ class CandidateDrop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorProposal:
+    """A passage that the model would keep verbatim; accepted only if it stands so in its message."""
+
+    type: AnchorType
+    quote: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A proposal that could be read; visible to nobody until the gate has passed it."""
 
@@ -71,6 +81,7 @@ class Candidate:
     narrative: Mapping[str, str]
     """Narrative fields that have a text."""
     dropped: tuple[CandidateDrop, ...] = ()
+    anchors: tuple[AnchorProposal, ...] = ()
 
     def texts(self) -> list[str]:
         """Every proposed text, narratives first."""

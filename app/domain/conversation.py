@@ -10,16 +10,26 @@ from uuid import UUID
 
 Role = Literal["user", "assistant", "system", "tool"]
 MessageStatus = Literal["complete", "interrupted", "erased"]
-ProtectedReason = Literal["initial_objective", "system", "compressible"]
+ProtectedReason = Literal[
+    "initial_objective",
+    "explicit_constraint",
+    "authentication",
+    "goal_statement",
+    "system",
+    "pinned",
+    "over_allotment",
+    "compressible",
+]
 Part = Mapping[str, Any]
 
-UNPROTECTED: frozenset[str] = frozenset({"compressible"})
+UNPROTECTED: frozenset[str] = frozenset({"compressible", "over_allotment"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """Running sums over messages 1..seq; commands weigh nothing. ``held_*`` counts held messages only."""
+    """Running sums over messages 1..seq; commands and erased messages count nothing. ``held_*``: held ones only."""
 
+    messages: int = 0
     tokens: int = 0
     bytes: int = 0
     held_tokens: int = 0
@@ -28,6 +38,7 @@ class Sums:
     def plus(self, other: Sums) -> Sums:
         """The sums one message (or one run of messages) further."""
         return Sums(
+            messages=self.messages + other.messages,
             tokens=self.tokens + other.tokens,
             bytes=self.bytes + other.bytes,
             held_tokens=self.held_tokens + other.held_tokens,
@@ -50,6 +61,8 @@ class Message:
     is_command: bool = False
     """Marked by the service: a typed ``/compact`` and its answer. Shown in the history, never in a context."""
     protected_reason: ProtectedReason = "compressible"
+    is_pinned: bool = False
+    """Pinned by a client: stays so whatever the policy's rules say of it."""
     token_count: int = 0
     byte_length: int = 0
     model: str | None = None
@@ -78,6 +91,8 @@ class Outline:
     byte_length: int
     is_protected: bool = False
     is_command: bool = False
+    anchor_tokens: int = 0
+    """What its active anchors will weigh in the state block once it is covered."""
     calls: frozenset[str] = frozenset()
     """Ids of the tool calls this message makes."""
     results: frozenset[str] = frozenset()
@@ -101,9 +116,15 @@ class Layout:
     """How the state block is served; stored with the state version, so that served bytes stay the same."""
 
     text: str
-    """The block's content, the rendered ``<session_state>`` element."""
+    """The state's JSON inside the ``<session_state>`` element."""
     tokens: int
-    """What the whole block adds to a context, its acknowledgement included."""
+    """What the whole block adds to a context, its acknowledgement and the anchors included."""
+    anchors: str = ""
+    """The rendered ``<anchors>`` element, its marker included; empty when none is served."""
+    anchor_tokens: int = 0
+    """What of ``tokens`` the anchors weigh."""
+    anchors_behind_marker: int = 0
+    """Active anchors for which there was no room."""
     held: tuple[int, ...] = ()
     """``seq`` of the held messages that follow the block."""
 
@@ -129,6 +150,10 @@ class Conversation:
     layout: Layout | None = None
     layout_version: int = 0
     compression_count: int = 0
+    content_epoch: int = 0
+    """Raised by each erasure: what was read before it is stale."""
+    token_factor: float = 1.0
+    """What a provider reported of requests, relative to our estimates; multiplies sums at evaluation only."""
     scratchpad: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     last_seq: int = 0
@@ -142,6 +167,10 @@ class Conversation:
     context_tokens: int = 0
     trigger_tokens: int | None = None
     """``context_tokens`` at or above this is due; ``None`` = never by itself."""
+    context_messages: int = 0
+    """Messages after the boundary."""
+    trigger_messages: int | None = None
+    """``context_messages`` at or above this is due; ``None`` = never by itself."""
     quiet: Quiet = field(default_factory=Quiet)
     failure_count: int = 0
     """Failed automatic compactions in a row; sets the back-off."""

@@ -42,6 +42,8 @@ class GateReport:
 
     candidate: Candidate | None = None
     reason: str | None = None
+    ungrounded: int = 0
+    """Items replaced by their source, dropped, or cut, because they said what the conversation does not say."""
 
 
 def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:

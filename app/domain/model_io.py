@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from app.domain.anchors.values import Anchor
 from app.domain.conversation import Message, Part, Usage
 from app.domain.state import StateEntry, StateSchema
 
@@ -20,6 +21,8 @@ class ModelProfile:
     output_limit: int
     chunk_tokens: int | None = None
     """The most that it digests in one compaction call, where that is less than half the input limit."""
+    metered: bool = True
+    """Whether its calls cost money: the spend guard counts only those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,10 @@ class SummaryRequest:
     """The chunk, in order; held messages are in it too, since the state must make sense of them."""
     previous: tuple[StateEntry, ...] = ()
     """The served entries of the state so far."""
+    anchors: tuple[Anchor, ...] = ()
+    """Active anchors up to the end of the chunk: served verbatim beside the state, by code."""
+    system_prompt: str = ""
+    """The conversation's own system prompt: what stands in it is grounded, and need not be recorded."""
     focus: str | None = None
     instructions: str = ""
     feedback: str | None = None

@@ -18,8 +18,9 @@ from app.domain.errors import FieldError
 from app.domain.records import Fold, FoldRequest
 from app.domain.tokens import Estimator
 
-Moment = Literal["stored", "before_call"]
-TriggerName = Literal["background", "sync", "max_tokens"]
+Moment = Literal["stored", "before_call", "completed", "interrupted"]
+TriggerName = Literal["background", "sync", "max_tokens", "max_messages", "completion", "interrupted"]
+Protect = Literal["turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"]
 
 Share = Annotated[float, Field(gt=0, le=1)]
 KEEP_MAX = 1_000  # keeps are read from one bounded outline of the tail (services.compaction)
@@ -112,7 +113,16 @@ class CompactionPolicy(_Frozen):
     """How large a state should be; at most 0.12 × budget, hard cap twice that."""
     served_as: Literal["pair", "assistant"] = "pair"
     held_roles: tuple[Literal["system"], ...] = ("system",)
-    protect: tuple[Literal["turn_0"], ...] = ("turn_0",)
+    protect: tuple[Protect, ...] = ("turn_0",)
+    """Turn 0's message, event types, and goal statements found by rule: held verbatim for ever."""
+    anchor_share: Annotated[float, Field(ge=0, le=1)] | None = 0.15
+    """Share of the budget for anchors; ``None`` = all the room there is, and what does not fit rejects."""
+    pin_share: Annotated[float, Field(ge=0, le=1)] = 0.10
+    """Share of the budget for messages that are pinned or protected (held system messages apart)."""
+    oversized: Literal["refuse", "elide"] = "refuse"
+    """A message that can never fit: refused, or stored whole and served without its middle."""
+    fallback_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Asked once when the summarizer's retry was refused too."""
     on_failure: Literal["truncate", "keep_full"] = "truncate"
     on_disconnect: Literal["finish", "interrupt"] = "finish"
     summarizer: Literal["compaction_model", "chat_model"] = "compaction_model"
@@ -122,8 +132,10 @@ class CompactionPolicy(_Frozen):
     """The rise, as a share of the budget, that ends a quiet period."""
     sync_deadline: Annotated[float, Field(gt=0, le=300)] = 20.0
     """Seconds that a turn spends on waiting and compacting together."""
-    attempts_per_chunk: Annotated[int, Field(ge=1, le=6)] = 2
-    """Model calls per chunk: the first and its one retry."""
+    calls_per_chunk: Annotated[int, Field(ge=1, le=20)] = 6
+    """Model calls per chunk outside a turn: the ladder, halving and bisection together."""
+    calls_per_hour: Annotated[int, Field(ge=1, le=100_000)] = 40
+    """Metered model calls of this conversation's compactions within an hour."""
 
     @field_validator("triggers")
     @classmethod
@@ -143,6 +155,9 @@ class Budgets:
     target: int
     state_tokens: int
     state_cap: int
+    anchor_tokens: int | None
+    """The room for anchors; ``None`` = all there is."""
+    pin_tokens: int
 
     def share(self, share: float) -> int:
         """A share of the budget in tokens, rounded down."""
@@ -164,6 +179,8 @@ def budgets_of(policy: CompactionPolicy, model_limit: int) -> Budgets:
         target=math.floor(_exact(policy.target) * budget),
         state_tokens=state_tokens,
         state_cap=CAP_FACTOR * state_tokens,
+        anchor_tokens=None if policy.anchor_share is None else math.floor(_exact(policy.anchor_share) * budget),
+        pin_tokens=math.floor(_exact(policy.pin_share) * budget),
     )
 
 

@@ -28,6 +28,8 @@ class Attempt:
     reason: str | None
     duration_ms: int
     usage: Usage
+    metered: bool = True
+    """Whether the call cost money: the spend guard counts it."""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that is stored and shown."""

@@ -16,6 +16,8 @@ from pydantic import BaseModel
 from app.domain.conversation import Layout, Sums
 
 FieldRole = Literal["fact", "open", "style", "known", "narrative"]
+Origin = Literal["user", "assistant", "system", "tool", "document"]
+"""Where a text came from: who said it, a tool's result, or a document that a user pasted."""
 
 ID_LETTERS: Mapping[FieldRole, str] = {"fact": "F", "open": "O", "style": "S", "known": "K", "narrative": "N"}
 
@@ -60,6 +62,8 @@ class StateEntry:
     text: str
     from_seqs: tuple[int, ...] = ()
     since_version: int
+    origins: tuple[Origin, ...] = ()
+    """Where its sources came from, each once, sorted."""
     superseded: tuple[str, ...] = ()
     """Texts that this entry replaced, oldest first."""
     pruned: bool = False

@@ -206,6 +206,7 @@ def _sums(message: Message) -> Sums:
         return Sums()
     held = message.is_protected
     return Sums(
+        messages=1,
         tokens=message.token_count,
         bytes=message.byte_length,
         held_tokens=message.token_count if held else 0,

@@ -48,8 +48,9 @@ class Chunk:
             previous=self.previous,
             next_entry=self.version.next_entry if self.version else 1,
             version=resolved.conversation.state_version + 1,
-            tokens_before=resolved.tokens,
-            block_before=resolved.breakdown.state,
+            tokens_before=resolved.breakdown.total,
+            block_before=resolved.breakdown.state + resolved.breakdown.anchors,
+            target=resolved.in_estimates.target,
         )
 
     def request(self, profile: ModelProfile) -> SummaryRequest:
@@ -109,7 +110,7 @@ def plan(resolved: Resolved, tail: Tail, request: FoldRequest, most_tokens: int)
     return plan_compaction(
         tail,
         breakdown=resolved.breakdown,
-        budgets=resolved.budgets,
+        budgets=resolved.in_estimates,
         estimator=resolved.policy.estimator,
         request=request,
         chunk_tokens=most_tokens,

@@ -166,7 +166,7 @@ class CompactionService:
             summarizer,
             chunk.request(summarizer.profile),
             apply=lambda candidate: apply_candidate(candidate, applying),
-            attempts=limits.attempts or chunk.resolved.policy.attempts_per_chunk,
+            attempts=limits.attempts or chunk.resolved.policy.calls_per_chunk,
             clock=self._shell.clock,
         )
         if climbed.applied is None:

@@ -161,9 +161,8 @@ class ConversationService:
     async def _protected(self, uow: UnitOfWork, after: Resolved) -> Conversation:
         conversation = after.conversation
         reasons = {
-            seq: protected_reason(after.policy, role=role, turn=seq - 1)
-            for seq, role, is_command in await uow.messages.protectable(conversation.id)
-            if not is_command
+            message.seq: protected_reason(after.policy, role=message.role, turn=message.turn)
+            for message in await uow.messages.protectable(conversation.id)
         }
         total = await uow.messages.reweigh(conversation.id, reasons)
         covered = await uow.messages.sums_at(conversation.id, conversation.boundary_seq)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, TypedDict
@@ -43,11 +44,21 @@ class Resolved:
     system: str
     system_tokens: int
     breakdown: Breakdown
+    """Where the context's tokens are, as we estimate them."""
 
     @property
     def tokens(self) -> int:
-        """Numerator of utilization."""
-        return self.breakdown.total
+        """Numerator of utilization: the estimate, by what the provider reported of requests so far."""
+        return self.at_evaluation(self.breakdown.total)
+
+    def at_evaluation(self, estimated: int) -> int:
+        """Estimated tokens as they count against thresholds."""
+        return math.ceil(estimated * self.conversation.token_factor)
+
+    @property
+    def in_estimates(self) -> Budgets:
+        """The budgets for planning, which reckons in estimates: the target is reached when evaluation says so."""
+        return replace(self.budgets, target=math.floor(self.budgets.target / self.conversation.token_factor))
 
     def sizes(self, now: datetime) -> Sizes:
         """What ``evaluate`` looks at, at this moment."""

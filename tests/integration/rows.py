@@ -63,7 +63,7 @@ def weight(entry: Message) -> Sums:
         return Sums()
     tokens, size = entry.token_count, entry.byte_length
     held = entry.is_protected
-    return Sums(tokens=tokens, bytes=size, held_tokens=tokens * held, held_bytes=size * held)
+    return Sums(messages=1, tokens=tokens, bytes=size, held_tokens=tokens * held, held_bytes=size * held)
 
 
 def running(messages: Sequence[Message], start: Sums | None = None) -> list[Sums]:

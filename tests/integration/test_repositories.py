@@ -287,9 +287,7 @@ class TestMessages:
             assert await unit.messages.between(row.id, 4, 5) == []
             assert await unit.messages.held(row.id, through_seq=5) == said[:1]
             assert await unit.messages.held(row.id, through_seq=0) == []
-            assert await unit.messages.protectable(row.id) == [
-                (entry.seq, entry.role, entry.is_command) for entry in said
-            ]
+            assert await unit.messages.protectable(row.id) == [entry for entry in said if not entry.is_command]
 
     async def test_outline_and_calls(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row, other = await stored(begin, tenant), await stored(begin, tenant)

@@ -63,6 +63,7 @@ def apply(
             version=1,
             tokens_before=before,
             block_before=0,
+            target=BUDGETS.target,
         ),
     )
 

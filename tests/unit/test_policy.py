@@ -46,7 +46,16 @@ def due(
 def test_the_arithmetic_of_the_design() -> None:
     found = budgets(policy_of(context_window=4_000))
 
-    assert found == Budgets(limit=4_000, window=3_600, budget=3_060, target=1_836, state_tokens=367, state_cap=734)
+    assert found == Budgets(
+        limit=4_000,
+        window=3_600,
+        budget=3_060,
+        target=1_836,
+        state_tokens=367,
+        state_cap=734,
+        anchor_tokens=459,
+        pin_tokens=306,
+    )
 
 
 def test_a_large_model_reserves_no_more_than_a_reply_needs() -> None:

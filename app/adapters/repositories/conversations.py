@@ -12,7 +12,7 @@ from app.adapters.repositories.base import Repository
 from app.adapters.repositories.cursor import BY_TIME_AND_ID, cut, paged
 from app.adapters.repositories.leases import now
 from app.adapters.repositories.mapping import LAYOUT, columns, plain, sums_columns, sums_value, value, without
-from app.adapters.tables import COMPACTION_IN_FLIGHT, RUNNING, CompactionRow, ConversationRow, TurnRow
+from app.adapters.tables import COMPACTION_IN_FLIGHT, DUE, RUNNING, CompactionRow, ConversationRow, TurnRow
 from app.domain.conversation import Conversation, Quiet
 from app.domain.errors import NotFoundError
 from app.domain.records import Page
@@ -68,7 +68,7 @@ class SqlConversations(Repository):
         row = ConversationRow
         statement = (
             select(col(row.tenant_id), col(row.id))
-            .where(col(row.trigger_tokens).is_not(None), col(row.context_tokens) >= col(row.trigger_tokens))
+            .where(text(DUE))
             .where(col(row.last_seq) > col(row.quiet_until_seq))
             .where(col(row.context_tokens) >= col(row.quiet_until_tokens))
             .where(or_(col(row.quiet_until).is_(None), col(row.quiet_until) <= now()))

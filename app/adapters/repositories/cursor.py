@@ -20,6 +20,7 @@ Row = TypeVar("Row")
 # The range of Postgres' bigint: a number beyond it is no key of ours.
 Number = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
 BY_NUMBER = TypeAdapter(tuple[Number])
+BY_PLACE = TypeAdapter(tuple[Number, Number, UUID])
 BY_ID = TypeAdapter(tuple[UUID])
 BY_TIME_AND_ID = TypeAdapter(tuple[AwareDatetime, UUID])
 # Our longest is under 150 characters; what is longer is not ours, and cut off it cannot be read.

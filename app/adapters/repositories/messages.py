@@ -12,6 +12,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Text,
+    and_,
     any_,
     case,
     cast,
@@ -30,14 +31,18 @@ from sqlmodel import col
 from app.adapters.repositories.base import Repository
 from app.adapters.repositories.cursor import BY_NUMBER, cut, paged
 from app.adapters.repositories.mapping import columns, plain, value, without
-from app.adapters.tables import MAKES_CALLS, MessageRow
-from app.domain.conversation import UNPROTECTED, Message, Outline, Role, Sums
+from app.adapters.tables import ACTIVE, MAKES_CALLS, AnchorRow, MessageRow
+from app.domain.conversation import UNPROTECTED, Message, Outline, Sums
 from app.domain.errors import NotFoundError
 from app.domain.records import Page
+from app.domain.tokens import Estimator, tokens_of
 
 _seq = col(MessageRow.seq)
 _SPOKEN = ~col(MessageRow.is_command)
+_WHOLE = col(MessageRow.status) != "erased"
+_REWRITTEN = ("content", "parts", "status", "token_count", "byte_length", "protected_reason", "is_pinned", "usage")
 _SUMS = (
+    col(MessageRow.message_sum),
     col(MessageRow.token_sum),
     col(MessageRow.byte_sum),
     col(MessageRow.held_token_sum),
@@ -85,7 +90,8 @@ class SqlMessages(Repository):
                 col(row.token_count),
                 col(row.byte_length),
                 col(row.is_protected),
-                col(row.is_command),
+                or_(col(row.is_command), ~_WHOLE).label("is_command"),
+                _anchor_tokens().label("anchor_tokens"),
                 col(row.call_ids),
                 col(row.result_ids),
             )
@@ -142,8 +148,8 @@ class SqlMessages(Repository):
         found = await self._session.rows(statement)
         if not found:
             raise _not_found()
-        tokens, bytes_, held_tokens, held_bytes = found[0]
-        return Sums(tokens=tokens, bytes=bytes_, held_tokens=held_tokens, held_bytes=held_bytes)
+        messages, tokens, bytes_, held_tokens, held_bytes = found[0]
+        return Sums(messages=messages, tokens=tokens, bytes=bytes_, held_tokens=held_tokens, held_bytes=held_bytes)
 
     async def calls(self, conversation_id: UUID, ids: Sequence[str]) -> frozenset[str]:
         """Which of these tool call ids were made in this conversation."""
@@ -168,18 +174,59 @@ class SqlMessages(Repository):
                 .where(col(MessageRow.conversation_id) == conversation_id, _seq == any_(listed))
                 .values(protected_reason=reason, is_protected=reason not in UNPROTECTED)
             )
+        return await self.recompute(conversation_id)
+
+    async def recompute(self, conversation_id: UUID) -> Sums:
+        """Recompute every running sum from the weights, and return the total."""
         await self._recompute(conversation_id)
         newest = select(func.max(_seq)).where(col(MessageRow.conversation_id) == conversation_id)
         return await self.sums_at(conversation_id, await self._session.first(newest) or 0)
 
-    async def protectable(self, conversation_id: UUID) -> list[tuple[int, Role, bool]]:
-        """(seq, role, is_command) of every message."""
+    async def protectable(self, conversation_id: UUID) -> list[Message]:
+        """Every message that is no command and not erased."""
+        return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE).order_by(_seq))
+
+    async def pin(self, conversation_id: UUID, message_id: UUID, *, is_pinned: bool, reason: str) -> Message:
+        """Set ``is_pinned`` and ``protected_reason``. Raises ``NotFoundError``."""
         statement = (
-            select(_seq, col(MessageRow.role), col(MessageRow.is_command))
-            .where(col(MessageRow.conversation_id) == conversation_id)
-            .order_by(_seq)
+            update(MessageRow)
+            .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message_id)
+            .values(is_pinned=is_pinned, protected_reason=reason, is_protected=reason not in UNPROTECTED)
+            .returning(MessageRow)
         )
-        return [(seq, role, is_command) for seq, role, is_command in await self._session.rows(statement)]
+        return _message(await self._session.first(statement))
+
+    async def erase(self, conversation_id: UUID, changed: Sequence[Message]) -> None:
+        """Store these messages' text, parts, status, weights, reason, usage and metadata."""
+        for message in changed:
+            values = _columns(message, Sums())
+            names = (*_REWRITTEN, "call_ids", "result_ids", "meta", "is_protected")
+            await self._session.execute(
+                update(MessageRow)
+                .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message.id)
+                .values(**{name: values[name] for name in names})
+            )
+
+    async def halves(self, conversation_id: UUID, call_ids: Sequence[str]) -> list[Message]:
+        """Every message that makes or answers one of these tool calls, by ``seq``."""
+        wanted = literal(list(call_ids), ARRAY(Text))
+        makes = and_(text(MAKES_CALLS), col(MessageRow.call_ids).op("&&")(wanted))
+        answers = col(MessageRow.result_ids).op("&&")(wanted)
+        return await self._messages(_of(conversation_id).where(or_(makes, answers)).order_by(_seq))
+
+    async def protected_tokens(self, conversation_id: UUID, estimator: Estimator) -> int:
+        """What pinned and protected messages weigh together, those held by their role apart."""
+        row = MessageRow
+        statement = select(
+            func.coalesce(func.sum(col(row.token_count)), 0), func.coalesce(func.sum(col(row.byte_length)), 0)
+        ).where(
+            col(row.conversation_id) == conversation_id,
+            col(row.is_protected),
+            _SPOKEN,
+            col(row.protected_reason) != "system",
+        )
+        ((tokens, bytes_),) = await self._session.rows(statement)
+        return tokens_of(int(tokens), int(bytes_), estimator)
 
     async def _messages(self, statement: Any) -> list[Message]:
         return [_message(row) for row in await self._session.all(statement)]
@@ -193,6 +240,7 @@ class SqlMessages(Repository):
         row = MessageRow
         held = (~col(row.is_protected), 0)
         weights = {
+            "message_sum": _running(1),
             "token_sum": _running(col(row.token_count)),
             "byte_sum": _running(col(row.byte_length)),
             "held_token_sum": _running(col(row.token_count), held),
@@ -217,9 +265,25 @@ def _of(conversation_id: UUID) -> Any:
     return select(MessageRow).where(col(MessageRow.conversation_id) == conversation_id)
 
 
+def _anchor_tokens() -> Any:
+    """What a message's active anchors weigh."""
+    anchor = AnchorRow
+    return (
+        select(func.coalesce(func.sum(col(anchor.token_count)), 0))
+        .where(
+            col(anchor.tenant_id) == col(MessageRow.tenant_id),
+            col(anchor.conversation_id) == col(MessageRow.conversation_id),
+            col(anchor.seq) == _seq,
+            text(f"anchors.{ACTIVE}"),
+        )
+        .correlate(MessageRow)
+        .scalar_subquery()
+    )
+
+
 def _running(weight: Any, *nothing: tuple[Any, int]) -> Any:
-    """The sum of a weight through each message; commands weigh nothing."""
-    counted = case((col(MessageRow.is_command), 0), *nothing, else_=weight)
+    """The sum of a weight through each message; commands and erased messages weigh nothing."""
+    counted = case((or_(col(MessageRow.is_command), ~_WHOLE), 0), *nothing, else_=weight)
     return cast(func.sum(counted).over(order_by=_seq), BigInteger)
 
 
@@ -236,6 +300,7 @@ def _columns(message: Message, through: Sums) -> dict[str, Any]:
         "usage": plain(message.usage),
         "meta": plain(message.metadata),
         "is_protected": message.is_protected,
+        "message_sum": through.messages,
         "token_sum": through.tokens,
         "byte_sum": through.bytes,
         "held_token_sum": through.held_tokens,

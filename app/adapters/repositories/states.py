@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import ARRAY, Uuid, any_, insert, literal, select
+from sqlalchemy import ARRAY, Uuid, any_, insert, literal, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlmodel import col
 
@@ -20,6 +21,7 @@ from app.domain.state import StateEntry, StateVersion
 
 _ENTRIES = TypeAdapter(tuple[StateEntry, ...])
 _number = col(StateVersionRow.version)
+_REWRITTEN = ("state", "entries", "layout")
 
 
 class SqlStates(Repository):
@@ -27,13 +29,7 @@ class SqlStates(Repository):
 
     async def add(self, conversation_id: UUID, version: StateVersion) -> None:
         """Insert. Raises ``NotFoundError`` without the conversation, ``ConflictError`` for a version twice."""
-        values = without(columns(version), "covered") | {
-            "conversation_id": conversation_id,
-            "state": plain(version.state),
-            "entries": _ENTRIES.dump_python(version.entries, mode="json"),
-            "layout": LAYOUT.dump_python(version.layout, mode="json"),
-            **sums_columns("covered", version.covered),
-        }
+        values = {"conversation_id": conversation_id, **_columns(version)}
         await self._session.execute(insert(StateVersionRow).values(**values))
 
     async def get(self, conversation_id: UUID, version: int) -> StateVersion:
@@ -52,6 +48,26 @@ class SqlStates(Repository):
         found = [_version(row) for row in await self._session.all(statement)]
         return cut(found, page.limit, lambda version: (version.version,))
 
+    async def since_boundary(self, conversation_id: UUID, seq: int) -> list[StateVersion]:
+        """Every version whose boundary is at or after that ``seq``, oldest first."""
+        statement = (
+            select(StateVersionRow)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, col(StateVersionRow.boundary_seq) >= seq)
+            .order_by(_number)
+        )
+        return [_version(row) for row in await self._session.all(statement)]
+
+    async def rewrite(self, conversation_id: UUID, version: StateVersion) -> None:
+        """Store a version's ``state``, ``entries``, ``covered`` and ``layout`` again."""
+        values = _columns(version)
+        await self._session.execute(
+            update(StateVersionRow)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, _number == version.version)
+            .values(
+                **{name: item for name, item in values.items() if name.startswith("covered_") or name in _REWRITTEN}
+            )
+        )
+
     async def by_compaction(self, compaction_ids: Sequence[UUID]) -> dict[UUID, StateVersion]:
         """The last version that each of these compactions wrote, in one query."""
         compaction_id = col(StateVersionRow.compaction_id)
@@ -63,6 +79,15 @@ class SqlStates(Repository):
             .order_by(compaction_id, _number.desc())
         )
         return {row.compaction_id: _version(row) for row in rows}
+
+
+def _columns(version: StateVersion) -> dict[str, Any]:
+    return without(columns(version), "covered") | {
+        "state": plain(version.state),
+        "entries": _ENTRIES.dump_python(version.entries, mode="json"),
+        "layout": LAYOUT.dump_python(version.layout, mode="json"),
+        **sums_columns("covered", version.covered),
+    }
 
 
 def _version(row: StateVersionRow) -> StateVersion:

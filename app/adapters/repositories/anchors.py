@@ -1,0 +1,88 @@
+"""Rows of ``anchors``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, BigInteger, any_, delete, literal, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col
+
+from app.adapters.repositories.base import Repository
+from app.adapters.repositories.cursor import BY_PLACE, cut, paged
+from app.adapters.repositories.mapping import columns, value
+from app.adapters.tables import ACTIVE, AnchorRow
+from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, Transition
+from app.domain.errors import NotFoundError
+from app.domain.records import Page
+
+_PLACE = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
+
+
+class SqlAnchors(Repository):
+    """``ports.AnchorRepository``."""
+
+    async def add(self, anchors: Sequence[Anchor]) -> None:
+        """Insert; one that stands at the same place with the same type already is left as it is."""
+        if anchors:
+            await self._session.execute(
+                insert(AnchorRow).on_conflict_do_nothing(), [columns(anchor) for anchor in anchors]
+            )
+
+    async def get(self, conversation_id: UUID, anchor_id: UUID) -> Anchor:
+        """One. Raises ``NotFoundError``."""
+        row = await self._session.first(_of(conversation_id).where(col(AnchorRow.id) == anchor_id))
+        if row is None:
+            raise NotFoundError("No such anchor.")
+        return value(Anchor, row)
+
+    async def active(
+        self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
+    ) -> list[Anchor]:
+        """The newest ``limit`` active ones (up to that ``seq``), in order of position."""
+        statement = _of(conversation_id).where(text(ACTIVE))
+        if through_seq is not None:
+            statement = statement.where(col(AnchorRow.seq) <= through_seq)
+        newest = statement.order_by(*(column.desc() for column in _PLACE)).limit(limit)
+        return [value(Anchor, row) for row in reversed(await self._session.all(newest))]
+
+    async def page(
+        self, conversation_id: UUID, page: Page, *, type_: AnchorType | None = None, status: AnchorStatus | None = None
+    ) -> tuple[list[Anchor], str | None]:
+        """By position (``seq``, offset, id)."""
+        statement = _of(conversation_id)
+        if type_ is not None:
+            statement = statement.where(col(AnchorRow.type) == type_)
+        if status is not None:
+            statement = statement.where(col(AnchorRow.status) == status)
+        rows = await self._session.all(paged(statement, page, _PLACE, BY_PLACE))
+        found = [value(Anchor, row) for row in rows]
+        return cut(found, page.limit, lambda anchor: (anchor.seq, anchor.offset, anchor.id))
+
+    async def change(self, conversation_id: UUID, transitions: Sequence[Transition]) -> None:
+        """Set statuses."""
+        for transition in transitions:
+            await self._session.execute(
+                update(AnchorRow)
+                .where(col(AnchorRow.conversation_id) == conversation_id, col(AnchorRow.id) == transition.anchor_id)
+                .values(status=transition.status, superseded_by=transition.superseded_by)
+            )
+
+    async def delete_of(self, conversation_id: UUID, seqs: Sequence[int]) -> int:
+        """Delete the anchors of these messages; references to them are cleared."""
+        listed = literal(list(seqs), ARRAY(BigInteger))
+        here = col(AnchorRow.conversation_id) == conversation_id
+        gone = await self._session.all(
+            delete(AnchorRow).where(here, col(AnchorRow.seq) == any_(listed)).returning(col(AnchorRow.id))
+        )
+        if gone:
+            await self._session.execute(
+                update(AnchorRow).where(here, col(AnchorRow.superseded_by).in_(gone)).values(superseded_by=None)
+            )
+        return len(gone)
+
+
+def _of(conversation_id: UUID) -> Any:
+    return select(AnchorRow).where(col(AnchorRow.conversation_id) == conversation_id)

@@ -1,0 +1,1 @@
+"""Anchors: finding them, their status, and what of them is served."""
