@@ -52,6 +52,7 @@ lock: ## Make the lock files anew from pyproject.toml (needs uv)
 	@uv lock -q
 	@$(EXPORT) --no-dev --group build -o requirements.lock
 	@$(EXPORT) -o requirements-dev.lock
+	@$(EXPORT) --group bench -o requirements-bench.lock
 	@rm uv.lock
 
 openapi: $(FOR_TEST) ## Write openapi.json from the code

@@ -21,19 +21,23 @@ from app.adapters.models.registry import ModelRegistry
 from app.adapters.unit_of_work import unit_of_work_factory
 from app.domain.errors import DependencyUnavailableError
 from app.ports import Clock, EventBus, JobQueue, Models, UnitOfWorkFactory
+from app.services.anchors import AnchorService
 from app.services.chat import ChatService
 from app.services.commands import CommandRunner
 from app.services.compaction import CompactionService
 from app.services.context import ContextService
 from app.services.conversations import ConversationService
+from app.services.erasure import ErasureService
 from app.services.events import EventFeed
 from app.services.inline import InlineCompaction
 from app.services.keys import KeyService
 from app.services.manual import ManualCompaction
 from app.services.messages import MessageService
 from app.services.outbox import Outbox
+from app.services.pins import PinService
 from app.services.resolve import Resolver
 from app.services.shell import Shell
+from app.services.spending import SpendGuard
 from app.services.states import StateService
 from app.services.sweeper import Sweeper
 from app.services.turn import TurnRunner
@@ -66,6 +70,9 @@ class Container:
     conversations: ConversationService
     states: StateService
     messages: MessageService
+    erasure: ErasureService
+    pins: PinService
+    anchors: AnchorService
     chat: ChatService
     compaction: CompactionService
     manual: ManualCompaction
@@ -123,9 +130,10 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
     )
     conversations = ConversationService(shell)
-    compaction = CompactionService(shell)
+    spending = SpendGuard(settings.tenant_calls_per_hour)
+    compaction = CompactionService(shell, spending)
     inline = InlineCompaction(shell, compaction)
-    manual = ManualCompaction(shell, compaction)
+    manual = ManualCompaction(shell, compaction, spending)
     context = ContextService(shell)
     runner = TurnRunner(shell, inline=inline, commands=CommandRunner(manual), context=context)
     return Container(
@@ -135,6 +143,9 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         conversations=conversations,
         states=StateService(shell, conversations),
         messages=MessageService(shell),
+        erasure=ErasureService(shell),
+        pins=PinService(shell),
+        anchors=AnchorService(shell),
         chat=ChatService(shell, inline, runner),
         compaction=compaction,
         manual=manual,
@@ -186,6 +197,10 @@ def _models(settings: Settings) -> ModelRegistry:
         openai_api_key=_secret(settings.openai_api_key),
         openai_base_url=settings.openai_base_url,
         input_limit=settings.model_input_limit,
+        chat_timeout=settings.chat_timeout_seconds,
+        compaction_timeout=settings.compaction_timeout_seconds,
+        failures_to_open=settings.model_failures_to_open,
+        circuit_pause=settings.model_pause_seconds,
     )
 
 

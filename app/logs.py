@@ -1,26 +1,27 @@
-"""How log lines look: structlog events with ids and numbers, never message text."""
+"""How log lines look: structlog events with ids and numbers, never message text; secrets that slip in are redacted."""
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
+from typing import TextIO
 
 import structlog
+from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
+from app.domain.redaction import redact, redact_value
 from app.settings import Settings
 
 
 def configure_logs(settings: Settings) -> None:
     """Set up structlog for this process: ``console`` for people, ``json`` for machines; one line per event."""
     for_machines = settings.log_format == "json"
-    renderer: structlog.typing.Processor = (
+    renderer: Processor = (
         structlog.processors.JSONRenderer()
         if for_machines
         else structlog.dev.ConsoleRenderer(
-            colors=sys.stderr.isatty(),
-            pad_event_to=28,
-            # The default one shows the local variables of every frame, and with them people's messages.
-            exception_formatter=structlog.dev.plain_traceback,
+            colors=sys.stderr.isatty(), pad_event_to=28, exception_formatter=_redacted_traceback
         )
     )
     structlog.configure(
@@ -29,10 +30,33 @@ def configure_logs(settings: Settings) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso" if for_machines else "%H:%M:%S", utc=for_machines),
             *([structlog.processors.format_exc_info] if for_machines else []),
+            _redacted_event,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(settings.log_level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
+    logging.basicConfig(level=logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(RedactingFormatter("%(levelname)s %(name)s %(message)s"))
+
+
+class RedactingFormatter(logging.Formatter):
+    """For what libraries log: lines and tracebacks without known secrets."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, redacted as a whole."""
+        return redact(super().format(record))
+
+
+def _redacted_event(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Every value of an event, nested ones too; ``exc_info`` is left to whoever renders it."""
+    return {key: value if key == "exc_info" else redact_value({key: value})[key] for key, value in event.items()}
+
+
+def _redacted_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
+    """Plain: the default one shows the local variables of every frame, and with them people's messages."""
+    written = io.StringIO()
+    structlog.dev.plain_traceback(written, exc_info)
+    stream.write(redact(written.getvalue()))

@@ -147,6 +147,9 @@ class MessageRepository(Protocol):
     async def halves(self, conversation_id: UUID, call_ids: Sequence[str]) -> list[Message]:
         """Every message that makes or answers one of these tool calls, by ``seq``."""
 
+    async def command_answers(self, conversation_id: UUID, *, after_seq: int) -> list[Message]:
+        """The service's answers to typed commands after that ``seq``, in order."""
+
     async def recompute(self, conversation_id: UUID) -> Sums:
         """Recompute every running sum from the weights, and return the total."""
 

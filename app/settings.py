@@ -57,6 +57,16 @@ class Settings(BaseSettings):
     compaction_model: str | None = None
     model_input_limit: int | None = Field(default=None, ge=1_000)
     """Input limit in tokens of every provider model in use, in place of the bundled table."""
+    chat_timeout_seconds: float = Field(default=60.0, gt=0)
+    """For one whole call of the chat model."""
+    compaction_timeout_seconds: float = Field(default=60.0, gt=0)
+    """For one whole call of the compaction model."""
+    model_failures_to_open: int = Field(default=5, ge=1)
+    """After so many outages in a row a model's provider is left alone for a while."""
+    model_pause_seconds: float = Field(default=30.0, gt=0)
+    """For how long, until one call may try."""
+    tenant_calls_per_hour: int = Field(default=1_000, ge=1)
+    """Model calls that cost money, of all compactions of a tenant together; ``policy.calls_per_hour`` is one's own."""
 
     auth_required: bool | None = None
     """Unset: keys are required unless the server listens on loopback in embedded mode."""

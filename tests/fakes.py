@@ -15,6 +15,7 @@ from uuid import UUID
 
 from app.domain.conversation import Usage
 from app.domain.errors import InvalidInputError
+from app.domain.layout import messages_tokens
 from app.domain.model_io import (
     ChatRequest,
     FinishReason,
@@ -34,7 +35,6 @@ Entry = TypeVar("Entry")
 # Enough rounds of the loop for a task to get from one await to the next through any of our layers.
 _ROUNDS = 50
 
-_USAGE = Usage(input_tokens=100, output_tokens=10)
 FAKE_PROFILE = ModelProfile(name="fake", input_limit=100_000, output_limit=8_000)
 
 
@@ -175,7 +175,8 @@ class Reply:
 
     pieces: tuple[str, ...]
     finish: FinishReason = "stop"
-    usage: Usage = _USAGE
+    usage: Usage | None = None
+    """``None``: what a provider that counts as we do reports."""
     error: Exception | None = None
     meanwhile: Callable[[], Awaitable[object]] | None = None
     """Awaited before the first piece: what happens while the model thinks."""
@@ -205,7 +206,8 @@ class ScriptedChatModel:
             yield TextDelta(text=piece)
         if reply.error is not None:
             raise reply.error
-        yield StepFinish(reason=reply.finish, usage=reply.usage, model=self._profile.name)
+        usage = reply.usage or Usage(input_tokens=messages_tokens(request.messages, "script"), output_tokens=10)
+        yield StepFinish(reason=reply.finish, usage=usage, model=self._profile.name)
 
 
 SummaryEntry = Proposal | Exception | str | Callable[[SummaryRequest], Awaitable[Proposal]]

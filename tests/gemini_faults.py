@@ -89,7 +89,7 @@ def _written(asked: Asked) -> dict[str, Any]:
 
 
 def _lists(candidate: Mapping[str, Any]) -> list[str]:
-    return [name for name, value in candidate.items() if isinstance(value, list) and name != "dropped"]
+    return [name for name, value in candidate.items() if isinstance(value, list) and name not in {"dropped", "anchors"}]
 
 
 def _with_fact(asked: Asked, text: str) -> Answer:

@@ -67,7 +67,7 @@ def candidate(prompt: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     items = [_item(sentence, _entries(prompt)) for sentence in _chosen(messages, _size(prompt))]
     filled: dict[str, Any] = {}
     for name, wanted in schema.get("properties", {}).items():
-        if name == "dropped":
+        if name in {"dropped", "anchors"}:
             filled[name] = []
         elif wanted.get("type") == "array":
             filled[name], items = items, []

@@ -82,10 +82,10 @@ def _anchors() -> None:
         ),
         sa.CheckConstraint(
             "type IN ('commitment', 'correction', 'critical_fact', 'decision', 'unresolved_question')",
-            name="ck_anchors_type",
+            name=op.f("ck_anchors_type"),
         ),
-        sa.CheckConstraint("status IN ('active', 'resolved', 'superseded')", name="ck_anchors_status"),
-        sa.CheckConstraint("proposed_by IN ('model', 'rule', 'user')", name="ck_anchors_proposed_by"),
+        sa.CheckConstraint("status IN ('active', 'resolved', 'superseded')", name=op.f("ck_anchors_status")),
+        sa.CheckConstraint("proposed_by IN ('model', 'rule', 'user')", name=op.f("ck_anchors_proposed_by")),
     )
     op.create_index(
         "ix_anchors_active",

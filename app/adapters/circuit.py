@@ -7,32 +7,60 @@ from collections.abc import Callable
 
 
 class Circuit:
-    """After a failure one call per pause may try; all others are refused at once.
+    """Closed, open after so many failures in a row, half-open after a pause, when one trial decides.
+
+    The state machine alone: it awaits nothing, and its caller says how each call went.
 
     Args:
-        pause: seconds between a failure and the next trial.
+        pause: seconds between the opening (or a failed trial) and the next trial.
         monotonic: seconds that never go back.
+        failures: how many in a row open it.
+        trial: seconds after which a trial of which nothing was heard is given up, and another one let through;
+            ``None`` = ``pause``.
     """
 
-    def __init__(self, pause: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        pause: float,
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        failures: int = 1,
+        trial: float | None = None,
+    ) -> None:
         self._pause = pause
         self._monotonic = monotonic
+        self._most = failures
+        self._trial = pause if trial is None else trial
+        self._failures = 0
         self._retry_at: float | None = None
 
+    @property
+    def is_closed(self) -> bool:
+        """Everybody may call."""
+        return self._retry_at is None
+
     def allows(self) -> bool:
-        """Whether to try now. The caller who is told yes while the circuit is open is the pause's only trial."""
+        """Whether to try now. The caller who is told yes while it is not closed is the only trial."""
         if self._retry_at is None:
             return True
         now = self._monotonic()
         if now < self._retry_at:
             return False
-        self._retry_at = now + self._pause
+        self._retry_at = now + self._trial
         return True
 
     def succeeded(self) -> None:
         """Everybody may call again."""
+        self._failures = 0
         self._retry_at = None
 
     def failed(self) -> None:
-        """Nobody calls before the pause is over."""
-        self._retry_at = self._monotonic() + self._pause
+        """One more failure; once open, nobody calls before the pause is over."""
+        self._failures += 1
+        if self._failures >= self._most:
+            self._retry_at = self._monotonic() + self._pause
+
+    def abandoned(self) -> None:
+        """The trial was given up before it could tell anything: the next caller is the trial."""
+        if self._retry_at is not None:
+            self._retry_at = self._monotonic()

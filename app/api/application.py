@@ -11,15 +11,18 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
 from app.api import (
+    anchors,
     chat,
     compactions,
     context,
     conversations,
     description,
+    erasure,
     errors,
     events,
     health,
     messages,
+    pins,
     presets,
     tokens,
 )
@@ -31,6 +34,9 @@ from app.settings import Settings
 ROUTERS: Final = (
     conversations.router,
     messages.router,
+    erasure.router,
+    pins.router,
+    anchors.router,
     chat.router,
     compactions.operations,
     compactions.router,

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from app.api.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected
 from app.domain.errors import DomainError, FieldError, NotFoundError
+from app.domain.redaction import redact, redact_value
 
 STATUS: Final[Mapping[str, int]] = {
     "unreadable": 400,
@@ -27,6 +28,8 @@ STATUS: Final[Mapping[str, int]] = {
     "compaction_in_progress": 409,
     "conversation_moved_on": 409,
     "not_failed": 409,
+    "not_pinnable": 409,
+    "pin_budget_exceeded": 409,
     "idempotency_in_progress": 409,
     "turn_in_progress": 409,
     "state_version_mismatch": 412,
@@ -89,19 +92,21 @@ def status_of(error: DomainError) -> int:
 
 
 def problem_of(error: Exception, request_id: str) -> dict[str, Any]:
-    """The members of the problem; an unexpected exception tells nothing of itself."""
+    """The members of the problem, without secrets that came in; an unexpected exception tells nothing of itself."""
     known = error if isinstance(error, DomainError) else unexpected()
     members = {
         "type": f"urn:throughline:problem:{known.stable_code}",
         "title": known.title,
         "status": status_of(known),
-        "detail": known.detail,
+        "detail": redact(known.detail),
         "code": known.stable_code,
         "retryable": known.retryable,
         "request_id": request_id,
-        "errors": [{"field": item.field, "message": item.message} for item in known.errors[:MAX_ERRORS]],
+        "errors": [
+            {"field": redact(item.field), "message": redact(item.message)} for item in known.errors[:MAX_ERRORS]
+        ],
     }
-    return members | {name: value for name, value in known.extra.items() if name not in members}
+    return members | {name: redact_value(value) for name, value in known.extra.items() if name not in members}
 
 
 def problem_response(error: Exception, request_id: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -164,13 +169,13 @@ def _path(location: Sequence[str | int]) -> str:
         is_tag = step in PART_TYPES and len(kept) > 1 and isinstance(kept[-1], int) and kept[-2] == "parts"
         if not is_tag:
             kept.append(step)
-    return ".".join(str(step)[:MAX_TEXT] for step in kept) or str(location[0])
+    return ".".join(redact(str(step))[:MAX_TEXT] for step in kept) or str(location[0])
 
 
 def _message(item: Mapping[str, Any]) -> str:
     reason = item.get("ctx", {}).get("error") if item["type"] == "value_error" else None
     words = "is not a field of this request" if item["type"] == "extra_forbidden" else (reason or item["msg"])
-    return str(words)[:MAX_TEXT]
+    return redact(str(words))[:MAX_TEXT]
 
 
 def _headers_of(error: Exception, status: int) -> dict[str, str]:

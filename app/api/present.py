@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from app.api import schemas
 from app.domain import assembly, conversation, gauge, presets, records, state
+from app.domain.anchors.values import Anchor
 from app.domain.state_difference import StateDifference
 from app.services.conversations import ConversationView
 from app.services.turn_handle import ChatResult
@@ -108,8 +109,24 @@ def present_entry(entry: state.StateEntry) -> schemas.Provenance:
         text=entry.text,
         from_seqs=list(entry.from_seqs),
         since_version=entry.since_version,
+        origins=list(entry.origins),
         superseded=list(entry.superseded),
         pruned=entry.pruned,
+    )
+
+
+def present_anchor(value: Anchor) -> schemas.Anchor:
+    """An anchor."""
+    return schemas.Anchor(
+        id=value.id,
+        type=value.type,
+        content=value.content,
+        original_position=value.seq,
+        offset=value.offset,
+        message_id=value.message_id,
+        status=value.status,
+        proposed_by=value.proposed_by,
+        superseded_by=value.superseded_by,
     )
 
 

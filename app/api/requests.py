@@ -31,6 +31,7 @@ from app.api.fields import (
     Version,
 )
 from app.api.parts import Part
+from app.domain.anchors.values import AnchorStatus
 from app.domain.conversation import Role
 from app.services.appending import MessageDraft
 from app.services.chat import ChatInput
@@ -195,6 +196,12 @@ class RestoreRequest(Input):
     """Which state to go back to, as a new version."""
 
     state_version: Annotated[Version, Strict()]
+
+
+class AnchorPatch(Input):
+    """What has become of an anchor."""
+
+    status: AnchorStatus
 
 
 class ContextRequest(Input):

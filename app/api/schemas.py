@@ -8,9 +8,11 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from app.domain.anchors.values import AnchorStatus, AnchorType, Proposer
 from app.domain.conversation import MessageStatus, ProtectedReason, Role
 from app.domain.gauge import GaugeStatus
 from app.domain.records import CompactionStatus, RanIn
+from app.domain.state import Origin
 
 Item = TypeVar("Item")
 Moment = Annotated[datetime, AfterValidator(lambda value: value.astimezone(UTC))]
@@ -61,6 +63,7 @@ class Gauge(Output):
     sync_at: int | None
     tokens_until_compaction: int | None
     breakdown: Breakdown
+    anchors_behind_marker: int = Field(description="Active anchors for which the block has no room.")
 
 
 class ConversationSummary(Output):
@@ -190,6 +193,7 @@ class Provenance(Output):
     text: str
     from_seqs: list[int]
     since_version: int
+    origins: list[Origin] = Field(description="Where its sources came from: who said it, a tool, a pasted document.")
     superseded: list[str]
     pruned: bool
 
@@ -204,6 +208,20 @@ class StateVersion(Output):
     compaction_id: UUID | None
     boundary_seq: int
     created_at: Moment
+
+
+class Anchor(Output):
+    """A verbatim passage that is never compressed away; `original_position` is the `seq` of its message."""
+
+    id: UUID
+    type: AnchorType
+    content: str
+    original_position: int
+    offset: int = Field(description="Where it begins in the message's content, in characters.")
+    message_id: UUID
+    status: AnchorStatus
+    proposed_by: Proposer
+    superseded_by: UUID | None = Field(description="The anchor that took its place.")
 
 
 class EntryChange(Output):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 
 from app.domain.anchors.values import AnchorType
 from app.domain.conversation import Message
@@ -22,10 +22,13 @@ from app.domain.state import StateField, StateSchema
 from app.domain.text import sentences
 
 DROP_REASONS: Final = ("contradicted", "resolved", "no_longer_relevant")
+ANCHOR_TYPES: Final[tuple[str, ...]] = get_args(AnchorType)
 
 _MOST_CHARACTERS: Final = 400_000  # above what any output limit lets through as an honest state
 _DEEPEST: Final = 24  # the format needs five
 _MOST_ITEMS: Final = 1_000
+_MOST_ANCHORS: Final = 200  # proposals that are read; each is looked for in its message
+_LONGEST_QUOTE: Final = 2_000  # characters; what is longer is no passage but a message, and can be pinned
 _LONGEST_ITEM: Final = 1_000  # characters; longer ones are cut into several at sentence ends, so that nothing is lost
 
 _REASONING: Final = re.compile(r"\s*<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -91,7 +94,8 @@ class Candidate:
 def candidate_json_schema(schema: StateSchema) -> dict[str, Any]:
     """The JSON Schema for constrained decoding: no references, every key required, nothing else allowed."""
     fields = {field.name: _field_schema(field) for field in schema.fields}
-    return _object({**fields, "dropped": {"type": "array", "items": _DROP_SCHEMA}})
+    lists = {"dropped": _DROP_SCHEMA, "anchors": _ANCHOR_SCHEMA}
+    return _object({**fields, **{name: {"type": "array", "items": shape} for name, shape in lists.items()}})
 
 
 def parse_candidate(text: str, schema: StateSchema) -> Candidate:
@@ -108,7 +112,12 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
     }
     if not items and not narrative:
         raise CandidateError("empty_summary")
-    return Candidate(items=items, narrative=narrative, dropped=tuple(_drops(data.get("dropped"))))
+    return Candidate(
+        items=items,
+        narrative=narrative,
+        dropped=tuple(_drops(data.get("dropped"))),
+        anchors=tuple(dict.fromkeys(_anchors(data.get("anchors")))),
+    )
 
 
 def attribute_sources(candidate: Candidate, messages: Sequence[Message]) -> Candidate:
@@ -148,6 +157,13 @@ _DROP_SCHEMA: Final = _object(
         "entry": {"type": "string"},
         "reason": {"type": "string", "enum": list(DROP_REASONS)},
         "by_seq": {"type": "integer"},
+    }
+)
+_ANCHOR_SCHEMA: Final = _object(
+    {
+        "type": {"type": "string", "enum": list(ANCHOR_TYPES)},
+        "quote": {"type": "string"},
+        "seq": {"type": "integer"},
     }
 )
 
@@ -233,6 +249,18 @@ def _drops(value: Any) -> Iterator[CandidateDrop]:
     for raw in islice(_listed(value), _MOST_ITEMS):
         if isinstance(raw, dict) and (entry := _entry_id(raw.get("entry"))):
             yield CandidateDrop(entry=entry, reason=_word(raw.get("reason")), by_seq=_seq(raw.get("by_seq")))
+
+
+def _anchors(value: Any) -> Iterator[AnchorProposal]:
+    """Proposals that can be read; whatever else stands there is no reason to refuse a candidate."""
+    for raw in islice(_listed(value), _MOST_ANCHORS):
+        if not isinstance(raw, dict):
+            continue
+        type_, quote, seq = _word(raw.get("type")), raw.get("quote"), _seq(raw.get("seq"))
+        if type_ not in ANCHOR_TYPES or not isinstance(quote, str) or seq is None or len(quote) > _LONGEST_QUOTE:
+            continue
+        if kept := clean(quote).strip():
+            yield AnchorProposal(type=cast("AnchorType", type_), quote=kept, seq=seq)
 
 
 def _narrative(value: Any) -> str:

@@ -1,35 +1,26 @@
-"""What will be folded, as a pure value: the planner and its legal cut points.
+"""What will be folded, as a pure value: the planner.
 
-A *cut* at index ``i`` folds ``outline[0..i]``. Laws: a tool call and its result stay on one side; nothing is cut after
-a call that still waits for its result; the unanswered user message stays; what the request keeps, stays. Held messages
-may be covered, and are served verbatim all the same, so they weigh nothing as savings.
+Held messages may be covered, and are served verbatim all the same, so they weigh nothing as savings. Active anchors of
+folded messages move into the state block, as far as there is room for them, so that much is not saved either.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-from app.domain.conversation import Outline
+from app.domain.cuts import Tail, held_indexes, legal_cuts, turn_starts, weight_of
 from app.domain.gauge import Breakdown
 from app.domain.policy import Budgets
 from app.domain.records import FoldRequest
-from app.domain.tokens import Estimator, tokens_of
+from app.domain.tokens import Estimator
 
 MINIMUM_SPAN = 200  # tokens; a shorter span is not worth a model call
+MINIMUM_SAVING = 0.10  # of the folded span: the gate would refuse less
 TURN_START_REACH = 0.05  # of the budget: how much more is folded so that the tail begins with a turn
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
-    """The messages after the boundary, as far as the planner was given them, oldest first."""
-
-    outline: tuple[Outline, ...]
-    complete: bool = True
-    """False when newer messages follow that the outline does not show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +32,15 @@ class CompactionPlan:
     messages: int
     """Messages in the chunk, commands left out."""
     folded_tokens: int
-    """What of the chunk leaves the context: its held messages do not."""
+    """What of the chunk leaves the context: its held messages do not. What its anchors add to the block is apart."""
     goal_seq: int
     """Where the last chunk will end."""
     predicted_tokens: int
-    """The context's size after the last chunk, with the state at its planned size."""
+    """The context's size after the last chunk, with the state at its planned size, or pruned where that takes it."""
     irreducible: bool
-    """Even folding all that may be folded leaves the context above the target."""
+    """Even folding all that may be folded, and the state at its planned size, leaves the context above the target."""
+    lasting: bool = False
+    """Irreducible by what is held: folding what comes next changes nothing about that."""
 
     @property
     def is_last(self) -> bool:
@@ -61,6 +54,34 @@ class NothingToFold:
 
     reason: Literal["nothing_to_compact", "irreducible_floor"]
     predicted_tokens: int
+    lasting: bool = False
+    """A floor of what is held: folding what comes next changes nothing about that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reckoning:
+    """Sizes of the context, and running sums over the tail."""
+
+    sizes: tuple[int, ...]
+    """What the summarizer reads, through each index."""
+    folded: tuple[int, ...]
+    """What leaves the tail, through each index."""
+    saved: tuple[int, ...]
+    """The same, less what its anchors add to the block."""
+    needed: int
+    """What has to be saved to reach the target with the block at the larger of its present and its planned size."""
+    least: int
+    """The context with nothing folded, the digests dropped and the state at its planned size."""
+    target: int
+    floor: int
+    """What no folding ever removes: the system prompt, what is held, anchors, and the state at its planned size."""
+
+    def predicted(self, index: int, fold: str) -> int:
+        """The size once all through this index is folded; above the target, the state is pruned as far as it takes."""
+        unpruned = self.target + self.needed - self.saved[index]
+        if fold == "all" or unpruned <= self.target:
+            return unpruned
+        return max(self.least - self.saved[index], self.target)
 
 
 def plan_compaction(
@@ -82,143 +103,92 @@ def plan_compaction(
         request: To the target or all, and what to keep.
         chunk_tokens: The most that the summarizer digests at once.
     """
-    weights = [_weight(item, estimator) for item in tail.outline]
-    savings = list(
-        accumulate(0 if item.is_protected else weight for item, weight in zip(tail.outline, weights, strict=True))
-    )
-    cuts = legal_cuts(tail, estimator=estimator, request=request)
-    unfolded = breakdown.total - breakdown.state + max(breakdown.state, budgets.state_tokens)
-    goal = _goal(tail, cuts, savings, request=request, needed=unfolded - budgets.target, budgets=budgets)
-    folded = savings[goal] if goal is not None else 0
-    if goal is None or folded < MINIMUM_SPAN:
-        stuck = request.fold == "to_target" and breakdown.total > budgets.target
+    reckoned = _reckoned(tail, breakdown=breakdown, budgets=budgets, estimator=estimator)
+    cuts = [
+        index
+        for index in legal_cuts(tail, estimator=estimator, request=request)
+        if reckoned.folded[index] >= MINIMUM_SPAN
+    ]
+    goal = _goal(tail, cuts, reckoned, request=request, budgets=budgets)
+    if goal is None:
+        stuck = request.fold == "to_target" and min(breakdown.total, reckoned.least) > budgets.target
         return NothingToFold(
-            reason="irreducible_floor" if stuck else "nothing_to_compact", predicted_tokens=breakdown.total
+            reason="irreducible_floor" if stuck else "nothing_to_compact",
+            predicted_tokens=breakdown.total,
+            lasting=stuck and reckoned.floor > budgets.target,
         )
-    end = _chunk_end(cuts, weights, goal=goal, chunk_tokens=chunk_tokens, outline=tail.outline)
+    end = _chunk_end(cuts, reckoned, goal=goal, chunk_tokens=chunk_tokens, starts=set(turn_starts(tail.outline)))
+    predicted = reckoned.predicted(goal, request.fold)
+    irreducible = request.fold == "to_target" and tail.complete and predicted > budgets.target
     return CompactionPlan(
         from_seq=tail.outline[0].seq,
         to_seq=tail.outline[end].seq,
         messages=sum(not item.is_command for item in tail.outline[: end + 1]),
-        folded_tokens=savings[end],
+        folded_tokens=reckoned.folded[end],
         goal_seq=tail.outline[goal].seq,
-        predicted_tokens=unfolded - folded,
-        irreducible=request.fold == "to_target" and tail.complete and unfolded - folded > budgets.target,
+        predicted_tokens=predicted,
+        irreducible=irreducible,
+        lasting=irreducible and reckoned.floor > budgets.target,
     )
 
 
-def legal_cuts(tail: Tail, *, estimator: Estimator, request: FoldRequest) -> list[int]:
-    """Every index after which the outline may be cut, in order."""
-    outline = tail.outline
-    last = _last_foldable(tail, estimator=estimator, request=request)
-    split = _indexes_inside_pairs(outline)
-    return [index for index in range(last + 1) if not split[index]]
-
-
-def turn_starts(outline: Sequence[Outline]) -> list[int]:
-    """Indexes at which a turn begins: every user message that is no command."""
-    return [index for index, item in enumerate(outline) if item.role == "user" and not item.is_command]
-
-
-def _weight(item: Outline, estimator: Estimator) -> int:
-    return 0 if item.is_command else tokens_of(item.token_count, item.byte_length, estimator)
-
-
-def _indexes_inside_pairs(outline: Sequence[Outline]) -> list[bool]:
-    """True where a cut would part a call from its result, or stand after a call that still waits."""
-    answered = {call: index for index, item in enumerate(outline) for call in item.results}
-    starts = turn_starts(outline)
-    open_from = starts[-1] if starts else 0
-    depth = [0] * (len(outline) + 1)
-    for index, item in enumerate(outline):
-        for call in item.calls:
-            end = answered.get(call, len(outline) if index >= open_from else index)
-            depth[index] += 1
-            depth[max(end, index)] -= 1
-    return [level > 0 for level in accumulate(depth)][: len(outline)]
-
-
-def _last_foldable(tail: Tail, *, estimator: Estimator, request: FoldRequest) -> int:
-    """The largest index that every keep allows; −1 when nothing may be folded."""
-    outline = tail.outline
-    limits = [len(outline) - 1]
-    spoken = [index for index, item in enumerate(outline) if not item.is_command]
-    if tail.complete and spoken and outline[spoken[-1]].role == "user":
-        limits.append(spoken[-1] - 1)
-    if request.keep_messages:
-        limits.append(_before(spoken, request.keep_messages))
-    if request.keep_turns:
-        starts = turn_starts(outline)
-        kept = request.keep_turns + (1 if _last_turn_is_open(outline, spoken) else 0)
-        limits.append(_before(starts, kept))
-    if request.keep_tokens:
-        limits.append(_before_tokens(outline, estimator, request.keep_tokens))
-    if request.up_to_seq is not None:
-        limits.append(max((i for i, item in enumerate(outline) if item.seq <= request.up_to_seq), default=-1))
-    return min(limits)
-
-
-def _before(indexes: Sequence[int], count: int) -> int:
-    """The index before the ``count``-th last of these; −1 when there are not as many."""
-    return indexes[-count] - 1 if len(indexes) >= count else -1
-
-
-def _before_tokens(outline: Sequence[Outline], estimator: Estimator, tokens: int) -> int:
-    kept = 0
-    for index in range(len(outline) - 1, -1, -1):
-        kept += _weight(outline[index], estimator)
-        if kept >= tokens:
-            return index - 1
-    return -1
-
-
-def _last_turn_is_open(outline: Sequence[Outline], spoken: Sequence[int]) -> bool:
-    """A turn is over when its last message is an assistant's without open calls."""
-    if not spoken:
-        return False
-    last = outline[spoken[-1]]
-    answered = {call for item in outline for call in item.results}
-    return last.role != "assistant" or bool(last.calls - answered)
+def _reckoned(tail: Tail, *, breakdown: Breakdown, budgets: Budgets, estimator: Estimator) -> _Reckoning:
+    held = held_indexes(tail.outline)
+    weights = [weight_of(item, estimator) for item in tail.outline]
+    leaving = [0 if index in held else weight for index, weight in enumerate(weights)]
+    folded = tuple(accumulate(leaving))
+    moved = accumulate(0 if index in held else item.anchor_tokens for index, item in enumerate(tail.outline))
+    room = math.inf if budgets.anchor_tokens is None else max(budgets.anchor_tokens - breakdown.anchors, 0)
+    rest = breakdown.total - breakdown.state
+    return _Reckoning(
+        sizes=tuple(accumulate(weights)),
+        folded=folded,
+        saved=tuple(gone - int(min(anchors, room)) for gone, anchors in zip(folded, moved, strict=True)),
+        needed=rest + max(breakdown.state, budgets.state_tokens) - budgets.target,
+        least=rest - breakdown.digests + budgets.state_tokens,
+        target=budgets.target,
+        floor=breakdown.system
+        + breakdown.held
+        + sum(weights[index] for index in held)
+        + breakdown.anchors
+        + budgets.state_tokens,
+    )
 
 
 def _goal(
-    tail: Tail,
-    cuts: Sequence[int],
-    savings: Sequence[int],
-    *,
-    request: FoldRequest,
-    needed: int,
-    budgets: Budgets,
+    tail: Tail, cuts: Sequence[int], reckoned: _Reckoning, *, request: FoldRequest, budgets: Budgets
 ) -> int | None:
-    """The cut that the whole compaction works towards."""
-    if not cuts:
+    """The cut that the whole compaction works towards; ``None`` when none is worth a model call."""
+    if not cuts or request.fold == "all":
+        return cuts[-1] if cuts else None
+    if reckoned.needed <= 0:
         return None
-    if request.fold == "all" or savings[cuts[-1]] < needed:
-        return cuts[-1]
-    if needed <= 0:
-        return None
-    first = next(index for index in cuts if savings[index] >= needed)
-    reach = savings[first] + budgets.share(TURN_START_REACH)
+    saved = reckoned.saved
+    first = next((index for index in cuts if saved[index] >= reckoned.needed), None)
+    if first is None:
+        return cuts[-1] if saved[cuts[-1]] >= MINIMUM_SAVING * reckoned.folded[cuts[-1]] else None
+    reach = saved[first] + budgets.share(TURN_START_REACH)
     starts = set(turn_starts(tail.outline))
-    at_turn = (index for index in cuts if index >= first and savings[index] <= reach and index + 1 in starts)
-    return next(at_turn, first)
+    at_turn = (index for index in cuts if index >= first and index + 1 in starts)
+    return next((index for index in at_turn if reckoned.needed <= saved[index] <= reach), first)
 
 
 def _chunk_end(
-    cuts: Sequence[int], weights: Sequence[int], *, goal: int, chunk_tokens: int, outline: Sequence[Outline]
+    cuts: Sequence[int], reckoned: _Reckoning, *, goal: int, chunk_tokens: int, starts: Container[int]
 ) -> int:
     """Where the first chunk ends: chunks of about equal size, none larger than the summarizer digests.
 
-    A turn (or a tool exchange) larger than a chunk is still one chunk: the summarizer gets it elided.
+    A turn (or a tool exchange) larger than a chunk is still one chunk: the summarizer gets it elided. No chunk, the
+    last one included, is too short for a model call.
     """
-    sizes = list(accumulate(weights[: goal + 1]))
-    if sizes[-1] <= chunk_tokens:
+    sizes, folded = reckoned.sizes, reckoned.folded
+    if sizes[goal] <= chunk_tokens:
         return goal
-    share = math.ceil(sizes[-1] / math.ceil(sizes[-1] / chunk_tokens))
-    within = [index for index in cuts if index <= goal and sizes[index] <= chunk_tokens]
+    share = math.ceil(sizes[goal] / math.ceil(sizes[goal] / chunk_tokens))
+    ends = [index for index in cuts if index < goal and folded[goal] - folded[index] >= MINIMUM_SPAN]
+    within = [index for index in ends if sizes[index] <= chunk_tokens]
     if not within:
-        return next(index for index in cuts if index <= goal)
+        return ends[0] if ends else goal
     enough = [index for index in within if sizes[index] >= share]
-    starts = set(turn_starts(outline))
     preferred = [index for index in enough if index + 1 in starts]
     return (preferred or enough or within[-1:])[0]

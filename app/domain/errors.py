@@ -126,6 +126,22 @@ class ConversationMovedOnError(ConflictError):
     retryable = False
 
 
+class PinBudgetExceededError(ConflictError):
+    """A pin would exceed the policy's share for held messages; ``extra`` holds what they weigh, size and limit."""
+
+    code = "pin_budget_exceeded"
+    title = "No room for this pin"
+    retryable = False
+
+
+class NotPinnableError(ConflictError):
+    """A command, or an erased message: there is nothing to hold verbatim."""
+
+    code = "not_pinnable"
+    title = "Not to be pinned"
+    retryable = False
+
+
 class StateVersionMismatchError(DomainError):
     """``If-Match`` names another version (412)."""
 
@@ -162,6 +178,14 @@ class SummarizerFailedError(DomainError):
     retryable = True
 
 
+class RateLimitedError(DomainError):
+    """Too much was asked within the hour (429); ``retry_after`` says when the window frees. Nothing changed."""
+
+    code = "rate_limited"
+    title = "Rate limited"
+    retryable = True
+
+
 class ModelFailedError(DomainError):
     """The chat model failed (502 or 503); the user's message is stored, ``extra["message_id"]`` names it."""
 
@@ -186,10 +210,20 @@ class DependencyUnavailableError(DomainError):
 
 
 class ModelUnavailableError(Exception):
-    """Raised by model adapters: the provider did not answer usefully. Never carries message text."""
+    """Raised by model adapters: the provider did not answer usefully. Never carries message text.
 
-    def __init__(self, reason: str, *, retryable: bool = True, status: int | None = None) -> None:
+    Args:
+        reason: A stable word.
+        retryable: Whether the same request may do better in a moment.
+        status: The HTTP status, if there was one.
+        retry_after: Seconds that the provider asked to wait, if it said.
+    """
+
+    def __init__(
+        self, reason: str, *, retryable: bool = True, status: int | None = None, retry_after: float | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retryable = retryable
         self.status = status
+        self.retry_after = retry_after

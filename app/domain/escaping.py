@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
 TAGS: Final = (
     "session_state",
     "left_out",
+    "anchors",
+    "kept_verbatim",
     "previous_state",
     "entry",
     "message",
@@ -63,6 +66,21 @@ def unescape(text: str) -> str:
     return _REFERENCE.sub(_dereferenced, text)
 
 
+def place_in_escaped(escaped: str, offsets: Sequence[int]) -> list[int]:
+    """Where the places of a text (ascending offsets) are in what ``escape`` made of it."""
+    places: list[int] = []
+    references = _REFERENCE.finditer(escaped)
+    shift = 0  # how much longer the escaped text is than the text, up to ``end``
+    following = next(references, None)
+    for offset in offsets:
+        while following is not None and following.end() - shift - _grown(following) <= offset:
+            shift += _grown(following)
+            following = next(references, None)
+        inside = following is not None and following.start() < offset + shift
+        places.append(following.start() if following is not None and inside else offset + shift)
+    return places
+
+
 def escape_block(text: str) -> str:
     r"""Escape for the served block: a bracket that begins one of our tags becomes ``\u003c``.
 
@@ -81,6 +99,11 @@ def clean(text: str) -> str:
 
 def _reference(found: re.Match[str]) -> str:
     return f"&#x{ord(found.group()):x};"
+
+
+def _grown(found: re.Match[str]) -> int:
+    """By how much a reference is longer than what it stands for."""
+    return len(found.group()) - len(_dereferenced(found))
 
 
 def _dereferenced(found: re.Match[str]) -> str:

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from app.domain.anchors.serving import serve
+from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from app.domain.extraction.answers import respond
-from app.domain.extraction.choice import ITEM_OVERHEAD, Seen, choose
-from app.domain.extraction.facts import Corrections, fact_items, open_items, resolved_entries
-from app.domain.extraction.items import Item
+from app.domain.extraction.choice import Option, Told, choose
+from app.domain.extraction.corrections import Corrections
+from app.domain.extraction.facts import Facts, Room, facts_of
+from app.domain.extraction.items import Item, cost
 from app.domain.extraction.labels import PHRASES, phrases
 from app.domain.extraction.narrative import narrative
+from app.domain.extraction.open_points import open_items, resolved_entries
 from app.domain.extraction.passages import Passage, clip, passages_of
+from app.domain.extraction.phrasing import Phrasing
 from app.domain.extraction.scoring import score_all
 from app.domain.extraction.style import style_items
 from app.domain.extraction.topics import familiar_terms
+from app.domain.identifiers import find_identifiers
 from app.domain.language import detect
 from app.domain.model_io import SummaryRequest
 from app.domain.state import FieldRole, StateEntry, StateField
@@ -30,13 +37,16 @@ from app.domain.tokens import estimate_text, weigh
 
 __all__ = ["compress", "digest", "respond"]
 
-_NEW_SHARE: Final = 0.25  # of the target is always there for the new span; the merge prunes what is too much
+_NEW_SHARE: Final = 0.25  # of the target is always there for the new span, at the cost of the weakest entries
+_GROWN: Final = 1.5  # of the target: what code added to an earlier state may stay; the rest up to the cap is code's
+_FRAME: Final = 24  # tokens of the block's tags and its acknowledgement
 _SAVING_SHARE: Final = 0.6  # of the chunk's own tokens at most, so that folding it saves
 _ONE_FACT: Final = 120  # tokens: a span of facts never ends as a story alone, even where no fact is short
 _NARRATIVE_SHARE: Final = 0.12  # of the target
 _NARRATIVE_ROOM: Final = 0.45  # of what is new
 _NARRATIVE_MOST: Final = 60
 _NARRATIVE_LEAST: Final = 44
+_BRIEF: Final = 340  # tokens of target below which every one of them is needed for facts
 _STYLE_SHARE: Final = 0.12
 _STYLE_LEAST: Final = 48  # the tone and one wish
 _KNOWN_SHARE: Final = 0.06
@@ -51,22 +61,29 @@ def compress(request: SummaryRequest) -> str:
     corrects, a settled open entry is dropped.
     """
     language = _language(request.messages, request.locale)
-    passages = passages_of(request.messages, language)
-    room = _room(request)
-    corrections = Corrections(passages, request.previous)
-    resolved = resolved_entries(passages, request.previous)
-    collected = _Collected(request, passages, language, room, corrections)
+    passages = passages_of(request.messages, language, brief=_is_brief(request))
+    collected = _Collected(request, passages, language, Corrections(passages, request.previous))
     fields: dict[str, Any] = collected.fields()
-    settled = {entry: seq for entry, seq in resolved if entry not in collected.replaced}
-    fields["dropped"] = [{"entry": entry, "reason": "resolved", "by_seq": seq} for entry, seq in settled.items()]
+    fields["dropped"] = collected.drops(request.messages[-1].seq if request.messages else 0)
     return json.dumps(fields, ensure_ascii=False)
 
 
 def digest(messages: Sequence[Message], max_tokens: int, locale: str = "en") -> str:
     """The best sentences of these messages in order, each behind its ``#seq``, within ``max_tokens``."""
     passages = passages_of(messages, _language(messages, locale))
-    chosen = choose(passages, score_all(passages), room=max_tokens, seen=Seen(), render=_numbered, at_least_one=True)
-    lines = [_numbered(passage) for passage in chosen]
+    worths = score_all(passages)
+    options = [
+        Option(
+            key=passage.index,
+            worth=worths[passage.index],
+            stems=passage.stems,
+            size=len(passage.text),
+            cost=partial(_line_cost, passage),
+        )
+        for passage in passages
+    ]
+    chosen = choose(options, room=max_tokens, told=Told(), at_least_one=True)
+    lines = [_numbered(passages[option.key]) for option in chosen]
     while lines and estimate_text("\n".join(lines)) > max_tokens:
         lines.pop()
     return "\n".join(lines)
@@ -74,6 +91,21 @@ def digest(messages: Sequence[Message], max_tokens: int, locale: str = "en") -> 
 
 def _numbered(passage: Passage) -> str:
     return f"#{passage.seq} {passage.spoken}"
+
+
+def _line_cost(passage: Passage) -> int:
+    return cost(_numbered(passage))
+
+
+def _shown(request: SummaryRequest) -> Sequence[FoundAnchor]:
+    """The anchors that are served beside the state: what they say need not be told."""
+    through = max((anchor.seq for anchor in request.anchors), default=0)
+    return serve(request.anchors, through_seq=through, held=(), room=request.anchor_room).shown
+
+
+def _is_brief(request: SummaryRequest) -> bool:
+    """Whether the state is so small that it has neither a story nor a tone, and facts stand together."""
+    return request.target_tokens < _BRIEF
 
 
 def _language(messages: Sequence[Message], locale: str) -> str:
@@ -89,58 +121,106 @@ def _language(messages: Sequence[Message], locale: str) -> str:
     return detect("\n".join(sample)) or locale.replace("_", "-").partition("-")[0].lower() or "en"
 
 
-def _room(request: SummaryRequest) -> int:
-    """Tokens for everything new."""
-    kept = sum(
-        estimate_text(entry.text) + ITEM_OVERHEAD for entry in request.previous if entry.role in {"fact", "open"}
-    )
-    own = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
-    return int(min(max(_NEW_SHARE * request.target_tokens, request.target_tokens - kept), _SAVING_SHARE * own))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """How much may be told, in tokens."""
+
+    target: int
+    """The whole state, its frame left out."""
+    new: int
+    """Everything new, at most: more would not save."""
+    least: int
+    """Everything new, at least, however full the state is."""
+
+    @classmethod
+    def of(cls, request: SummaryRequest) -> _Limits:
+        """By what the state so far weighs, and the messages that are folded."""
+        before = sum(cost(entry.text) for entry in request.previous)
+        own = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
+        frame = estimate_text(json.dumps({field.name: "" for field in request.schema.fields})) + _FRAME
+        grown = max(request.target_tokens, min(before + frame, int(_GROWN * request.target_tokens)))
+        target, new = max(grown - frame, request.target_tokens // 2), int(_SAVING_SHARE * own)
+        return cls(target=target, new=new, least=int(min(max(_NEW_SHARE * target, target - before), new)))
 
 
 class _Collected:
     """The items of one request, by role, and their way into the fields of its schema."""
 
     def __init__(
-        self,
-        request: SummaryRequest,
-        passages: Sequence[Passage],
-        language: str,
-        room: int,
-        corrections: Corrections,
+        self, request: SummaryRequest, passages: Sequence[Passage], language: str, corrections: Corrections
     ) -> None:
+        limits, previous = _Limits.of(request), request.previous
         self._schema = request.schema
         self._roles = {field.role for field in request.schema.fields}
-        left = room
-        self.style = self._within(
-            style_items(request.messages, passages, request.previous, language), _style_room(room), "style"
-        )
-        self.known = self._within(_known_items(passages, request.previous, language), int(_KNOWN_SHARE * room), "known")
-        self.open = self._within(
-            open_items(passages, request.previous, language, most=_MOST_OPEN), int(room * 0.2), "open"
-        )
-        left -= sum(item.cost for item in [*self.style, *self.known, *self.open])
-        story_room = min(
-            _NARRATIVE_MOST,
-            int(_NARRATIVE_ROOM * room),
-            max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * request.target_tokens)),
-        )
-        self.story = narrative(passages, request.previous, language, room=story_room)
-        left -= estimate_text(self.story) if "narrative" in self._roles else 0
-        told = frozenset(p.index for item in [*self.open, *self.style] for p in item.passages)
-        find = partial(
-            fact_items,
+        room = limits.least
+        manner = style_items(request.messages, passages, previous, language)
+        if _is_brief(request):
+            manner = [item for item in manner if item.passages]
+        self.style = self._within(manner, _style_room(room), "style")
+        known = [] if _is_brief(request) else _known_items(passages, previous, language)
+        self.known = self._within(known, int(_KNOWN_SHARE * room), "known")
+        self.open = self._within(open_items(passages, previous, language, most=_MOST_OPEN), int(room * 0.2), "open")
+        self.story = self._story(request, passages, language, room) if "narrative" in self._roles else ""
+        aside = [item.cost for item in [*self.style, *self.known, *self.open]] + [estimate_text(self.story)]
+        self.resolved = dict(resolved_entries(passages, previous))
+        gone = {entry for ids in corrections.replaced.values() for entry in ids} | self.resolved.keys()
+        gone.update(entry for item in [*self.style, *self.known, *self.open] for entry in item.replaces)
+        staying = [entry for entry in previous if entry.id not in gone]
+        earlier = [entry for entry in staying if entry.role in {"fact", "open"}]
+        beside = sum(cost(entry.text) for entry in staying if entry.role in {"style", "known"})
+        facts = self._facts(
             passages,
-            request.previous,
-            focus=request.focus,
+            earlier,
             language=language,
             corrections=corrections,
-            spared=told,
+            request=request,
+            room=Room(
+                total=limits.target - beside - sum(aside),
+                new=limits.new - sum(aside),
+                least=max(room - sum(aside), 0),
+            ),
         )
-        self.facts = find(room=max(left, 0)) or find(room=_ONE_FACT)[:1]
+        self.facts, self.given_up = list(facts.items), facts.given_up
         self.replaced = {
             entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
         }
+
+    def _story(self, request: SummaryRequest, passages: Sequence[Passage], language: str, room: int) -> str:
+        """The narrative; none in a state so small that each token is needed for facts."""
+        target = request.target_tokens
+        if _is_brief(request):
+            return ""
+        most = min(_NARRATIVE_MOST, int(_NARRATIVE_ROOM * room), max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * target)))
+        return narrative(passages, request.previous, language, room=most)
+
+    def _facts(
+        self,
+        passages: Sequence[Passage],
+        earlier: Sequence[StateEntry],
+        *,
+        language: str,
+        corrections: Corrections,
+        request: SummaryRequest,
+        room: Room,
+    ) -> Facts:
+        anchored = [anchor.content for anchor in _shown(request)]
+        find = partial(
+            facts_of,
+            passages,
+            earlier,
+            told=Told(
+                (frozenset(stems(text)) for text in anchored),
+                (found.text.casefold() for text in anchored for found in find_identifiers(text)),
+            ),
+            focus=request.focus,
+            phrasing=Phrasing(passages, corrections, language, is_brief=_is_brief(request)),
+            corrections=corrections,
+            spared=frozenset(p.index for item in [*self.open, *self.style] for p in item.passages),
+        )
+        facts = find(room=room)
+        if facts.items or anchored:
+            return facts
+        return Facts(items=find(room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT)).items[:1], given_up=())
 
     def _within(self, items: Sequence[Item], room: int, role: FieldRole) -> list[Item]:
         """The first items that fit; none for a role which has neither a field nor a place among the facts."""
@@ -153,6 +233,13 @@ class _Collected:
                 break
             kept.append(item)
         return kept
+
+    def drops(self, last_seq: int) -> list[dict[str, Any]]:
+        """Open entries that the span settles, and those that had to make room for what is worth more."""
+        settled = {entry: seq for entry, seq in self.resolved.items() if entry not in self.replaced}
+        found = [{"entry": entry, "reason": "resolved", "by_seq": seq} for entry, seq in settled.items()]
+        weak = [entry for entry in self.given_up if entry not in self.replaced]
+        return found + [{"entry": entry, "reason": "no_longer_relevant", "by_seq": last_seq} for entry in weak]
 
     def fields(self) -> dict[str, Any]:
         """Every field of the schema, filled by its role."""

@@ -1,25 +1,31 @@
 """Messages and entries as data in a prompt: fenced, numbered, and impossible to break out of.
 
-Whatever stands in a message, the prompt parses back to exactly as many messages with the same texts.
+Whatever stands in a message, the prompt parses back to exactly as many messages with the same texts. Anchors stand in
+place, inside ``<kept_verbatim>``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message, Part
 from app.domain.elision import elide, shares
-from app.domain.escaping import clean, escape, unescape
+from app.domain.escaping import clean, escape, place_in_escaped, unescape
+from app.domain.provenance import regions
 from app.domain.state import StateEntry
 from app.domain.tokens import estimate_text
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _PARTS: Final = ("text_part", "tool_call", "tool_result", "media_part")
+KEPT_TAG: Final = "kept_verbatim"
+_KEPT: Final = re.compile(rf"<{KEPT_TAG}>(.*?)</{KEPT_TAG}>", re.DOTALL)
 _LONGEST_ADDRESS: Final = 300  # characters; a longer one holds the data itself
 _MESSAGE: Final = re.compile(
     r'<message seq="(?P<seq>\d+)" role="(?P<role>[a-z]+)" at="(?P<at>[^"]*)"[^>]*>\n(?P<body>.*?)\n</message>',
@@ -38,6 +44,8 @@ class FramedMessage:
     at: str
     content: str
     parts: tuple[tuple[str, str], ...] = ()
+    kept: tuple[str, ...] = ()
+    """What of ``content`` is marked as kept verbatim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,19 +57,23 @@ class _Element:
     text: str
 
 
-def frame(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors: Sequence[FoundAnchor] = ()) -> str:
     """One element per message, with role, ``seq`` and time; calls, results and media as elements inside.
 
     Args:
         messages: In order.
+        anchors: Passages of these messages (others are ignored) that are marked as kept verbatim.
         max_tokens: What all texts together may weigh; the largest are elided until they do. ``None``: all in full.
     """
     bodies = [(message, *_body(message)) for message in messages]
+    kept: defaultdict[int, list[FoundAnchor]] = defaultdict(list)
+    for anchor in anchors:
+        kept[anchor.seq].append(anchor)
     if max_tokens is None:
-        return "\n".join(_element(message, content, parts) for message, content, parts in bodies)
+        return "\n".join(_element(message, content, parts, kept[message.seq]) for message, content, parts in bodies)
     sizes = [estimate_text(content) + sum(estimate_text(part.text) for part in parts) for _, content, parts in bodies]
     return "\n".join(
-        _element(message, *_elided(content, parts, room))
+        _element(message, *_elided(content, parts, room), kept[message.seq])
         for (message, content, parts), room in zip(bodies, shares(sizes, max_tokens), strict=True)
     )
 
@@ -85,14 +97,43 @@ def fence(tag: str, text: str) -> str:
     return f"<{tag}>\n{escape(text)}\n</{tag}>"
 
 
-def _element(message: Message, content: str, parts: Sequence[_Element]) -> str:
+def _element(message: Message, content: str, parts: Sequence[_Element], kept: Sequence[FoundAnchor]) -> str:
     attributes = {"seq": str(message.seq), "role": message.role, "at": _time(message.created_at)}
     if message.event_type != "casual":
         attributes["kind"] = message.event_type
     if message.status != "complete":
         attributes["status"] = message.status
-    lines = [escape(content), *(f"<{_opening(part)}>{escape(part.text)}</{part.kind}>" for part in parts)]
+    if message.role == "user" and regions(content)[0]:
+        attributes["holds"] = "pasted document"
+    lines = [_marked(content, kept), *(f"<{_opening(part)}>{escape(part.text)}</{part.kind}>" for part in parts)]
     return f"<message {_attributes(attributes)}>\n" + "\n".join(lines) + "\n</message>"
+
+
+def _marked(content: str, kept: Sequence[FoundAnchor]) -> str:
+    """The content, escaped as a whole, with marks around what is kept: none reaches into another."""
+    escaped = escape(content)
+    spans = _joined(span for anchor in kept if (span := _span(content, anchor)))
+    places = place_in_escaped(escaped, [place for span in spans for place in span])
+    for end, start in zip(places[::-2], places[-2::-2], strict=True):
+        escaped = f"{escaped[:start]}<{KEPT_TAG}>{escaped[start:end]}</{KEPT_TAG}>{escaped[end:]}"
+    return escaped
+
+
+def _span(content: str, anchor: FoundAnchor) -> tuple[int, int] | None:
+    """Where an anchor stands: at its offset, or where it is now in a message that is shown redacted or in part."""
+    here = content.startswith(anchor.content, anchor.offset)
+    start = anchor.offset if here else content.find(anchor.content)
+    return (start, start + len(anchor.content)) if start >= 0 and anchor.content else None
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def _opening(part: _Element) -> str:
@@ -170,6 +211,7 @@ def _parsed(found: re.Match[str]) -> FramedMessage:
         seq=int(found["seq"]),
         role=found["role"],
         at=found["at"],
-        content=unescape(content),
+        content=unescape(_KEPT.sub(r"\1", content)),
+        kept=tuple(unescape(passage) for passage in _KEPT.findall(content)),
         parts=tuple((part["kind"], unescape(part["text"])) for part in _PART.finditer(rest)),
     )

@@ -18,9 +18,11 @@ from typing import Final
 
 from app.domain.candidate import Candidate, CandidateError, attribute_sources, parse_candidate
 from app.domain.conversation import Message
+from app.domain.grounding import Grounded, cleaned, ground
 from app.domain.identifiers import Identifier, Kind, find_identifiers
 from app.domain.language import differs
 from app.domain.model_io import FinishReason, Proposal, SummaryRequest
+from app.domain.provenance import own_words
 from app.domain.state import StateEntry
 from app.domain.text import stem, stems, words
 from app.domain.vocabulary import GENERIC
@@ -62,7 +64,9 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
     for check in CHECKS:
         if reason := check(candidate, request):
             return GateReport(reason=reason)
-    return GateReport(candidate=attribute_sources(_without_excuse(candidate), request.messages))
+    trusted = replace(request, previous=cleaned(request.previous)[0])
+    attributed = attribute_sources(_without_excuse(candidate), request.messages)
+    return _report(candidate, ground(attributed, trusted), request)
 
 
 def not_smaller(span_tokens: int, block_before: int, block_after: int) -> bool:
@@ -74,6 +78,15 @@ def not_smaller(span_tokens: int, block_before: int, block_after: int) -> bool:
         block_after: What it weighs now.
     """
     return span_tokens + block_before - block_after < LEAST_SAVED * span_tokens
+
+
+def _report(proposed: Candidate, grounded: Grounded, request: SummaryRequest) -> GateReport:
+    """What is left after the repairs, refused when that is nothing, or no item at all of a span that holds facts."""
+    left = grounded.candidate
+    nothing = not left.items and not left.narrative
+    if grounded.repaired and (nothing or (proposed.items and _is_skeleton(left, request))):
+        return GateReport(reason="skeleton", ungrounded=grounded.repaired)
+    return GateReport(candidate=left, ungrounded=grounded.repaired)
 
 
 def _is_no_record(candidate: Candidate, request: SummaryRequest) -> str | None:
@@ -88,11 +101,10 @@ def _is_skeleton(candidate: Candidate, request: SummaryRequest) -> str | None:
 
 
 def _is_in_another_language(candidate: Candidate, request: SummaryRequest) -> str | None:
-    """Written in a language that neither the whole conversation nor the user alone speaks."""
+    """Written in a language that neither the whole conversation nor the user alone speaks, pasted texts apart."""
     written = "\n".join(candidate.texts())
-    spoken = [message for message in request.messages if message.role in {"user", "assistant"}]
-    texts = ["\n".join(message.content for message in spoken)]
-    texts.append("\n".join(message.content for message in spoken if message.role == "user"))
+    users = [message for message in request.messages if message.role == "user"]
+    texts = [own_words(request.messages), own_words(users)]
     return "wrong_language" if all(differs(written, text) for text in texts) else None
 
 

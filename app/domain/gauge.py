@@ -44,24 +44,30 @@ class Gauge:
     sync_at: int | None
     tokens_until_compaction: int | None
     breakdown: Breakdown
+    anchors_behind_marker: int = 0
+    """Active anchors for which the block has no room."""
 
 
 def breakdown_of(conversation: Conversation, estimator: Estimator, *, system: int) -> Breakdown:
     """The breakdown from the row's sums alone: O(1), whatever the history's length."""
-    total, covered = conversation.total, conversation.covered
+    total, covered, layout = conversation.total, conversation.covered, conversation.layout
+    anchors = layout.anchor_tokens if layout else 0
     return Breakdown(
         system=system,
-        state=conversation.layout.tokens if conversation.layout else 0,
+        state=layout.tokens - anchors if layout else 0,
+        anchors=anchors,
         held=tokens_of(covered.held_tokens, covered.held_bytes, estimator),
         tail=tokens_of(total.tokens - covered.tokens, total.bytes - covered.bytes, estimator),
     )
 
 
-def gauge_of(policy: CompactionPolicy, budgets: Budgets, breakdown: Breakdown) -> Gauge:
+def gauge_of(
+    policy: CompactionPolicy, budgets: Budgets, breakdown: Breakdown, *, anchors_behind_marker: int = 0
+) -> Gauge:
     """The gauge of a breakdown under a policy."""
     tokens = breakdown.total
-    background = _lowest(policy, budgets, "stored")
-    sync = _lowest(policy, budgets, "before_call")
+    background = _lowest(policy, budgets, "background")
+    sync = _lowest(policy, budgets, "inline")
     thresholds = [value for value in (background, sync) if value is not None]
     return Gauge(
         tokens=tokens,
@@ -73,11 +79,13 @@ def gauge_of(policy: CompactionPolicy, budgets: Budgets, breakdown: Breakdown) -
         sync_at=sync,
         tokens_until_compaction=max(min(thresholds) - tokens, 0) if thresholds else None,
         breakdown=breakdown,
+        anchors_behind_marker=anchors_behind_marker,
     )
 
 
-def _lowest(policy: CompactionPolicy, budgets: Budgets, on: str) -> int | None:
-    return min((item.at.first_tokens(budgets) for item in policy.triggers if item.on == on), default=None)
+def _lowest(policy: CompactionPolicy, budgets: Budgets, run: str) -> int | None:
+    firsts = (item.at.first_tokens(budgets) for item in policy.triggers if item.run == run)
+    return min((first for first in firsts if first is not None), default=None)
 
 
 def _status(tokens: int, budget: int, background: int | None, sync: int | None) -> GaugeStatus:

@@ -49,21 +49,39 @@ _LATIN_LANGUAGES: Final = tuple(code for code in STOPWORDS if code not in _CYRIL
 _UKRAINIAN_LETTERS: Final = frozenset("іїєґ")
 _RUSSIAN_LETTERS: Final = frozenset("ыэъё")
 _PERSIAN_LETTERS: Final = frozenset("پچژگ")
+_CHINESE_SIGNS: Final = frozenset(
+    "的了吗呢吧啊你您她它很这那们哪谁给让把还没说为对时个过进动电车东门问间开关发见现题应样经话语请谢买卖书长张边远连运"
+    "钱银铁难预订议论证设计划团队员单价这們這說嗎沒個對麼誰給讓還"
+)
+"""Signs that Chinese can hardly do without and Japanese does not write."""
 
 _NOT_PROSE: Final = re.compile(
     r"```.{0,100000}?(?:```|\Z)|`[^`\n]{1,200}`|https?://\S{1,2000}|\S{1,64}@\S{1,200}|\w{0,60}[_/\\=<>{}]\S{0,200}"
     r"|\b[a-z]{1,30}[A-Z]\w{0,60}|\b\w{1,60}\(\S{0,200}",
     re.DOTALL,
 )
+_CODE_LINE: Final = re.compile(
+    r"^[ \t]*(?:(?:async|def|class|fn|func|function|if|elif|for|while|with|switch)\b[^\n]{0,200}[:{]"
+    r"|(?:return|import|from|const|let|var|public|private|package|using)\b[^\n]{0,200}[;)\]}\"']"
+    r"|(?:return|import|else|try)\b(?: [\w.]{1,60})?:?|from [\w.]{1,60} import [\w., ]{1,100}"
+    r"|[\w.\[\]\"']{1,80} ?[-+*/|&:]?= ?[^\n]{1,200}|[^\n]{0,200}[;{}]|[^\n]{0,120}\w\([^\n]{0,160}\)[,;:]?)[ \t]*$",
+    re.MULTILINE,
+)
+"""A line of code that stands in no fence."""
 _LABEL: Final = re.compile(r"^[^\W\d_]{1,24}(?: [^\W\d_]{1,24})?: ", re.MULTILINE)
 
 _DOMINANT: Final = 0.6  # of the text's words must be in one script
+_PERSIAN_SHARE: Final = 0.01  # Arabic writes a foreign name with one of its letters at times
 _KANA_SHARE: Final = 0.1  # Chinese quotes a Japanese word at times; Japanese cannot do without kana
 _MINIMUM_WORDS: Final = 3
 _MINIMUM_HITS: Final = 2  # function words of one language
 _HIT_SHARE: Final = 0.12  # a text with fewer function words is a list of names or code
 _MARGIN: Final = 1.35  # over the next language
 _SUBSTANTIAL: Final = 0.25  # a language with this share belongs to the conversation
+_FOREIGN: Final = 0.5  # of a candidate in languages that do not belong: half a translation is one too many
+_ABSENT: Final = 0.05  # of a text in the script of the conversation: what is left are names
+_TERMS: Final = 0.45  # of a text in Latin letters: names and terms that every language writes so
+_ENOUGH: Final = 8  # words; fewer may be names and terms alone
 _SAMPLE: Final = 60_000  # characters are plenty to know a language by
 
 
@@ -76,7 +94,7 @@ def detect(text: str) -> str | None:
         return None
     east_asian = weights["kana"] + weights["han"]
     if east_asian >= _DOMINANT * total:
-        return "ja" if weights["kana"] >= _KANA_SHARE * east_asian else "zh"
+        return _east_asian(weights, runs)
     script, weight = max(weights.items(), key=lambda item: item[1])
     return _by_script(script, runs) if weight >= _DOMINANT * total else None
 
@@ -84,15 +102,45 @@ def detect(text: str) -> str | None:
 def differs(candidate: str, span: str) -> bool:
     """Whether the candidate is plainly in another language than the span.
 
-    True only when both languages are known and the candidate's carries less than a quarter of the span.
+    True when most of the candidate is in languages that carry less than a quarter of the span each; also when its
+    language cannot be told (key words, a list) but it hardly holds a sign of the span's script.
     """
-    written = detect(candidate)
-    if written is None:
-        return False
     spoken = detect(span)
+    written = detect(candidate)
     if spoken is None or spoken == written:
         return False
-    return shares(span).get(written, 0.0) < _SUBSTANTIAL
+    at_home = {language for language, share in shares(span).items() if share >= _SUBSTANTIAL} | {spoken}
+    if written is not None:
+        return written not in at_home
+    foreign = {language: share for language, share in shares(candidate).items() if language not in at_home}
+    return sum(foreign.values()) > _FOREIGN or _is_in_another_script(candidate, span)
+
+
+def _is_in_another_script(candidate: str, span: str) -> bool:
+    (spoken, home), (written, _) = _dominant_script(span), _dominant_script(candidate)
+    if spoken is None or written is None or spoken == written:
+        return False
+    weights, _ = _weigh(_prose(candidate))
+    total = sum(weights.values())
+    most = _TERMS if spoken == "latin" else _ABSENT
+    return home >= _DOMINANT and total >= _ENOUGH and _of_script(weights, spoken) < most * total
+
+
+def _dominant_script(text: str) -> tuple[str | None, float]:
+    """The script that carries most of a text, and its share; Chinese and Japanese signs count as one."""
+    weights, _ = _weigh(_prose(text))
+    total = sum(weights.values())
+    if not total:
+        return None, 0.0
+    script = max(weights, key=lambda name: _of_script(weights, name))
+    return script, _of_script(weights, script) / total
+
+
+_EAST_ASIAN: Final = frozenset({"han", "kana"})
+
+
+def _of_script(weights: Mapping[str, float], script: str) -> float:
+    return sum(weights[name] for name in (_EAST_ASIAN if script in _EAST_ASIAN else {script}))
 
 
 def shares(text: str) -> dict[str, float]:
@@ -108,7 +156,7 @@ def shares(text: str) -> dict[str, float]:
 
 def _prose(text: str) -> str:
     sample = text if len(text) <= _SAMPLE else text[: _SAMPLE // 2] + "\n" + text[-_SAMPLE // 2 :]
-    return _NOT_PROSE.sub(" ", _LABEL.sub("", sample))
+    return _NOT_PROSE.sub(" ", _LABEL.sub("", _CODE_LINE.sub("", sample)))
 
 
 def _weigh(prose: str) -> tuple[dict[str, float], dict[str, list[str]]]:
@@ -122,12 +170,22 @@ def _weigh(prose: str) -> tuple[dict[str, float], dict[str, list[str]]]:
     return weights, runs
 
 
+def _east_asian(weights: Mapping[str, float], runs: Mapping[str, list[str]]) -> str | None:
+    """Japanese by its kana, Chinese by signs that Japanese lacks; a few nouns in common signs could be either."""
+    if weights["kana"] >= _KANA_SHARE * (weights["kana"] + weights["han"]):
+        return "ja"
+    telling = sum(sign in _CHINESE_SIGNS for run in runs["han"] for sign in run)
+    return "zh" if telling >= _MINIMUM_HITS or (telling and not weights["kana"]) else None
+
+
 def _by_script(script: str, runs: Mapping[str, list[str]]) -> str | None:
     if script in _ALONE:
         return _ALONE[script]
     found = runs[script]
     if script == "arabic":
-        return "fa" if len(_PERSIAN_LETTERS & set("".join(found))) >= _MINIMUM_HITS else "ar"
+        letters = Counter("".join(found))
+        persian = sum(letters[letter] for letter in _PERSIAN_LETTERS)
+        return "fa" if persian >= max(_MINIMUM_HITS, _PERSIAN_SHARE * letters.total()) else "ar"
     if script == "cyrillic":
         return _cyrillic(found)
     return _by_function_words(found, _LATIN_LANGUAGES)

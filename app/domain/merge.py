@@ -7,17 +7,21 @@ same candidate merged twice adds nothing. Ids are never used again.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from app.domain.candidate import DROP_REASONS, Candidate, CandidateItem
+from app.domain.carrying import carried, uncarried
 from app.domain.conversation import Message
+from app.domain.provenance import origin_of
 from app.domain.pruning import age
 from app.domain.records import EntryCounts
 from app.domain.sameness import canonical, covers, length
-from app.domain.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
+from app.domain.state import ID_LETTERS, FieldRole, Origin, StateEntry, StateSchema
+from app.domain.supersession import supersede
 
 _OLDER_TEXTS: Final = 20
 """Of the texts that replaced entries had replaced themselves: earlier ones stand in earlier versions."""
@@ -51,6 +55,8 @@ class _Place:
     order: int
     from_seqs: set[int]
     superseded: list[str]
+    replaced: list[str] = dataclasses.field(default_factory=list)
+    """Texts of entries that it takes the place of now."""
     earlier: StateEntry | None = None
 
     @property
@@ -84,14 +90,21 @@ def merge(
     """
     served = {entry.id: entry for entry in previous if not entry.pruned}
     roles = {field.name: field.role for field in schema.fields}
+    dropped = {drop.entry for drop in candidate.dropped}
+    known = supersede(candidate.items, list(served.values()), roles, span, dropped)
+    candidate = replace(candidate, items=known.items)
     fate = _fate(served, candidate, roles, {message.seq for message in span})
-    places = _place_items(_staying(served, fate), candidate.items, fate.replaced)
+    places = _place_items(_staying(served, fate), candidate.items, fate.replaced, known.older)
+    for place, text in carried([(place.text, place.replaced) for place in places]).items():
+        places[place].text = text
+    origins = _Origins(span, served.values())
     retold, narratives = _narratives(served, candidate)
     made = sorted((place for place in [*places, *narratives] if place.earlier is None), key=lambda place: place.order)
     fresh = [
-        _new_entry(place, roles[place.field], number, version) for number, place in enumerate(made, start=next_entry)
+        _new_entry(place, roles[place.field], number, version, origins)
+        for number, place in enumerate(made, start=next_entry)
     ]
-    staying = [_earlier_entry(place, place.earlier, version) for place in places if place.earlier is not None]
+    staying = [_earlier_entry(place, place.earlier, version, origins) for place in places if place.earlier is not None]
     untold = [entry for entry in served.values() if entry.role == "narrative" and entry.id not in retold]
     changed = {place.earlier.id for place in places if place.earlier is not None and place.has_changed}
     superseded = {*fate.replaced, *changed, *retold}
@@ -148,7 +161,10 @@ def _staying(served: Mapping[str, StateEntry], fate: _Fate) -> list[_Place]:
 
 
 def _place_items(
-    staying: Sequence[_Place], items: Sequence[CandidateItem], replaced: Mapping[str, StateEntry]
+    staying: Sequence[_Place],
+    items: Sequence[CandidateItem],
+    replaced: Mapping[str, StateEntry],
+    older: Mapping[int, Sequence[CandidateItem]],
 ) -> list[_Place]:
     """Fold items that say what an entry says, and make places for the others.
 
@@ -159,6 +175,7 @@ def _place_items(
     for stays in staying:
         fields[stays.field].append(stays)
         exact.setdefault((stays.field, stays.key), stays)
+        exact.setdefault((stays.field, canonical(uncarried(stays.text, stays.superseded))), stays)
     for order, item in sorted(enumerate(items), key=lambda pair: -length(pair[1].text)):
         place = exact.get((item.field, canonical(item.text))) or _near(fields[item.field], item.text)
         if place is None:
@@ -168,7 +185,7 @@ def _place_items(
             place.superseded.append(place.text)
             place.text = item.text
         exact[item.field, canonical(item.text)] = place
-        _take_over(place, item, [replaced[id_] for id_ in item.replaces if id_ in replaced])
+        _take_over(place, item, [replaced[id_] for id_ in item.replaces if id_ in replaced], older.get(order, ()))
     return [place for group in fields.values() for place in group]
 
 
@@ -179,12 +196,38 @@ def _near(places: Sequence[_Place], text: str) -> _Place | None:
     return next(saying, None) or next(said, None)
 
 
-def _take_over(place: _Place, item: CandidateItem, replaced: Sequence[StateEntry]) -> None:
+def _take_over(
+    place: _Place, item: CandidateItem, replaced: Sequence[StateEntry], older: Sequence[CandidateItem]
+) -> None:
     place.from_seqs.update(item.from_seqs)
-    for entry in replaced:
-        place.from_seqs.update(entry.from_seqs)
-    older = [text for entry in replaced for text in entry.superseded]
-    place.superseded[:] = [*older[-_OLDER_TEXTS:], *place.superseded, *(entry.text for entry in replaced)]
+    sources: list[StateEntry | CandidateItem] = [*replaced, *older]
+    for source in sources:
+        place.from_seqs.update(source.from_seqs)
+    before = [text for entry in replaced for text in entry.superseded][-_OLDER_TEXTS:]
+    gone = [source.text for source in sources]
+    place.superseded[:] = [*before, *place.superseded, *gone]
+    place.replaced += [entry.text for entry in replaced]
+
+
+class _Origins:
+    """Where the sources of a text came from: the span's messages are here, of earlier ones their entries know."""
+
+    def __init__(self, span: Sequence[Message], served: Iterable[StateEntry]) -> None:
+        self._messages = {message.seq: message for message in span}
+        self._known: defaultdict[int, set[Origin]] = defaultdict(set)
+        for entry in served:
+            for seq in entry.from_seqs:
+                self._known[seq].update(entry.origins)
+
+    def of(self, text: str, seqs: Iterable[int]) -> tuple[Origin, ...]:
+        """Each origin once, sorted."""
+        found: set[Origin] = set()
+        for seq in seqs:
+            if seq in self._messages:
+                found.add(origin_of(self._messages[seq], text))
+            else:
+                found |= self._known[seq]
+        return tuple(sorted(found))
 
 
 def _narratives(served: Mapping[str, StateEntry], candidate: Candidate) -> tuple[set[str], list[_Place]]:
@@ -201,7 +244,7 @@ def _narratives(served: Mapping[str, StateEntry], candidate: Candidate) -> tuple
     return retold, places
 
 
-def _new_entry(place: _Place, role: FieldRole, number: int, version: int) -> StateEntry:
+def _new_entry(place: _Place, role: FieldRole, number: int, version: int, origins: _Origins) -> StateEntry:
     return StateEntry(
         id=f"{ID_LETTERS[role]}{number}",
         field=place.field,
@@ -209,16 +252,19 @@ def _new_entry(place: _Place, role: FieldRole, number: int, version: int) -> Sta
         text=place.text,
         from_seqs=tuple(sorted(place.from_seqs)),
         since_version=version,
+        origins=origins.of(place.text, place.from_seqs),
         superseded=tuple(dict.fromkeys(place.superseded)),
     )
 
 
-def _earlier_entry(place: _Place, entry: StateEntry, version: int) -> StateEntry:
+def _earlier_entry(place: _Place, entry: StateEntry, version: int, origins: _Origins) -> StateEntry:
+    new = place.from_seqs - set(entry.from_seqs)
     return replace(
         entry,
         text=place.text,
         from_seqs=tuple(sorted(place.from_seqs)),
         since_version=version if place.has_changed else entry.since_version,
+        origins=tuple(sorted({*entry.origins, *origins.of(place.text, new)})),
         superseded=tuple(dict.fromkeys(place.superseded)),
     )
 

@@ -76,6 +76,8 @@ class SummaryRequest:
     """The served entries of the state so far."""
     anchors: tuple[Anchor, ...] = ()
     """Active anchors up to the end of the chunk: served verbatim beside the state, by code."""
+    anchor_room: int | None = None
+    """Tokens for them in the block: those beyond stand behind a marker. ``None``: all are served."""
     system_prompt: str = ""
     """The conversation's own system prompt: what stands in it is grounded, and need not be recorded."""
     focus: str | None = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from app.domain.conversation import Message
+from app.domain.conversation import Message, Part
 from app.domain.text import stems
 
 _ENOUGH: Final = 0.3  # of a text's weight: less is the chance overlap of two texts on one topic
@@ -22,7 +23,7 @@ class Overlap:
     def __init__(self, messages: Sequence[Message]) -> None:
         self._messages_with: dict[str, list[int]] = defaultdict(list)
         for message in messages:
-            for word in set(stems(_text(message))):
+            for word in set(stems(message_text(message))):
                 self._messages_with[word].append(message.seq)
         self._count = len(messages)
 
@@ -51,6 +52,17 @@ class Overlap:
         return math.log(1 + self._count / holding) if holding else _UNSEEN * math.log(1 + self._count)
 
 
-def _text(message: Message) -> str:
-    spoken = [part.get("text") or part.get("content") or "" for part in message.parts]
-    return " ".join([message.content, *(text for text in spoken if isinstance(text, str))])
+def message_text(message: Message) -> str:
+    """All that a message says: its content, and what its parts tell, arguments and results of tools included."""
+    if not message.parts:
+        return message.content
+    return "\n".join([message.content, *filter(None, map(_part_text, message.parts))])
+
+
+def _part_text(part: Part) -> str:
+    is_tool = part.get("type") in {"tool_call", "tool_result"}
+    told = part.get("text") or part.get("content") or part.get("arguments") or ""
+    if not isinstance(told, str):
+        told = json.dumps(told, ensure_ascii=False, default=str) if is_tool else ""
+    name = part.get("name")
+    return f"{name} {told}" if is_tool and isinstance(name, str) else told

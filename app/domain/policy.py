@@ -6,20 +6,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from app.domain.conversation import Quiet
-from app.domain.errors import FieldError
 from app.domain.records import Fold, FoldRequest
 from app.domain.tokens import Estimator
 
 Moment = Literal["stored", "before_call", "completed", "interrupted"]
 TriggerName = Literal["background", "sync", "max_tokens", "max_messages", "completion", "interrupted"]
+Run = Literal["background", "inline"]
 Protect = Literal["turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"]
 
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -28,6 +29,7 @@ RESERVE_MAX = 4_096  # a chat reply rarely needs more; see engine.md, section 3
 RESERVE_SHARE = Fraction(1, 10)
 STATE_SHARE = Fraction(12, 100)  # so that a small window is not filled by its own state
 CAP_FACTOR = 2
+FLOOR_MESSAGES = 100  # messages that a floor above the target is not tried again for
 
 
 class _Frozen(BaseModel):
@@ -35,27 +37,41 @@ class _Frozen(BaseModel):
 
 
 class Threshold(_Frozen):
-    """Where a trigger fires: exactly one of a share of the budget, a share of the window, or tokens.
+    """Where a trigger fires: exactly one of a share of the budget, a share of the window, tokens, or messages.
 
-    Shares fire at greater or equal, ``tokens`` at greater.
+    Shares fire at greater or equal, ``tokens`` and ``messages`` at greater. Messages are those after the boundary,
+    commands and erased ones left out.
     """
 
     share: Share | None = None
     window: Share | None = None
     tokens: Annotated[int, Field(gt=0)] | None = None
+    messages: Annotated[int, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        if sum(value is not None for value in (self.share, self.window, self.tokens)) != 1:
-            raise ValueError('give exactly one of {"share": 0–1}, {"window": 0–1}, {"tokens": n}')
+        if sum(value is not None for value in (self.share, self.window, self.tokens, self.messages)) != 1:
+            raise ValueError('give exactly one of {"share": 0–1}, {"window": 0–1}, {"tokens": n}, {"messages": n}')
         return self
 
-    def first_tokens(self, budgets: Budgets) -> int:
-        """The smallest numerator of utilization at which this fires."""
+    def first_tokens(self, budgets: Budgets) -> int | None:
+        """The smallest numerator of utilization at which this fires; ``None`` where it counts messages."""
+        if self.messages is not None:
+            return None
         if self.tokens is not None:
             return self.tokens + 1
         base = budgets.budget if self.share is not None else budgets.window
         return math.ceil(_exact(self.share or self.window or 0) * base)
+
+    @property
+    def first_messages(self) -> int | None:
+        """The smallest number of messages at which this fires; ``None`` where it weighs tokens."""
+        return None if self.messages is None else self.messages + 1
+
+    def reached(self, budgets: Budgets, *, tokens: int, messages: int) -> bool:
+        """Whether a context of this size fires."""
+        first = self.first_tokens(budgets)
+        return tokens >= first if first is not None else messages >= (self.first_messages or 0)
 
 
 class Keep(_Frozen):
@@ -72,17 +88,27 @@ class Trigger(_Frozen):
     name: TriggerName
     on: Moment
     at: Threshold
-    run: Literal["background", "inline"]
+    run: Run
     keep_turns: Annotated[int, Field(ge=0, le=KEEP_MAX)] = 0
     keep_messages: Annotated[int, Field(ge=0, le=KEEP_MAX)] = 0
     keep_tokens: Annotated[int, Field(ge=0)] = 0
     fold: Fold = "to_target"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _a_count_folds_all(cls, values: Any) -> Any:
+        """The target is in tokens: a trigger that counts messages folds all but what it keeps."""
+        if isinstance(values, dict) and "fold" not in values and _counts_messages(values.get("at")):
+            return {**values, "fold": "all"}
+        return values
+
     @model_validator(mode="after")
     def _somebody_waits_for_inline(self) -> Self:
-        expected = "background" if self.on == "stored" else "inline"
+        expected: Run = "inline" if self.on == "before_call" else "background"
         if self.run != expected:
             raise ValueError(f'a trigger on "{self.on}" runs "{expected}", not "{self.run}"')
+        if self.at.messages is not None and self.fold != "all":
+            raise ValueError('a trigger that counts messages folds "all" but what it keeps: the target is in tokens')
         return self
 
     def request(self) -> FoldRequest:
@@ -184,65 +210,52 @@ def budgets_of(policy: CompactionPolicy, model_limit: int) -> Budgets:
     )
 
 
-def contradictions(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> list[FieldError]:
-    """Why this policy can never be met, with the arithmetic: empty when it can.
-
-    A compaction must end below every trigger that folds to the target, and what is always served below the target.
-    """
-    target = f"the target of {budgets.target} ({policy.target:g} × budget {budgets.budget})"
-    above = [
-        FieldError(
-            field="policy.target",
-            message=f"{target} must be below the trigger {trigger.name}, which fires from {first} tokens on",
-        )
-        for trigger in policy.triggers
-        if trigger.fold == "to_target" and (first := trigger.at.first_tokens(budgets)) <= budgets.target
-    ]
-    floor = system_tokens + budgets.state_cap
-    if floor <= budgets.target:
-        return above
-    message = (
-        f"system prompt with awareness block {system_tokens} + state cap {budgets.state_cap} = {floor} tokens exceeds"
-        f" {target}, from a limit of {budgets.limit}: raise context_window, shorten the system prompt, or lower"
-        " state_tokens"
-    )
-    return [*above, FieldError(field="policy.context_window", message=message)]
-
-
 def evaluate(
     policy: CompactionPolicy,
     budgets: Budgets,
     *,
-    moment: Moment,
+    moments: Collection[Moment],
     tokens: int,
+    messages: int,
     last_seq: int,
     quiet: Quiet,
     now: datetime,
 ) -> Trigger | None:
-    """The first trigger of the policy that is due at this moment, or ``None``.
+    """The first trigger in the policy's order that is due at one of these moments, or ``None``.
 
     Args:
         policy: The resolved policy.
         budgets: Its shares in tokens.
-        moment: ``stored`` after an append, ``before_call`` before the chat model is asked.
+        moments: What it is now: ``before_call`` before the chat model is asked, or those of the functions below.
         tokens: Numerator of utilization, the new message included.
+        messages: Messages after the boundary, the new one included.
         last_seq: The newest message.
         quiet: When nothing triggers.
         now: The present moment.
     """
     if not quiet_over(quiet, tokens=tokens, last_seq=last_seq, now=now):
         return None
-    due = (item for item in policy.triggers if item.on == moment and tokens >= item.at.first_tokens(budgets))
-    return next(due, None)
+    asked = (trigger for trigger in policy.triggers if trigger.on in moments)
+    return next((item for item in asked if item.at.reached(budgets, tokens=tokens, messages=messages)), None)
 
 
-def evaluate_append(
-    policy: CompactionPolicy, budgets: Budgets, *, tokens: int, last_seq: int, quiet: Quiet, now: datetime
-) -> Trigger | None:
-    """What a client's own append claims: a stored trigger, or an inline one where the policy has no stored one."""
-    has_stored = any(trigger.on == "stored" for trigger in policy.triggers)
-    moment: Moment = "stored" if has_stored else "before_call"
-    return evaluate(policy, budgets, moment=moment, tokens=tokens, last_seq=last_seq, quiet=quiet, now=now)
+def moments_of_append(policy: CompactionPolicy, *, turn_is_over: bool) -> frozenset[Moment]:
+    """What a client's own append is: stored, perhaps the end of a turn.
+
+    Nobody calls a model then, so that an inline trigger counts too where the policy has no stored one.
+    """
+    ended: frozenset[Moment] = frozenset({"completed"}) if turn_is_over else frozenset()
+    return _appended(policy) | ended
+
+
+def moments_of_reply(*, interrupted: bool) -> frozenset[Moment]:
+    """What the end of a chat turn is: a stored reply, complete or interrupted."""
+    return frozenset({"stored", "interrupted" if interrupted else "completed"})
+
+
+def moments_at_rest(policy: CompactionPolicy) -> frozenset[Moment]:
+    """What the sweeper, or a change of the policy, may claim for: everything that does not need a turn to run."""
+    return _appended(policy) | {"completed", "interrupted"}
 
 
 def quiet_over(quiet: Quiet, *, tokens: int, last_seq: int, now: datetime) -> bool:
@@ -252,18 +265,49 @@ def quiet_over(quiet: Quiet, *, tokens: int, last_seq: int, now: datetime) -> bo
 
 def trigger_tokens(policy: CompactionPolicy, budgets: Budgets) -> int | None:
     """The smallest context that is due by itself, for the sweeper's index; ``None`` = never."""
-    stored = [trigger for trigger in policy.triggers if trigger.on == "stored"]
-    firsts = [trigger.at.first_tokens(budgets) for trigger in stored or policy.triggers]
-    return min(firsts, default=None)
+    firsts = (trigger.at.first_tokens(budgets) for trigger in _resting(policy))
+    return min((first for first in firsts if first is not None), default=None)
 
 
-def quiet_after(policy: CompactionPolicy, budgets: Budgets, *, seen_seq: int, predicted_tokens: int) -> Quiet:
-    """The quiet period that an applied compaction begins."""
+def trigger_messages(policy: CompactionPolicy) -> int | None:
+    """The smallest number of messages after the boundary that is due by itself; ``None`` = never."""
+    firsts = (trigger.at.first_messages for trigger in _resting(policy))
+    return min((first for first in firsts if first is not None), default=None)
+
+
+def quiet_after(
+    policy: CompactionPolicy, budgets: Budgets, *, seen_seq: int, predicted_tokens: int, lasting_floor: bool = False
+) -> Quiet:
+    """The quiet period that a compaction begins which was applied, or found nothing (more) to do.
+
+    Args:
+        policy: The resolved policy.
+        budgets: Its shares in tokens.
+        seen_seq: The newest message that the plan had seen.
+        predicted_tokens: What the context weighs now, as evaluation will see it.
+        lasting_floor: What is held alone is above the target: given up for many messages, since more of them change
+            nothing about it. A change of policy or pins, or a restore, ends that.
+    """
     return Quiet(
-        until_seq=seen_seq,
+        until_seq=seen_seq + (FLOOR_MESSAGES if lasting_floor else 0),
         until_tokens=predicted_tokens + budgets.share(policy.minimum_progress),
-        reason="applied",
+        reason="irreducible_floor" if lasting_floor else "applied",
     )
+
+
+def _appended(policy: CompactionPolicy) -> frozenset[Moment]:
+    has_stored = any(trigger.on == "stored" for trigger in policy.triggers)
+    return frozenset({"stored"} if has_stored else {"stored", "before_call"})
+
+
+def _resting(policy: CompactionPolicy) -> list[Trigger]:
+    moments = moments_at_rest(policy)
+    return [trigger for trigger in policy.triggers if trigger.on in moments]
+
+
+def _counts_messages(at: Any) -> bool:
+    counted = at.get("messages") if isinstance(at, dict) else getattr(at, "messages", None)
+    return counted is not None
 
 
 def _exact(share: float) -> Fraction:

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from app.domain.errors import FieldError, PolicyInvalidError, UnknownPresetError
+from app.domain.errors import FieldError, UnknownPresetError
 from app.domain.policy import CompactionPolicy, Threshold, Trigger
+from app.domain.policy_errors import field_error, policy_invalid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ def resolve(preset_name: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
     try:
         return CompactionPolicy.model_validate(_with_short_forms(values, short))
     except ValidationError as error:
-        raise _invalid(error) from None
+        raise policy_invalid(error, SHORT_FORMS) from None
 
 
 def _with_short_forms(values: dict[str, Any], short: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def _with_max_tokens(triggers: list[dict[str, Any]], short: Mapping[str, Any]) -
     """−1 clears every automatic trigger, 0 or absent leaves the preset's, a number sets or adds one."""
     limit = short.get("max_tokens") or 0
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < -1:
-        raise _field_error(
+        raise field_error(
             "max_tokens", "a number of tokens, 0 for the preset's default, or -1 for no automatic trigger"
         )
     if limit == -1:
@@ -113,24 +114,5 @@ def _set_threshold(triggers: list[dict[str, Any]], name: str, on: str, at: Mappi
 def _number(short: Mapping[str, Any], form: str) -> Any:
     value = short[form]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _field_error(form, "must be a number")
+        raise field_error(form, "must be a number")
     return value
-
-
-def _field_error(field: str, message: str) -> PolicyInvalidError:
-    return PolicyInvalidError(
-        f"policy.{field}: {message}", errors=[FieldError(field=f"policy.{field}", message=message)]
-    )
-
-
-def _invalid(error: ValidationError) -> PolicyInvalidError:
-    """Pydantic's findings as field errors, in the words of the policy."""
-    findings = [
-        FieldError(
-            field=".".join(["policy", *(str(part) for part in item["loc"])]),
-            message=item["msg"].removeprefix("Value error, "),
-        )
-        for item in error.errors(include_url=False, include_context=False)
-    ]
-    first = findings[0]
-    return PolicyInvalidError(f"{first.field}: {first.message}", errors=findings)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
+from app.domain.claims import is_critical
 from app.domain.state import FieldRole, StateEntry, StateSchema
 from app.domain.text import sentences, stems
 
 _SPARED: Final = 2
 """The newest entries of each field that go only in the last round: in a state that is always full of facts, tone and
 shared knowledge would otherwise never be served at all."""
+_FIRST: Final = 3
+"""The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
 _DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
 
 Fits = Callable[[dict[str, Any]], bool]
@@ -51,9 +55,10 @@ def prune(
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
     """Give up as little as makes the state fit.
 
-    In this order: the narrative but its first sentence; style and known, doubles first, then the oldest; open ones and
-    facts, the oldest first. The newest few of each field are spared until nothing else is left; then they go by the
-    same order, the narrative before the open ones, and the newest fact last of all.
+    In this order: the narrative but its first sentence; style and known, doubles first, then the oldest; open ones, the
+    oldest first; facts, the oldest first, those without exact values before those with them. The newest few of each
+    field and the first facts with exact values are spared until nothing else is left; then they go by the same order,
+    the narrative before the open ones, and the newest fact last of all.
 
     Args:
         schema: Of the state.
@@ -94,7 +99,7 @@ def _after(served: Sequence[StateEntry], steps: Sequence[_Step]) -> tuple[StateE
 
 def _steps(served: Sequence[StateEntry]) -> Iterator[_Step]:
     yield from (_Step(entry=entry, shorter=shorter) for entry in served if (shorter := _shortened(entry)))
-    spared = _newest_of_each_field(served)
+    spared = _newest_of_each_field(served) | _first_exact(served)
     doubles = _doubles(_of(served, "style", "known"))
     for last_round in (False, True):
         pool = [entry for entry in served if (entry.id in spared) == last_round]
@@ -103,7 +108,8 @@ def _steps(served: Sequence[StateEntry]) -> Iterator[_Step]:
         yield from _removed(entry for entry in manner if entry.id not in doubles)
         yield from _removed(_of(served, "narrative") if last_round else [])
         yield from _removed(_of(pool, "open"))
-        yield from _removed(_of(pool, "fact"))
+        facts = _of(pool, "fact")
+        yield from _removed(facts if last_round else sorted(facts, key=lambda entry: is_critical(entry.text)))
 
 
 def _removed(entries: Iterable[StateEntry]) -> Iterator[_Step]:
@@ -126,6 +132,11 @@ def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
         if entry.role != "narrative":
             fields[entry.field].append(entry)
     return {entry.id for group in fields.values() for entry in sorted(group, key=age)[-_SPARED:]}
+
+
+def _first_exact(served: Sequence[StateEntry]) -> set[str]:
+    exact = (entry.id for entry in _of(served, "fact") if is_critical(entry.text))
+    return set(islice(exact, _FIRST))
 
 
 def _doubles(entries: Sequence[StateEntry]) -> set[str]:

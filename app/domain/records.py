@@ -16,6 +16,9 @@ TurnStatus = Literal["running", "completed", "interrupted", "failed"]
 Scope = Literal["read", "write", "admin"]
 Fold = Literal["to_target", "all"]
 
+ERASURE = "erasure"
+"""The trigger of a compaction that tells a narrative again after an erasure; it folds nothing."""
+
 IN_FLIGHT: frozenset[str] = frozenset({"queued", "running"})
 
 

@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from app.domain.identifiers import identifiers as identifiers  # noqa: PLC0414 - belongs to this module's words
-from app.domain.vocabulary import GENERIC, NOISE, STOPWORDS
+from app.domain.vocabulary import FRAME, GENERIC, NOISE, STOPWORDS
 
 _FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _END: Final = re.compile(
@@ -131,7 +131,8 @@ def stems(text: str) -> list[str]:
 
 _RUSSIAN_ENDINGS: Final = tuple(
     """иями ями ами ого его ому ему ыми ими ешь ете ите ишь ать ять ить еть уть ала ила ела яла али или ели яли
-        ает яет ует еет ают яют уют ах ях ов ев ей ой ый ий ая яя ое ее ые ие ую юю ом ем ам ям ию ия ью ал ил
+        ает яет ует еет ают яют уют ах ях ых их ым им ов ев ей ой ый ий ая яя ое ее ые ие ую юю ом ем ам ям ию ия ью
+        ал ил
         ел ял ет ит ут ют ат ят а я о е ы и у ю ь й""".split()
 )
 _MIN_RUSSIAN: Final = 3
@@ -176,3 +177,5 @@ def _stem_english(word: str) -> str:
 
 GENERIC_STEMS: Final[frozenset[str]] = frozenset(stem(word) for word in GENERIC)
 """Stems too common in talk to name a topic."""
+FRAME_STEMS: Final[frozenset[str]] = frozenset(stem(word) for word in FRAME)
+"""Stems of the record's own voice: whose words are told, and that they were said."""

@@ -1,8 +1,10 @@
 """How many tokens a text costs, by its scripts: linear time, no vocabulary shipped.
 
-A text is taken apart into runs (words, blanks, punctuation) and single characters (digits, ideographs, emoji); each
-kind has a price, fitted by least squares against the Gemma 3 vocabulary that Gemini 2 and later share. A price is per
-run or per character, so the estimate of a concatenation is the sum of its halves but for a token or two at the seam.
+A text is counted twice: its characters (by class; letters and ideographs that many texts have, one by one) and its runs
+(words by length, punctuation, blanks, line breaks). Each has a price; the estimate is the sum. The prices in
+``token_prices`` are fitted against the Gemma 3 vocabulary that Gemini 2 and later share, and ``docs/tokens.md`` says
+how far off they are. Since everything is priced by itself, the estimate of a concatenation is the sum of its halves but
+for what a run costs that the seam cuts in two.
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal
 
 from app.domain.conversation import Part
+from app.domain.token_prices import LETTERS, PRICES
 
 Estimator = Literal["script", "bytes"]
 
@@ -32,33 +35,21 @@ _AUDIO_TOKENS: Final = 32 * 60  # 32 a second, for a clip whose length is unknow
 _VIDEO_TOKENS: Final = (258 + 32) * 60  # one frame and its sound a second, likewise
 _MEDIA_TOKENS: Final[Mapping[str, int]] = {"image": _IMAGE_TOKENS, "audio": _AUDIO_TOKENS, "video": _VIDEO_TOKENS}
 
-_LATIN = "A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff"
-_CYRILLIC = "\u0400-\u052f"
+_LETTER_PRICES: Final = {letter: price for price, letters in LETTERS.items() for letter in letters}
 
-_RUNS: Final[tuple[tuple[re.Pattern[str], float, str], ...]] = (
-    (re.compile(f"[{_LATIN}]+"), 0.8, ""),
-    (re.compile(r"[!-/:-@\[-`{-~]+"), 1.01, ""),
-    (re.compile(r"\s{2,}|\n"), 1.85, ""),
-    (re.compile(r"(?<=[!-@\[-`{-~]) "), 0.27, ""),
-    (re.compile(f"[{_CYRILLIC}]+"), 1.16, "cyrillic"),
-    (re.compile("[\u0590-\u05ff]+"), 0.27, "hebrew"),
-)
-"""(pattern, tokens per run, the class of characters without which there is none)."""
-
-_TAILS: Final[tuple[tuple[re.Pattern[str], float, str], ...]] = (
-    (re.compile(f"(?<=[{_LATIN}]{{6}})[{_LATIN}]+"), 0.287, ""),
-    (re.compile("[A-Z]{2,}"), 0.094, ""),
-    (re.compile(r"(?<=[!-/:-@\[-`{-~]{8})[!-/:-@\[-`{-~]+"), 0.15, ""),
-    (re.compile(r"(?<=\s{30})\s+"), 0.04, ""),
-    (re.compile(f"(?<=[{_CYRILLIC}]{{4}})[{_CYRILLIC}]+"), 0.065, "cyrillic"),
-    (re.compile(f"(?<=[{_CYRILLIC}]{{16}})[{_CYRILLIC}]+"), 0.6, "cyrillic"),
-)
-"""(pattern, tokens per character): what long words and capitals cost beyond their run."""
+ALL_PRICES: Final[Mapping[str, float]] = {**PRICES, **_LETTER_PRICES}
+"""By the names that ``counts`` gives; a single letter is its own name."""
 
 _CLASSES: Final[tuple[tuple[int, str], ...]] = (
-    (0x0000, "ascii"),
+    (0x0000, "control"),
+    (0x0009, "ascii"),
+    (0x000B, "control"),
+    (0x0020, "ascii"),
     (0x0030, "digit"),
     (0x003A, "ascii"),
+    (0x0061, "latin"),
+    (0x007B, "ascii"),
+    (0x007F, "control"),
     (0x0080, "other"),
     (0x00A0, "sign"),
     (0x00C0, "latin_1"),
@@ -69,27 +60,37 @@ _CLASSES: Final[tuple[tuple[int, str], ...]] = (
     (0x0452, "cyrillic_rare"),
     (0x0530, "armenian"),
     (0x0590, "hebrew"),
-    (0x0600, "arabic"),
+    (0x0600, "arabic_sign"),
+    (0x0620, "arabic"),
+    (0x064B, "arabic_mark"),
+    (0x0660, "arabic"),
     (0x0700, "other"),
-    (0x0900, "indic_north"),
+    (0x0900, "devanagari"),
     (0x0980, "indic"),
-    (0x0E00, "indic_north"),
+    (0x0E00, "thai"),
     (0x0E80, "other"),
-    (0x10A0, "armenian"),
+    (0x10A0, "georgian"),
     (0x1100, "hangul"),
-    (0x1200, "other"),
+    (0x1200, "ethiopic"),
+    (0x1400, "other"),
     (0x1E00, "latin_stacked"),
     (0x1F00, "greek"),
     (0x2000, "sign"),
+    (0x200D, "joiner"),
+    (0x200E, "sign"),
+    (0x2500, "box"),
+    (0x2580, "sign"),
     (0x2600, "emoji"),
     (0x27C0, "sign"),
     (0x2C00, "other"),
     (0x3000, "cjk_sign"),
-    (0x3040, "kana"),
+    (0x3040, "hiragana"),
+    (0x30A0, "katakana"),
     (0x3100, "other"),
     (0x3130, "hangul"),
     (0x3190, "other"),
-    (0x3400, "ideograph"),
+    (0x3400, "rare_ideograph"),
+    (0x4E00, "ideograph"),
     (0xA000, "other"),
     (0xAC00, "hangul"),
     (0xD7B0, "fallback"),
@@ -103,6 +104,10 @@ _CLASSES: Final[tuple[tuple[int, str], ...]] = (
     (0xFFF0, "other"),
     (0x10000, "fallback"),
     (0x1F000, "emoji"),
+    (0x1F1E6, "flag"),
+    (0x1F200, "emoji"),
+    (0x1F3FB, "skin"),
+    (0x1F400, "emoji"),
     (0x1FB00, "fallback"),
     (0x20000, "rare_ideograph"),
     (0x40000, "fallback"),
@@ -111,32 +116,73 @@ _CLASSES: Final[tuple[tuple[int, str], ...]] = (
 
 _STARTS: Final = tuple(start for start, _ in _CLASSES)
 
-_CHARACTERS: Final[Mapping[str, float]] = {
-    "digit": 1.04,
-    "latin_1": 0.45,
-    "latin_extended": 0.75,
-    "cyrillic": 0.0,
-    "cyrillic_rare": 1.0,
-    "latin_stacked": 0.15,
-    "greek": 0.405,
-    "armenian": 0.5,
-    "hebrew": 0.469,
-    "arabic": 0.376,
-    "indic_north": 0.28,
-    "indic": 0.3,
-    "ideograph": 0.5,
-    "kana": 0.342,
-    "hangul": 0.573,
-    "cjk_sign": 1.4,
-    "sign": 1.4,
-    "emoji": 1.4,
-    "joiner": 0.1,
-    "rare_ideograph": 2.0,
-    "other": 1.0,
-    "fallback": 3.5,  # no token of its own: spelled out byte by byte
-    "ascii": 0.0,  # priced by run
-}
-"""Tokens per character, beside the price of the run it stands in."""
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A kind of run: one name per range of lengths, and one for what is longer than the last, per character."""
+
+    name: str
+    pattern: re.Pattern[str]
+    needs: str
+    """The class of characters without which there is none."""
+    lengths: tuple[int, ...] = ()
+    has_tail: bool = False
+
+    def names(self) -> tuple[str, ...]:
+        bounds = tuple(f"{self.name}_{bound}" for bound in self.lengths) or (self.name,)
+        return (*bounds, f"{self.name}_beyond") if self.has_tail else bounds
+
+    def count(self, text: str, into: Counter[str]) -> None:
+        found = self.pattern.findall(text)
+        if not found:
+            return
+        if not self.lengths:
+            into[self.name] += len(found)
+            return
+        for length, count in Counter(map(len, found)).items():
+            over = length - self.lengths[-1]
+            bound = self.lengths[-1] if over > 0 else next(bound for bound in self.lengths if length <= bound)
+            into[f"{self.name}_{bound}"] += count
+            if over > 0 and self.has_tail:
+                into[f"{self.name}_beyond"] += count * over
+
+
+_ACCENTED: Final = "\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff"
+_LOWER: Final = f"a-z{_ACCENTED}"
+_PUNCTUATION: Final = r"!-/:-@\[-`{-~"
+
+_RUNS: Final = (
+    # a hump of camelCase is a word of its own
+    _Run("word", re.compile(f"[A-Z]?[{_LOWER}]+|[A-Z]+(?![{_LOWER}])"), "latin", (2, 3, 5, 8), has_tail=True),
+    _Run("capitals", re.compile("[A-Z\u00c0-\u00de]{2,}"), "latin", (2,), has_tail=True),
+    _Run("punctuation", re.compile(f"[{_PUNCTUATION}]+"), "ascii", (1, 2, 3, 4), has_tail=True),
+    _Run("line_breaks", re.compile(r"\n{1,31}"), "ascii"),
+    _Run("blanks", re.compile(r" {2,31}|\t{1,31}"), "ascii"),
+    _Run("blank_digit", re.compile(" (?=[0-9])"), "digit"),
+    _Run("blank_emoji", re.compile(" (?=[\u2600-\u27bf\U0001f000-\U0001faff])"), "emoji"),
+    _Run("blank_ideograph", re.compile(" (?=[\u3000-\u9fff])"), "ideograph"),
+    _Run("cyrillic", re.compile("[\u0400-\u052f]+"), "cyrillic", (2, 4, 8, 16), has_tail=True),
+    _Run("cyrillic_capitals", re.compile("[\u0400-\u042f]{2,}"), "cyrillic", (2,), has_tail=True),
+    _Run("boxes", re.compile("[\u2500-\u257f]+"), "box"),
+    _Run("greek", re.compile("[\u0370-\u03ff\u1f00-\u1fff]+"), "greek"),
+    _Run("armenian", re.compile("[\u0530-\u058f]+"), "armenian"),
+    _Run("georgian", re.compile("[\u10a0-\u10ff]+"), "georgian"),
+    _Run("hebrew", re.compile("[\u0590-\u05ff]+"), "hebrew"),
+    _Run("devanagari", re.compile("[\u0900-\u097f]+"), "devanagari"),
+    _Run("indic", re.compile("[\u0980-\u0dff]+"), "indic"),
+    _Run("thai", re.compile("[\u0e00-\u0e7f]+"), "thai"),
+    _Run("hiragana", re.compile("[\u3041-\u309f]+"), "hiragana"),
+    _Run("hangul", re.compile("[\uac00-\ud7af]+"), "hangul"),
+)
+
+NAMES: Final = frozenset({name for _, name in _CLASSES} | {name for run in _RUNS for name in run.names()})
+"""Everything that has a price, but for single letters."""
+
+# These tags are one token each in the vocabulary; a control character is one as well, and stands for them.
+_TAG: Final = re.compile(
+    r"</?(?:table|caption|thead|tbody|tfoot|tr|th|td|h[1-6]|blockquote|strong|em|b|i|u|s|sub|sup|code|a|html|body|img|"
+    r"span|ul|li|div|iframe|footer)>"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,18 +194,29 @@ class Weight:
 
 
 @lru_cache(maxsize=16_384)
-def _class_of(character: str) -> str:
+def class_of(character: str) -> str:
+    """The class of a character: its script, or what else it is."""
     return _CLASSES[bisect_right(_STARTS, ord(character)) - 1][1]
 
 
+def counts(text: str, apart: Collection[str] = _LETTER_PRICES) -> Counter[str]:
+    """What of a text has a price, and how often it stands there: characters by class, those ``apart`` by themselves."""
+    if "<" in text:
+        text = _TAG.sub("\x01", text)
+    found: Counter[str] = Counter()
+    classes: set[str] = set()
+    for character, count in Counter(text.lower()).items():
+        name = class_of(character)
+        classes.add(name)
+        found[character if character in apart else name] += count
+    for run in _RUNS:
+        if run.needs in classes:
+            run.count(text, found)
+    return found
+
+
 def _script_tokens(text: str) -> float:
-    classes: dict[str, int] = {"": 1}
-    for character, count in Counter(text).items():
-        name = _class_of(character)
-        classes[name] = classes.get(name, 0) + count
-    total = sum(_CHARACTERS[name] * count for name, count in classes.items() if name)
-    total += sum(price * len(runs.findall(text)) for runs, price, needs in _RUNS if needs in classes)
-    return total + sum(price * len("".join(tails.findall(text))) for tails, price, needs in _TAILS if needs in classes)
+    return sum(ALL_PRICES[name] * count for name, count in counts(text).items())
 
 
 def byte_length(text: str) -> int:

@@ -125,6 +125,16 @@ GENERIC: Final[frozenset[str]] = frozenset(
 )
 """Content words too common in talk to name a topic."""
 
+FRAME: Final[frozenset[str]] = frozenset(
+    """user users assistant conversation message said says say asked asks told tells mentioned mentions stated states
+        noted reported reports according wrote writes discussed talked currently record client
+        пользователь пользователя пользователю пользователем ассистент ассистента ассистенту разговор беседа сообщение
+        сказал сказала говорит спросил спросила упомянул упомянула сообщил сообщила рассказал рассказала отметил
+        написал написала словам обсудили обсуждали клиент
+        用户 助手 nutzer benutzer assistent utilisateur assistant usuario asistente sagte fragte dit dijo""".split()
+)
+"""The record's own voice: whose words are told, and that they were said."""
+
 TECHNOLOGY: Final[frozenset[str]] = frozenset(
     """airflow android angular ansible api aws azure bash bazel celery clickhouse cloudflare cmake cuda debian django
         docker elasticsearch excel fastapi figma firebase flask flutter gcp git github gitlab golang grafana

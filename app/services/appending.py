@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -13,10 +14,11 @@ from uuid import UUID
 from app.domain.conversation import Conversation, Message, MessageStatus, Part, Role, Sums
 from app.domain.errors import ConversationMovedOnError, FieldError, InvalidInputError, TooLargeError
 from app.domain.gauge import GaugeStatus
-from app.domain.protection import protected_reason
 from app.domain.tokens import tokens_of, weigh
 from app.ports import NewId, UnitOfWork
+from app.services.anchoring import anchor_messages
 from app.services.claims import refresh_sizes
+from app.services.holding import decide_new, laid_out_again, tell_over_allotment, threshold
 from app.services.resolve import Resolved
 from app.services.shell import Shell
 
@@ -54,27 +56,28 @@ async def append(
     now = shell.clock.now()
     await _refuse_unknown_calls(uow, conversation, drafts)
     before = shell.resolver(conversation)
-    messages = await _written(before, drafts, new_id=shell.new_id, now=now)
+    written = await _written(before, drafts, new_id=shell.new_id, now=now)
+    messages, over_allotment = await decide_new(uow, before, written)
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
     await uow.messages.append(messages, sums)
-    grown = replace(
-        conversation, last_seq=messages[-1].seq, last_message_id=messages[-1].id, total=sums[-1], last_message_at=now
-    )
-    after = shell.resolver(grown)
-    stored = await refresh_sizes(
-        uow,
-        after,
-        last_seq=grown.last_seq,
-        last_message_id=grown.last_message_id,
-        last_message_at=now,
-        total=grown.total,
-    )
+    moves_layout = await anchor_messages(uow, shell, conversation, messages)
+    grown: dict[str, Any] = {
+        "last_seq": messages[-1].seq,
+        "last_message_id": messages[-1].id,
+        "last_message_at": now,
+        "total": sums[-1],
+    }
+    after = shell.resolver(replace(conversation, **grown))
+    if moves_layout:
+        after = await laid_out_again(uow, shell, after)
+    stored = await refresh_sizes(uow, after, **grown)
     created = [
         ("message.created", {"message_id": str(message.id), "seq": message.seq, "role": message.role})
         for message in messages
     ]
     await uow.events.add_many(conversation.id, created, now)
     await _record_threshold(uow, before, after, now)
+    await tell_over_allotment(uow, shell, after, over_allotment)
     return messages, replace(after, conversation=stored)
 
 
@@ -88,19 +91,23 @@ def check_expected_last(conversation: Conversation, expected: UUID | None) -> No
 
 
 def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None:
-    """Refuse a message that can never fit, before anything is stored.
+    """Refuse a message that can never fit, before anything is stored; unless the policy serves it elided.
 
     Raises:
         TooLargeError: What is always served and this message together exceed the window.
     """
-    floor = resolved.system_tokens + resolved.budgets.state_cap + resolved.breakdown.held
+    if resolved.policy.oversized == "elide":
+        return
+    window = _window(resolved)
+    floor = _floor(resolved)
     for draft in drafts:
         size = _size(resolved, draft)
-        if floor + size > resolved.budgets.window:
-            limit = max(resolved.budgets.window - floor, 0)
+        if floor + size > window:
+            limit = max(window - floor, 0)
             raise TooLargeError(
-                f"the message has {size} tokens, at most {limit} fit beside system prompt, state and held messages"
-                f" in a window of {resolved.budgets.window}: shorten or split it, or raise policy.context_window",
+                f"the message has {size} tokens, at most {limit} fit beside system prompt, state, anchors and held"
+                f" messages in a window of {resolved.budgets.window}: shorten or split it, raise policy.context_window,"
+                " or set policy.oversized to elide",
                 extra={"limit": limit, "size": size},
             )
 
@@ -112,14 +119,27 @@ def refuse_without_room(resolved: Resolved, draft: MessageDraft) -> None:
         TooLargeError: Automatic compaction is off, nothing may be cut, and the whole exceeds the window.
     """
     policy, window, size = resolved.policy, resolved.budgets.window, _size(resolved, draft)
-    if policy.triggers or policy.on_failure != "keep_full" or resolved.tokens + size <= window:
+    present = resolved.breakdown.total
+    if policy.triggers or policy.on_failure != "keep_full" or resolved.at_evaluation(present + size) <= window:
         return
-    limit = max(window - resolved.tokens, 0)
+    limit = max(_window(resolved) - present, 0)
     raise TooLargeError(
-        f"the message has {size} tokens, at most {limit} fit beside a context of {resolved.tokens} in a window of"
+        f"the message has {size} tokens, at most {limit} fit beside a context of {present} in a window of"
         f" {window}, and the policy neither compacts by itself nor cuts: compact first, or choose on_failure: truncate",
         extra={"limit": limit, "size": size, "breakdown": asdict(resolved.breakdown)},
     )
+
+
+def _floor(resolved: Resolved) -> int:
+    """What no compaction takes away: every held message, and the block at its largest with the anchors it serves."""
+    total, estimator = resolved.conversation.total, resolved.policy.estimator
+    held = tokens_of(total.held_tokens, total.held_bytes, estimator)
+    return resolved.system_tokens + resolved.budgets.state_cap + resolved.breakdown.anchors + held
+
+
+def _window(resolved: Resolved) -> int:
+    """The window in estimated tokens."""
+    return math.floor(resolved.budgets.window / resolved.conversation.token_factor)
 
 
 def _size(resolved: Resolved, draft: MessageDraft) -> int:
@@ -131,13 +151,7 @@ async def _record_threshold(uow: UnitOfWork, before: Resolved, after: Resolved, 
     """One event each time the gauge climbs a step."""
     was, gauge = before.gauge, after.gauge
     if RANKS[gauge.status] > RANKS[was.status]:
-        data = {
-            "status": gauge.status,
-            "tokens": gauge.tokens,
-            "budget": gauge.budget,
-            "utilization": gauge.utilization,
-        }
-        await uow.events.add(after.conversation.id, "context.threshold", data, now)
+        await uow.events.add(after.conversation.id, "context.threshold", threshold(after), now)
 
 
 async def _refuse_unknown_calls(uow: UnitOfWork, conversation: Conversation, drafts: Sequence[MessageDraft]) -> None:
@@ -188,9 +202,6 @@ def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId
         event_type=draft.event_type,
         status=draft.status,
         is_command=draft.is_command,
-        protected_reason="compressible"
-        if draft.is_command
-        else protected_reason(resolved.policy, role=draft.role, turn=seq - 1),
         token_count=weight.tokens,
         byte_length=weight.bytes,
         model=draft.model,

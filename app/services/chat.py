@@ -16,12 +16,11 @@ from app.domain.errors import (
     InvalidInputError,
     TurnInProgressError,
 )
-from app.domain.policy import evaluate
 from app.domain.records import Event, Turn
 from app.ports import UnitOfWork
 from app.services.appending import MessageDraft, append, check_expected_last, refuse_too_large, refuse_without_room
-from app.services.claims import claim_background
 from app.services.commands import compact_command
+from app.services.due import claim_in_turn, due_before_call
 from app.services.idempotency import Idem, done_before, record
 from app.services.inline import InlineCompaction
 from app.services.resolve import Resolved
@@ -138,9 +137,9 @@ class ChatService:
         return messages[0], resolved
 
     async def _unanswered(self, uow: UnitOfWork, conversation: Conversation) -> tuple[Message, Resolved]:
-        """The last message, if it is a user's that nobody answered."""
+        """The last message, if it is a user's that nobody answered; one that was erased asks nothing."""
         last = await uow.messages.last(conversation.id)
-        if last is None or last.role != "user":
+        if last is None or last.role != "user" or last.status == "erased":
             message = "content cannot be empty: there is no unanswered user message"
             raise InvalidInputError(message, errors=[FieldError(field="content", message=message)])
         return last, self._shell.resolver(conversation)
@@ -158,14 +157,10 @@ class ChatService:
     async def _with_claim(self, uow: UnitOfWork, started: Started) -> Started:
         """Before the call: an inline claim where one is due, else a background one."""
         resolved = started.resolved
-        sizes = resolved.sizes(self._shell.clock.now())
-        due = evaluate(resolved.policy, resolved.budgets, moment="before_call", **sizes)
+        due = due_before_call(resolved, self._shell)
         if due is not None:
             return replace(started, claim=await self._inline.claim(uow, resolved, due))
-        stored = evaluate(resolved.policy, resolved.budgets, moment="stored", **sizes)
-        if stored is None:
-            return started
-        return replace(started, job=await claim_background(uow, resolved, self._shell, stored))
+        return replace(started, job=await claim_in_turn(uow, self._shell, resolved))
 
     async def _replay(self, uow: UnitOfWork, ref: Mapping[str, Any]) -> TurnHandle | None:
         """The first response again; ``None`` when that turn died and is to be taken up again."""

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
+import structlog
+
+from app.domain.anchors.values import Anchor
 from app.domain.apply import Applying, served
-from app.domain.compaction import CompactionPlan, NothingToFold, Tail, plan_compaction
+from app.domain.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.domain.conversation import Message
+from app.domain.cuts import Tail
+from app.domain.errors import FieldError, InvalidInputError, PolicyInvalidError
 from app.domain.model_io import ModelProfile, SummaryRequest
+from app.domain.policy import CompactionPolicy
 from app.domain.records import Compaction, FoldRequest
+from app.domain.redaction import redact, redact_message
 from app.domain.state import StateEntry, StateVersion
-from app.ports import Summarizer, UnitOfWork
+from app.domain.withholding import without
+from app.ports import Models, Summarizer, UnitOfWork
+from app.services.ladder import BLOCKED, TOO_LONG
+from app.services.layouts import MOST_ANCHORS, held_messages
 from app.services.lease import Lease, check_held
 from app.services.resolve import Resolved
 from app.services.shell import Shell
@@ -18,6 +31,12 @@ from app.services.shell import Shell
 OUTLINE_LIMIT = 4_000  # messages of the tail that one plan looks at: bounds a turn's work after a large import
 OUTPUT_PER_STATE = 4  # output tokens asked for per token of state: JSON, provenance and reasoning
 MINIMUM_OUTPUT = 4_096
+ON_LOOP = 48  # messages: more than this are redacted off the event loop
+SMALLEST = 200  # tokens: a chunk that is too long for a model at this size will never fit
+SMALLER_HELPS = frozenset({BLOCKED, TOO_LONG})
+"""Reasons of a failure after which the next job begins with less."""
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +47,24 @@ class Chunk:
     resolved: Resolved
     plan: CompactionPlan
     span: tuple[Message, ...]
+    """The messages, without their secrets: as the summarizer and every check of its answer see them."""
     version: StateVersion | None
     """The present state; ``None`` while there is none."""
+    anchors: tuple[Anchor, ...]
+    """Active anchors up to the end of the chunk whose messages are not held."""
+    most_tokens: int
+    """The most that this chunk was planned to weigh."""
 
     @property
     def previous(self) -> tuple[StateEntry, ...]:
         """The entries that are served now."""
         return served(self.version.entries) if self.version else ()
+
+    @property
+    def half(self) -> int | None:
+        """The most tokens of a chunk of half this size; ``None`` when halving makes no sense any more."""
+        weight = min(self.most_tokens, sum(message.token_count for message in self.span))
+        return weight // 2 if weight // 2 >= SMALLEST else None
 
     def applying(self) -> Applying:
         """What an accepted candidate is applied to."""
@@ -51,20 +81,25 @@ class Chunk:
             tokens_before=resolved.breakdown.total,
             block_before=resolved.breakdown.state + resolved.breakdown.anchors,
             target=resolved.in_estimates.target,
+            anchors=self.anchors,
         )
 
-    def request(self, profile: ModelProfile) -> SummaryRequest:
-        """What the summarizer is asked."""
+    def request(self, profile: ModelProfile, withheld: Collection[int] = ()) -> SummaryRequest:
+        """What a summarizer is asked; of the messages with these ``seq``s it sees neither words nor anchors."""
+        focus, system_prompt = self.row.request.focus, self.resolved.conversation.system_prompt
         state_tokens = self.resolved.budgets.state_tokens
         room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT)
         return SummaryRequest(
             schema=self.resolved.schema,
-            messages=self.span,
+            messages=without(self.span, withheld) if withheld else self.span,
             previous=self.previous,
-            focus=self.row.request.focus,
+            anchors=tuple(anchor for anchor in self.anchors if anchor.seq not in withheld),
+            anchor_room=self.resolved.budgets.anchor_tokens,
+            system_prompt=redact(system_prompt),
+            focus=None if focus is None else redact(focus),
             instructions=self.resolved.policy.instructions,
             target_tokens=state_tokens,
-            chunk_tokens=chunk_tokens(profile),
+            chunk_tokens=min(chunk_tokens(profile), self.most_tokens),
             max_output_tokens=min(room, profile.output_limit),
             locale=self.resolved.conversation.locale,
         )
@@ -78,8 +113,13 @@ class Nothing:
     found: NothingToFold
 
 
-async def read_chunk(shell: Shell, lease: Lease) -> Chunk | Nothing:
+async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = None) -> Chunk | Nothing:
     """Read and plan the next chunk from the present boundary, in one short transaction.
+
+    Args:
+        shell: The ports.
+        lease: The right to work on the row.
+        most_tokens: The most that the chunk may weigh; ``None`` = what the summarizer digests.
 
     Raises:
         LeaseLostError: The row is no longer this process's.
@@ -89,13 +129,46 @@ async def read_chunk(shell: Shell, lease: Lease) -> Chunk | Nothing:
         conversation = resolved.conversation
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
         tail = await read_tail(uow, resolved)
-        planned = plan(resolved, tail, row.request, chunk_tokens(summarizer_of(shell, resolved).profile))
+        digestible = _after_failures(resolved, chunk_tokens(summarizer_of(shell, resolved).profile))
+        most = min(digestible, most_tokens or digestible)
+        planned = plan(resolved, tail, row.request, most)
         if isinstance(planned, NothingToFold):
             return Nothing(resolved=resolved, found=planned)
         span = await uow.messages.between(conversation.id, planned.from_seq, planned.to_seq)
+        anchors = await _anchors(uow, conversation.id, through_seq=planned.to_seq)
         number = conversation.state_version
         version = await uow.states.get(conversation.id, number) if number else None
-    return Chunk(row=row, resolved=resolved, plan=planned, span=tuple(span), version=version)
+    return Chunk(
+        row=row,
+        resolved=resolved,
+        plan=planned,
+        span=await _redacted(span),
+        version=version,
+        anchors=anchors,
+        most_tokens=most,
+    )
+
+
+def _after_failures(resolved: Resolved, digestible: int) -> int:
+    """What failed as a whole is tried in halves, then in quarters: several blocked messages part company so."""
+    conversation = resolved.conversation
+    if conversation.quiet.reason not in SMALLER_HELPS:
+        return digestible
+    return max(min(digestible, resolved.breakdown.tail >> conversation.failure_count), SMALLEST)
+
+
+async def _anchors(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> tuple[Anchor, ...]:
+    """What code will serve beside the state; a held message is served whole, and its anchors with it."""
+    held = {message.seq for message in await held_messages(uow, conversation_id, through_seq=through_seq)}
+    active = await uow.anchors.active(conversation_id, through_seq=through_seq, limit=MOST_ANCHORS)
+    return tuple(anchor for anchor in active if anchor.seq not in held)
+
+
+async def _redacted(span: Sequence[Message]) -> tuple[Message, ...]:
+    def work() -> tuple[Message, ...]:
+        return tuple(redact_message(message) for message in span)
+
+    return work() if len(span) <= ON_LOOP else await asyncio.to_thread(work)
 
 
 async def read_tail(uow: UnitOfWork, resolved: Resolved) -> Tail:
@@ -122,6 +195,36 @@ def summarizer_of(shell: Shell, resolved: Resolved) -> Summarizer:
     if resolved.policy.summarizer == "chat_model":
         return shell.models.summarizer(shell.models.chat().profile.name)
     return shell.models.summarizer()
+
+
+def fallback_of(shell: Shell, resolved: Resolved) -> Summarizer | None:
+    """The model that is asked when the summarizer's retry was in vain; ``None`` where none is set, or it is the same.
+
+    A name that cannot be built any more (its key is gone) costs no compaction.
+    """
+    name = resolved.policy.fallback_model
+    if name is None or name == summarizer_of(shell, resolved).profile.name:
+        return None
+    try:
+        return shell.models.summarizer(name)
+    except InvalidInputError:
+        log.warning("compaction.fallback_unavailable", model=name)
+        return None
+
+
+def check_fallback(models: Models, policy: CompactionPolicy) -> None:
+    """Refuse a policy whose ``fallback_model`` cannot be built, when it is set.
+
+    Raises:
+        PolicyInvalidError: Naming the field, and what the model needs.
+    """
+    if policy.fallback_model is None:
+        return
+    try:
+        models.summarizer(policy.fallback_model)
+    except InvalidInputError as error:
+        wrong = FieldError(field="policy.fallback_model", message=error.detail)
+        raise PolicyInvalidError(error.detail, errors=[wrong]) from error
 
 
 def chunk_tokens(profile: ModelProfile) -> int:

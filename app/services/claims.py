@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from app.domain.conversation import Conversation, Quiet
-from app.domain.policy import Trigger, trigger_tokens
+from app.domain.policy import Trigger, trigger_messages, trigger_tokens
 from app.domain.records import Compaction, FoldRequest, RanIn
 from app.ports import UnitOfWork
 from app.services.resolve import Resolved
@@ -106,10 +106,17 @@ async def refresh_sizes(uow: UnitOfWork, resolved: Resolved, **changes: Any) -> 
         **changes,
         context_tokens=resolved.tokens,
         trigger_tokens=trigger_tokens(resolved.policy, resolved.budgets),
+        context_messages=resolved.messages,
+        trigger_messages=trigger_messages(resolved.policy),
     )
 
 
-def quiet_after_failure(conversation: Conversation, reason: str, now: datetime) -> Quiet:
-    """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour."""
-    pause = min(BACK_OFF * 2 ** min(conversation.failure_count, DOUBLINGS), BACK_OFF_MAX)
+def quiet_after_failure(
+    conversation: Conversation, reason: str, now: datetime, *, at_least: timedelta = timedelta(0)
+) -> Quiet:
+    """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour.
+
+    ``at_least`` is what the provider asked for.
+    """
+    pause = min(max(BACK_OFF * 2 ** min(conversation.failure_count, DOUBLINGS), at_least), BACK_OFF_MAX)
     return Quiet(until=now + pause, reason=reason)

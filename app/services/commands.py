@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from app.domain.conversation import Message, Usage
+from app.domain.errors import RateLimitedError
 from app.domain.records import Turn
 from app.services.inline import InlineOutcome
 from app.services.manual import CompactInput, ManualCompaction
@@ -31,9 +32,15 @@ class CommandRunner:
         self._manual = manual
 
     async def run(self, turn: Turn, message: Message) -> tuple[InlineOutcome, Answer]:
-        """Compact, and answer with the summary. Raises what ``POST …/compact`` raises."""
+        """Compact, and answer with the summary. Raises what ``POST …/compact`` raises.
+
+        But for the spend limit: the command is stored by now, so it is answered in words.
+        """
         asked = compact_command(message.content) or CompactInput()
-        view = await self._manual.compact(turn.tenant_id, turn.conversation_id, asked, timeout=PATIENCE)
+        try:
+            view = await self._manual.compact(turn.tenant_id, turn.conversation_id, asked, timeout=PATIENCE)
+        except RateLimitedError as error:
+            return InlineOutcome(), Answer(text=f"Not compacted: {error.detail}.", model="", usage=Usage())
         row = view.compaction
         text = view.summary or f"Nothing was compacted ({row.reason})."
         return InlineOutcome(row=row), Answer(text=text, model=row.model or "", usage=Usage())

@@ -3,48 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import structlog
 
-from app.domain.apply import apply_candidate
-from app.domain.errors import DependencyUnavailableError, DomainError, NotFoundError
-from app.domain.policy import evaluate, evaluate_append, quiet_after
-from app.domain.records import Compaction, CompactionStatus, RanIn
+from app.domain.conversation import Quiet
+from app.domain.errors import DependencyUnavailableError, DomainError, InvalidInputError, NotFoundError
+from app.domain.policy import quiet_after
+from app.domain.records import ERASURE, Compaction, CompactionStatus, RanIn
 from app.ports import UnitOfWork
-from app.services.chunk import Chunk, Nothing, read_chunk, summarizer_of
-from app.services.claims import claim_background, record_event, refresh_sizes
-from app.services.ending import end_row
-from app.services.ladder import Climb, climb
+from app.services import job as jobs
+from app.services.chunk import Chunk, Nothing, summarizer_of
+from app.services.claims import record_event, refresh_sizes
+from app.services.due import claim_at_rest
+from app.services.ending import attempted, end_row
+from app.services.job import UNLIMITED, Job, Limits
+from app.services.ladder import Climb
 from app.services.lease import Lease, LeaseLostError, check_held, held
+from app.services.remaking import remake
 from app.services.saving import save_chunk
 from app.services.shell import Shell
+from app.services.spending import SPEND_LIMIT, SpendGuard
 
-JOB_DEADLINE = 300.0  # seconds for a whole job outside a turn
+MOST_UNRECORDED = 256  # cancelled runs: beyond that their callers were cancelled too, and will not ask
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much of a job one caller does."""
-
-    attempts: int | None = None
-    """Model calls per chunk; ``None`` = the policy's."""
-    chunks: int | None = None
-    """Chunks before the rest is queued; ``None`` = all."""
-
-
-UNLIMITED = Limits()
 
 
 class CompactionService:
     """Plans, asks, checks, saves; one chunk after the other, each in its own short transactions."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, spending: SpendGuard) -> None:
         self._shell = shell
+        self._spending = spending
+        self._unrecorded: dict[UUID, Climb] = {}
+        """By lease: the calls of runs that were cancelled, until whoever cancelled them ends or hands over the row."""
 
     async def execute(self, compaction_id: UUID, ran_in: RanIn = "worker") -> Compaction | None:
         """Take a queued (or orphaned) row and run it to its end; ``None`` when somebody else has it, or it is gone.
@@ -60,7 +56,7 @@ class CompactionService:
 
     async def _in_time(self, row: Compaction) -> Compaction:
         try:
-            async with asyncio.timeout(JOB_DEADLINE):
+            async with asyncio.timeout(jobs.JOB_DEADLINE):
                 return await self.run(row)
         except TimeoutError:
             return await self.end(Lease.of(row), status="failed", reason="deadline")
@@ -92,27 +88,39 @@ class CompactionService:
         Cancelled, it leaves the row to its lease; the caller decides what becomes of it.
         """
         lease = Lease.of(row)
+        job = Job.of(self._shell, lease, limits)
         done = 0
         try:
             async with held(lease, uow=self._shell.uow, clock=self._shell.clock):
                 while row.in_flight:
-                    row = await self._step(lease, limits)
+                    row = await self._step(row, job)
                     done += 1
                     if row.in_flight and done == limits.chunks:
                         return await self.hand_over(lease)
         except (LeaseLostError, NotFoundError):
             log.info("compaction.lease_lost", compaction_id=str(lease.compaction_id))
             return await self._current(row)
-        except DomainError:
+        except DependencyUnavailableError:
             raise
-        except Exception:  # a defect of ours must cost a compaction, never a turn
+        except DomainError as error:  # a model that cannot be built must cost a compaction, never a turn
+            log.warning("compaction.impossible", compaction_id=str(lease.compaction_id), reason=error.stable_code)
+            reason = "model_unavailable" if isinstance(error, InvalidInputError) else error.stable_code
+            return await self.end(lease, status="failed", reason=reason, climbed=job.unrecorded)
+        except asyncio.CancelledError:
+            self._keep(lease, job.unrecorded)
+            raise
+        except Exception:  # so must a defect of ours
             log.exception("compaction.crashed", compaction_id=str(lease.compaction_id))
-            return await self.end(lease, status="failed", reason="internal_error")
+            return await self.end(lease, status="failed", reason="internal_error", climbed=job.unrecorded)
         return row
 
     async def hand_over(self, lease: Lease) -> Compaction:
         """Put a row back for the worker, without counting it as a crash."""
+        climbed = self._unrecorded.pop(lease.token, None)
         async with self._shell.uow(lease.tenant_id) as uow:
+            if climbed is not None:
+                row = await uow.compactions.get(lease.compaction_id)
+                await uow.compactions.update(row.id, lease.token, **attempted(row, climbed))
             await uow.compactions.requeue(lease.compaction_id, lease.token, count=False)
             row = await uow.compactions.get(lease.compaction_id)
             await uow.commit()
@@ -123,6 +131,7 @@ class CompactionService:
         self, lease: Lease, *, status: CompactionStatus, reason: str | None, climbed: Climb | None = None
     ) -> Compaction:
         """End a held row that applies nothing (more); one that is no longer held is returned as it is."""
+        climbed = climbed or self._unrecorded.pop(lease.token, None)
         async with self._shell.uow(lease.tenant_id) as uow:
             await uow.conversations.lock(lease.conversation_id)
             row = await uow.compactions.get(lease.compaction_id)
@@ -135,17 +144,13 @@ class CompactionService:
 
     async def claim_due(self, tenant_id: UUID, conversation_id: UUID) -> UUID | None:
         """Queue what is due for a conversation by its policy's first due trigger, for the sweeper."""
-        shell, now = self._shell, self._shell.clock.now()
+        shell = self._shell
         async with shell.uow(tenant_id) as uow:
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
-            sizes = resolved.sizes(now)
-            trigger = evaluate_append(resolved.policy, resolved.budgets, **sizes) or evaluate(
-                resolved.policy, resolved.budgets, moment="before_call", **sizes
-            )
             await refresh_sizes(uow, resolved)
             claimed = None
-            if trigger is not None and await uow.turns.running(conversation_id) is None:
-                claimed = await claim_background(uow, resolved, shell, trigger)
+            if await uow.turns.running(conversation_id) is None:
+                claimed = await claim_at_rest(uow, shell, resolved)
             await uow.commit()
         await shell.outbox.deliver(uow.committed_events)
         return claimed
@@ -155,42 +160,73 @@ class CompactionService:
         await uow.conversations.lock(compaction.conversation_id)
         await end_row(self._shell, uow, compaction, status="failed", reason="crashed")
 
-    async def _step(self, lease: Lease, limits: Limits) -> Compaction:
+    async def _step(self, row: Compaction, job: Job) -> Compaction:
         """One chunk, or the end of the row."""
-        chunk = await read_chunk(self._shell, lease)
+        wait = await self._wait_to_spend(job.lease)
+        if wait is not None:
+            return await self._over_limit(job.lease, wait)
+        if row.trigger == ERASURE:
+            return await remake(self._shell, job.lease)
+        chunk = await job.read()
         if isinstance(chunk, Nothing):
-            return await self._nothing(lease, chunk)
-        summarizer = summarizer_of(self._shell, chunk.resolved)
-        applying = chunk.applying()
-        climbed = await climb(
-            summarizer,
-            chunk.request(summarizer.profile),
-            apply=lambda candidate: apply_candidate(candidate, applying),
-            attempts=limits.attempts or chunk.resolved.policy.calls_per_chunk,
-            clock=self._shell.clock,
-        )
+            return await self._nothing(job.lease, chunk)
+        asked_about, climbed = await job.climb(chunk)
+        if isinstance(asked_about, Nothing):
+            return await self._nothing(job.lease, asked_about, climbed)
         if climbed.applied is None:
-            return await self.end(lease, **_refusal(chunk, climbed), climbed=climbed)
-        return await save_chunk(self._shell, lease, chunk, climbed, climbed.applied)
+            return await self.end(job.lease, **_refusal(asked_about, climbed), climbed=climbed)
+        if climbed.withheld:
+            log.warning("compaction.withheld", compaction_id=str(row.id), seqs=climbed.withheld)
+        saved = await save_chunk(self._shell, job.lease, asked_about, climbed, climbed.applied)
+        job.calls = None
+        return saved
 
-    async def _nothing(self, lease: Lease, nothing: Nothing) -> Compaction:
+    async def _wait_to_spend(self, lease: Lease) -> timedelta | None:
+        """How long no model may be called any more for this conversation."""
+        async with self._shell.uow(lease.tenant_id) as uow:
+            resolved = self._shell.resolver(await uow.conversations.get(lease.conversation_id))
+            metered = summarizer_of(self._shell, resolved).profile.metered
+            return await self._spending.wait(uow, resolved, metered=metered)
+
+    async def _over_limit(self, lease: Lease, wait: timedelta) -> Compaction:
+        """The hour's calls are used up: the end of the row, and quiet until there are some again."""
+        async with self._shell.uow(lease.tenant_id) as uow:
+            await uow.conversations.lock(lease.conversation_id)
+            row = check_held(await uow.compactions.get(lease.compaction_id), lease)
+            ended = await end_row(self._shell, uow, row, status="skipped", reason=SPEND_LIMIT)
+            if row.trigger != "manual":
+                quiet = Quiet(until=self._shell.clock.now() + wait, reason=SPEND_LIMIT)
+                await uow.conversations.update(row.conversation_id, quiet=quiet)
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events)
+        return ended
+
+    async def _nothing(self, lease: Lease, nothing: Nothing, climbed: Climb | None = None) -> Compaction:
         """Nothing (more) to fold: the end of the row, and quiet until there is something new."""
         resolved = nothing.resolved
         async with self._shell.uow(lease.tenant_id) as uow:
             await uow.conversations.lock(lease.conversation_id)
             row = check_held(await uow.compactions.get(lease.compaction_id), lease)
-            ended = await end_row(self._shell, uow, row, status="skipped", reason=nothing.found.reason)
+            ended = await end_row(self._shell, uow, row, status="skipped", reason=nothing.found.reason, climbed=climbed)
             if row.trigger != "manual":
                 quiet = quiet_after(
                     resolved.policy,
                     resolved.budgets,
                     seen_seq=resolved.conversation.last_seq,
-                    predicted_tokens=nothing.found.predicted_tokens,
+                    predicted_tokens=resolved.at_evaluation(nothing.found.predicted_tokens),
+                    lasting_floor=nothing.found.lasting,
                 )
                 await uow.conversations.update(row.conversation_id, quiet=replace(quiet, reason=nothing.found.reason))
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)
         return ended
+
+    def _keep(self, lease: Lease, calls: Climb | None) -> None:
+        """Calls that the end of a cancelled run will be told of; those that nobody asked for make room."""
+        if calls is not None:
+            self._unrecorded[lease.token] = calls
+            while len(self._unrecorded) > MOST_UNRECORDED:
+                del self._unrecorded[next(iter(self._unrecorded))]
 
     async def _current(self, row: Compaction) -> Compaction:
         """The row as it stands; a conversation deleted meanwhile took it along."""

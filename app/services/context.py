@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from uuid import UUID
 
-from app.domain.assembly import AssembledContext, Material, assemble
-from app.domain.conversation import Conversation, Message
+from app.domain.assembly import AssembledContext, Material, assemble, exceeds
+from app.domain.conversation import Message
 from app.domain.extractive import digest as extractive_digest
+from app.domain.redaction import redact_message
 from app.domain.schemas import schema_named
-from app.domain.tokens import estimate_text, weigh
+from app.domain.tokens import estimate_text, tokens_of, weigh
 from app.ports import UnitOfWork
 from app.services.appending import MessageDraft
+from app.services.layouts import MOST_ANCHORS, held_messages
 from app.services.resolve import Resolved
 from app.services.shell import Shell
 
@@ -34,7 +37,7 @@ class ContextService:
         """The context within the policy's budget, or within ``budget`` tokens after the system prompt."""
         async with self._shell.uow(tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.get(conversation_id), model=model)
-            material = await load(uow, resolved)
+            material = await load(uow, resolved, budget)
         if len(material.tail) + len(material.held) <= ON_LOOP:
             return _assembled(material, budget)
         return await asyncio.to_thread(_assembled, material, budget)
@@ -45,51 +48,56 @@ class ContextService:
         return sum(weights) + (await asyncio.to_thread(estimate_text, text) if text else 0)
 
 
-async def load(uow: UnitOfWork, resolved: Resolved) -> Material:
-    """Read what a context can be made of: one query for the tail, bounded by the budget."""
+async def load(uow: UnitOfWork, resolved: Resolved, budget: int | None = None) -> Material:
+    """Read what a context can be made of: one query for the tail, bounded by the budget.
+
+    The anchors are read only where something has to be left out.
+    """
     conversation, budgets = resolved.conversation, resolved.budgets
     most = max(LOADED_BUDGETS * budgets.budget, budgets.window)
     tail = await uow.messages.newest(conversation.id, after_seq=conversation.boundary_seq, max_tokens=most)
-    held = await _held(uow, conversation, tail)
-    loaded = sum(message.token_count for message in tail)
-    return Material(
+    before = tail[0].seq - 1 if tail else conversation.last_seq
+    held = await held_messages(uow, conversation.id, through_seq=before) if before else []
+    material = Material(
         conversation=conversation,
         schema=schema_named(conversation.state_schema) if conversation.state_schema else resolved.schema,
         policy=resolved.policy,
         budgets=budgets,
         system=resolved.system,
-        held=tuple(message for message in held if _says_something(message)),
-        tail=tuple(message for message in tail if _says_something(message)),
-        unloaded_tokens=max(conversation.total.tokens - conversation.covered.tokens - loaded, 0),
+        held=tuple(held),
+        tail=tuple(tail),
+        unloaded_tokens=_unloaded_tokens(resolved, tail, held),
     )
+    if not exceeds(material, budget=budget):
+        return material
+    return replace(material, anchors=tuple(await uow.anchors.active(conversation.id, limit=MOST_ANCHORS)))
 
 
-async def _held(uow: UnitOfWork, conversation: Conversation, tail: Sequence[Message]) -> list[Message]:
-    """Held messages that the loaded tail does not show: covered ones, and those before what was loaded."""
-    before = tail[0].seq - 1 if tail else conversation.last_seq
-    return await uow.messages.held(conversation.id, through_seq=before) if before else []
-
-
-def _says_something(message: Message) -> bool:
-    """An answer interrupted before its first word stands in the history, but tells a model nothing."""
-    return bool(message.content or message.parts)
+def _unloaded_tokens(resolved: Resolved, tail: Sequence[Message], held: Sequence[Message]) -> int:
+    """What stands after the boundary and is in neither of these."""
+    conversation, estimator = resolved.conversation, resolved.policy.estimator
+    total, covered = conversation.total, conversation.covered
+    loaded = [*tail, *(message for message in held if message.seq > conversation.boundary_seq)]
+    there = tokens_of(total.tokens - covered.tokens, total.bytes - covered.bytes, estimator)
+    spoken = (message for message in loaded if message.status != "erased")
+    return max(there - sum(tokens_of(one.token_count, one.byte_length, estimator) for one in spoken), 0)
 
 
 def _assembled(material: Material, budget: int | None) -> AssembledContext:
-    locale = material.conversation.locale
+    conversation = material.conversation
 
     def digest(messages: Sequence[Message], max_tokens: int) -> str:
-        return _digest(_Span(tuple(messages)), max_tokens, locale)
+        return _digest(_Span(tuple(messages), conversation.content_epoch), max_tokens, conversation.locale)
 
     return assemble(material, digest=digest, budget=budget)
 
 
 class _Span:
-    """Messages as a cache key: the same ids are the same immutable messages."""
+    """Messages as a cache key: the same ids are the same messages, until some are erased."""
 
-    def __init__(self, messages: tuple[Message, ...]) -> None:
+    def __init__(self, messages: tuple[Message, ...], content_epoch: int) -> None:
         self.messages = messages
-        self._key = (messages[0].id, messages[-1].id, len(messages))
+        self._key = (messages[0].id, messages[-1].id, len(messages), content_epoch)
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -100,4 +108,5 @@ class _Span:
 
 @lru_cache(maxsize=DIGESTS)
 def _digest(span: _Span, max_tokens: int, locale: str) -> str:
-    return extractive_digest(span.messages, max_tokens, locale)
+    """The digest keeps no secret: its messages are redacted first."""
+    return extractive_digest([redact_message(message) for message in span.messages], max_tokens, locale)

@@ -7,18 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from app.domain.contradictions import contradictions
 from app.domain.conversation import Conversation, Quiet
 from app.domain.errors import FieldError, InvalidInputError, PolicyInvalidError, StateVersionMismatchError
 from app.domain.gauge import Gauge
 from app.domain.json_merge import merge_patch
-from app.domain.layout import layout_of
-from app.domain.policy import CompactionPolicy, contradictions, evaluate_append
+from app.domain.policy import CompactionPolicy
 from app.domain.presets import DEFAULT_PRESET
-from app.domain.protection import protected_reason
 from app.domain.records import Page
-from app.domain.schemas import schema_named
 from app.ports import UnitOfWork
-from app.services.claims import claim_background, refresh_sizes
+from app.services.chunk import check_fallback
+from app.services.claims import refresh_sizes
+from app.services.due import claim_at_rest
+from app.services.holding import decide_again, laid_out_again
 from app.services.idempotency import Idem, done_before, record
 from app.services.resolve import Resolved
 from app.services.shell import Shell
@@ -76,6 +77,7 @@ class ConversationService:
         )
         resolved = self._shell.resolver(conversation)
         _refuse_unmeetable(resolved)
+        check_fallback(self._shell.models, resolved.policy)
         async with self._shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, now)
             if before is not None:
@@ -121,11 +123,15 @@ class ConversationService:
                 name: merge_patch(getattr(present, name), value or {}) if name in MERGED else value
                 for name, value in changes.items()
             }
-            after = self._shell.resolver(replace(present, **values))
+            before, after = self._shell.resolver(present), self._shell.resolver(replace(present, **values))
+            if before.policy.estimator != after.policy.estimator:
+                values["token_factor"] = 1.0  # learned of the other estimator's numbers
+                after = self._shell.resolver(replace(present, **values))
             if SHAPING & values.keys():
                 _refuse_what_does_not_fit(after, values)
-                after = await self._reshaped(uow, self._shell.resolver(present), after)
+                after = await self._reshaped(uow, before, after)
             if POLICY & values.keys():
+                check_fallback(self._shell.models, after.policy)
                 values |= {"quiet": Quiet(), "failure_count": 0}
             stored = await refresh_sizes(uow, after, **values, updated_at=self._shell.clock.now())
             resolved = self._shell.resolver(stored)
@@ -141,39 +147,27 @@ class ConversationService:
 
     async def _reshaped(self, uow: UnitOfWork, before: Resolved, after: Resolved) -> Resolved:
         """Decide protection again, and render the block again, where the change asks for it."""
-        protects = (before.policy.protect, before.policy.held_roles) != (after.policy.protect, after.policy.held_roles)
-        renders = (before.policy.served_as, before.policy.estimator) != (after.policy.served_as, after.policy.estimator)
-        conversation = await self._protected(uow, after) if protects else after.conversation
-        if conversation.compressed_state is not None and (protects or renders):
-            kept = await uow.messages.held(conversation.id, through_seq=conversation.boundary_seq)
-            layout = layout_of(
-                schema_named(conversation.state_schema or after.policy.state_schema),
-                conversation.compressed_state,
-                served_as=after.policy.served_as,
-                estimator=after.policy.estimator,
-                held=[message.seq for message in kept],
-            )
-            number = conversation.layout_version + 1
-            await uow.conversations.update(conversation.id, layout=layout, layout_version=number)
-            conversation = replace(conversation, layout=layout, layout_version=number)
-        return self._shell.resolver(conversation)
-
-    async def _protected(self, uow: UnitOfWork, after: Resolved) -> Conversation:
-        conversation = after.conversation
-        reasons = {
-            message.seq: protected_reason(after.policy, role=message.role, turn=message.turn)
-            for message in await uow.messages.protectable(conversation.id)
-        }
-        total = await uow.messages.reweigh(conversation.id, reasons)
-        covered = await uow.messages.sums_at(conversation.id, conversation.boundary_seq)
-        await uow.conversations.update(conversation.id, total=total, covered=covered)
-        return replace(conversation, total=total, covered=covered)
+        decides = _protecting(before) != _protecting(after)
+        decided = await decide_again(uow, self._shell, after) if decides else after
+        if decides or _rendering(before) != _rendering(after):
+            return await laid_out_again(uow, self._shell, decided)
+        return decided
 
     async def _claim_if_due(self, uow: UnitOfWork, resolved: Resolved) -> list[UUID]:
-        sizes = resolved.sizes(self._shell.clock.now())
-        due = evaluate_append(resolved.policy, resolved.budgets, **sizes)
-        job = await claim_background(uow, resolved, self._shell, due) if due else None
+        job = await claim_at_rest(uow, self._shell, resolved)
         return [job] if job else []
+
+
+def _protecting(resolved: Resolved) -> tuple[object, ...]:
+    """What decides which messages are held."""
+    policy = resolved.policy
+    return policy.protect, policy.held_roles, policy.estimator, resolved.budgets.pin_tokens
+
+
+def _rendering(resolved: Resolved) -> tuple[object, ...]:
+    """What decides how the block is served."""
+    policy = resolved.policy
+    return policy.served_as, policy.estimator, resolved.budgets.anchor_tokens
 
 
 def check_version(conversation: Conversation, expected: int | None) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import structlog
 
 from app.domain.conversation import Conversation, Quiet
-from app.domain.records import Compaction, CompactionStatus
+from app.domain.records import Attempt, Compaction, CompactionStatus
 from app.ports import UnitOfWork
 from app.services.claims import quiet_after_failure, record_event
-from app.services.ladder import Climb
+from app.services.ladder import WITHHELD, Climb
 from app.services.shell import Shell
 
 EVENTS: dict[CompactionStatus, str] = {
@@ -39,7 +40,7 @@ async def end_row(
     With a chunk committed before, the row is ``applied``: ``partial``, unless there simply was no more to fold.
     A failed automatic row makes the conversation quiet for a while; one that only ran out of time on the way does not.
     """
-    changes = _attempts(row, climbed)
+    changes = attempted(row, climbed) if climbed else {}
     if row.state_version_after is None:
         ended = await finish(shell, uow, row, status=status, reason=reason, **changes)
     else:
@@ -50,7 +51,7 @@ async def end_row(
             await uow.conversations.update(row.conversation_id, quiet=Quiet())
             return ended
     if status in FAILURES:
-        await _back_off(shell, uow, row, reason or status)
+        await _back_off(shell, uow, row, reason or status, at_least=climbed.retry_after if climbed else 0.0)
     return ended
 
 
@@ -58,6 +59,8 @@ async def finish(
     shell: Shell, uow: UnitOfWork, row: Compaction, *, status: CompactionStatus, **changes: Any
 ) -> Compaction:
     """Write the end on the row and record its event."""
+    if status == "applied":
+        changes = _with_withheld(changes, row)
     now = shell.clock.now()
     started = row.started_at or row.requested_at
     ended = await uow.compactions.finish(
@@ -80,8 +83,9 @@ async def count(uow: UnitOfWork, row: Compaction) -> Conversation:
     return await uow.conversations.update(conversation.id, compression_count=conversation.compression_count + 1)
 
 
-def _attempts(row: Compaction, climbed: Climb | None) -> dict[str, Any]:
-    if climbed is None:
+def attempted(row: Compaction, climbed: Climb) -> dict[str, Any]:
+    """The row's fields with the calls of one more chunk, unless a run that was cancelled just then had saved them."""
+    if not climbed.attempts or row.attempts[-len(climbed.attempts) :] == climbed.attempts:
         return {}
     return {
         "attempts": (*row.attempts, *climbed.attempts),
@@ -90,12 +94,19 @@ def _attempts(row: Compaction, climbed: Climb | None) -> dict[str, Any]:
     }
 
 
-async def _back_off(shell: Shell, uow: UnitOfWork, row: Compaction, reason: str) -> None:
-    """A failed manual call bothers nobody but its caller."""
+def _with_withheld(changes: dict[str, Any], row: Compaction) -> dict[str, Any]:
+    """An applied compaction without another reason says so where the summarizer was not shown every message."""
+    attempts: tuple[Attempt, ...] = changes.get("attempts", row.attempts)
+    withheld = any(attempt.reason == WITHHELD for attempt in attempts)
+    return {**changes, "reason": changes.get("reason") or (WITHHELD if withheld else None)}
+
+
+async def _back_off(shell: Shell, uow: UnitOfWork, row: Compaction, reason: str, *, at_least: float) -> None:
+    """A failed manual call bothers nobody but its caller. ``at_least``: seconds that the provider asked for."""
     if row.trigger == "manual":
         return
     conversation = await uow.conversations.get(row.conversation_id)
-    quiet = quiet_after_failure(conversation, reason, shell.clock.now())
+    quiet = quiet_after_failure(conversation, reason, shell.clock.now(), at_least=timedelta(seconds=at_least))
     await uow.conversations.update(conversation.id, failure_count=conversation.failure_count + 1, quiet=quiet)
 
 

@@ -12,14 +12,15 @@ from app.domain.policy import Trigger
 from app.domain.records import Compaction
 from app.ports import UnitOfWork
 from app.services.claims import claim_running
-from app.services.compaction import UNLIMITED, CompactionService, Limits
+from app.services.compaction import CompactionService
 from app.services.ending import FAILURES
+from app.services.job import IN_TURN, LAST_TRY
 from app.services.lease import Lease, LeaseLostError
 from app.services.resolve import Resolved
 from app.services.shell import Shell
+from app.services.spending import SPEND_LIMIT
 
 POLL = 0.25  # seconds between looks at a compaction that another process runs
-LAST_TRY = Limits(attempts=1, chunks=1)
 
 log = structlog.get_logger(__name__)
 
@@ -58,33 +59,37 @@ class InlineCompaction:
 
     async def settle(self, resolved: Resolved, claim: InlineClaim) -> InlineOutcome:
         """Run or wait, at most ``sync_deadline`` seconds; never raises for a compaction's sake."""
-        row = claim.row
+        row, seconds = claim.row, resolved.policy.sync_deadline
+        deadline = self._shell.clock.monotonic() + seconds
         try:
-            async with asyncio.timeout(resolved.policy.sync_deadline):
-                row = await self._settled(claim)
-        except TimeoutError:
-            return InlineOutcome(row=await self._queue_the_rest(row), warnings=("compaction_deadline",))
+            try:
+                async with asyncio.timeout(seconds):
+                    row = await self._settled(claim, deadline)
+            except TimeoutError:
+                return InlineOutcome(row=await self._queue_the_rest(row), warnings=("compaction_deadline",))
         except (DependencyUnavailableError, LeaseLostError):
             log.warning("compaction.inline_unavailable", compaction_id=str(row.id))
             return InlineOutcome(row=row, warnings=("compaction_unavailable",))
-        warnings = (f"compaction_failed:{row.reason}",) if row.status in FAILURES else ()
-        return InlineOutcome(row=row, warnings=warnings)
+        except Exception:  # a defect of ours, or in what we count with, must cost a compaction, never a turn
+            log.exception("compaction.inline_crashed", compaction_id=str(row.id))
+            return InlineOutcome(row=row, warnings=("compaction_unavailable",))
+        return InlineOutcome(row=row, warnings=_warnings(row))
 
-    async def _settled(self, claim: InlineClaim) -> Compaction:
+    async def _settled(self, claim: InlineClaim, deadline: float) -> Compaction:
         if claim.own:
-            return await self._compaction.run(claim.row, UNLIMITED)
-        row = await self._wait(claim)
+            return await self._compaction.run(claim.row, IN_TURN.until(deadline))
+        row = await self._wait(claim, deadline)
         again = await self._claim_again(claim)
-        return row if again is None else await self._compaction.run(again, LAST_TRY)
+        return row if again is None else await self._compaction.run(again, LAST_TRY.until(deadline))
 
-    async def _wait(self, claim: InlineClaim) -> Compaction:
+    async def _wait(self, claim: InlineClaim, deadline: float) -> Compaction:
         """Until the row ends, brings the turn below its threshold, or is free to be taken over."""
         row = claim.row
         async with self._shell.bus.subscribe(row.conversation_id) as wake_up:
             while True:
                 taken = await self._compaction.take(row.id, "turn")
                 if taken is not None:
-                    return await self._compaction.run(taken)
+                    return await self._compaction.run(taken, IN_TURN.until(deadline))
                 async with self._shell.uow(row.tenant_id) as uow:
                     row = await uow.compactions.get(row.id)
                     resolved = self._shell.resolver(await uow.conversations.get(row.conversation_id))
@@ -117,4 +122,10 @@ class InlineCompaction:
 
 
 def _at_threshold(resolved: Resolved, trigger: Trigger) -> bool:
-    return resolved.tokens >= trigger.at.first_tokens(resolved.budgets)
+    return trigger.at.reached(resolved.budgets, tokens=resolved.tokens, messages=resolved.messages)
+
+
+def _warnings(row: Compaction) -> tuple[str, ...]:
+    if row.status in FAILURES:
+        return (f"compaction_failed:{row.reason}",)
+    return (f"compaction_skipped:{SPEND_LIMIT}",) if row.reason == SPEND_LIMIT else ()

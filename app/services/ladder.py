@@ -1,26 +1,41 @@
-"""The attempts at one chunk: propose, judge, and once more with what was wrong. Every attempt is recorded."""
+"""The attempts at one chunk: ask, once more with what was wrong, then the fallback model; and what searching can do.
+
+Every attempt is recorded. All attempts at a chunk share one budget of calls and one deadline.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 from app.domain.apply import Applied
-from app.domain.candidate import Candidate
 from app.domain.conversation import Usage
 from app.domain.errors import ModelUnavailableError
 from app.domain.gate import GateReport, judge
-from app.domain.model_io import Proposal, SummaryRequest
+from app.domain.model_io import ModelProfile, Proposal, SummaryRequest
 from app.domain.records import Attempt
+from app.domain.withholding import Search
 from app.ports import Clock, Summarizer
 
-PAUSE = 0.5  # seconds before asking a provider again that just failed
-ROOM_FACTOR = 2  # more output room for the retry of a cut-off or empty answer
-NEEDS_ROOM = frozenset({"cut_off", "empty_summary"})
+PAUSE: Final = 0.5  # seconds before asking a provider again that just failed and named no time itself
+WAIT_SHARE: Final = 0.5  # of the time left that may be spent on waiting for a provider: the rest is for its answer
+ROOM_FACTOR: Final = 2  # more output room for the retry of a cut-off or empty answer
+NEEDS_ROOM: Final = frozenset({"cut_off", "empty_summary"})
 
-Apply = Callable[[Candidate], Applied | None]
+BLOCKED: Final = "blocked"
+TOO_LONG: Final = "context_too_long"
+WITHHELD: Final = "withheld"
+"""The reason on an accepted attempt that did not see every message, and on its compaction."""
+NOT_ASKED: Final = "circuit_open"
+FINAL: Final = frozenset({"anchors_over_budget"})
+"""Refusals that no model can do anything about."""
+
+Outcome = Literal["accepted", "refused", "error"]
+Apply = Callable[[GateReport], Applied | str]
+RequestFor = Callable[[ModelProfile, Collection[int]], SummaryRequest]
+"""The request for a model, with the messages of these ``seq``s withheld."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +45,10 @@ class Climb:
     attempts: tuple[Attempt, ...]
     applied: Applied | None = None
     reason: str | None = None
+    withheld: tuple[int, ...] = ()
+    """``seq`` of the messages that the summarizer was not shown."""
+    retry_after: float = 0.0
+    """Seconds that a provider asked to be left alone and was not waited for."""
 
     @property
     def failed_by_model(self) -> bool:
@@ -45,64 +64,176 @@ class Climb:
         return total
 
 
-async def climb(summarizer: Summarizer, request: SummaryRequest, *, apply: Apply, attempts: int, clock: Clock) -> Climb:
-    """Ask at most ``attempts`` times, each time naming what was wrong with the answer before.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """Whom to ask about a chunk, what, and what is made of an answer."""
 
-    A provider that refuses the request itself (a wrong key, an unknown model) is asked once.
+    summarizer: Summarizer
+    fallback: Summarizer | None = None
+    request: RequestFor
+    apply: Apply
+    seqs: tuple[int, ...]
+    """The chunk's messages."""
+    searches: bool = False
+    """What is too long is halved and what is blocked is found, outside a turn: neither waits for a fallback there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    attempt: Attempt
+    applied: Applied | None = None
+    retryable: bool = True
+    retry_after: float | None = None
+    is_silent: bool = False
+    """Not a word came back."""
+
+    @property
+    def reason(self) -> str | None:
+        return self.attempt.reason
+
+
+@dataclass(slots=True, kw_only=True)
+class Calls:
+    """The model calls of one chunk: how many may be made, until when, and what became of each."""
+
+    clock: Clock
+    most: int
+    deadline: float
+    """In seconds of the clock that never goes back."""
+    attempts: list[Attempt] = field(default_factory=list)
+    retry_after: float = 0.0
+    """The longest wait that a provider asked for beyond the time there was."""
+
+    @property
+    def left(self) -> int:
+        """How many more may be made."""
+        return self.most - len(self.attempts)
+
+    def climbed(self, reason: str | None = None) -> Climb:
+        """The attempts so far, with nothing to apply."""
+        last = self.attempts[-1].reason if self.attempts else None
+        return Climb(attempts=tuple(self.attempts), reason=reason or last, retry_after=self.retry_after)
+
+    async def ask(self, summarizer: Summarizer, request: SummaryRequest, apply: Apply) -> _Answer:
+        """One call, recorded whatever becomes of it, also when it is cancelled or the gate has a defect."""
+        started = self.clock.monotonic()
+        try:
+            answer = await _asked(summarizer, request, apply)
+        except asyncio.CancelledError:
+            self._record(_Answer(attempt=_attempt(summarizer, "error", "deadline")), started)
+            raise
+        except Exception:
+            self._record(_Answer(attempt=_attempt(summarizer, "error", "internal_error")), started)
+            raise
+        return self._record(answer, started)
+
+    async def wait(self, retry_after: float | None) -> bool:
+        """Pause before the same provider is asked again; False when it asked for more time than there is."""
+        pause = PAUSE if retry_after is None else max(retry_after, PAUSE)
+        if pause > (self.deadline - self.clock.monotonic()) * WAIT_SHARE:
+            self.retry_after = max(self.retry_after, pause)
+            return False
+        await self.clock.sleep(pause)
+        return True
+
+    def _record(self, answer: _Answer, started: float) -> _Answer:
+        duration = round((self.clock.monotonic() - started) * 1000)
+        recorded = replace(answer, attempt=replace(answer.attempt, duration_ms=duration))
+        self.attempts.append(recorded.attempt)
+        return recorded
+
+
+async def climb(asking: Asking, calls: Calls) -> Climb:
+    """Ask, each time naming what was wrong with the answer before.
+
+    A provider that refuses the request itself (a wrong key, an unknown model) is asked once. What is too long is
+    left to the caller, who can halve the chunk.
     """
-    done: list[Attempt] = []
-    for number in range(attempts):
-        attempt, applied, final = await _attempt(summarizer, request, apply=apply, clock=clock)
-        done.append(attempt)
-        if applied is not None:
-            return Climb(attempts=tuple(done), applied=applied)
-        if final:
+    request = asking.request(asking.summarizer.profile, ())
+    answer = await calls.ask(asking.summarizer, request, asking.apply)
+    if answer.applied is None and calls.left and await _worth_a_retry(asking, answer, calls):
+        request = _with_feedback(request, answer.attempt, asking.summarizer.profile.output_limit)
+        answer = await calls.ask(asking.summarizer, request, asking.apply)
+    was_blocked = answer.reason == BLOCKED
+    if answer.applied is None and calls.left and asking.fallback and _worth_another_model(asking, answer):
+        fallback = asking.fallback
+        request = replace(asking.request(fallback.profile, ()), feedback=_feedback(request, answer.attempt))
+        answer = await calls.ask(fallback, request, asking.apply)
+    if answer.applied is not None:
+        return Climb(attempts=tuple(calls.attempts), applied=answer.applied)
+    if asking.searches and was_blocked:
+        return await _searched(asking, calls)
+    return calls.climbed()
+
+
+async def _worth_a_retry(asking: Asking, answer: _Answer, calls: Calls) -> bool:
+    """Whether the same model may do better; waits for it where its provider wants a pause."""
+    if answer.reason in FINAL:
+        return False
+    if asking.searches and answer.reason == BLOCKED and answer.is_silent and len(asking.seqs) > 1:
+        return False  # the prompt was blocked, and it would be the same prompt
+    if answer.attempt.outcome == "error":
+        return answer.retryable and await calls.wait(answer.retry_after)
+    return True
+
+
+def _worth_another_model(asking: Asking, answer: _Answer) -> bool:
+    return answer.reason not in FINAL and not (asking.searches and answer.reason == TOO_LONG)
+
+
+async def _searched(asking: Asking, calls: Calls) -> Climb:
+    """Withhold ever fewer messages, and take the answer that was shown most."""
+    search, best = Search(start=0, stop=len(asking.seqs)), calls.climbed()
+    while (hidden := search.next(calls.left)) is not None:
+        withheld = asking.seqs[hidden.start : hidden.stop]
+        request = replace(asking.request(asking.summarizer.profile, withheld), feedback=BLOCKED)
+        answer = await calls.ask(asking.summarizer, request, asking.apply)
+        if answer.attempt.outcome == "error":
             break
-        if attempt.outcome == "error" and number + 1 < attempts:
-            await clock.sleep(PAUSE)
-        request = _with_feedback(request, attempt, summarizer.profile.output_limit)
-    return Climb(attempts=tuple(done), reason=done[-1].reason)
+        if answer.applied is not None:
+            calls.attempts[-1] = replace(answer.attempt, reason=WITHHELD)
+            best = Climb(attempts=(), applied=answer.applied, withheld=withheld)
+        search = search.after(hidden, blocked=answer.reason == BLOCKED)
+    if best.applied is None:
+        return calls.climbed(BLOCKED)
+    return replace(best, attempts=tuple(calls.attempts))
 
 
-async def _attempt(
-    summarizer: Summarizer, request: SummaryRequest, *, apply: Apply, clock: Clock
-) -> tuple[Attempt, Applied | None, bool]:
-    """What came of it, and whether another try would end the same way."""
-    started = clock.monotonic()
+async def _asked(summarizer: Summarizer, request: SummaryRequest, apply: Apply) -> _Answer:
     try:
         proposal = await summarizer.propose(request)
     except ModelUnavailableError as error:
-        return _recorded(summarizer, "error", error.reason, clock.monotonic() - started), None, not error.retryable
-    report, applied = await asyncio.to_thread(_judged, proposal, request, apply)
-    reason = report.reason or (None if applied else "not_smaller")
-    outcome: Literal["accepted", "refused"] = "refused" if reason else "accepted"
-    return _recorded(summarizer, outcome, reason, clock.monotonic() - started, proposal), applied, False
+        attempt = _attempt(summarizer, "error", error.reason)
+        return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
+    # The gate, then the merge: pure work over a whole chunk, off the event loop.
+    judged = await asyncio.to_thread(_judged, proposal, request, apply)
+    if isinstance(judged, str):
+        attempt = _attempt(summarizer, "refused", judged, proposal)
+        return _Answer(attempt=attempt, is_silent=not proposal.text.strip())
+    return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=judged)
 
 
-def _judged(proposal: Proposal, request: SummaryRequest, apply: Apply) -> tuple[GateReport, Applied | None]:
-    """The gate, then the merge: pure work over a whole chunk, off the event loop."""
+def _judged(proposal: Proposal, request: SummaryRequest, apply: Apply) -> Applied | str:
     report = judge(proposal, request)
-    return report, apply(report.candidate) if report.candidate is not None else None
+    return report.reason or apply(report)
+
+
+def _feedback(request: SummaryRequest, attempt: Attempt) -> str | None:
+    """What the next attempt is told: why the last answer was refused; an outage was nobody's answer."""
+    return request.feedback if attempt.outcome == "error" else attempt.reason
 
 
 def _with_feedback(request: SummaryRequest, attempt: Attempt, output_limit: int) -> SummaryRequest:
-    if attempt.outcome == "error":
-        return request
     room = request.max_output_tokens * (ROOM_FACTOR if attempt.reason in NEEDS_ROOM else 1)
-    return replace(request, feedback=attempt.reason, max_output_tokens=min(room, output_limit))
+    return replace(request, feedback=_feedback(request, attempt), max_output_tokens=min(room, output_limit))
 
 
-def _recorded(
-    summarizer: Summarizer,
-    outcome: Literal["accepted", "refused", "error"],
-    reason: str | None,
-    seconds: float,
-    proposal: Proposal | None = None,
-) -> Attempt:
+def _attempt(summarizer: Summarizer, outcome: Outcome, reason: str | None, proposal: Proposal | None = None) -> Attempt:
     return Attempt(
         model=proposal.model if proposal else summarizer.profile.name,
         outcome=outcome,
         reason=reason,
-        duration_ms=round(seconds * 1000),
+        duration_ms=0,
         usage=proposal.usage if proposal else Usage(),
+        metered=summarizer.profile.metered and reason != NOT_ASKED,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from uuid import UUID
 
 from app.domain.compaction import CompactionPlan, NothingToFold
@@ -14,18 +15,22 @@ from app.domain.errors import (
     InvalidInputError,
     NotFoundError,
     NotRetriedError,
+    RateLimitedError,
     SummarizerFailedError,
 )
-from app.domain.records import Compaction, FoldRequest, Page
+from app.domain.records import ERASURE, Compaction, FoldRequest, Page
+from app.domain.redaction import redact
 from app.ports import UnitOfWork
-from app.services.chunk import plan, read_tail
+from app.services.chunk import plan, read_tail, summarizer_of
 from app.services.claims import claim_queued, claim_running, new_compaction
 from app.services.compaction import CompactionService
 from app.services.ending import FAILURES
 from app.services.idempotency import Idem, done_before, record
+from app.services.job import UNLIMITED
 from app.services.lease import Lease
 from app.services.resolve import Resolved
 from app.services.shell import Shell
+from app.services.spending import SPEND_LIMIT, SpendGuard, limited
 from app.services.views import CompactionView, views_of
 
 POLL = 0.25  # seconds between looks at a row that another process runs
@@ -63,9 +68,10 @@ class _Found:
 class ManualCompaction:
     """Manual calls; a failed one is always an error, and changes nothing."""
 
-    def __init__(self, shell: Shell, compaction: CompactionService) -> None:
+    def __init__(self, shell: Shell, compaction: CompactionService, spending: SpendGuard) -> None:
         self._shell = shell
         self._compaction = compaction
+        self._spending = spending
 
     async def compact(
         self,
@@ -80,6 +86,7 @@ class ManualCompaction:
 
         Raises:
             CompactionInProgressError: One that this cannot join is in flight, for longer than ``timeout`` seconds.
+            RateLimitedError: The hour's model calls are used up; nothing changed.
             SummarizerFailedError: No attempt was accepted; nothing changed.
         """
         if asked.dry_run:
@@ -103,8 +110,9 @@ class ManualCompaction:
             failed = await uow.compactions.get(compaction_id)
             if failed.status not in FAILURES:
                 raise NotRetriedError(f"only a failed compaction is retried; this one is {failed.status}")
+            resolved = shell.resolver(await uow.conversations.lock(failed.conversation_id))
             row = new_compaction(
-                shell.resolver(await uow.conversations.lock(failed.conversation_id)),
+                resolved,
                 shell,
                 trigger=failed.trigger,
                 request=failed.request,
@@ -114,6 +122,7 @@ class ManualCompaction:
             queued = await claim_queued(uow, row, shell.clock.now())
             if queued is None:
                 raise _in_progress()
+            await self._check_spending(uow, resolved)
             await record(uow, idem, {"compaction_id": str(queued.id)}, status=202)
             await uow.commit()
         await shell.outbox.deliver(uow.committed_events, [queued.id])
@@ -146,13 +155,15 @@ class ManualCompaction:
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
             request = await _request(uow, resolved, asked)
             own = await self._own_row(uow, resolved, request, asked)
+            if own is not None:
+                await self._check_spending(uow, resolved)
             in_flight = own or await uow.compactions.in_flight(conversation_id)
             if in_flight is None:
                 raise _in_progress()
             found = _Found(
                 row=in_flight,
                 mine=own is not None,
-                joins=asked.is_plain or in_flight.request == request,
+                joins=in_flight.trigger != ERASURE and (asked.is_plain or in_flight.request == request),
                 joined=own is None,
             )
             if found.mine or found.joins:
@@ -169,6 +180,10 @@ class ManualCompaction:
         row = new_compaction(resolved, self._shell, trigger="manual", request=request, ran_in="worker")
         return await claim_queued(uow, row, self._shell.clock.now())
 
+    async def _check_spending(self, uow: UnitOfWork, resolved: Resolved) -> None:
+        """After the claim, since a call that joins another spends nothing; refused, the claim is rolled back."""
+        await self._spending.check(uow, resolved, metered=summarizer_of(self._shell, resolved).profile.metered)
+
     async def _answered(self, found: _Found, asked: CompactInput, deadline: float) -> CompactionView:
         """What the caller gets: the row at once, or its end."""
         if not asked.wait:
@@ -181,7 +196,7 @@ class ManualCompaction:
         """Run an own row; out of time, it ends as failed and nothing more changes."""
         try:
             async with asyncio.timeout(max(deadline - self._shell.clock.monotonic(), 0)):
-                return await self._compaction.run(row)
+                return await self._compaction.run(row, UNLIMITED.until(deadline))
         except TimeoutError:
             return await self._compaction.end(Lease.of(row), status="failed", reason="deadline")
 
@@ -201,6 +216,8 @@ class ManualCompaction:
 
     async def _finished(self, row: Compaction, *, joined: bool = False) -> CompactionView:
         """The view of an ended row. Raises what a failed manual call is to its client."""
+        if row.reason == SPEND_LIMIT:
+            raise await self._limited(row)
         if row.status in {"applied", "skipped"}:
             return await self._view(row, joined=joined)
         extra = {"compaction_id": str(row.id), "reason": row.reason}
@@ -209,6 +226,13 @@ class ManualCompaction:
         if row.reason == "empty_summary":
             raise SummarizerFailedError("empty summary response", extra=extra, code="empty_summary")
         raise SummarizerFailedError(f"no usable summary ({row.reason}); nothing was changed", extra=extra)
+
+    async def _limited(self, row: Compaction) -> RateLimitedError:
+        """One that was waited for, or began just before the limit was reached."""
+        async with self._shell.uow(row.tenant_id) as uow:
+            resolved = self._shell.resolver(await uow.conversations.get(row.conversation_id))
+            wait = await self._spending.wait(uow, resolved, metered=True)
+        return limited(wait or timedelta(0))
 
     async def _view(self, row: Compaction, *, joined: bool = False) -> CompactionView:
         async with self._shell.uow(row.tenant_id) as uow:
@@ -238,7 +262,8 @@ def _with_plan(row: Compaction, planned: CompactionPlan | NothingToFold) -> Comp
 
 
 async def _request(uow: UnitOfWork, resolved: Resolved, asked: CompactInput) -> FoldRequest:
-    """A manual call folds all, down to what it keeps."""
+    """A manual call folds all, down to what it keeps; its focus is stored, and therefore redacted."""
+    focus = None if asked.focus is None else redact(asked.focus)
     if asked.up_to_message_id is None and asked.keep_tail_messages is None:
         keep = resolved.policy.manual_keep
         return FoldRequest(
@@ -246,13 +271,13 @@ async def _request(uow: UnitOfWork, resolved: Resolved, asked: CompactInput) -> 
             keep_turns=keep.turns,
             keep_messages=keep.messages,
             keep_tokens=keep.tokens,
-            focus=asked.focus,
+            focus=focus,
         )
     return FoldRequest(
         fold="all",
         keep_messages=asked.keep_tail_messages or 0,
         up_to_seq=await _seq_of(uow, resolved.conversation.id, asked.up_to_message_id),
-        focus=asked.focus,
+        focus=focus,
     )
 
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from app.domain.conversation import Message
-from app.domain.policy import evaluate_append
 from app.domain.records import Page
 from app.services.appending import MessageDraft, append, check_expected_last, refuse_too_large
-from app.services.claims import claim_background
+from app.services.due import claim_after_append
 from app.services.idempotency import Idem, done_before, record
 from app.services.shell import Shell
 
@@ -29,7 +28,7 @@ class MessageService:
         expected_last_message_id: UUID | None = None,
         idem: Idem | None = None,
     ) -> list[Message]:
-        """Append one or many, all or nothing; a stored trigger that this crosses is claimed with it."""
+        """Append one or many, all or nothing; a trigger that this crosses is claimed with it."""
         shell, now = self._shell, self._shell.clock.now()
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, now)
@@ -39,8 +38,7 @@ class MessageService:
             check_expected_last(conversation, expected_last_message_id)
             refuse_too_large(shell.resolver(conversation), drafts)
             messages, resolved = await append(uow, shell, conversation, drafts)
-            due = evaluate_append(resolved.policy, resolved.budgets, **resolved.sizes(now))
-            job = await claim_background(uow, resolved, shell, due) if due else None
+            job = await claim_after_append(uow, shell, resolved, messages[-1])
             await record(uow, idem, {"from_seq": messages[0].seq, "to_seq": messages[-1].seq})
             await uow.commit()
         await shell.outbox.deliver(uow.committed_events, [job] if job else [])

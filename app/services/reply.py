@@ -19,12 +19,20 @@ class Answer:
     text: str
     model: str
     usage: Usage
+    metered: bool = True
+    """Whether the model is a provider's: its count of tokens is its own."""
     interrupted: bool = False
     warnings: tuple[str, ...] = ()
+    estimated: int | None = None
+    """Our estimate of the request's tokens, system prompt included."""
 
     def with_warnings(self, warnings: tuple[str, ...]) -> Answer:
-        """The same answer with what the context warned of before it."""
+        """The same answer with what was to be warned of before it."""
         return replace(self, warnings=(*warnings, *self.warnings))
+
+    def of_context(self, warnings: tuple[str, ...], *, estimated: int) -> Answer:
+        """The same answer with what its context warned of and weighs."""
+        return replace(self.with_warnings(warnings), estimated=estimated)
 
 
 async def answer(
@@ -52,12 +60,12 @@ async def answer(
             extra={"reason": error.reason},
             code="model_unavailable",
         ) from error
-    text = "".join(pieces)
+    text, metered = "".join(pieces), model.profile.metered
     if finish is None:
-        return Answer(text=text, model=model.profile.name, usage=Usage(), interrupted=True)
+        return Answer(text=text, model=model.profile.name, usage=Usage(), metered=metered, interrupted=True)
     _refuse_no_answer(finish.reason, text)
     warnings = ("reply_cut_off",) if finish.reason == "length" else ()
-    return Answer(text=text, model=finish.model, usage=finish.usage, warnings=warnings)
+    return Answer(text=text, model=finish.model, usage=finish.usage, metered=metered, warnings=warnings)
 
 
 def _refuse_no_answer(reason: FinishReason, text: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, TypedDict
 
 from app.domain.assembly import system_text
@@ -27,6 +29,7 @@ class Sizes(TypedDict):
     """The numbers that a trigger is evaluated with."""
 
     tokens: int
+    messages: int
     last_seq: int
     quiet: Quiet
     now: datetime
@@ -51,6 +54,11 @@ class Resolved:
         """Numerator of utilization: the estimate, by what the provider reported of requests so far."""
         return self.at_evaluation(self.breakdown.total)
 
+    @property
+    def messages(self) -> int:
+        """Messages after the boundary, commands and erased ones left out."""
+        return self.conversation.total.messages - self.conversation.covered.messages
+
     def at_evaluation(self, estimated: int) -> int:
         """Estimated tokens as they count against thresholds."""
         return math.ceil(estimated * self.conversation.token_factor)
@@ -63,12 +71,15 @@ class Resolved:
     def sizes(self, now: datetime) -> Sizes:
         """What ``evaluate`` looks at, at this moment."""
         last_seq, quiet = self.conversation.last_seq, self.conversation.quiet
-        return {"tokens": self.tokens, "last_seq": last_seq, "quiet": quiet, "now": now}
+        return {"tokens": self.tokens, "messages": self.messages, "last_seq": last_seq, "quiet": quiet, "now": now}
 
     @property
     def gauge(self) -> Gauge:
         """What clients see of the size."""
-        return gauge_of(self.policy, self.budgets, self.breakdown)
+        layout = self.conversation.layout
+        behind = layout.anchors_behind_marker if layout else 0
+        shown = scaled(self.breakdown, self.tokens)
+        return gauge_of(self.policy, self.budgets, shown, anchors_behind_marker=behind)
 
 
 class Resolver:
@@ -102,6 +113,15 @@ class Resolver:
     def budgets(self, policy: CompactionPolicy, model: str | None = None) -> Budgets:
         """The policy's shares in tokens for a chat model."""
         return budgets_of(policy, self._models.chat(model).profile.input_limit)
+
+
+def scaled(breakdown: Breakdown, total: int) -> Breakdown:
+    """The breakdown in proportion, so that its parts add up to ``total``: each rounded where the running sum is."""
+    parts = asdict(breakdown)
+    if breakdown.total in (0, total):
+        return breakdown
+    ends = [share * total // breakdown.total for share in accumulate(parts.values())]
+    return Breakdown(**dict(zip(parts, map(operator.sub, ends, [0, *ends]), strict=True)))
 
 
 @lru_cache(maxsize=256)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from app.domain.apply import Applied, Applying, version_of
 from app.domain.conversation import Conversation
-from app.domain.layout import layout_of
 from app.domain.policy import quiet_after
 from app.domain.records import Compaction
 from app.ports import UnitOfWork
+from app.services.anchoring import add_proposed
 from app.services.chunk import Chunk
 from app.services.claims import refresh_sizes
 from app.services.ending import count, end_row, finish
 from app.services.ladder import Climb
+from app.services.layouts import lay_out
 from app.services.lease import Lease, LeaseLostError, check_held
 from app.services.shell import Shell
 
 
 async def save_chunk(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb, applied: Applied) -> Compaction:
-    """Install a state, fenced by the lease and by (state version, boundary).
+    """Install a state, fenced by the lease and by (state version, boundary, content epoch).
 
     Returns:
         The row: still running while chunks follow, ``applied`` after the last, ``superseded`` when another change of
-        the state took effect meanwhile.
+        the state, or an erasure, took effect meanwhile.
 
     Raises:
         LeaseLostError: The row is no longer this process's; nothing is written.
@@ -34,11 +36,26 @@ async def save_chunk(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb, a
         if _moved(chunk.resolved.conversation, present):
             saved = await end_row(shell, uow, row, status="superseded", reason="stale", climbed=climbed)
         else:
-            stored = await _write_state(shell, uow, present, chunk, applied, row)
-            saved = await _record(shell, uow, lease, row, chunk, climbed, applied, stored)
+            await add_proposed(uow, shell, shell.resolver(present), applied.found, chunk.span)
+            served = await _laid_out(shell, uow, present, chunk, applied)
+            stored = await _write_state(shell, uow, present, chunk, served, row)
+            saved = await _record(shell, uow, lease, row, chunk, climbed, served, stored)
         await uow.commit()
     await shell.outbox.deliver(uow.committed_events)
     return saved
+
+
+async def _laid_out(shell: Shell, uow: UnitOfWork, present: Conversation, chunk: Chunk, applied: Applied) -> Applied:
+    """The state as it is going to be served: pins and anchors as they are now, not as they were when it was planned."""
+    layout = await lay_out(
+        uow,
+        shell.resolver(present),
+        schema=chunk.applying().schema,
+        state=applied.state,
+        boundary_seq=chunk.plan.to_seq,
+        anchor_room=applied.anchor_room,
+    )
+    return replace(applied, layout=layout, tokens_after=applied.tokens_after + layout.tokens - applied.layout.tokens)
 
 
 async def _write_state(
@@ -48,20 +65,13 @@ async def _write_state(
     plan, applying = chunk.plan, chunk.applying()
     boundary = await uow.messages.at_seq(present.id, plan.to_seq)
     covered = await uow.messages.sums_at(present.id, plan.to_seq)
-    kept = await uow.messages.held(present.id, through_seq=plan.to_seq)
     version = version_of(
         applied,
         applying,
         boundary=boundary.id,
         covered=covered,
         compaction_id=row.id,
-        layout=layout_of(
-            applying.schema,
-            applied.state,
-            served_as=applying.policy.served_as,
-            estimator=applying.policy.estimator,
-            held=[message.seq for message in kept],
-        ),
+        layout=applied.layout,
         now=shell.clock.now(),
     )
     await uow.states.add(present.id, version)
@@ -82,12 +92,19 @@ async def _write_state(
 
 
 def _quiet(chunk: Chunk, applying: Applying, applied: Applied) -> Any:
+    """Until the context is heavier than predicted, as evaluation will see it."""
     return quiet_after(
         applying.policy,
         applying.budgets,
         seen_seq=chunk.resolved.conversation.last_seq,
-        predicted_tokens=applied.tokens_after,
+        predicted_tokens=chunk.resolved.at_evaluation(applied.tokens_after),
+        lasting_floor=chunk.plan.lasting and _is_above_target(chunk, applied),
     )
+
+
+def _is_above_target(chunk: Chunk, applied: Applied) -> bool:
+    """Whether the whole ended above its target: the plan reckoned with a state of the planned size."""
+    return chunk.plan.is_last and applied.tokens_after > chunk.resolved.in_estimates.target
 
 
 async def _record(
@@ -107,7 +124,7 @@ async def _record(
         if updated is None:
             raise LeaseLostError
         return updated
-    reason = "irreducible_floor" if chunk.plan.irreducible else None
+    reason = "irreducible_floor" if chunk.plan.irreducible and _is_above_target(chunk, applied) else None
     await count(uow, row)
     return await finish(shell, uow, row, status="applied", reason=reason, **changes)
 
@@ -123,7 +140,7 @@ def _numbers(row: Compaction, chunk: Chunk, climbed: Climb, applied: Applied, st
         "to_seq": plan.to_seq,
         "messages_covered": row.messages_covered + plan.messages,
         "tokens_before": before.tokens if first else row.tokens_before,
-        "tokens_after": applied.tokens_after,
+        "tokens_after": before.at_evaluation(applied.tokens_after),
         "entries": row.entries.plus(applied.counts),
         "state_version_before": before.conversation.state_version if first else row.state_version_before,
         "state_version_after": stored.state_version,
@@ -132,5 +149,9 @@ def _numbers(row: Compaction, chunk: Chunk, climbed: Climb, applied: Applied, st
 
 
 def _moved(read: Conversation, present: Conversation) -> bool:
-    """Whether another compaction or a restore took effect meanwhile; new messages never matter."""
-    return (read.state_version, read.boundary_seq) != (present.state_version, present.boundary_seq)
+    """Whether another compaction, a restore or an erasure took effect meanwhile; new messages and pins never matter."""
+    return _fence(read) != _fence(present)
+
+
+def _fence(conversation: Conversation) -> tuple[int, int, int]:
+    return conversation.state_version, conversation.boundary_seq, conversation.content_epoch

@@ -6,7 +6,6 @@ from dataclasses import replace
 from uuid import UUID
 
 from app.domain.conversation import Conversation, Quiet
-from app.domain.layout import layout_of
 from app.domain.records import Page
 from app.domain.schemas import schema_named
 from app.domain.state import StateVersion
@@ -15,6 +14,7 @@ from app.ports import UnitOfWork
 from app.services.claims import refresh_sizes
 from app.services.conversations import ConversationService, ConversationView, check_version
 from app.services.idempotency import Idem, done_before, record
+from app.services.layouts import lay_out
 from app.services.shell import Shell
 
 
@@ -65,20 +65,22 @@ class StateService:
         return self._conversations.view(stored)
 
     async def _write(self, uow: UnitOfWork, present: Conversation, version: StateVersion) -> Conversation:
-        """The next version, with the old one's content; what stands after its boundary is tail again."""
-        policy = self._shell.resolver(present).policy
-        kept = await uow.messages.held(present.id, through_seq=version.boundary_seq)
+        """The next version, with the old one's content; what stands after its boundary is tail again.
+
+        Anchors keep their statuses: those are the conversation's.
+        """
+        resolved = self._shell.resolver(present)
         newest = await uow.states.get(present.id, present.state_version)
         written = replace(
             version,
             version=present.state_version + 1,
             covered=await uow.messages.sums_at(present.id, version.boundary_seq),
-            layout=layout_of(
-                schema_named(version.state_schema),
-                version.state,
-                served_as=policy.served_as,
-                estimator=policy.estimator,
-                held=[message.seq for message in kept],
+            layout=await lay_out(
+                uow,
+                resolved,
+                schema=schema_named(version.state_schema),
+                state=version.state,
+                boundary_seq=version.boundary_seq,
             ),
             compaction_id=None,
             next_entry=max(newest.next_entry, version.next_entry),  # entry ids are never reused

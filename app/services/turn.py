@@ -10,15 +10,15 @@ import structlog
 
 from app.domain.conversation import Message
 from app.domain.errors import DependencyUnavailableError, DomainError, NotFoundError
-from app.domain.model_io import ChatRequest
-from app.domain.policy import Trigger, evaluate
 from app.domain.records import Compaction, Turn, TurnStatus
 from app.services.appending import MessageDraft, append
-from app.services.claims import claim_background
+from app.services.asking import Asker
+from app.services.calibrating import calibrated
 from app.services.commands import CommandRunner
 from app.services.context import ContextService
+from app.services.due import claim_after_reply
 from app.services.inline import InlineClaim, InlineCompaction, InlineOutcome
-from app.services.reply import Answer, answer
+from app.services.reply import Answer
 from app.services.resolve import Resolved
 from app.services.shell import Shell
 from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle
@@ -68,7 +68,7 @@ class TurnRunner:
         self._shell = shell
         self._inline = inline
         self._commands = commands
-        self._context = context
+        self._asker = Asker(shell.models, context)
 
     async def run(self, started: Started, handle: TurnHandle) -> None:
         """Run a turn; the handle gets everything that happens, its terminal event last."""
@@ -106,17 +106,10 @@ class TurnRunner:
         return outcome
 
     async def _answered(self, started: Started, handle: TurnHandle, stop: asyncio.Event) -> Answer:
-        turn = started.turn
-        context = await self._context.assemble(turn.tenant_id, turn.conversation_id, model=started.model)
-        for warning in context.warnings:
-            log.warning("context.warning", warning=warning, truncated=context.truncated)
-        said = await answer(
-            self._shell.models.chat(started.model),
-            ChatRequest(messages=context.messages),
-            stop=stop,
-            on_text=lambda text: handle.emit(ChatEvent(type="reply.delta", data={"text": text})),
-        )
-        return said.with_warnings(context.warnings)
+        def show(text: str) -> None:
+            handle.emit(ChatEvent(type="reply.delta", data={"text": text}))
+
+        return await self._asker.ask(started.turn, started.model, stop=stop, on_text=show)
 
     async def _stored(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
         """Store the reply; patient with a database that is away for a moment."""
@@ -132,10 +125,10 @@ class TurnRunner:
         status: TurnStatus = "interrupted" if said.interrupted else "completed"
         warnings = (*outcome.warnings, *said.warnings)
         async with shell.uow(turn.tenant_id) as uow:
-            conversation = await uow.conversations.lock(turn.conversation_id)
+            locked = await uow.conversations.lock(turn.conversation_id)
+            conversation = await calibrated(uow, shell, locked, started.resolved, said)
             (reply,), resolved = await append(uow, shell, conversation, [_reply(started, said)])
-            due = None if reply.is_command else _due(resolved, shell)
-            job = await claim_background(uow, resolved, shell, due) if due else None
+            job = await claim_after_reply(uow, shell, resolved, reply)
             await uow.turns.update(
                 turn.id,
                 status=status,
@@ -186,11 +179,6 @@ class TurnRunner:
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)
         return event.number
-
-
-def _due(resolved: Resolved, shell: Shell) -> Trigger | None:
-    """A reply is stored like any message: it may cross the background threshold."""
-    return evaluate(resolved.policy, resolved.budgets, moment="stored", **resolved.sizes(shell.clock.now()))
 
 
 def _reply(started: Started, said: Answer) -> MessageDraft:

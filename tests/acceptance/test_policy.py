@@ -21,6 +21,8 @@ from tests.acceptance.talk import (
     weight_of,
 )
 
+MESSAGES: dict[str, Any] = {"name": "max_messages", "on": "stored", "at": {"messages": 30}, "run": "background"}
+
 
 def test_the_arithmetic_of_the_documentation(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy=WINDOW)
@@ -77,15 +79,23 @@ def test_a_budget_lowered_within_reason_compacts_nothing(offline: Service, start
     [
         ({"target": 0.8}, "policy.target", "(0.8 × budget"),
         ({"background_at": 0.5}, "policy.target", "must be below the trigger background"),
-        ({"background_at": 1.5}, "policy.triggers.0.at.share", "less than or equal to 1"),
-        ({"sync_at": -0.1}, "policy.triggers.1.at.share", "greater than 0"),
+        ({"background_at": 1.5}, "policy.triggers.0.at.share", "must be more than 0 and at most 1, not 1.5"),
+        ({"sync_at": -0.1}, "policy.triggers.1.at.share", "must be more than 0 and at most 1, not -0.1"),
         ({"max_tokens": -2}, "policy.max_tokens", "-1 for no automatic trigger"),
         ({"context_window": 1_000, "target": 0.4}, "policy.context_window", "exceeds the target of 306"),
         ({"context_window": "large"}, "policy.context_window", "valid integer"),
-        ({"state_tokens": 1}, "policy.state_tokens", "greater than or equal to 50"),
+        ({"state_tokens": 1}, "policy.state_tokens", "must be at least 50 and at most 100000, not 1"),
+        ({"anchor_share": 0.9}, "policy.anchor_share", "tokens exceeds the budget of"),
+        ({"manual_keep": {"turns": 5_000}}, "policy.manual_keep.turns", "must be at least 0 and at most 1000"),
+        (
+            {"triggers": [MESSAGES | {"keep_messages": 31}]},
+            "policy.triggers.0.keep_messages",
+            "fires above 30 messages and keeps 31",
+        ),
+        ({"triggers": [MESSAGES | {"on": "between_calls"}]}, "policy.triggers.0.on", "'completed' or 'interrupted'"),
         ({"on_failure": "pray"}, "policy.on_failure", "'truncate' or 'keep_full'"),
-        ({"windows": 4_000}, "policy.windows", "not permitted"),
-        ({"recall": "auto"}, "policy.recall", "not permitted"),
+        ({"windows": 4_000}, "policy.windows", "there are state_schema, triggers, target"),
+        ({"recall": "auto"}, "policy.recall", "there is no such field"),
         ({"triggers": [{"name": "background"}]}, "policy.triggers.0.on", "required"),
     ],
 )

@@ -37,6 +37,7 @@ BODIES: Final[dict[tuple[str, str], Json]] = {
     ("post", "/conversations/{conversation_id}/chat"): {"content": "Hello."},
     ("post", "/conversations/{conversation_id}/restore"): {"state_version": 1},
     ("post", "/tokens/count"): {"text": "Hello."},
+    ("patch", "/conversations/{conversation_id}/anchors/{anchor_id}"): {"status": "resolved"},
 }
 ROUTES: Final = [
     (method, path) for path, methods in OPENAPI["paths"].items() for method in methods if path.startswith("/")
@@ -112,11 +113,12 @@ def ids_of(talk: Talk) -> dict[str, str]:
         "conversation_id": talk.id,
         "message_id": talk.history()[0]["id"],
         "compaction_id": talk.compactions()[0]["id"],
+        "anchor_id": talk.get("/anchors")["data"][0]["id"],
     }
 
 
 def unknown_ids() -> dict[str, str]:
-    return {name: str(uuid4()) for name in ("conversation_id", "message_id", "compaction_id")}
+    return {name: str(uuid4()) for name in ("conversation_id", "message_id", "compaction_id", "anchor_id")}
 
 
 def without_id(response: httpx.Response) -> Any:

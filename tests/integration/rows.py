@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from app.adapters.ids import new_id
+from app.domain.anchors.values import Anchor
 from app.domain.conversation import Conversation, Message, Sums
 from app.domain.records import Compaction, IdempotencyRecord, Turn
 from app.ports import UnitOfWork, UnitOfWorkFactory
@@ -57,9 +58,25 @@ def message(conversation_id: UUID, seq: int, **fields: Any) -> Message:
     return Message(**given | fields)
 
 
+def anchor(conversation_id: UUID, seq: int, **fields: Any) -> Anchor:
+    given: dict[str, Any] = {
+        "id": new_id(),
+        "conversation_id": conversation_id,
+        "message_id": uuid4(),
+        "type": "decision",
+        "content": f"anchor {seq}",
+        "seq": seq,
+        "offset": 0,
+        "importance": 0.5,
+        "token_count": 5,
+        "created_at": moment(seq),
+    }
+    return Anchor(**given | fields)
+
+
 def weight(entry: Message) -> Sums:
     """What a message adds to the running sums."""
-    if entry.is_command:
+    if entry.is_command or entry.status == "erased":
         return Sums()
     tokens, size = entry.token_count, entry.byte_length
     held = entry.is_protected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -93,6 +93,8 @@ class Service:
         *script: SummaryEntry,
         owner: str = "process:one",
         chat: ScriptedChatModel | None = None,
+        fallbacks: Mapping[str, Summarizer] | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.tenant = tenant
         self.begin = begin
@@ -103,11 +105,11 @@ class Service:
             uow=begin,
             bus=PollingBus(),
             queue=self.queue,
-            models=FakeModels(self.chat_model, self.summarizer),
+            models=FakeModels(self.chat_model, self.summarizer, summarizers=fallbacks),
             clock=SystemClock(),
             database_ok=_yes,
         )
-        self.container: Container = compose(Settings(), parts, owner)
+        self.container: Container = compose(settings or Settings(), parts, owner)
 
     async def conversation(self, **policy: Any) -> UUID:
         given = NewConversation(policy={"context_window": 4_000} | policy)

@@ -192,7 +192,7 @@ async def test_a_failure_after_some_chunks_leaves_them_applied(begin: UnitOfWork
 async def test_out_of_time_on_the_way_the_rest_is_due_at_once(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.services.compaction.JOB_DEADLINE", 1.5)
+    monkeypatch.setattr("app.services.job.JOB_DEADLINE", 1.5)
     service = Service(begin, tenant, honest, honest, Gate(), honest)
     service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=1_000)
     conversation_id = await service.conversation()
@@ -250,8 +250,8 @@ async def test_nothing_to_fold_is_skipped_without_a_call(service: Service) -> No
 
 
 async def test_a_floor_above_the_target_is_given_up_once(service: Service) -> None:
-    conversation_id = await service.conversation()
-    await service.say(conversation_id, 1, words=90)  # the message of turn 0 is held
+    conversation_id = await service.conversation(pin_share=0.55, anchor_share=0)
+    await service.say(conversation_id, 1, words=70)  # the message of turn 0 is held
     for _ in range(20):
         await service.say(conversation_id, 1, words=1)
     for job in service.queue.ids:

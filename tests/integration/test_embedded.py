@@ -167,6 +167,7 @@ def test_an_orphan_is_stopped_before_a_new_server_starts(
     with EmbeddedServers(tmp_path, durable=False) as endpoints:
         assert read(endpoints)
         assert not set(orphans) & set(server_pids(tmp_path))
+    assert not any(server.alive() for server in orphaned._servers)
     orphaned._servers = []
 
 

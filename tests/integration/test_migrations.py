@@ -27,6 +27,7 @@ TABLES = {
     "events",
     "compactions",
     "turns",
+    "anchors",
 }
 COLUMNS = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default
@@ -71,7 +72,7 @@ async def test_up_down_and_up_again(empty_database_url: str) -> None:
 async def test_every_step_goes_down_and_up_alone(empty_database_url: str) -> None:
     run_migrations(empty_database_url)
     full = await rows(empty_database_url, COLUMNS)
-    for steps in (1, 2, 3):
+    for steps in (1, 2, 3, 4):
         await down(empty_database_url, f"-{steps}")
         run_migrations(empty_database_url, f"+{steps}")
         assert await rows(empty_database_url, COLUMNS) == full
@@ -113,8 +114,8 @@ async def test_every_table_has_the_tenant_first_in_its_key(database_url: str) ->
 
 def test_two_at_once_take_turns(empty_database_url: str, tmp_path: Path) -> None:
     both = [process(empty_database_url, "upgrade", "head", cwd=tmp_path) for _ in range(2)]
-    outcomes = [(running.wait(60), running.stderr.read() if running.stderr else "") for running in both]
-    assert [code for code, _ in outcomes] == [0, 0], outcomes
+    said = [running.communicate(timeout=60)[1] for running in both]
+    assert [running.returncode for running in both] == [0, 0], said
 
 
 def test_a_server_that_is_away_is_one_domain_error() -> None:

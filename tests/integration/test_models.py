@@ -12,6 +12,7 @@ from typing import Any, cast, get_args
 from uuid import UUID, uuid5
 
 import pytest
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -23,6 +24,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from app.adapters.models.any import takes_media as others_take
+from app.adapters.models.failures import unavailable
 from app.adapters.models.gemini import takes_media as gemini_takes
 from app.adapters.models.language import Language, LanguageSummarizer
 from app.adapters.models.messages import to_provider
@@ -43,6 +45,7 @@ from app.domain.model_io import (
 from app.domain.schemas.session import SESSION
 from app.ports import Models
 from app.settings import DEFAULT_GEMINI_MODEL
+from tests.fakes import FakeClock
 from tests.gemini_server import serving
 from tests.servers import ROOT
 
@@ -88,8 +91,8 @@ class TestNames:
         registry = ModelRegistry(google_api_key="k")
         first, again = registry.chat("google:gemini-2.5-flash"), registry.summarizer("google:gemini-2.5-flash")
         other = registry.chat("google:gemini-2.5-pro")
-        assert first.language is again.language  # type: ignore[attr-defined]  # white box
-        assert first.language.model.client is other.language.model.client  # type: ignore[attr-defined]  # the same
+        assert first.inner.language is again.inner.language  # type: ignore[attr-defined]  # white box
+        assert first.inner.language.model.client is other.inner.language.model.client  # type: ignore[attr-defined]  # the same
 
     @pytest.mark.parametrize(
         ("name", "says"),
@@ -189,6 +192,8 @@ class OpenAIServer:
 
     requests: list[dict[str, Any]] = field(default_factory=list)
     status: int = 200
+    error: dict[str, Any] = field(default_factory=lambda: {"message": "busy", "type": "server_error"})
+    headers: dict[str, str] = field(default_factory=dict)
     url: str = ""
 
     def app(self) -> Starlette:
@@ -198,7 +203,7 @@ class OpenAIServer:
         body = await request.json()
         self.requests.append(body)
         if self.status != 200:
-            return JSONResponse({"error": {"message": "busy", "type": "server_error"}}, status_code=self.status)
+            return JSONResponse({"error": self.error}, status_code=self.status, headers=self.headers)
         usage = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
         common = {"id": "1", "created": 1, "model": body["model"]}
         if not body.get("stream"):
@@ -290,6 +295,112 @@ class TestOpenAICompatible:
             ]
         await registry.close()
         assert len(openai.requests) == 2
+
+
+LENGTH_MESSAGES: tuple[dict[str, Any], ...] = (
+    {"code": "context_length_exceeded", "type": "invalid_request_error", "message": "Too long."},
+    {"message": "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."},
+    {"type": "exceed_context_size_error", "message": "the request exceeds the available context size, try increasing"},
+)
+
+
+class TestWhatProvidersRefuse:
+    @pytest.mark.parametrize("error", LENGTH_MESSAGES)
+    async def test_too_long_is_one_word_from_every_server(self, openai: OpenAIServer, error: dict[str, Any]) -> None:
+        openai.status, openai.error = 400, error
+        found = await refusal(openai)
+        assert (found.reason, found.retryable) == ("context_too_long", False)
+
+    async def test_another_bad_request_is_not_too_long(self, openai: OpenAIServer) -> None:
+        openai.status, openai.error = 400, {"message": "Invalid value: 'context'.", "type": "invalid_request_error"}
+        found = await refusal(openai)
+        assert (found.reason, found.retryable) == ("bad_request", False)
+
+    @pytest.mark.parametrize(
+        ("status", "message"),
+        [
+            (400, "prompt is too long: 210031 tokens > 200000 maximum"),
+            (413, "Request exceeds the maximum size: prompt is too long"),
+            (400, "Input is too long for requested model."),
+            (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
+        ],
+    )
+    def test_other_makers_words(self, status: int, message: str) -> None:
+        body = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+        found = unavailable(ModelHTTPError(status, "maker:model", body))
+        assert (found.reason, found.retryable, found.status) == ("context_too_long", False, status)
+        assert message not in repr(found.args)
+
+    def test_an_outage_that_quotes_the_words_is_an_outage(self) -> None:
+        body = {"error": {"message": "prompt is too long, said the proxy"}}
+        assert unavailable(ModelHTTPError(503, "maker:model", body)).reason == "server_error"
+
+    async def test_a_prompt_that_is_blocked_by_an_error_is_blocked(self, openai: OpenAIServer) -> None:
+        openai.status = 400
+        openai.error = {"code": "content_filter", "message": "The response was filtered", "type": None}
+        registry = ModelRegistry(compaction="openai:own-llama", openai_base_url=openai.url)
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+        proposal = await registry.summarizer().propose(request)
+        await registry.close()
+        assert (proposal.text, proposal.finish) == ("", "blocked")
+
+    @pytest.mark.parametrize(("headers", "wait"), [({"retry-after": "7"}, 7.0), ({}, None)])
+    async def test_the_wait_that_was_asked_for_is_passed_on(
+        self, openai: OpenAIServer, headers: dict[str, str], wait: float | None
+    ) -> None:
+        openai.status, openai.headers = 429, headers
+        found = await refusal(openai)
+        assert (found.reason, found.retryable, found.retry_after) == ("rate_limited", True, wait)
+
+
+class TestTheCircuit:
+    async def test_a_server_that_is_away_is_left_alone_then_tried_once(self, openai: OpenAIServer) -> None:
+        clock = FakeClock()
+        registry = ModelRegistry(
+            compaction="openai:own-llama",
+            openai_base_url=openai.url,
+            failures_to_open=2,
+            circuit_pause=30,
+            monotonic=clock.monotonic,
+        )
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+
+        async def word(name: str | None = None) -> str | None:
+            try:
+                await registry.summarizer(name).propose(request)
+            except ModelUnavailableError as error:
+                return error.reason
+            return None
+
+        openai.status = 503
+        assert [await word() for _ in range(4)] == ["server_error", "server_error", "circuit_open", "circuit_open"]
+        assert len(openai.requests) == 2
+        assert await word("openai:other") == "server_error", "each model has its own"
+        await clock.advance(30)
+        assert [await word(), await word()] == ["server_error", "circuit_open"]
+        openai.status = 200
+        await clock.advance(30)
+        assert [await word() for _ in range(3)] == [None] * 3
+        await registry.close()
+
+    async def test_control_a_patient_one_is_asked_every_time(self, openai: OpenAIServer) -> None:
+        openai.status = 503
+        registry = ModelRegistry(compaction="openai:own-llama", openai_base_url=openai.url, failures_to_open=100)
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+        for _ in range(8):
+            with pytest.raises(ModelUnavailableError, match="server_error"):
+                await registry.summarizer().propose(request)
+        await registry.close()
+        assert len(openai.requests) == 8
+
+
+async def refusal(openai: OpenAIServer) -> ModelUnavailableError:
+    """What a summarizer makes of the server's error."""
+    registry = ModelRegistry(compaction="openai:own-llama", openai_base_url=openai.url)
+    with pytest.raises(ModelUnavailableError) as caught:
+        await registry.summarizer().propose(SummaryRequest(schema=SESSION, messages=talk(("user", "Hello"))))
+    await registry.close()
+    return caught.value
 
 
 CALL: Part = {"type": "tool_call", "id": "c1", "name": "look up", "arguments": {"of": "x"}}

@@ -45,7 +45,14 @@ def database_url(module_database_url: str) -> str:
 
 Item = TypeVar("Item")
 PageOf = Callable[[Page], Awaitable[tuple[list[Item], str | None]]]
-LAYOUT = Layout(text='<session_state>{"logos": ["ключ 🗝"]}</session_state>', tokens=41, held=(1, 7))
+LAYOUT = Layout(
+    text='<session_state>{"logos": ["ключ 🗝"]}</session_state>',
+    tokens=41,
+    anchors="<anchors>\n- решение\n</anchors>",
+    anchor_tokens=7,
+    anchors_behind_marker=2,
+    held=(1, 7),
+)
 
 
 def full_conversation(tenant_id: UUID) -> Conversation:
@@ -67,16 +74,20 @@ def full_conversation(tenant_id: UUID) -> Conversation:
         layout=LAYOUT,
         layout_version=4,
         compression_count=2,
+        content_epoch=2,
+        token_factor=1.25,
         scratchpad={"todo": ["a"]},
         metadata={"source": "test"},
         last_seq=9,
         last_message_id=uuid4(),
         last_message_at=moment(9),
         last_event=11,
-        total=Sums(tokens=2**40, bytes=2**42, held_tokens=5, held_bytes=6),
-        covered=Sums(tokens=70, bytes=280, held_tokens=3, held_bytes=4),
+        total=Sums(messages=9, tokens=2**40, bytes=2**42, held_tokens=5, held_bytes=6),
+        covered=Sums(messages=7, tokens=70, bytes=280, held_tokens=3, held_bytes=4),
         context_tokens=55,
         trigger_tokens=66,
+        context_messages=2,
+        trigger_messages=30,
         quiet=Quiet(until_seq=8, until_tokens=77, until=moment(99), reason="irreducible_floor"),
         failure_count=1,
         created_at=START,
@@ -207,7 +218,8 @@ class TestMessages:
             event_type="goal",
             status="interrupted",
             is_command=True,
-            protected_reason="system",
+            protected_reason="pinned",
+            is_pinned=True,
             token_count=3,
             byte_length=2**40,
             model="offline",
@@ -349,7 +361,9 @@ class TestMessages:
             assert [entry.seq for entry in await unit.messages.held(row.id, through_seq=50)] == [1, 2, 50]
             back: dict[int, str] = dict.fromkeys(reasons, "compressible")
             assert await unit.messages.reweigh(row.id, back) == running(said)[-1]
-            assert await unit.messages.sums_at(other.id, 1) == Sums(tokens=10, bytes=40, held_tokens=10, held_bytes=40)
+            assert await unit.messages.sums_at(other.id, 1) == Sums(
+                messages=1, tokens=10, bytes=40, held_tokens=10, held_bytes=40
+            )
             assert await unit.messages.reweigh((await fresh(begin, tenant)).id, {}) == Sums()
 
     async def test_reweigh_does_not_grow_with_the_square(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
@@ -384,7 +398,16 @@ def longest_end(said: Sequence[Message], after: int, room: int) -> list[Message]
 
 def state_version(version: int, **given: Any) -> StateVersion:
     entries = (
-        StateEntry(id="F1", field="logos", role="fact", text="x", from_seqs=(1, 2), since_version=1, superseded=("w",)),
+        StateEntry(
+            id="F1",
+            field="logos",
+            role="fact",
+            text="x",
+            from_seqs=(1, 2),
+            since_version=1,
+            origins=("document", "tool"),
+            superseded=("w",),
+        ),
         StateEntry(id="N2", field="conversation_summary", role="narrative", text="y", since_version=1, pruned=True),
     )
     known: dict[str, Any] = {
@@ -395,7 +418,7 @@ def state_version(version: int, **given: Any) -> StateVersion:
         "next_entry": 3,
         "boundary_seq": 2,
         "boundary_message_id": uuid4(),
-        "covered": Sums(tokens=1, bytes=2, held_tokens=3, held_bytes=4),
+        "covered": Sums(messages=5, tokens=1, bytes=2, held_tokens=3, held_bytes=4),
         "layout": LAYOUT,
         "compaction_id": uuid4(),
         "created_at": moment(version),

@@ -266,6 +266,10 @@ NEEDS: list[tuple[dict[str, Any], bool]] = [
     ({"context_tokens": 100}, True),
     ({"context_tokens": 99}, False),
     ({"trigger_tokens": None}, False),
+    ({"trigger_tokens": None, "context_messages": 30, "trigger_messages": 30}, True),
+    ({"trigger_tokens": None, "context_messages": 29, "trigger_messages": 30}, False),
+    ({"context_messages": 29, "trigger_messages": 30}, True),
+    ({"context_messages": 30, "trigger_messages": 30, "quiet": Quiet(until_seq=5)}, False),
     ({"quiet": Quiet(until_seq=4)}, True),
     ({"quiet": Quiet(until_seq=5)}, False),
     ({"quiet": Quiet(until_tokens=120)}, True),
@@ -274,6 +278,34 @@ NEEDS: list[tuple[dict[str, Any], bool]] = [
     ({"quiet": Quiet(until=datetime.now(UTC) + HOUR)}, False),
     ({"quiet": Quiet(until_seq=4, until_tokens=121, until=datetime.now(UTC) - HOUR)}, False),
 ]
+
+
+def tried(*, metered: bool = True) -> Attempt:
+    return Attempt(model="m", outcome="accepted", reason=None, duration_ms=1, usage=Usage(), metered=metered)
+
+
+class TestCallsWithin:
+    """What the spend guard counts: calls that cost money, recorded lately."""
+
+    async def test_of_a_conversation_and_of_the_tenant(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        row, other = await stored(begin, tenant), await stored(begin, tenant)
+        old = await claimed(begin, row)
+        async with begin(tenant) as unit:
+            assert await unit.compactions.calls_within(HOUR) == 0
+            await unit.compactions.finish(old.id, status="failed", attempts=(tried(),) * 7, finished_at=START)
+            await unit.commit()
+        await age(engine, "compactions", old.id, finished_at=timedelta(hours=2))
+        ended, running = await claimed(begin, row), await held(begin, other)
+        async with begin(tenant) as unit:
+            mixed = (tried(), tried(metered=False), tried())
+            await unit.compactions.finish(ended.id, status="applied", attempts=mixed, finished_at=datetime.now(UTC))
+            assert await unit.compactions.update(running.id, token(running), attempts=(tried(),))
+            assert await unit.compactions.calls_within(HOUR, conversation_id=row.id) == 2
+            assert await unit.compactions.calls_within(HOUR, conversation_id=other.id) == 1
+            assert await unit.compactions.calls_within(HOUR) == 3
+            assert await unit.compactions.calls_within(3 * HOUR) == 10
 
 
 class TestDue:

@@ -26,16 +26,18 @@ from app.adapters.scoped_session import TenantSession
 from app.adapters.tables import ConversationRow, MessageRow, TenantScoped
 from app.adapters.tenancy import ScopedSession, UnscopedStatementError
 from app.adapters.unit_of_work import SqlUnitOfWork
-from app.domain.conversation import Sums
+from app.domain.anchors.values import Transition
+from app.domain.conversation import Sums, Usage
 from app.domain.errors import DomainError, NotFoundError
-from app.domain.records import ApiKey, IdempotencyRecord, Page
+from app.domain.records import ApiKey, Attempt, IdempotencyRecord, Page
 from app.domain.state import StateVersion
 from app.ports import UnitOfWork, UnitOfWorkFactory
-from tests.integration.rows import START, append, compaction, conversation, make_tenant, message, turn
+from tests.integration.rows import START, anchor, append, compaction, conversation, make_tenant, message, turn
 
-CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE = (UUID(int=number) for number in range(1, 7))
+CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE, ANCHOR = (UUID(int=number) for number in range(1, 8))
 HASH = b"h" * 32
 ALL = Page(limit=100)
+HOUR = timedelta(hours=1)
 
 Call = Callable[[UnitOfWork], Awaitable[Any]]
 
@@ -49,7 +51,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "conversations.page": (lambda unit: unit.conversations.page(ALL, user_id=None), ([], None)),
     "conversations.due": (lambda unit: unit.conversations.due(limit=9), []),
     "messages.append": (
-        lambda unit: unit.messages.append([message(CONVERSATION, 3), message(CONVERSATION, 4)], [Sums(), Sums()]),
+        lambda unit: unit.messages.append([message(CONVERSATION, 4), message(CONVERSATION, 5)], [Sums(), Sums()]),
         NOT_FOUND,
     ),
     "messages.get": (lambda unit: unit.messages.get(CONVERSATION, MESSAGE), NOT_FOUND),
@@ -64,6 +66,28 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.calls": (lambda unit: unit.messages.calls(CONVERSATION, ["call"]), frozenset()),
     "messages.reweigh": (lambda unit: unit.messages.reweigh(CONVERSATION, {1: "compressible"}), Sums()),
     "messages.protectable": (lambda unit: unit.messages.protectable(CONVERSATION), []),
+    "messages.pin": (
+        lambda unit: unit.messages.pin(CONVERSATION, MESSAGE, is_pinned=True, reason="pinned"),
+        NOT_FOUND,
+    ),
+    "messages.erase": (
+        lambda unit: unit.messages.erase(CONVERSATION, [message(CONVERSATION, 1, id=MESSAGE, status="erased")]),
+        None,
+    ),
+    "messages.halves": (lambda unit: unit.messages.halves(CONVERSATION, ["call"]), []),
+    "messages.command_answers": (lambda unit: unit.messages.command_answers(CONVERSATION, after_seq=0), []),
+    "messages.recompute": (lambda unit: unit.messages.recompute(CONVERSATION), Sums()),
+    "messages.protected_tokens": (lambda unit: unit.messages.protected_tokens(CONVERSATION, "script"), 0),
+    "anchors.add": (lambda unit: unit.anchors.add([anchor(CONVERSATION, 2, content="stolen")]), NOT_FOUND),
+    "anchors.get": (lambda unit: unit.anchors.get(CONVERSATION, ANCHOR), NOT_FOUND),
+    "anchors.active": (lambda unit: unit.anchors.active(CONVERSATION), []),
+    "anchors.page": (lambda unit: unit.anchors.page(CONVERSATION, ALL), ([], None)),
+    "anchors.change": (
+        lambda unit: unit.anchors.change(CONVERSATION, [Transition(anchor_id=ANCHOR, status="resolved")]),
+        None,
+    ),
+    "anchors.delete_of": (lambda unit: unit.anchors.delete_of(CONVERSATION, [1]), 0),
+    "compactions.calls_within": (lambda unit: unit.compactions.calls_within(HOUR), 0),
     "compactions.get": (lambda unit: unit.compactions.get(COMPACTION), NOT_FOUND),
     "compactions.in_flight": (lambda unit: unit.compactions.in_flight(CONVERSATION), None),
     "compactions.page": (lambda unit: unit.compactions.page(ALL), ([], None)),
@@ -83,6 +107,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.add": (lambda unit: unit.states.add(CONVERSATION, version(2)), NOT_FOUND),
     "states.get": (lambda unit: unit.states.get(CONVERSATION, 1), NOT_FOUND),
     "states.page": (lambda unit: unit.states.page(CONVERSATION, ALL), ([], None)),
+    "states.since_boundary": (lambda unit: unit.states.since_boundary(CONVERSATION, 1), []),
+    "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
     "turns.get": (lambda unit: unit.turns.get(TURN), NOT_FOUND),
     "turns.running": (lambda unit: unit.turns.running(CONVERSATION), None),
@@ -133,8 +159,20 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
     async with begin(tenant_id) as unit:
         await unit.conversations.add(row)
         first = message(CONVERSATION, 1, id=MESSAGE, content=name, parts=(call,), protected_reason="system")
-        await append(unit, [first, message(CONVERSATION, 2, id=UUID(int=9), content=name)])
-        running = compaction(row, id=COMPACTION, reason=name, status="running", lease_token=LEASE, owner="owner")
+        held = message(CONVERSATION, 2, id=UUID(int=9), content=name, protected_reason="initial_objective")
+        told = message(CONVERSATION, 3, id=UUID(int=10), content=name, role="assistant", is_command=True)
+        await append(unit, [first, held, told])
+        await unit.anchors.add([anchor(CONVERSATION, 1, id=ANCHOR, message_id=MESSAGE, content=name)])
+        call_made = Attempt(model=name, outcome="error", reason=None, duration_ms=1, usage=Usage())
+        running = compaction(
+            row,
+            id=COMPACTION,
+            reason=name,
+            status="running",
+            lease_token=LEASE,
+            owner="owner",
+            attempts=(call_made,),
+        )
         await unit.compactions.claim(running)
         await unit.turns.start(turn(row, id=TURN, message_id=MESSAGE, error_code=name))
         await unit.states.add(CONVERSATION, version(1, name))
@@ -317,7 +355,7 @@ class TestStatements:
             for statement in everything:
                 assert set(await session.all(statement)) == {own}, str(statement)
             counted = await session.first(select(func.count()).select_from(MessageRow))
-            assert counted == 2
+            assert counted == 3
             await session.close()
 
     async def test_a_join_meets_no_twin(self, begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
@@ -325,7 +363,7 @@ class TestStatements:
         session = TenantSession(engine, mine)
         by_id = col(MessageRow.conversation_id) == col(ConversationRow.id)
         pairs = await session.rows(select(col(MessageRow.content), col(ConversationRow.title)).where(by_id))
-        assert [tuple(pair) for pair in pairs] == [("a", "a")] * 2
+        assert [tuple(pair) for pair in pairs] == [("a", "a")] * 3
         await session.close()
 
     async def test_writes_of_every_kind(self, begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
+from dataclasses import asdict, replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from app.domain.conversation import Usage
 from app.domain.errors import (
     ConversationMovedOnError,
     DependencyUnavailableError,
@@ -20,12 +23,14 @@ from app.domain.errors import (
     TooLargeError,
     TurnInProgressError,
 )
-from app.domain.model_io import ChatRequest, StepEvent
+from app.domain.layout import messages_tokens
+from app.domain.model_io import ChatRequest, ModelProfile, StepEvent, StepFinish
 from app.ports import UnitOfWorkFactory
 from app.services.chat import ChatInput
 from app.services.idempotency import Idem
+from app.services.resolve import Resolved
 from app.services.turn_handle import ChatResult, TurnHandle
-from tests.fakes import Reply, ScriptedChatModel
+from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.integration.services import WORDS, Gate, Service, honest
 
 PATIENCE = 30.0
@@ -364,3 +369,246 @@ async def test_a_typed_command_answers_with_the_summary_and_stays_out_of_the_con
     assert (await service.row(conversation_id)).total == before
     assert not {result.message.seq, result.reply.seq} & {one.seq for one in context.messages}
     assert service.chat_model.requests == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 4], ids=["above 85 %", "above 100 %", "alone above the target"])
+async def test_after_a_jump_it_is_below_the_target_or_says_that_it_cannot(service: Service, size: int) -> None:
+    conversation_id = await filled(service)
+    before = (await service.row(conversation_id)).context_tokens
+    result = await chat(service, conversation_id, JUMP * size)
+    weight = result.message.token_count
+    assert before < 0.70 * 3_060
+    assert before + weight >= (0.85 if size == 1 else 1.0) * 3_060
+    assert result.compaction is not None
+    row = result.compaction.compaction
+
+    assert row.trigger == "sync"
+    assert row.tokens_after is not None
+    assert (row.tokens_after <= 1_836) != (row.reason == "irreducible_floor")
+    assert row.tokens_after == (await service.row(conversation_id)).context_tokens - result.reply.token_count
+
+
+async def test_control_without_triggers_a_jump_stays_where_it_is(service: Service) -> None:
+    conversation_id = await service.conversation(max_tokens=-1)
+    await service.say(conversation_id, 60)
+    result = await chat(service, conversation_id, JUMP)
+
+    assert result.compaction is None
+    assert result.gauge.tokens > 0.85 * 3_060
+
+
+TOO_LONG = ModelUnavailableError("context_too_long", retryable=False)
+
+
+class Narrow(ScriptedChatModel):
+    """A model whose real window is smaller than its profile says."""
+
+    def __init__(self, window: int) -> None:
+        super().__init__()
+        self.window = window
+        self.asked: list[int] = []
+
+    async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+        self.asked.append(messages_tokens(request.messages, "script"))
+        if self.asked[-1] > self.window:
+            raise TOO_LONG
+        async for event in super().step(request):
+            yield event
+
+
+async def long_talk(service: Service, **policy: Any) -> UUID:
+    conversation_id = await service.conversation(context_window=20_000, **policy)
+    await service.say(conversation_id, 120)
+    return conversation_id
+
+
+async def test_a_window_smaller_than_configured_gets_the_newest_half(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    model = Narrow(1_500)
+    service = Service(begin, tenant, chat=model)
+    conversation_id = await long_talk(service)
+    result = await chat(service, conversation_id, "And now?")
+    served = [one.seq for one in model.requests[0].messages if one.seq and one.seq > 1]
+
+    assert result.warnings[0] == "context_halved"
+    assert "context_truncated" in result.warnings
+    assert len(model.asked) == 3
+    assert model.asked[1] < 0.55 * model.asked[0]
+    assert served == list(range(served[0], result.message.seq + 1)), "the newest are kept"
+    assert (await service.row(conversation_id)).state_version == 0, "nothing is compacted for it"
+
+
+@pytest.mark.parametrize("policy", [{}, {"on_failure": "keep_full"}])
+async def test_a_window_far_smaller_fails_after_three_halvings(
+    begin: UnitOfWorkFactory, tenant: UUID, policy: dict[str, Any]
+) -> None:
+    model = Narrow(300)
+    service = Service(begin, tenant, chat=model)
+    conversation_id = await long_talk(service, **policy)
+    with pytest.raises(ModelFailedError) as caught:
+        await chat(service, conversation_id, "And now?")
+
+    assert caught.value.extra["reason"] == "context_too_long"
+    assert caught.value.extra["message_id"]
+    assert len(model.asked) == 4
+    assert model.asked == sorted(model.asked, reverse=True)
+
+
+async def test_a_last_message_that_alone_is_too_long_fails_at_once(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    model = Narrow(300)
+    service = Service(begin, tenant, chat=model)
+    conversation_id = await service.conversation(context_window=20_000)
+    with pytest.raises(ModelFailedError) as caught:
+        await chat(service, conversation_id, JUMP * 4)
+
+    assert caught.value.stable_code == "model_unavailable"
+    assert len(model.asked) == 1
+
+
+async def test_control_another_refusal_is_asked_once(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    model = ScriptedChatModel(ModelUnavailableError("bad_request", retryable=False))
+    service = Service(begin, tenant, chat=model)
+    conversation_id = await long_talk(service)
+    with pytest.raises(ModelFailedError):
+        await chat(service, conversation_id, "And now?")
+
+    assert len(model.requests) == 1
+
+
+def reporting(factor: float, times: int = 1, profile: ModelProfile = FAKE_PROFILE) -> ScriptedChatModel:
+    """A model that counts so many times our estimate, so often; then as we do."""
+
+    class Reporting(ScriptedChatModel):
+        async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+            async for event in super().step(request):
+                if isinstance(event, StepFinish) and len(self.requests) <= times:
+                    counted = round(factor * event.usage.input_tokens)
+                    yield replace(event, usage=replace(event.usage, input_tokens=counted))
+                else:
+                    yield event
+
+    return Reporting(profile=profile)
+
+
+class TestCalibration:
+    """What a provider reports of our requests: case 17, and what it may change."""
+
+    async def test_reported_ten_times_too_high_once_compacts_nothing(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        service = Service(begin, tenant, chat=reporting(10.0))
+        conversation_id = await filled(service, 0.6)
+        first = await chat(service, conversation_id, "Hello.")
+        second = await chat(service, conversation_id, "And again.")
+        row = await service.row(conversation_id)
+
+        assert await service.compactions(conversation_id) == []
+        assert (first.compaction, second.compaction) == (None, None)
+        assert 1.0 < row.token_factor < 0.70 / 0.62
+
+    async def test_control_without_the_clamp_it_does(
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def unclamped(_: float, *, estimated: int, reported: int) -> float:
+            return reported / estimated
+
+        monkeypatch.setattr("app.services.calibrating.learn", unclamped)
+        service = Service(begin, tenant, chat=reporting(10.0))
+        conversation_id = await filled(service, 0.6)
+        await chat(service, conversation_id, "Hello.")
+
+        assert len(await service.compactions(conversation_id)) == 1
+
+    async def test_a_lasting_difference_is_learned_and_survives_a_restart(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        service = Service(begin, tenant, chat=reporting(1.3, times=100))
+        conversation_id = await filled(service, 0.3)
+        for _ in range(12):
+            await chat(service, conversation_id, "Hello.")
+        learned = (await service.row(conversation_id)).token_factor
+        again = Service(begin, tenant, owner="process:restarted")
+        gauge = await again.container.conversations.usage(tenant, conversation_id)
+        row = await again.row(conversation_id)
+        raw = (await again.container.context.assemble(tenant, conversation_id)).gauge.breakdown.total
+
+        assert 1.1 < learned <= 1.3
+        assert row.token_factor == learned
+        assert gauge.tokens == row.context_tokens == math.ceil(raw * learned)
+        assert sum(asdict(gauge.breakdown).values()) == gauge.tokens
+
+    async def test_it_changes_neither_stored_counts_nor_what_is_served(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        plain, high = Service(begin, tenant), Service(begin, tenant, chat=reporting(1.4, times=100))
+        served: list[list[str]] = []
+        for service in (plain, high):
+            conversation_id = await filled(service, 0.5)
+            await chat(service, conversation_id, "Hello.")
+            context = await service.container.context.assemble(tenant, conversation_id)
+            served.append([one.content for one in context.messages])
+            row = await service.row(conversation_id)
+            async with begin(tenant) as uow:
+                outline = await uow.messages.outline(conversation_id, after_seq=0, limit=1_000)
+            assert row.total.tokens == sum(one.token_count for one in outline)
+
+        assert served[0] == served[1]
+
+    @pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "control"])
+    async def test_the_plan_meets_the_target_as_evaluation_sees_it(
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, guarded: bool
+    ) -> None:
+        if not guarded:
+            monkeypatch.setattr(Resolved, "in_estimates", property(lambda resolved: resolved.budgets))
+        service = Service(begin, tenant, chat=reporting(1.4, times=100))
+        conversation_id = await filled(service, 0.45)
+        for _ in range(30):
+            if await service.compactions(conversation_id):
+                break
+            await chat(service, conversation_id, WORDS.format(seq=1))
+        (row,) = await service.compactions(conversation_id)
+        factor = (await service.row(conversation_id)).token_factor
+        await service.container.compaction.execute(row.id)
+        gauge = await service.container.conversations.usage(tenant, conversation_id)
+
+        planned = gauge.tokens + factor * (367 - gauge.breakdown.state / factor)  # the state at its planned size
+        assert factor > 1.1
+        assert (planned <= 1_836 + 2) == guarded
+
+    @pytest.mark.parametrize(
+        "model",
+        [
+            pytest.param(
+                reporting(1.4, 9, replace(FAKE_PROFILE, metered=False)), id="a model that is not a provider's"
+            ),
+            pytest.param(ScriptedChatModel(Reply(pieces=("Yes.",), usage=Usage())), id="one that reports nothing"),
+        ],
+    )
+    async def test_nothing_is_learned_from(
+        self, begin: UnitOfWorkFactory, tenant: UUID, model: ScriptedChatModel
+    ) -> None:
+        service = Service(begin, tenant, chat=model)
+        conversation_id = await filled(service, 0.3)
+        await chat(service, conversation_id, "Hello.")
+
+        assert (await service.row(conversation_id)).token_factor == 1.0
+
+    async def test_a_compaction_s_usage_teaches_nothing(self, service: Service) -> None:
+        conversation_id = await filled(service)
+        result = await chat(service, conversation_id, JUMP)
+
+        assert result.compaction is not None
+        assert result.compaction.compaction.usage.input_tokens == 500
+        assert (await service.row(conversation_id)).token_factor == 1.0
+
+    async def test_another_estimator_starts_anew(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        service = Service(begin, tenant, chat=reporting(1.4, times=100))
+        conversation_id = await filled(service, 0.3)
+        await chat(service, conversation_id, "Hello.")
+        learned = (await service.row(conversation_id)).token_factor
+        patch = service.container.conversations.patch
+        await patch(tenant, conversation_id, {"policy": {"context_window": 4_000, "target": 0.55}})
+        kept = (await service.row(conversation_id)).token_factor
+        await patch(tenant, conversation_id, {"policy": {"context_window": 4_000, "estimator": "bytes"}})
+
+        assert kept == learned > 1.0
+        assert (await service.row(conversation_id)).token_factor == 1.0

@@ -14,6 +14,7 @@ import httpx
 from fastapi import FastAPI
 
 from app.bootstrap import Container
+from app.domain.anchors.values import Anchor
 from app.domain.conversation import Conversation, Message, Usage
 from app.domain.errors import DomainError, UnauthenticatedError
 from app.domain.gauge import Breakdown, Gauge
@@ -31,6 +32,7 @@ CONVERSATION = UUID("0193e000-0000-7000-8000-000000000002")
 MESSAGE = UUID("0193e000-0000-7000-8000-000000000003")
 REPLY = UUID("0193e000-0000-7000-8000-000000000004")
 COMPACTION = UUID("0193e000-0000-7000-8000-000000000005")
+ANCHOR = UUID("0193e000-0000-7000-8000-000000000006")
 KEYS: Mapping[str, frozenset[Scope]] = {
     "reader": frozenset({"read"}),
     "writer": frozenset({"read", "write"}),
@@ -47,6 +49,7 @@ GAUGE = Gauge(
     sync_at=2601,
     tokens_until_compaction=2042,
     breakdown=Breakdown(system=60, tail=40),
+    anchors_behind_marker=2,
 )
 
 
@@ -76,6 +79,22 @@ def message(**changes: Any) -> Message:
         "created_at": AT,
     }
     return Message(**{**values, **changes})
+
+
+def anchor(**changes: Any) -> Anchor:
+    values: dict[str, Any] = {
+        "id": ANCHOR,
+        "conversation_id": CONVERSATION,
+        "message_id": MESSAGE,
+        "type": "decision",
+        "content": "let's use MySQL",
+        "seq": 7,
+        "offset": 12,
+        "importance": 0.8,
+        "token_count": 9,
+        "created_at": AT,
+    }
+    return Anchor(**{**values, **changes})
 
 
 def compaction(**changes: Any) -> Compaction:
@@ -216,6 +235,9 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         ),
         states=calls.service("states", page=([], None), difference=None, restore=view),
         messages=calls.service("messages", append=[message(), message(seq=2)], page=([message()], "next")),
+        erasure=calls.service("erasure", erase=None),
+        pins=calls.service("pins", pin=message(protected_reason="pinned", is_pinned=True), unpin=message()),
+        anchors=calls.service("anchors", page=([anchor()], None), set_status=anchor(status="resolved")),
         chat=calls.service("chat", start=None, interrupt=turn),
         manual=calls.service("manual", compact=compacted, get=compacted, page=([compacted], None), retry=compacted),
         context=calls.service("context", assemble=None, count_tokens=42),

@@ -20,14 +20,17 @@ from app.domain.state_difference import EntryChange, StateDifference
 from app.services.turn_handle import ChatEvent
 from app.services.views import CompactionView
 from tests.unit.api_fakes import (
+    ANCHOR,
     AT,
     COMPACTION,
     CONVERSATION,
     GAUGE,
     MESSAGE,
+    REPLY,
     TENANT,
     Turning,
     World,
+    anchor,
     chat_result,
     compaction,
     conversation_view,
@@ -43,7 +46,16 @@ CONTEXT = AssembledContext(
     warnings=("context_truncated",),
     truncated=(1, 8),
 )
-ENTRY = StateEntry(id="F1", field="logos", role="fact", text="t", from_seqs=(1, 2), since_version=1, pruned=True)
+ENTRY = StateEntry(
+    id="F1",
+    field="logos",
+    role="fact",
+    text="t",
+    from_seqs=(1, 2),
+    since_version=1,
+    origins=("document", "tool"),
+    pruned=True,
+)
 STATE = StateVersion(
     version=2,
     state_schema="session",
@@ -65,6 +77,7 @@ READS = [
     f"{ONE}/states",
     f"{ONE}/messages",
     f"{ONE}/compactions",
+    f"{ONE}/anchors",
     f"{ONE}/context",
     f"{ONE}/events",
     f"/compactions/{COMPACTION}",
@@ -75,6 +88,10 @@ WRITES = [
     ("DELETE", ONE),
     ("POST", f"{ONE}/messages"),
     ("POST", f"{ONE}/messages/batch"),
+    ("DELETE", f"{ONE}/messages/{MESSAGE}"),
+    ("PUT", f"{ONE}/messages/{MESSAGE}/pin"),
+    ("DELETE", f"{ONE}/messages/{MESSAGE}/pin"),
+    ("PATCH", f"{ONE}/anchors/{ANCHOR}"),
     ("POST", f"{ONE}/chat"),
     ("POST", f"{ONE}/chat/interrupt"),
     ("POST", f"{ONE}/compact"),
@@ -269,7 +286,7 @@ async def test_the_answer_to_a_flood_is_small(api: World) -> None:
     assert len(response.content) < 50_000
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/conversations/", "/metrics", f"{ONE}/segments", f"{ONE}/anchors"])
+@pytest.mark.parametrize("path", ["/nowhere", "/conversations/", "/metrics", f"{ONE}/segments", f"{ONE}/search"])
 async def test_unknown_paths(api: World, path: str) -> None:
     async with api.client() as client:
         assert problem(await client.get(path)) == (404, "not_found")
@@ -317,6 +334,8 @@ async def test_malformed_preconditions(api: World, value: str) -> None:
         (errors.TurnInProgressError("d"), 409, "1"),
         (errors.CompactionInProgressError("d", retry_after=5), 409, "5"),
         (errors.ConversationMovedOnError("d"), 409, None),
+        (errors.PinBudgetExceededError("d", extra={"protected_tokens": 1, "size": 2, "limit": 2}), 409, None),
+        (errors.NotPinnableError("d"), 409, None),
         (errors.StateVersionMismatchError("d"), 412, None),
         (errors.TooLargeError("d", extra={"limit": 9}), 413, None),
         (errors.SummarizerFailedError("d", code="empty_summary"), 502, None),
@@ -566,6 +585,7 @@ async def test_usage(api: World) -> None:
         body = (await client.get(f"{ONE}/usage")).json()
     assert body["tokens"] == sum(body["breakdown"].values()) == 100
     assert body.keys() >= {"budget", "window", "utilization", "status", "background_at", "sync_at"}
+    assert body["anchors_behind_marker"] == 2
 
 
 async def test_states(api: World) -> None:
@@ -579,6 +599,7 @@ async def test_states(api: World) -> None:
             "text": "t",
             "from_seqs": [1, 2],
             "since_version": 1,
+            "origins": ["document", "tool"],
             "superseded": [],
             "pruned": True,
         }
@@ -624,6 +645,90 @@ async def test_restoring(api: World) -> None:
 async def test_restoring_nonsense(api: World, version: Any) -> None:
     async with api.client() as client:
         assert fields(await client.post(f"{ONE}/restore", json={"state_version": version})) == ["state_version"]
+
+
+async def test_erasing_a_message(api: World) -> None:
+    async with api.client() as client:
+        response = await client.delete(f"{ONE}/messages/{MESSAGE}")
+    assert (response.status_code, response.content) == (204, b"")
+    assert api.calls.last("erasure.erase")[0] == (TENANT, CONVERSATION, MESSAGE)
+
+
+PIN = f"{ONE}/messages/{MESSAGE}/pin"
+
+
+async def test_pinning_and_back(api: World) -> None:
+    async with api.client() as client:
+        pinned = await client.put(PIN)
+        unpinned = await client.delete(PIN)
+    assert (pinned.status_code, pinned.json()["protected_reason"], pinned.json()["is_protected"]) == (
+        200,
+        "pinned",
+        True,
+    )
+    assert (unpinned.status_code, unpinned.json()["is_protected"]) == (200, False)
+    assert api.calls.last("pins.pin")[0] == api.calls.last("pins.unpin")[0] == (TENANT, CONVERSATION, MESSAGE)
+
+
+async def test_a_pin_without_room_says_the_numbers(api: World) -> None:
+    numbers = {"protected_tokens": 200, "size": 120, "limit": 306}
+    api.calls.answers["pins.pin"] = errors.PinBudgetExceededError("d", extra=numbers)
+    async with api.client() as client:
+        response = await client.put(PIN)
+    assert problem(response) == (409, "pin_budget_exceeded")
+    assert response.json().items() >= numbers.items()
+    assert response.json()["retryable"] is False
+    assert "retry-after" not in response.headers
+
+
+async def test_anchors_are_listed_from_the_start(api: World) -> None:
+    async with api.client() as client:
+        response = await client.get(f"{ONE}/anchors?type=decision&status=active&limit=5&after=abc")
+        every = await client.get(f"{ONE}/anchors")
+    assert response.json()["data"] == [
+        {
+            "id": str(ANCHOR),
+            "type": "decision",
+            "content": "let's use MySQL",
+            "original_position": 7,
+            "offset": 12,
+            "message_id": str(MESSAGE),
+            "status": "active",
+            "proposed_by": "rule",
+            "superseded_by": None,
+        }
+    ]
+    assert every.status_code == 200
+    assert [(args, kwargs) for name, args, kwargs in api.calls.made if name == "anchors.page"] == [
+        ((TENANT, CONVERSATION, Page(limit=5, after="abc", order="asc")), {"type_": "decision", "status": "active"}),
+        ((TENANT, CONVERSATION, Page(order="asc")), {"type_": None, "status": None}),
+    ]
+
+
+async def test_words_that_no_anchor_has_are_refused_with_those_there_are(api: World) -> None:
+    async with api.client() as client:
+        answers = [
+            (await client.get(f"{ONE}/anchors?type=idea"), "type", ("commitment", "correction")),
+            (await client.get(f"{ONE}/anchors?status=open"), "status", ("active", "resolved", "superseded")),
+            (await client.patch(f"{ONE}/anchors/{ANCHOR}", json={"status": "done"}), "status", ("active", "resolved")),
+        ]
+        more = await client.patch(f"{ONE}/anchors/{ANCHOR}", json={"status": "active", "content": "x"})
+        none = await client.patch(f"{ONE}/anchors/{ANCHOR}", json={})
+    for response, field, allowed in answers:
+        assert fields(response) == [field]
+        assert all(f"'{word}'" in response.json()["errors"][0]["message"] for word in allowed)
+    assert fields(more) == ["content"]
+    assert fields(none) == ["status"]
+    assert api.calls.made == []
+
+
+async def test_an_anchor_s_status(api: World) -> None:
+    api.calls.answers["anchors.set_status"] = anchor(status="superseded", superseded_by=REPLY, proposed_by="model")
+    async with api.client() as client:
+        response = await client.patch(f"{ONE}/anchors/{ANCHOR}", json={"status": "superseded"})
+    assert (response.status_code, response.json()["status"]) == (200, "superseded")
+    assert (response.json()["superseded_by"], response.json()["proposed_by"]) == (str(REPLY), "model")
+    assert api.calls.last("anchors.set_status")[0] == (TENANT, CONVERSATION, ANCHOR, "superseded")
 
 
 async def test_counting_tokens(api: World) -> None:

@@ -30,7 +30,11 @@ def digest(messages: Sequence[Message], max_tokens: int) -> str:
 
 
 def said(count: int, words: int = 20, policy: Any = POLICY) -> list[Message]:
-    return [message(seq, f"message {seq} " + "word " * words, policy=policy) for seq in range(1, count + 1)]
+    """Messages of a known weight, whatever the estimator thinks of them."""
+    return [
+        message(seq, f"message {seq} " + "word " * words, policy=policy, token_count=words + 8)
+        for seq in range(1, count + 1)
+    ]
 
 
 def put_together(source: Material, budget: int | None = None) -> AssembledContext:
@@ -156,14 +160,14 @@ def test_a_last_message_that_alone_is_too_large_names_the_minimum() -> None:
 
 def test_keep_full_sends_all_up_to_the_window_and_refuses_beyond() -> None:
     policy = policy_of(context_window=4_000, on_failure="keep_full")
-    over_budget = material(said(130, policy=policy), policy=policy)
+    over_budget = material(said(110, policy=policy), policy=policy)
     found = put_together(over_budget)
 
     assert found.gauge.budget < found.gauge.tokens <= found.gauge.window
     assert found.warnings == ("context_over_budget",)
     assert found.truncated is None
     with pytest.raises(ContextOverWindowError, match="3600"):
-        put_together(material(said(160, policy=policy), policy=policy))
+        put_together(material(said(140, policy=policy), policy=policy))
 
 
 def test_what_was_not_loaded_counts_and_can_only_be_cut() -> None:

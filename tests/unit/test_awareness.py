@@ -20,6 +20,11 @@ def test_it_names_the_block_and_every_field(locale: str) -> None:
     assert all(block.count(f"`{field.name}`") == 1 for field in SESSION.fields)
 
 
+@pytest.mark.parametrize("locale", ["en", "ru"])
+def test_it_names_the_anchors_once(locale: str) -> None:
+    assert awareness_block(SESSION, locale).count("`<anchors>`") == 1
+
+
 def test_it_says_what_the_reader_must_know() -> None:
     block = awareness_block(SESSION, "en")
     for words in ("never an instruction", "later message wins", "neither mention", "ground truth", "not explain"):

@@ -48,10 +48,10 @@ def walk(schema: Any) -> list[dict[str, Any]]:
 
 def test_the_json_schema_asks_for_every_field_and_nothing_else() -> None:
     schema = candidate_json_schema(SESSION)
-    fields = ["logos", "pathos", "abstract", "conversation_summary", "dropped"]
+    fields = ["logos", "pathos", "abstract", "conversation_summary", "dropped", "anchors"]
     assert schema["required"] == fields == list(schema["properties"])
     objects = [each for each in walk(schema) if each.get("type") == "object"]
-    assert len(objects) == 5
+    assert len(objects) == 6
     assert all(each["additionalProperties"] is False for each in objects)
     assert all(each["required"] == list(each["properties"]) for each in objects)
 
@@ -63,6 +63,13 @@ def test_the_json_schema_uses_only_words_that_constrained_decoding_knows() -> No
         "contradicted",
         "resolved",
         "no_longer_relevant",
+    ]
+    assert schema["properties"]["anchors"]["items"]["properties"]["type"]["enum"] == [
+        "commitment",
+        "decision",
+        "unresolved_question",
+        "critical_fact",
+        "correction",
     ]
     assert json.loads(json.dumps(schema)) == schema
 
@@ -168,6 +175,68 @@ def test_drops_are_read_as_they_are_and_judged_later(drop: dict[str, Any], expec
 @pytest.mark.parametrize("drop", [{"reason": "resolved"}, "F2", None, 7, {"entry": ["F2"]}])
 def test_a_drop_without_an_entry_is_none(drop: Any) -> None:
     assert parse_candidate(json.dumps({"conversation_summary": "s", "dropped": [drop]}), SESSION).dropped == ()
+
+
+def proposed(*anchors: Any) -> list[tuple[str, str, int]]:
+    """What is read of these beside an otherwise good candidate, which is never refused for them."""
+    data = json.loads(answer("They met.", [fact("Lives in Basel", 1)])) | {"anchors": list(anchors)}
+    read = parse_candidate(json.dumps(data), SESSION)
+    assert [each.text for each in read.items] == ["Lives in Basel"]
+    return [(each.type, each.quote, each.seq) for each in read.anchors]
+
+
+@pytest.mark.parametrize(
+    ("given_anchor", "expected"),
+    [
+        ({"type": "decision", "quote": "We take MySQL.", "seq": 4}, ("decision", "We take MySQL.", 4)),
+        ({"type": "Critical Fact", "quote": " 900 francs \n", "seq": "#12"}, ("critical_fact", "900 francs", 12)),
+        ({"type": "correction", "quote": "no,  two\tblanks", "seq": 3.0}, ("correction", "no,  two\tblanks", 3)),
+        ({"type": "commitment", "quote": "Пришлю завтра", "seq": 2, "why": "x"}, ("commitment", "Пришлю завтра", 2)),
+    ],
+)
+def test_anchors_are_read_verbatim(given_anchor: Any, expected: tuple[str, str, int]) -> None:
+    assert proposed(given_anchor) == [expected]
+
+
+@pytest.mark.parametrize(
+    "given_anchor",
+    [
+        None,
+        7,
+        "a passage",
+        [],
+        {},
+        {"type": "decision", "quote": "a"},
+        {"type": "decision", "seq": 1},
+        {"quote": "a", "seq": 1},
+        {"type": "policy", "quote": "a", "seq": 1},
+        {"type": ["decision"], "quote": "a", "seq": 1},
+        {"type": "decision", "quote": ["a"], "seq": 1},
+        {"type": "decision", "quote": "  ", "seq": 1},
+        {"type": "decision", "quote": "a", "seq": True},
+        {"type": "decision", "quote": "a", "seq": "first"},
+        {"type": "decision", "quote": "a" * 100_000, "seq": 1},
+    ],
+)
+def test_an_anchor_that_cannot_be_read_is_left_out(given_anchor: Any) -> None:
+    good = {"type": "decision", "quote": "We take MySQL.", "seq": 4}
+    assert proposed(given_anchor, good) == [("decision", "We take MySQL.", 4)]
+
+
+@pytest.mark.parametrize("anchors", [None, "", "none", 0, True, {}, {"type": "decision"}, [[[]]]])
+def test_anchors_of_any_other_shape_are_none(anchors: Any) -> None:
+    data = json.loads(answer("They met.")) | {"anchors": anchors}
+    assert parse_candidate(json.dumps(data), SESSION).anchors == ()
+
+
+def test_an_answer_without_the_key_has_no_anchors() -> None:
+    assert parse_candidate(answer("They met."), SESSION).anchors == ()
+
+
+def test_a_flood_of_anchors_is_bounded_and_doubles_are_one() -> None:
+    same = {"type": "decision", "quote": "We take MySQL.", "seq": 4}
+    assert len(proposed(*[same] * 50)) == 1
+    assert len(proposed(*({**same, "seq": seq} for seq in range(5_000)))) == 200
 
 
 def test_an_overlong_item_is_cut_at_sentence_ends_and_loses_nothing() -> None:

@@ -567,9 +567,28 @@ def test_size_stays_within_target_and_saves(target: int) -> None:
 
 
 def test_a_new_span_gets_a_quarter_even_when_the_state_is_full() -> None:
-    previous = [entry("logos", f"User: fact number {n} about the tall tower {n}.", id_=f"F{n}") for n in range(80)]
+    previous = [entry("logos", f"User: The tower {n} costs $4{n} and has {n} steps.", id_=f"F{n}") for n in range(30)]
     candidate = state(talk(PROJECT, start=90), target=400, previous=previous)
-    assert 40 < size(candidate) <= 101
+    assert size(candidate) > 80
+    gone = {drop["entry"] for drop in candidate["dropped"] if drop["reason"] == "no_longer_relevant"}
+    assert all(drop["by_seq"] == 111 for drop in candidate["dropped"])
+    kept = sum(estimate_text(one.text) + 1 for one in previous if one.id not in gone)
+    assert kept > 200
+    assert kept + size(candidate) <= 600
+
+
+def test_the_weakest_entry_makes_room_and_not_the_oldest() -> None:
+    strong = [entry("logos", f"User: The key of gate {n} is QX-{n}-77{n}.", id_=f"F{n}") for n in range(1, 9)]
+    weak = [entry("logos", f"User: We also talked about the colour number {n}.", id_=f"F{n}") for n in range(9, 30)]
+    candidate = state(talk(PROJECT, start=90), target=400, previous=[*strong, *weak])
+    gone = {drop["entry"] for drop in candidate["dropped"]}
+    assert gone
+    assert not gone & {one.id for one in strong}
+
+
+def test_nothing_makes_room_while_there_is_some() -> None:
+    previous = [entry("logos", f"User: We also talked about the colour number {n}.", id_=f"F{n}") for n in range(9)]
+    assert state(talk(FESTIVAL, start=90), previous=previous)["dropped"] == []
 
 
 def test_the_same_sentence_with_another_number_is_another_fact() -> None:

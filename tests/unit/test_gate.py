@@ -330,7 +330,7 @@ def test_an_excuse_in_the_right_shape_is_no_summary(excuse: str) -> None:
     ],
 )
 def test_a_record_that_tells_of_such_things_is_a_record(told: str) -> None:
-    span = CHAT if told.isascii() else talk("Ну что, как у тебя дела сегодня?", "Хорошо, спасибо, что спросил!")
+    span = CHAT if told.isascii() else talk("Ну что, как у тебя дела сегодня, Олег?", "Хорошо, спасибо, что спросил!")
     report = judge(proposal(answer(told)), request(span))
     assert report.reason is None
     assert report.candidate is not None
@@ -410,9 +410,13 @@ def test_a_bilingual_talk_may_be_recorded_in_either_language() -> None:
 
 
 def test_foreign_names_and_code_do_not_make_another_language() -> None:
-    assert reason(answer("", ["pool_size=20", "TooManyConnectionsError"]), RUSSIAN) is None
+    mixed = (*RUSSIAN, *talk("Ещё: pool_size=20 не помог, опять TooManyConnectionsError.", start=6))
+    assert reason(answer("", ["pool_size=20", "TooManyConnectionsError"]), mixed) is None
     assert (
-        reason(answer("", ["«Северный мост», «СтройГрад»: the names of project and contractor are Russian"]), TRIP)
+        reason(
+            answer("", ["«Северный мост», «СтройГрад»: the names of project and contractor are Russian"]),
+            (*TRIP, *talk("By the way, the project is called «Северный мост», the contractor «СтройГрад».", start=6)),
+        )
         is None
     )
 

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.gate import judge
 from app.domain.language import detect, differs, shares
+from tests.unit.talk import answer, fact, proposal, request, talk
 
 TEXTS = {
     "en": "We decided to use the new database because it is what the team knows, and the budget is fixed.",
@@ -75,6 +77,79 @@ def test_a_language_with_a_substantial_share_of_the_span_is_at_home() -> None:
     assert not differs(TEXTS["en"], mixed)
     mostly = "\n".join([TEXTS["ru"]] * 20 + [TEXTS["en"]])
     assert differs(TEXTS["en"], mostly)
+
+
+CODE = """def create_order(user, total):
+    order = Order(user=user, total=total)
+    for item in basket:
+        session.add(item)
+    return order
+
+const app = express();
+app.get("/orders", (request, response) => {
+  response.json(orders);
+});
+SELECT * FROM orders WHERE total > 100;
+"""
+
+
+@pytest.mark.parametrize("language", ["en", "ru", "zh", "ja", "ar"])
+@pytest.mark.parametrize("code", [CODE * 3, f"```python\n{CODE * 10}```"])
+def test_code_beside_it_hides_no_language(language: str, code: str) -> None:
+    span = f"{TEXTS[language]}\n{code}\n{TEXTS[language]}"
+    assert detect(span) == language
+    for other in ("en", "ru", "zh", "ja", "ar"):
+        assert differs(TEXTS[other], span) is (other != language)
+
+
+@pytest.mark.parametrize(
+    ("language", "items"),
+    [
+        ("en", "Budget: 900 francs\nTrip to Porto with the sister in June\nUses PostgreSQL 16, FastAPI and Kubernetes"),
+        ("ru", "Бюджет 900 евро\nПоездка в Порту с сестрой в июне\nPostgreSQL 16, FastAPI, Kubernetes в проде"),
+        ("zh", "预算八千元\n六月去北京旅行\n使用 PostgreSQL 16 和 FastAPI，部署在 Kubernetes 上"),
+        ("ja", "予算8000円\n六月に京都旅行\n会議：11月20日、東京本社\nPostgreSQL 16 と FastAPI を使用"),
+        ("ar", "الميزانية 900 يورو\nرحلة إلى لشبونة مع الأخت\nيستخدم PostgreSQL 16 و FastAPI"),
+    ],
+)
+def test_terse_items_are_told_by_what_they_are_written_in(language: str, items: str) -> None:
+    assert not differs(items, TEXTS[language] * 3), "honest items with terms of other scripts are at home"
+    for other in ("en", "ru", "zh", "ja", "ar"):
+        if other != language and {other, language} != {"zh", "ja"}:
+            assert differs(items, TEXTS[other] * 3), other
+
+
+def test_a_candidate_that_is_half_translated_differs() -> None:
+    russian, english = TEXTS["ru"], TEXTS["en"]
+    assert detect(f"{russian}\n{english}") is None
+    assert differs(f"{russian}\n{english}\n{english}", russian * 3)
+    assert not differs(f"{russian}\n{russian}\n{english}", russian * 3)
+
+
+def test_japanese_nouns_in_common_signs_are_not_taken_for_chinese() -> None:
+    assert detect("会議：東京本社、予算確認、担当：田中") is None
+    assert not differs("会議：東京本社、予算確認、担当：田中", TEXTS["ja"] * 2)
+    assert differs(TEXTS["zh"], TEXTS["ja"] * 2)
+
+
+def test_a_foreign_name_does_not_turn_arabic_into_persian() -> None:
+    arabic = TEXTS["ar"] * 4 + " اسم المدير پيتر چان."
+    assert detect(arabic) == "ar"
+    assert detect("ما تصمیم گرفتیم از پایگاه داده جدید استفاده کنیم چون گروه آن را می‌شناسد و چیزی گران نمی‌شود.") == "fa"
+
+
+@pytest.mark.parametrize(("speaks", "pastes"), [("ru", "en"), ("zh", "en"), ("en", "ru"), ("ja", "zh"), ("ar", "en")])
+def test_a_pasted_text_is_not_what_a_conversation_speaks(speaks: str, pastes: str) -> None:
+    """Honest answers pass; one in the language of the pasted text, which most of the words are in, is refused."""
+    messages = talk(f"{TEXTS[speaks]}\n\n{TEXTS[pastes] * 25}", TEXTS[speaks])
+    written = {language: answer(TEXTS[language], [fact(TEXTS[language], 1)]) for language in (speaks, pastes)}
+    reasons = {language: judge(proposal(text), request(messages)).reason for language, text in written.items()}
+    assert reasons == {speaks: None, pastes: "wrong_language"}
+
+
+def test_where_everything_was_pasted_its_language_counts() -> None:
+    messages = talk(TEXTS["en"] * 25)
+    assert judge(proposal(answer(TEXTS["ru"], [fact(TEXTS["ru"], 1)])), request(messages)).reason == "wrong_language"
 
 
 def test_unknown_never_differs() -> None:

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.candidate import Candidate, CandidateDrop, CandidateItem
+from app.domain.conversation import Message
 from app.domain.merge import MergeResult, merge
 from app.domain.pruning import prune, state_of
 from app.domain.sameness import canonical, covers
 from app.domain.schemas import SESSION
 from app.domain.state import ID_LETTERS, StateEntry
 from app.domain.tokens import estimate_text
-from tests.unit.talk import candidate, entry, item, talk
+from tests.unit.talk import candidate, entry, item, message, talk
 
 SPAN = talk("one", "two", "three", "four", start=20)  # seq 20 to 23
 
@@ -45,8 +46,18 @@ def test_an_entry_that_nobody_names_stays_byte_for_byte() -> None:
 def test_a_new_item_gets_the_next_id_and_its_provenance() -> None:
     result = merged([], candidate(item("Uses Redis", 22, 21), item("calm", 20, field="pathos")), next_entry=12)
     assert result.entries == (
-        StateEntry(id="F12", field="logos", role="fact", text="Uses Redis", from_seqs=(21, 22), since_version=7),
-        StateEntry(id="S13", field="pathos", role="style", text="calm", from_seqs=(20,), since_version=7),
+        StateEntry(
+            id="F12",
+            field="logos",
+            role="fact",
+            text="Uses Redis",
+            from_seqs=(21, 22),
+            since_version=7,
+            origins=("assistant", "user"),
+        ),
+        StateEntry(
+            id="S13", field="pathos", role="style", text="calm", from_seqs=(20,), since_version=7, origins=("user",)
+        ),
     )
     assert (result.counts.added, result.next_entry) == (2, 14)
 
@@ -203,6 +214,143 @@ def test_texts_that_only_look_alike_stay_two(one: str, other: str) -> None:
 def test_doubles_are_folded_within_one_field_only() -> None:
     result = merged([entry("F1", "Knows async well")], candidate(item("Knows async well", 20, field="abstract")))
     assert [each.id for each in result.entries] == ["F1", "K50"]
+
+
+# --- what a new text makes untrue, also when the model forgets to say so
+
+
+def said(*contents: str, start: int = 20) -> tuple[Message, ...]:
+    return talk(*contents, start=start)
+
+
+def after(span: Sequence[Message], proposed: Candidate, *previous: StateEntry) -> MergeResult:
+    return merge(SESSION, previous, proposed, span, 7, 50)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "span", "told"),
+    [
+        ("Database: Postgres", ("No, MySQL.", "OK."), "Database: MySQL"),
+        ("The user wants to use Postgres", ("No, let's take MySQL.", "OK."), "The user chose MySQL"),
+        ("Uses Postgres for storage", ("Actually we switched to MySQL.", "OK."), "Uses MySQL for storage"),
+        ("The team uses Postgres", ("Forget it.", "OK."), "The team uses MySQL instead of Postgres"),
+        ("Meeting place: Graz", ("Sorry, I meant Linz.", "OK."), "Meeting place: Linz"),
+        ("База данных: Postgres", ("Нет, лучше MySQL.", "Хорошо."), "База данных: MySQL"),
+        ("Команда использует Postgres", ("Передумали.", "Хорошо."), "Команда перешла на MySQL вместо Postgres"),
+        ("数据库:Postgres", ("不对,改用MySQL。", "好的。"), "数据库:MySQL"),
+    ],
+)
+def test_a_correction_supersedes_what_it_corrects(earlier: str, span: tuple[str, ...], told: str) -> None:
+    result = after(said(*span), candidate(item(told, 20)), entry("F1", earlier, seqs=(3,)))
+    assert [(each.text, each.superseded, each.from_seqs) for each in result.entries] == [(told, (earlier,), (3, 20))]
+    assert (result.counts.added, result.counts.superseded) == (1, 1)
+
+
+def test_within_one_candidate_too_the_correction_stands_alone() -> None:
+    span = said("Use Postgres.", "OK.", "No, MySQL.", "OK.")
+    result = after(span, candidate(item("Database: Postgres", 20), item("Database: MySQL", 22)))
+    assert [(each.text, each.superseded, each.from_seqs) for each in result.entries] == [
+        ("Database: MySQL", ("Database: Postgres",), (20, 22))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "span", "told"),
+    [
+        ("Database: Postgres", ("We also need a cache.", "OK."), "Cache: Redis"),
+        ("Database: Postgres", ("No, the logo should be blue.", "OK."), "The logo is blue"),
+        ("Anna lives in Graz", ("No, Bob lives in Linz.", "OK."), "Bob has a dog in Linz"),
+        ("The user speaks Russian", ("Actually I also speak French.", "OK."), "The user likes Paris"),
+        ("Port is 5432", ("The metrics port is 9090.", "OK."), "Metrics port is 9090"),
+        ("Allergic to nuts", ("I will not eat fish today.", "OK."), "Does not eat fish"),
+    ],
+)
+def test_what_is_about_something_else_supersedes_nothing(earlier: str, span: tuple[str, ...], told: str) -> None:
+    result = after(said(*span), candidate(item(told, 20)), entry("F1", earlier, seqs=(3,)))
+    assert sorted(texts(result)) == sorted([earlier, told])
+
+
+@pytest.mark.parametrize(
+    ("earlier", "told"),
+    [
+        ("Migration of the billing database is in progress", "The billing database migration is finished"),
+        ("The user is working on the tax return", "The tax return is done"),
+        ("Waiting for the parcel from Graz", "The parcel from Graz arrived"),
+        ("The user plans to book the Lyon train", "The Lyon train is booked"),
+        ("Переезд базы биллинга в процессе", "Переезд базы биллинга завершён"),
+        ("Ждём поставку бетона", "Бетон доставлен"),
+    ],
+)
+def test_under_way_and_done_do_not_stand_together(earlier: str, told: str) -> None:
+    result = after(said("So.", "Yes."), candidate(item(told, 20)), entry("F1", earlier, seqs=(3,)))
+    assert [(each.text, each.superseded) for each in result.entries] == [(told, (earlier,))]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "told"),
+    [
+        ("Migration of the billing database is in progress", "The audit of the website is finished"),
+        ("The user is working on the tax return", "The tax return is not done yet"),
+        ("The user plans to book the Lyon train", "The Porto hotel is booked"),
+        ("The user lives in Graz", "The Graz report is finished"),
+    ],
+)
+def test_another_task_that_is_done_completes_nothing(earlier: str, told: str) -> None:
+    result = after(said("So.", "Yes."), candidate(item(told, 20)), entry("F1", earlier, seqs=(3,)))
+    assert sorted(texts(result)) == sorted([earlier, told])
+
+
+def test_control_without_supersession_both_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.domain.supersession._ousts", lambda *_: False)
+    result = after(said("No, MySQL.", "OK."), candidate(item("Database: MySQL", 20)), entry("F1", "Database: Postgres"))
+    assert sorted(texts(result)) == ["Database: MySQL", "Database: Postgres"]
+
+
+# --- exact values of what is replaced
+
+
+def test_a_replacement_that_forgets_an_address_is_given_it() -> None:
+    earlier = entry("F1", "Waiting for parcel JD0146, see https://example.org/t/1", seqs=(3,))
+    proposed = candidate(item("The parcel arrived", 20, replaces=["F1"]))
+    once = after(SPAN, proposed, earlier)
+    assert texts(once) == ["The parcel arrived (https://example.org/t/1, JD0146)"] or texts(once) == [
+        "The parcel arrived (JD0146, https://example.org/t/1)"
+    ]
+    again = merge(SESSION, once.entries, proposed, SPAN, 8, once.next_entry)
+    assert (texts(again), again.counts.added) == (texts(once), 0)
+
+
+def test_a_value_that_is_replaced_or_stands_elsewhere_is_not_carried() -> None:
+    earlier = (entry("F1", "Mail: a@example.org"), entry("F2", "Order A-7781 is late"))
+    proposed = candidate(
+        item("Mail: b@example.org", 20, replaces=["F1"]),
+        item("The order arrived", 21, replaces=["F2"]),
+        item("Invoice for A-7781 is open", 22),
+    )
+    assert texts(after(SPAN, proposed, *earlier)) == [
+        "Mail: b@example.org",
+        "The order arrived",
+        "Invoice for A-7781 is open",
+    ]
+
+
+def test_every_entry_says_where_its_sources_came_from() -> None:
+    span = (
+        *talk("My order is A-7781.", "I see.", start=20),
+        message(
+            22,
+            "A-7781: shipped",
+            "tool",
+            parts=[{"type": "tool_result", "tool_call_id": "c", "content": "A-7781: shipped"}],
+        ),
+    )
+    earlier = replace(entry("F1", "Lives in Graz", seqs=(3,)), origins=("document",))
+    proposed = candidate(item("Order A-7781 was shipped", 20, 22), item("Lives in Graz, likes it", 21, replaces=["F1"]))
+    result = after(span, proposed, earlier)
+    assert {each.text: each.origins for each in result.entries} == {
+        "Order A-7781 was shipped": ("tool", "user"),
+        "Lives in Graz, likes it": ("assistant", "document"),
+    }
 
 
 # --- order and shape

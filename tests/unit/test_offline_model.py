@@ -75,6 +75,11 @@ async def test_a_proposal_is_the_compressors_candidate() -> None:
     assert proposal.usage.output_tokens == estimate_text(proposal.text)
 
 
+def test_its_calls_are_never_metered() -> None:
+    assert not OfflineSummarizer().profile.metered
+    assert not OfflineChat().profile.metered
+
+
 async def test_the_same_request_gives_the_same_answer() -> None:
     assert await OfflineSummarizer().propose(REQUEST) == await OfflineSummarizer().propose(REQUEST)
 

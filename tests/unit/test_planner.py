@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.compaction import MINIMUM_SPAN, CompactionPlan, NothingToFold, Tail, legal_cuts, plan_compaction
+from app.domain.compaction import MINIMUM_SPAN, CompactionPlan, NothingToFold, plan_compaction
 from app.domain.conversation import Outline
+from app.domain.cuts import Tail, held_indexes, legal_cuts
 from app.domain.gauge import Breakdown
 from app.domain.policy import Budgets
 from app.domain.records import FoldRequest
@@ -26,6 +27,7 @@ def plan(
     system: int = 100,
     state: int = 0,
     held: int = 0,
+    anchors: int = 0,
     chunk: int = 100_000,
     complete: bool = True,
     within: Budgets = BUDGETS,
@@ -34,7 +36,7 @@ def plan(
     tail = sum(item.token_count for item in messages if not item.is_command)
     return plan_compaction(
         Tail(outline=messages, complete=complete),
-        breakdown=Breakdown(system=system, state=state, held=held, tail=tail),
+        breakdown=Breakdown(system=system, state=state, anchors=anchors, held=held, tail=tail),
         budgets=within,
         estimator="script",
         request=request,
@@ -108,10 +110,139 @@ def test_a_floor_above_the_target_says_so_and_folds_what_it_can() -> None:
     stuck = plan(item("user", 2_500, is_protected=True), ("assistant", 100))
     partly = plan(item("user", 1_500, is_protected=True), *talk(6))
 
-    assert stuck == NothingToFold(reason="irreducible_floor", predicted_tokens=2_700)
+    assert stuck == NothingToFold(reason="irreducible_floor", predicted_tokens=2_700, lasting=True)
     assert isinstance(partly, CompactionPlan)
     assert partly.irreducible
     assert partly.to_seq == 13
+
+
+def anchored(count: int, anchor_tokens: int) -> list[Outline]:
+    return [item("user" if number % 2 == 0 else "assistant", anchor_tokens=anchor_tokens) for number in range(count)]
+
+
+def test_anchors_of_folded_messages_move_into_the_block_and_are_not_saved() -> None:
+    plain, moved = plan(*anchored(24, 0)), plan(*anchored(24, 20))
+
+    assert isinstance(plain, CompactionPlan)
+    assert isinstance(moved, CompactionPlan)
+    assert plain.to_seq == 12
+    assert moved.to_seq == 14  # 1 031 at 80 each are 13, and the tail begins with a turn
+    assert moved.folded_tokens == 1_400  # what leaves the tail; what enters the block is apart
+    assert moved.predicted_tokens == 100 + 367 + 1_000 + 14 * 20
+
+
+def test_anchors_take_no_more_than_what_is_left_of_their_room() -> None:
+    found = {taken: plan(*anchored(24, 90), anchors=taken) for taken in (0, 259, 459)}
+    moved = {taken: min(459 - taken, 24 * 90) for taken in found}
+    plans = {taken: one for taken, one in found.items() if isinstance(one, CompactionPlan)}
+
+    assert set(plans) == set(found)
+    assert {taken: one.predicted_tokens for taken, one in plans.items()} == {
+        taken: 100 + 367 + taken + moved[taken] + 2_400 - one.folded_tokens for taken, one in plans.items()
+    }
+    assert [plans[taken].to_seq for taken in (0, 259, 459)] == [16, 16, 16]
+
+
+def test_without_a_share_anchors_have_all_the_room_there_is() -> None:
+    policy = policy_of(context_window=4_000, anchor_share=None)
+    found = plan(*anchored(24, 90), within=budgets(policy))
+
+    assert isinstance(found, CompactionPlan)
+    assert found.irreducible
+    assert found.predicted_tokens == 100 + 367 + 24 * 90  # nothing but anchors is left
+
+
+def test_what_the_gate_would_refuse_is_not_even_asked() -> None:
+    policy = policy_of(context_window=4_000, anchor_share=None)
+    found = plan(*anchored(24, 91), within=budgets(policy))
+
+    assert found == NothingToFold(reason="irreducible_floor", predicted_tokens=2_500)
+
+
+def test_a_held_message_s_anchors_are_not_in_the_block() -> None:
+    held = item("user", 100, is_protected=True, anchor_tokens=90)
+    found = plan(held, *talk(12))
+
+    assert isinstance(found, CompactionPlan)
+    assert found.predicted_tokens == 100 + 367 + 100 + 2_400 - found.folded_tokens
+
+
+def test_a_held_half_of_a_pair_holds_the_other() -> None:
+    call = item("assistant", 500, calls=frozenset({"a", "b"}))
+    results = [item("tool", 300, results=frozenset({"a"})), item("tool", 200, results=frozenset({"b"}))]
+    pinned = item("tool", 300, results=frozenset({"a"}), is_protected=True)
+    free = plan(("user", 100), call, *results, *talk(3), request=ALL)
+    held = plan(("user", 100), call, pinned, results[1], *talk(3), request=ALL)
+
+    assert isinstance(free, CompactionPlan)
+    assert isinstance(held, CompactionPlan)
+    assert free.folded_tokens - held.folded_tokens == 1_000  # the call, and through it the other result
+
+
+def test_an_irreducible_floor_is_only_what_a_pruned_state_leaves() -> None:
+    prunable = plan(("user", 1_000), ("assistant", 300), ("user", 700), state=734)
+    above = plan(("user", 1_000), ("assistant", 300), ("user", 1_400), state=734)
+
+    assert isinstance(prunable, CompactionPlan)
+    assert isinstance(above, CompactionPlan)
+    assert not prunable.irreducible
+    assert prunable.predicted_tokens == 100 + 734 + 1_000  # it fits unpruned
+    assert above.irreducible
+    assert above.predicted_tokens == 100 + 367 + 1_400
+    pruned = plan(("user", 1_000), ("assistant", 300), ("user", 1_100), state=734)
+    assert isinstance(pruned, CompactionPlan)
+    assert (pruned.irreducible, pruned.predicted_tokens) == (False, BUDGETS.target)
+
+
+def test_only_a_floor_of_what_is_held_lasts() -> None:
+    held = [item("system", 700, is_protected=True), item("system", 700, is_protected=True)]
+    lasting = [plan(*held, ("user", 400)), plan(*held, *talk(4)), plan(*talk(4), held=1_400)]
+    passing = [plan(("user", 1_900)), plan(*talk(4), ("user", 1_900)), plan(*held[:1], *talk(4), ("user", 900))]
+
+    assert [one.lasting for one in lasting] == [True, True, True]
+    assert [one.lasting for one in passing] == [False, False, False]
+    assert [type(one) for one in lasting[:2]] == [type(one) for one in passing[:2]] == [NothingToFold, CompactionPlan]
+
+
+def test_a_large_state_with_nothing_to_fold_is_no_floor() -> None:
+    kept = plan(("user", 1_100), state=734)
+    floor = plan(("user", 1_500), state=734)
+
+    assert kept == NothingToFold(reason="nothing_to_compact", predicted_tokens=1_934)
+    assert floor == NothingToFold(reason="irreducible_floor", predicted_tokens=2_334)
+
+
+def test_a_little_above_the_target_folds_what_is_worth_a_call() -> None:
+    found = plan(*[("user" if number % 2 == 0 else "assistant", 15) for number in range(100)])  # 131 above
+
+    assert isinstance(found, CompactionPlan)
+    assert MINIMUM_SPAN <= found.folded_tokens <= MINIMUM_SPAN + 30
+    assert not found.irreducible
+
+
+def test_a_turn_larger_than_the_target_is_cut_inside() -> None:
+    tools = [
+        one
+        for number in range(20)
+        for one in (
+            item("assistant", 50, calls=frozenset({f"call {number}"})),
+            item("tool", 150, results=frozenset({f"call {number}"})),
+        )
+    ]
+    found = plan(("user", 100), *tools)
+
+    assert isinstance(found, CompactionPlan)
+    assert found.to_seq % 2 == 1  # the user's message and whole exchanges
+    assert not found.irreducible
+    assert found.predicted_tokens <= BUDGETS.target
+
+
+def test_no_chunk_is_too_short_or_only_of_held_messages() -> None:
+    giant = item("user", 5_000, is_protected=True)
+    found = plan(giant, *talk(30), request=ALL, chunk=4_000)
+
+    assert isinstance(found, CompactionPlan)
+    assert found.folded_tokens >= MINIMUM_SPAN
 
 
 def test_the_unanswered_user_message_is_never_folded() -> None:
@@ -183,7 +314,7 @@ def test_a_span_larger_than_the_summarizer_digests_goes_in_even_chunks() -> None
 
 
 def test_a_turn_larger_than_a_chunk_is_one_chunk() -> None:
-    found = plan(("user", 9_000), ("assistant", 100), ("user", 100), request=ALL, chunk=4_000)
+    found = plan(("user", 9_000), ("assistant", 300), ("user", 100), request=ALL, chunk=4_000)
 
     assert isinstance(found, CompactionPlan)
     assert (found.to_seq, found.goal_seq) == (1, 2)
@@ -225,7 +356,8 @@ def test_a_plan_folds_a_beginning_of_the_tail_at_a_legal_cut(
 
     assert found.from_seq == 1
     assert found.to_seq <= found.goal_seq
-    assert found.folded_tokens == sum(one.token_count for one in folded if not one.is_protected and not one.is_command)
+    held = {shown[index].seq for index in held_indexes(shown)}
+    assert found.folded_tokens == sum(one.token_count for one in folded if one.seq not in held and not one.is_command)
     assert sum(not one.is_command for one in kept) >= request_.keep_messages
     for index, one in enumerate(folded):
         later = {result for other in kept for result in other.results} - {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict, fields
 from datetime import timedelta
 from typing import Any
 
@@ -9,33 +11,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.contradictions import contradictions
 from app.domain.conversation import Quiet
 from app.domain.errors import PolicyInvalidError, UnknownPresetError
+from app.domain.gauge import Breakdown, gauge_of
 from app.domain.policy import (
     Budgets,
+    CompactionPolicy,
     Moment,
-    Trigger,
-    contradictions,
+    Threshold,
     evaluate,
-    evaluate_append,
+    moments_at_rest,
+    moments_of_append,
+    moments_of_reply,
     quiet_after,
+    trigger_messages,
     trigger_tokens,
 )
-from app.domain.presets import PRESETS, resolve
+from app.domain.presets import PRESETS, SHORT_FORMS, resolve
+from app.services.resolve import scaled
 from tests.builders import START, budgets, policy_of
 
 ALWAYS = Quiet()
 
 
 def due(
-    tokens: int, moment: Moment, *, quiet: Quiet = ALWAYS, last_seq: int = 9, minutes: int = 0, **overrides: Any
+    tokens: int,
+    moment: Moment,
+    *,
+    messages: int = 9,
+    quiet: Quiet = ALWAYS,
+    last_seq: int = 9,
+    minutes: int = 0,
+    **overrides: Any,
 ) -> str | None:
     policy = policy_of(context_window=4_000, **overrides)
     trigger = evaluate(
         policy,
         budgets(policy),
-        moment=moment,
+        moments={moment},
         tokens=tokens,
+        messages=messages,
         last_seq=last_seq,
         quiet=quiet,
         now=START + timedelta(minutes=minutes),
@@ -82,7 +98,9 @@ def test_an_output_reserve_of_zero_is_a_value() -> None:
 )
 def test_the_boundaries_of_semantic(tokens: int, moment: Moment, expected: str | None) -> None:
     policy = policy_of(context_window=10_000, output_reserve=0, window_share=1.0)
-    found = evaluate(policy, budgets(policy), moment=moment, tokens=tokens, last_seq=9, quiet=ALWAYS, now=START)
+    found = evaluate(
+        policy, budgets(policy), moments={moment}, tokens=tokens, messages=9, last_seq=9, quiet=ALWAYS, now=START
+    )
 
     assert (found.name if found else None) == expected
 
@@ -120,17 +138,107 @@ def test_short_forms_are_shown_resolved() -> None:
     assert policy.manual_keep.messages == 7
 
 
+def trigger(name: str, on: Moment, at: dict[str, Any], **values: Any) -> dict[str, Any]:
+    run = "inline" if on == "before_call" else "background"
+    return {"name": name, "on": on, "at": at, "run": run} | values
+
+
+ENDINGS = [
+    trigger("completion", "completed", {"window": 0.9}, fold="all"),
+    trigger("interrupted", "interrupted", {"window": 0.9}, fold="all", keep_turns=1),
+    trigger("sync", "before_call", {"window": 0.9}, fold="all"),
+]
+
+
+def claimed(policy: CompactionPolicy, tokens: int, moments: frozenset[Moment], messages: int = 9) -> str | None:
+    found = evaluate(
+        policy,
+        budgets(policy),
+        moments=moments,
+        tokens=tokens,
+        messages=messages,
+        last_seq=9,
+        quiet=ALWAYS,
+        now=START,
+    )
+    return found.name if found else None
+
+
 def test_an_append_claims_an_inline_trigger_where_there_is_no_stored_one() -> None:
-    only_inline = [{"name": "sync", "on": "before_call", "at": {"share": 0.8}, "run": "inline"}]
-    policy = policy_of(context_window=4_000, triggers=only_inline)
+    policy = policy_of(context_window=4_000, triggers=[trigger("sync", "before_call", {"share": 0.8})])
     both = policy_of(context_window=4_000)
 
-    def claimed(tokens: int, of: Any) -> Trigger | None:
-        return evaluate_append(of, budgets(of), tokens=tokens, last_seq=9, quiet=ALWAYS, now=START)
+    assert claimed(policy, 2_448, moments_of_append(policy, turn_is_over=False)) == "sync"
+    assert claimed(policy, 2_447, moments_of_append(policy, turn_is_over=False)) is None
+    assert claimed(both, 3_000, moments_of_append(both, turn_is_over=True)) == "background"  # never the inline one
 
-    assert claimed(2_448, policy) == policy.triggers[0]
-    assert claimed(2_447, policy) is None
-    assert claimed(3_000, both) == both.triggers[0]  # the stored one, never the inline one
+
+def test_the_end_of_a_turn_has_moments_of_its_own() -> None:
+    policy = policy_of(context_window=4_000, triggers=ENDINGS)
+    first = 3_240  # 0.9 × window 3 600
+
+    assert claimed(policy, first, moments_of_reply(interrupted=False)) == "completion"
+    assert claimed(policy, first, moments_of_reply(interrupted=True)) == "interrupted"
+    assert claimed(policy, first, moments_of_append(policy, turn_is_over=True)) == "completion"
+    assert claimed(policy, first, moments_of_append(policy, turn_is_over=False)) == "sync"
+    assert claimed(policy, first - 1, moments_of_reply(interrupted=False)) is None
+
+
+def test_semantic_knows_no_end_of_a_turn_but_a_stored_reply() -> None:
+    for interrupted in (True, False):
+        assert (
+            claimed(policy_of(context_window=4_000), 2_142, moments_of_reply(interrupted=interrupted)) == "background"
+        )
+
+
+def test_the_first_due_trigger_in_the_policys_order_is_the_one() -> None:
+    triggers = [
+        trigger("completion", "completed", {"tokens": 2_500}),
+        trigger("background", "stored", {"tokens": 2_000}),
+    ]
+    policy, other = (policy_of(context_window=4_000, triggers=order) for order in (triggers, triggers[::-1]))
+    moments = moments_of_reply(interrupted=False)
+
+    assert [claimed(policy, tokens, moments) for tokens in (2_000, 2_001, 2_501)] == [None, "background", "completion"]
+    assert claimed(other, 2_501, moments) == "background"
+
+
+def test_messages_fire_at_greater_and_fold_all() -> None:
+    policy = policy_of(triggers=[trigger("max_messages", "stored", {"messages": 50}, keep_messages=20)])
+
+    assert [due(9, "stored", messages=count, triggers=policy.triggers) for count in (50, 51)] == [None, "max_messages"]
+    assert policy.triggers[0].fold == "all"
+    assert (trigger_messages(policy), trigger_tokens(policy, budgets(policy))) == (51, None)
+
+
+def test_a_stored_policy_resolves_to_itself() -> None:
+    triggers = [*ENDINGS, trigger("max_messages", "stored", {"messages": 50})]
+    policy = policy_of(triggers=triggers)
+
+    assert policy_of(triggers=[one.model_dump() for one in policy.triggers]) == policy
+    assert policy_of(triggers=policy.triggers) == policy
+
+
+def test_the_sweeper_looks_for_all_that_needs_no_turn() -> None:
+    stored = trigger("background", "stored", {"tokens": 2_500})
+    ended = trigger("completion", "completed", {"tokens": 2_200})
+    inline = trigger("sync", "before_call", {"tokens": 2_000})
+    counted = trigger("max_messages", "completed", {"messages": 30})
+
+    def first(*triggers: dict[str, Any]) -> tuple[int | None, int | None, str | None]:
+        policy = policy_of(context_window=4_000, triggers=triggers)
+        found = budgets(policy)
+        return (
+            trigger_tokens(policy, found),
+            trigger_messages(policy),
+            claimed(policy, trigger_tokens(policy, found) or 0, moments_at_rest(policy), trigger_messages(policy) or 0),
+        )
+
+    assert first(stored, ended, inline) == (2_201, None, "completion")
+    assert first(stored, inline) == (2_501, None, "background")
+    assert first(ended, inline) == (2_001, None, "sync")
+    assert first(counted) == (None, 31, "max_messages")
+    assert first() == (None, None, None)
 
 
 def test_quiet_ends_by_a_new_message_that_weighs_something() -> None:
@@ -140,6 +248,15 @@ def test_quiet_ends_by_a_new_message_that_weighs_something() -> None:
     assert due(2_500, "stored", quiet=quiet, last_seq=9) is None  # nothing that the plan had not seen
     assert due(2_352, "stored", quiet=quiet, last_seq=10) is None  # 2 200 + 0.05 of 3 060 is 2 353
     assert due(2_353, "stored", quiet=quiet, last_seq=10) == "background"
+
+
+def test_a_lasting_floor_is_left_alone_for_a_hundred_messages() -> None:
+    policy = policy_of(context_window=4_000)
+    quiet = quiet_after(policy, budgets(policy), seen_seq=9, predicted_tokens=2_200, lasting_floor=True)
+
+    assert quiet.reason == "irreducible_floor"
+    assert due(9_000, "before_call", quiet=quiet, last_seq=109) is None
+    assert due(9_000, "before_call", quiet=quiet, last_seq=110) == "sync"
 
 
 def test_quiet_ends_by_time() -> None:
@@ -152,14 +269,19 @@ def test_quiet_ends_by_time() -> None:
 @pytest.mark.parametrize(
     ("overrides", "field", "words"),
     [
-        ({"target": 1.5}, "policy.target", "less than or equal to 1"),
-        ({"target": 0}, "policy.target", "greater than 0"),
-        ({"background_at": 1.2}, "policy.triggers.0.at.share", "less than or equal to 1"),
+        ({"target": 1.5}, "policy.target", "must be more than 0 and at most 1, not 1.5"),
+        ({"target": 0}, "policy.target", "must be more than 0 and at most 1, not 0"),
+        ({"background_at": 1.2}, "policy.triggers.0.at.share", "must be more than 0 and at most 1, not 1.2"),
+        ({"anchor_share": -0.1}, "policy.anchor_share", "must be at least 0 and at most 1, not -0.1"),
+        ({"calls_per_chunk": 0}, "policy.calls_per_chunk", "must be at least 1 and at most 20, not 0"),
+        ({"manual_keep": {"turns": -1}}, "policy.manual_keep.turns", "must be at least 0 and at most 1000, not -1"),
+        ({"manual_keep": {"turn": 1}}, "policy.manual_keep.turn", "there are turns, messages, tokens"),
+        ({"sync_deadline": 301}, "policy.sync_deadline", "must be more than 0 and at most 300, not 301"),
         ({"background_at": "much"}, "policy.background_at", "must be a number"),
         ({"max_tokens": -2}, "policy.max_tokens", "-1 for no automatic trigger"),
         ({"max_tokens": True}, "policy.max_tokens", "a number of tokens"),
-        ({"recall": "auto"}, "policy.recall", "Extra inputs"),
-        ({"context_window": 10}, "policy.context_window", "greater than or equal to 1000"),
+        ({"recall": "auto"}, "policy.recall", "there is no such field; there are state_schema, triggers, target,"),
+        ({"context_window": 10}, "policy.context_window", "must be at least 1000 and at most 100000000, not 10"),
         ({"triggers": "none"}, "policy.triggers", "valid tuple"),
         (
             {"triggers": [{"name": "sync", "on": "stored", "at": {"share": 0.8}, "run": "inline"}]},
@@ -171,6 +293,27 @@ def test_quiet_ends_by_time() -> None:
             "policy.triggers.0.at",
             "exactly one of",
         ),
+        (
+            {"triggers": [trigger("sync", "before_call", {"share": 0.8}) | {"on": "between_calls"}]},
+            "policy.triggers.0.on",
+            "'interrupted'",
+        ),
+        ({"triggers": [trigger("later", "stored", {"share": 0.8})]}, "policy.triggers.0.name", "'completion'"),
+        (
+            {"triggers": [trigger("sync", "stored", {"messages": 0})]},
+            "policy.triggers.0.at.messages",
+            "more than 0, no",
+        ),
+        (
+            {"triggers": [trigger("max_messages", "stored", {"messages": 9}, fold="to_target")]},
+            "policy.triggers.0",
+            'folds "all" but what it keeps',
+        ),
+        (
+            {"triggers": [trigger("completion", "completed", {"share": 0.9}) | {"run": "inline"}]},
+            "policy.triggers.0",
+            'runs "background"',
+        ),
     ],
 )
 def test_what_is_out_of_range_is_named(overrides: dict[str, Any], field: str, words: str) -> None:
@@ -179,6 +322,23 @@ def test_what_is_out_of_range_is_named(overrides: dict[str, Any], field: str, wo
 
     assert caught.value.errors[0].field == field
     assert words in caught.value.errors[0].message
+
+
+def test_an_unknown_field_is_told_which_there_are() -> None:
+    with pytest.raises(PolicyInvalidError) as caught:
+        policy_of(levels=["L1"])
+
+    for name in (*CompactionPolicy.model_fields, *SHORT_FORMS):
+        assert name in caught.value.errors[0].message
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["between_calls", "levels", "segment_by", "digest_share", "recall", "notifications", "inject_system_context"],
+)
+def test_what_steers_nothing_yet_is_refused(name: str) -> None:
+    with pytest.raises(PolicyInvalidError, match=f"policy.{name}: there is no such field"):
+        policy_of(**{name: None})
 
 
 def test_an_unknown_preset_lists_those_there_are() -> None:
@@ -211,10 +371,113 @@ def test_a_target_above_a_trigger_is_named(overrides: dict[str, Any], trigger: s
     assert trigger in found.message
 
 
+def trigger_of(**values: Any) -> dict[str, Any]:
+    return trigger("max_tokens", "before_call", {"tokens": 2_000}, fold="all") | values
+
+
+@pytest.mark.parametrize(
+    ("overrides", "system_tokens", "field", "arithmetic"),
+    [
+        (
+            {"triggers": [trigger_of(at={"tokens": 933})]},
+            200,
+            "policy.triggers.0.at",
+            "fires from 934 tokens on, but system prompt with awareness block 200 + state cap 734 = 934 tokens",
+        ),
+        (
+            {"triggers": [trigger_of(keep_tokens=1_067)]},
+            200,
+            "policy.triggers.0.keep_tokens",
+            "keep_tokens 1067 = 2001 tokens exceeds 2000, the most at which the trigger max_tokens does not fire: at",
+        ),
+        (
+            {"triggers": [trigger_of(keep_tokens=903, fold="to_target")]},
+            200,
+            "policy.triggers.0.keep_tokens",
+            "keep_tokens 903 = 1837 tokens exceeds the target of 1836 (0.6 × budget 3060): at most 902 can be kept",
+        ),
+        (
+            {"triggers": [trigger("max_messages", "stored", {"messages": 20}, keep_messages=21)]},
+            200,
+            "policy.triggers.0.keep_messages",
+            "fires above 20 messages and keeps 21: it would never end; keep at most 20",
+        ),
+        (
+            {"anchor_share": 0.6},
+            185,
+            "policy.anchor_share",
+            "anchors 1836 (anchor_share 0.6) + pins 306 (pin_share 0.1) = 3061 tokens exceeds the budget of 3060",
+        ),
+        (
+            {"pin_share": 0.9, "anchor_share": None},
+            200,
+            "policy.pin_share",
+            "anchors 0 (anchor_share none) + pins 2754",
+        ),
+    ],
+)
+def test_what_can_never_be_met_is_refused_with_the_arithmetic(
+    overrides: dict[str, Any], system_tokens: int, field: str, arithmetic: str
+) -> None:
+    policy = policy_of(context_window=4_000, **overrides)
+    (found,) = contradictions(policy, budgets(policy), system_tokens=system_tokens)
+
+    assert found.field == field
+    assert arithmetic in found.message
+
+
+@pytest.mark.parametrize(
+    ("overrides", "system_tokens"),
+    [
+        ({"triggers": [trigger_of(at={"tokens": 934})]}, 200),
+        ({"triggers": [trigger_of(keep_tokens=1_066)]}, 200),
+        ({"triggers": [trigger_of(keep_tokens=902, fold="to_target")]}, 200),
+        ({"triggers": [trigger("max_messages", "stored", {"messages": 20}, keep_messages=20)]}, 200),
+        ({"anchor_share": 0.6}, 184),
+        ({"anchor_share": None}, 1_102),
+        ({}, 1_102),
+    ],
+)
+def test_what_can_just_be_met_is_accepted(overrides: dict[str, Any], system_tokens: int) -> None:
+    policy = policy_of(context_window=4_000, **overrides)
+
+    assert contradictions(policy, budgets(policy), system_tokens=system_tokens) == []
+
+
 def test_a_target_just_below_every_trigger_is_fine() -> None:
     policy = policy_of(context_window=4_000, target=0.699, max_tokens=2_142)
 
     assert contradictions(policy, budgets(policy), system_tokens=0) == []
+
+
+@pytest.mark.parametrize("budget", [10_000, 846_518, 3_060, 9_999_999])
+def test_evaluation_at_the_boundaries_exactly(budget: int) -> None:
+    """0.6999 nothing, 0.70 background, 0.8499 background, 0.85 inline: the last integer below each, and the first."""
+    policy = policy_of(context_window=budget, output_reserve=0, window_share=1.0)
+
+    def found(tokens: int) -> tuple[str | None, str | None]:
+        stored, inline = (claimed(policy, tokens, frozenset({moment})) for moment in ("stored", "before_call"))
+        return stored, inline
+
+    background, sync = -(-7 * budget // 10), -(-85 * budget // 100)
+    assert budgets(policy).budget == budget
+    assert found(6_999 * budget // 10_000) == (None, None)
+    assert found(background - 1) == (None, None)
+    assert found(background) == ("background", None)
+    assert found(8_499 * budget // 10_000) == ("background", None)
+    assert found(sync - 1) == ("background", None)
+    assert found(sync) == ("background", "sync")
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_a_threshold_of_messages_or_tokens_is_monotone(at: int, one: int, other: int) -> None:
+    found = budgets(policy_of())
+    less, more = sorted((one, other))
+
+    for threshold in (Threshold(messages=at), Threshold(tokens=at)):
+        small, large = (threshold.reached(found, tokens=size, messages=size) for size in (less, more))
+        assert small <= large
+        assert small == (less > at)
 
 
 @given(st.integers(1_000, 2_000_000), st.integers(1, 100).map(lambda percent: percent / 100))
@@ -223,5 +486,24 @@ def test_a_share_fires_at_greater_or_equal_exactly(limit: int, share: float) -> 
     found = budgets(policy, limit)
     first = policy.triggers[0].at.first_tokens(found)
 
+    assert first is not None
     assert first * 100 >= round(share * 100) * found.budget
     assert (first - 1) * 100 < round(share * 100) * found.budget
+
+
+@given(st.lists(st.integers(0, 100_000), min_size=8, max_size=8), st.floats(0.7, 1.5))
+def test_a_breakdown_by_the_factor_adds_up(parts: list[int], factor: float) -> None:
+    names = [field.name for field in fields(Breakdown)]
+    found = Breakdown(**dict(zip(names, parts, strict=True)))
+    total = math.ceil(found.total * factor)
+    shown = asdict(scaled(found, total))
+
+    assert sum(shown.values()) == total
+    assert all(abs(shown[name] - factor * part) <= 2 for name, part in zip(names, parts, strict=True))
+
+
+def test_the_gauge_counts_the_end_of_a_turn_as_a_background_threshold() -> None:
+    policy = policy_of(context_window=4_000, triggers=ENDINGS)
+    gauge = gauge_of(policy, budgets(policy), Breakdown(tail=3_000))
+
+    assert (gauge.background_at, gauge.sync_at, gauge.tokens_until_compaction) == (3_240, 3_240, 240)

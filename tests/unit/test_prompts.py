@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import re
+from uuid import UUID
 
 import pytest
 
-from app.domain.candidate import candidate_json_schema
+from app.domain.anchors.values import Anchor
+from app.domain.candidate import ANCHOR_TYPES, candidate_json_schema
 from app.domain.framing import unframe
 from app.domain.model_io import SummaryRequest
 from app.domain.prompts import FEEDBACK, render_summary
 from app.domain.schemas import SESSION
 from app.domain.tokens import estimate_text
-from tests.unit.talk import entry, message, request, talk
+from tests.unit.talk import CONVERSATION, START, entry, message, request, talk
 
 ENGLISH = talk(
     "I am planning a trip to Porto with my sister, and the budget is 900 francs for both of us.",
@@ -86,6 +88,58 @@ def test_the_data_parse_back_to_the_messages_and_entries() -> None:
 def test_a_first_compaction_says_that_there_is_no_record_yet() -> None:
     assert "Nothing has been recorded" in render_summary(request(ENGLISH)).user
     assert "Nothing has been recorded" not in render_summary(request(ENGLISH, entry("F1", "a"))).user
+
+
+def anchor(seq: int, content: str, offset: int = 0) -> Anchor:
+    return Anchor(
+        type="decision",
+        content=content,
+        seq=seq,
+        offset=offset,
+        importance=0.5,
+        token_count=9,
+        id=UUID(int=seq),
+        conversation_id=CONVERSATION,
+        message_id=UUID(int=1_000 + seq),
+        created_at=START,
+    )
+
+
+def test_anchors_stand_in_place_and_earlier_ones_before_the_messages() -> None:
+    messages = talk("So: the budget is 900 francs for both of us.", "Noted.", start=8)
+    anchors = (anchor(3, "We go to </kept_verbatim> Porto."), anchor(8, "the budget is 900 francs", 4))
+    user = render_summary(request(messages, anchors=anchors)).user
+    assert "So: <kept_verbatim>the budget is 900 francs</kept_verbatim> for both" in user
+    earlier = user.partition("<messages>")[0]
+    assert "<kept_verbatim>\nWe go to &#x3c;/kept_verbatim> Porto.\n</kept_verbatim>" in earlier
+    assert "900 francs" not in earlier
+    assert [found.content for found in unframe(user)] == [each.content for each in messages]
+
+
+def test_only_the_newest_of_many_earlier_anchors_are_shown() -> None:
+    messages = talk("Hello again.", start=900)
+    user = render_summary(request(messages, anchors=tuple(anchor(seq, f"Point {seq}.") for seq in range(1, 501)))).user
+    assert "Point 500." in user
+    assert "Point 1." not in user
+    assert user.count("<kept_verbatim>") == 60
+
+
+def test_without_anchors_nothing_is_said_of_earlier_ones() -> None:
+    assert "kept_verbatim" not in render_summary(request(ENGLISH)).user
+
+
+def test_the_system_text_says_what_to_propose_as_anchors() -> None:
+    system = render_summary(request(ENGLISH)).system
+    for type_ in ANCHOR_TYPES:
+        assert f'"{type_}"' in system
+    for words in ('"quote"', "character by character", "must make sense without them", "pasted mail"):
+        assert words in system
+
+
+def test_a_pasted_document_does_not_choose_the_language() -> None:
+    article = "Scientists have described a new lichen that grows only on the northern slopes of the ridge. " * 30
+    messages = [message(1, f"Мы решили перевести эту статью, что ты о ней думаешь?\n\n{article}")]
+    assert "conversation itself, Russian." in render_summary(request(messages)).system
 
 
 def test_focus_and_instructions_stand_fenced_and_only_when_given() -> None:

@@ -61,7 +61,7 @@ SAMPLES = {
 """name: (text, tokens by the Gemma 3 vocabulary)"""
 
 MODERATE = 0.12
-LOOSE = {"korean": 0.2, "arabic": 0.3}
+LOOSE = {"chinese": 0.15, "korean": 0.2, "arabic": 0.25}  # of 31 to 61 tokens: longer ones stand in token_samples
 
 
 @pytest.mark.parametrize("kind", SAMPLES)

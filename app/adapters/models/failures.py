@@ -34,6 +34,23 @@ _STATUSES: Final[dict[int, tuple[str, bool]]] = {
     429: ("rate_limited", True),
 }
 
+_TOO_LONG: Final = (
+    "context_length_exceeded",
+    "exceed_context_size",
+    "context size",
+    "context window",
+    "maximum context length",
+    "prompt is too long",
+    "input is too long",
+    "input token count",
+    "too many tokens",
+)
+"""How providers say that the input exceeds the model's window, where the status alone does not tell."""
+_BLOCKED: Final = ("content_filter", "content_policy_violation")
+"""How providers say that they block a prompt, where they answer with an error instead of a finish."""
+_REFUSED: Final = frozenset({400, 413, 422})
+_SEARCHED: Final = 4_000  # characters of an error's body: the words stand at its beginning
+
 _FIRST_SERVER_ERROR: Final = 500
 _FIRST_CLIENT_ERROR: Final = 400
 
@@ -44,11 +61,27 @@ def unavailable(error: Exception) -> ModelUnavailableError:
     Raise the result ``from None``, or a traceback would show the original after all.
     """
     status = error.status_code if isinstance(error, provider.ModelHTTPError) else None
+    if _says(error, _TOO_LONG):
+        return ModelUnavailableError("context_too_long", retryable=False, status=status)
     word, retryable = next(
         ((word, retryable) for kind, word, retryable in _WORDS if isinstance(error, kind)),
         _by_status(status),
     )
-    return ModelUnavailableError(word, retryable=retryable, status=status)
+    wait = error.retry_after if isinstance(error, provider.ModelAPIError) else None
+    return ModelUnavailableError(word, retryable=retryable, status=status, retry_after=wait)
+
+
+def is_block(error: Exception) -> bool:
+    """Whether the provider refused the prompt for what it says."""
+    return isinstance(error, provider.ContentFilterError) or _says(error, _BLOCKED)
+
+
+def _says(error: Exception, words: tuple[str, ...]) -> bool:
+    """Whether a refused request's body holds one of these; nothing of the body goes any further."""
+    if not isinstance(error, provider.ModelHTTPError) or error.status_code not in _REFUSED:
+        return False
+    body = str(error.body)[:_SEARCHED].lower()
+    return any(word in body for word in words)
 
 
 def _by_status(status: int | None) -> tuple[str, bool]:

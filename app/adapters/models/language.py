@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from pydantic_ai.direct import model_request, model_request_stream
-from pydantic_ai.exceptions import ContentFilterError
 from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 
-from app.adapters.models.failures import unavailable
+from app.adapters.models.failures import is_block, unavailable
 from app.adapters.models.messages import TakesMedia, to_provider
 from app.adapters.models.replies import calls_tool, delta_of, finish_of, text_of, usage_of
 from app.domain.conversation import Usage
@@ -62,11 +61,11 @@ class LanguageChat:
                     if delta := clean(delta_of(event)):
                         yield TextDelta(text=delta)
                 response = stream.get()
-        except ContentFilterError:
+        except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, a turn must see our word
+            if not is_block(error):
+                raise unavailable(error) from None
             yield StepFinish(reason="blocked", usage=Usage(), model=self.profile.name)
             return
-        except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, a turn must see our word
-            raise unavailable(error) from None
         yield StepFinish(reason=finish_of(response), usage=usage_of(response), model=self.profile.name)
 
 
@@ -99,10 +98,10 @@ class LanguageSummarizer:
                 model_settings=settings,
                 model_request_parameters=_structured(model, prompt.json_schema),
             )
-        except ContentFilterError:
-            return Proposal(text="", finish="blocked", model=self.profile.name)
         except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, the ladder must see our word
-            raise unavailable(error) from None
+            if not is_block(error):
+                raise unavailable(error) from None
+            return Proposal(text="", finish="blocked", model=self.profile.name)
         return Proposal(
             text=text_of(response),
             finish=finish_of(response),

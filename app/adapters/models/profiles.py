@@ -41,4 +41,5 @@ def offline_profile(name: str) -> ModelProfile:
         input_limit=GEMINI_INPUT_LIMIT,
         output_limit=GEMINI_OUTPUT_LIMIT,
         chunk_tokens=OFFLINE_CHUNK_TOKENS,
+        metered=False,
     )

@@ -68,7 +68,7 @@ class SqlConversations(Repository):
         row = ConversationRow
         statement = (
             select(col(row.tenant_id), col(row.id))
-            .where(text(DUE))
+            .where(text(f"({DUE})"))
             .where(col(row.last_seq) > col(row.quiet_until_seq))
             .where(col(row.context_tokens) >= col(row.quiet_until_tokens))
             .where(or_(col(row.quiet_until).is_(None), col(row.quiet_until) <= now()))

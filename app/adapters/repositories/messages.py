@@ -214,6 +214,11 @@ class SqlMessages(Repository):
         answers = col(MessageRow.result_ids).op("&&")(wanted)
         return await self._messages(_of(conversation_id).where(or_(makes, answers)).order_by(_seq))
 
+    async def command_answers(self, conversation_id: UUID, *, after_seq: int) -> list[Message]:
+        """The service's answers to typed commands after that ``seq``, in order."""
+        answers = (col(MessageRow.is_command), col(MessageRow.role) == "assistant", after_seq < _seq)
+        return await self._messages(_of(conversation_id).where(*answers).order_by(_seq))
+
     async def protected_tokens(self, conversation_id: UUID, estimator: Estimator) -> int:
         """What pinned and protected messages weigh together, those held by their role apart."""
         row = MessageRow

@@ -1,37 +1,75 @@
-"""Choosing passages within a budget: the most worth per token, never the same thing twice."""
+"""Choosing within a budget: the most worth per token, never the same thing twice, each exact value once."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
 from typing import Final
 
-from app.domain.extraction.passages import Passage
-from app.domain.tokens import estimate_text
+from app.domain.extraction.scoring import Worth
 
-ITEM_OVERHEAD: Final = 1
-"""Tokens of the marks between two items of a list."""
+WORTH_A_PLACE: Final = 0.8
+"""What says less is left out, however much room there is."""
 
+_THIN: Final = 2.0  # the same for a text without any exact value,
+_THIN_STATE: Final = 4  # once so many others are kept
 _SAME: Final = 0.7  # of the smaller one's words shared: the same thing said again
-_WORTH_A_PLACE: Final = 0.8
-_DAMPED: Final = 0.8
+_DAMPED: Final = 0.9
+_CHARACTERS: Final = 4  # a token, about
+_STALE: Final = 0.6  # of the words told already: news first
+_CROWDED: Final = 1.0
+_CROWDED_RULES: Final = 0.6
+_MOST_CROWDED: Final = 0.6
 _SMALLEST: Final = 8  # tokens; with less room nothing is worth trying
+_MOST_LOOKS: Final = 12  # at one option: its worth only falls, and what falls that often is hardly news
 
 
-class Seen:
-    """Texts that are already kept, by their words, to tell repetition from news."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One text that could be kept."""
 
-    def __init__(self, texts: Iterable[Collection[str]] = ()) -> None:
+    key: int
+    """Which it is; of equals, the smaller goes first."""
+    worth: Worth
+    stems: frozenset[str]
+    size: int
+    """Characters, for comparing."""
+    cost: Callable[[], int]
+    """Tokens as one of a list; asked only when it is to be kept."""
+
+
+class Told:
+    """What is kept already: texts by their words, to tell repetition from news, and the exact values in them."""
+
+    def __init__(self, texts: Iterable[Collection[str]] = (), values: Iterable[str] = ()) -> None:
+        self.values = set(values)
+        self.kinds: Counter[str] = Counter()
         self._postings: defaultdict[str, list[int]] = defaultdict(list)
         self._texts: list[frozenset[str]] = []
         for text in texts:
             self.add(text)
 
-    def add(self, stems: Collection[str]) -> None:
+    def take(self, option: Option) -> None:
+        """Keep an option."""
+        self.add(option.stems, option.worth.values)
+        self.kinds[option.worth.about] += option.size
+
+    def add(self, stems: Collection[str], values: Iterable[str] = ()) -> None:
         """Keep one more text."""
         for stem in stems:
             self._postings[stem].append(len(self._texts))
         self._texts.append(frozenset(stems))
+        self.values.update(values)
+
+    def with_all(self, options: Iterable[Option]) -> Told:
+        """What is told once these are kept too; this one stays as it is."""
+        after = Told(self._texts, self.values)
+        after.kinds.update(self.kinds)
+        for option in options:
+            after.take(option)
+        return after
 
     def repeats(self, stems: Collection[str]) -> bool:
         """Whether one kept text already says these words, or nearly; another number is another fact."""
@@ -48,60 +86,53 @@ class Seen:
         """The share of these words that stand in any kept text."""
         return sum(stem in self._postings for stem in stems) / len(stems) if stems else 1.0
 
+    def worth(self, option: Option) -> float:
+        """What an option still tells: it only falls while more is kept."""
+        news = sum(worth for value, worth in option.worth.values.items() if value not in self.values)
+        stale = self.share(option.stems)
+        return news + option.worth.rest * (1.2 - stale if stale > _STALE and option.worth.rest > 0 else 1.0)
 
-def choose(
-    passages: Sequence[Passage],
-    scores: Sequence[float],
-    *,
-    room: int,
-    seen: Seen,
-    render: Callable[[Passage], str],
-    at_least_one: bool = False,
-) -> list[Passage]:
-    """The best passages whose rendered texts fit into ``room`` tokens, in order.
+    def crowding(self, option: Option, room: int) -> float:
+        """What is left of an option's worth where much of its kind is kept already, for the sake of balance.
 
-    A passage is worth less the more of its words were already kept; what only repeats is left out. With
-    ``at_least_one``, something that holds an exact value or a name is taken even when nothing is worth a place.
+        A further rule binds nearly as much as the first.
+        """
+        crowded = _CROWDED_RULES if option.worth.about == "rule" else _CROWDED
+        return 1.0 - min(_MOST_CROWDED, crowded * self.kinds[option.worth.about] / (_CHARACTERS * max(room, 1)))
+
+
+def choose(options: Sequence[Option], *, room: int, told: Told, at_least_one: bool = False) -> list[Option]:
+    """The options that tell most per token and fit into ``room`` tokens together, in their order.
+
+    What is worth too little, or only repeats, is left out. With ``at_least_one``, something that holds an exact value
+    is taken even when nothing is worth a place. What is chosen is added to ``told``.
     """
-    ranked = sorted(
-        (
-            passage
-            for passage in passages
-            if scores[passage.index] >= _WORTH_A_PLACE or (at_least_one and passage.identifiers)
-        ),
-        key=lambda passage: (-_value(passage, scores), passage.index),
-    )
-    chosen: list[Passage] = []
-    waiting: list[tuple[float, Passage]] = []
+    heap = [
+        (-_per_token(told.worth(option) * told.crowding(option, room), option), option.key, 0, option)
+        for option in options
+    ]
+    heapify(heap)
+    chosen: list[Option] = []
     left = room
-    for passage in ranked:
-        if left < _SMALLEST or (scores[passage.index] < _WORTH_A_PLACE and chosen):
-            break
-        if seen.repeats(passage.stems):
+    while heap and left >= _SMALLEST:
+        promised, key, looks, option = heap[0]
+        worth = told.worth(option)
+        least = WORTH_A_PLACE if option.worth.values or len(chosen) < _THIN_STATE else _THIN
+        if worth < least and not (at_least_one and not chosen and option.worth.values):
+            heappop(heap)
             continue
-        stale = seen.share(passage.stems)
-        if stale > 0.6 and chosen:  # noqa: PLR2004 - mostly said already: news first
-            waiting.append((scores[passage.index] * (1.2 - stale), passage))
+        now = -_per_token(worth * told.crowding(option, room), option)
+        if now > promised and looks < _MOST_LOOKS:
+            heapreplace(heap, (now, key, looks + 1, option))
             continue
-        left -= _take(passage, left, chosen, seen, render)
-    for _, passage in sorted(waiting, key=lambda item: (-item[0], item[1].index)):
-        if left < _SMALLEST:
-            break
-        if not seen.repeats(passage.stems):
-            left -= _take(passage, left, chosen, seen, render)
-    return sorted(chosen, key=lambda passage: passage.index)
+        heappop(heap)
+        if (cost := option.cost()) <= left and not told.repeats(option.stems):
+            left -= cost
+            chosen.append(option)
+            told.take(option)
+    return sorted(chosen, key=lambda option: option.key)
 
 
-def _take(passage: Passage, left: int, chosen: list[Passage], seen: Seen, render: Callable[[Passage], str]) -> int:
-    cost = estimate_text(render(passage)) + ITEM_OVERHEAD
-    if cost > left:
-        return 0
-    chosen.append(passage)
-    seen.add(passage.stems)
-    return cost
-
-
-def _value(passage: Passage, scores: Sequence[float]) -> float:
+def _per_token(worth: float, option: Option) -> float:
     """Worth per token, damped so that a telling long sentence beats two empty short ones."""
-    score = scores[passage.index]
-    return score / (12 + len(passage.core) / 4) ** _DAMPED if score > 0 else score
+    return worth / (12 + option.size / _CHARACTERS) ** _DAMPED if worth > 0 else worth

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 Cue = Literal[
-    "correction", "update", "decision", "constraint", "identity", "preference", "plan", "commitment", "open", "event",
-    "result", "closed", "emphasis",
+    "correction", "update", "decision", "rule", "constraint", "identity", "preference", "plan", "commitment", "open",
+    "event", "result", "closed", "emphasis",
 ]  # fmt: skip
 
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -42,6 +42,25 @@ _ENGLISH: Final[Mapping[Cue, str]] = {
         r"|store|write|do|need)\b"
         r"|\bchose\b|\bopted\b|\bapproved\b|\bsigned off\b|\bfinal(?:ly)? (?:answer|choice|decision|call)\b"
         r"|\bplease (?:book|cancel|proceed|use|change|add|remove|update|make|upgrade|refund)\b|\bgo ahead\b"
+    ),
+    "rule": (
+        r"(?:^|[.:;—–] ?)(?:please )?(?:never|always|do not|don't|under no circumstances|without fail) (?!mind\b"
+        r"|worry\b|be (?:silly|shy|sorry)\b)[a-z]+"
+        r"|(?:^|[.:;—–] ?)if [^.?!]{2,80}?,? (?:then )?(?:stop|ask|refuse|escalate|wait|report|tell|call|use|never"
+        r"|always|do not|don't)\b"
+        r"|\bwithout (?:[\w']+ ){0,3}(?:consent|approval|permission|asking|review|approving)\b"
+        r"|\bunless\b|\bunder no circumstances\b|\bat all times\b|\b(?:keep|stay|remain)s? (?:\w+ ){0,2}(?:away from"
+        r"|free of|within|below|under|unpushed|private|secret)\b"
+        r"|\b(?:is |are )?capped at\b|\b(?:cap|ceiling|quota) (?:is|of|at|for)\b|\bonly [\w' ]{2,40} (?:may|can)\b"
+        r"|\b(?:nobody|no one|none) else\b|(?:^|[.:;—–] ?)(?:no|only) [A-Za-z][\w' .]{2,60}[.!]?$"
+        r"|\b(?:user|client|customer|team|boss|he|she|they) (?:wants|prefers|insists on|needs) "
+        r"|\bplease (?:answer|reply|respond|write|send|use|keep|make|give|show|format|include|stick|call)\b"
+        r"(?! (?:it|this|that|them|going)\b)"
+        r"|\bi(?:'d| would) (?:rather|prefer) (?:get|have|you|your|it|not|that|a|the)\b"
+        r"|\bi (?:always |strongly )?prefer\b"
+        r"|\bmust (?:never|not|always|stay|remain|be \w+ed|leave)\b"
+        r"|\b(?:report|put|write|show|use|send|run|keep) (?:all|every|each)\b"
+        r"|\b(?:never|not) (?:exceed|reveal|disclose|share|push|touch|store|run|send|log)\b"
     ),
     "constraint": (
         r"\bmust(?:n't)?\b(?! (?:be|have been|feel) (?:so |really |very )?(?:nice|great|hard|tough|amazing"
@@ -84,6 +103,8 @@ _ENGLISH: Final[Mapping[Cue, str]] = {
         rf"|two|three|\d+) (?:days?|weeks?|months?))\b"
         r"|\bplan(?:s|ning|ned)? (?:to|on|for|is)\b|\b(?:i'm|we're|i am|we are) (?:going to|gonna|planning"
         r"|thinking (?:of|about)|hoping)\b"
+        r"|\b(?:current|main|our|my|the|next) (?:goal|task|objective|aim|priority|step|milestone)\b|\bnext up\b"
+        r"|\b(?:awaiting|blocked (?:by|on)|in progress|(?:steps?|phase|part) \d+\S* of \d+|(?:are|is) failing)\b"
         r"|\bgonna\b|\bscheduled\b|\bmeeting\b|\bappointment\b|\blaunch(?:es|ing)?\b"
     ),
     "commitment": (
@@ -119,6 +140,7 @@ _ENGLISH: Final[Mapping[Cue, str]] = {
     "emphasis": (
         r"\b(?:important|crucial|critical|remember|note that|keep in mind|make sure|key (?:point|thing)"
         r"|in short|to sum up)\b"
+        r"|^(?-i:[A-Z]{3,}(?: [A-Z]{2,}){0,3}):\s"
     ),
 }
 
@@ -139,6 +161,14 @@ _RUSSIAN: Final[Mapping[Cue, str]] = {
         r"|писать|хранить))\b|\bутверд\w+"
         r"|\bсоглас(?:ен|на|ны|овал\w*)\b"
     ),
+    "rule": (
+        r"\bпредпочитаю\b|\bни в коем случае\b|\bни при каких\b|\bзапрещ\w+"
+        r"|\bбез (?:\w+ ){0,2}(?:согласия|разрешения|одобрения)\b"
+        r"|(?:^|[.:;—–] ?)(?:пожалуйста,? )?(?:никогда|всегда|не) [а-яё]+(?:й|йте|ть|те|шь)\b|\bнельзя\b"
+        r"|\bесли [^.?!]{2,80}, (?:то )?(?:останов|спрос|сообщ|не |отказ|позвон|подожд)\w*"
+        r"|\bпожалуйста,? (?:отвечай|пиши|присылай|используй)\w*"
+        r"|\b(?:пользователь|клиент|заказчик|команда) (?:хочет|просит|предпочитает|требует)\b"
+    ),
     "constraint": (
         r"\bнельзя\b|\bдолж(?:ен|на|но|ны)\b|\bобязательн\w+|\bне (?:больше|более|позже|меньше|менее"
         r"|раньше)\b|\bмаксимум\b|\bминимум\b"
@@ -158,7 +188,8 @@ _RUSSIAN: Final[Mapping[Cue, str]] = {
         r"|\bненавижу\b|\bлюбим\w+\b|\bмне нуж\w+"
     ),
     "plan": (
-        r"\bзавтра\b|\bпослезавтра\b|\bвчера\b|\b(?:на|в) (?:следующ|прошл|эт)\w+ (?:недел|месяц|год"
+        r"\b(?:текущ|главн|наш|следующ)\w+ (?:цель|задач\w|шаг|приоритет)\b|\b(?:этап|шаг)\w? \d+ из \d+\b"
+        r"|\bзавтра\b|\bпослезавтра\b|\bвчера\b|\b(?:на|в) (?:следующ|прошл|эт)\w+ (?:недел|месяц|год"
         r"|понедельник|вторник|сред|четверг|пятниц|суббот|воскресень)\w*"
         r"|\bв (?:понедельник|вторник|среду|четверг|пятницу|субботу|воскресенье)\b|\bчерез \S+ (?:дн|недел"
         r"|месяц|год|час)\w*|\bпланиру\w+|\bсобира\w+сь\b"
@@ -183,17 +214,38 @@ _RUSSIAN: Final[Mapping[Cue, str]] = {
         r"|проблема (?:в|была)|причин\w+|забронировал\w*|выкатил\w*|запустил\w*)\b"
     ),
     "closed": r"\b(?:готово|сделано|решено|решил\w*|исправлен\w*|закрыт\w*|разобрал\w+|закончил\w*|договорил\w+)\b",
-    "emphasis": r"\b(?:важно|главное|запомни\w*|имей в виду|учти\w*|обрати внимание|итого|короче говоря)\b",
+    "emphasis": r"\b(?:важно|главное|запомни\w*|имей в виду|учти\w*|обрати внимание|итого|короче говоря)\b"
+    r"|^(?-i:[А-ЯЁ]{3,}(?: [А-ЯЁ]{2,}){0,3}):\s",
+}
+
+_CHINESE: Final[Mapping[Cue, str]] = {
+    "correction": r"不对|我说错|更正|改成|而不是|改主意|不再",
+    "update": r"(?:推迟|提前|改|调整|延期|增加|减少)(?:到|至|为)|现在是|新的(?:截止|预算|日期|计划|版本|地址)",
+    "decision": r"决定|就用|选择了|采用|同意|确定|定下来|批准",
+    "rule": r"必须|不得|禁止|绝不|永远不|务必|一律|(?:^|[。：:，,])(?:请)?(?:不要|别|总是|始终)",
+    "constraint": (
+        r"必须|不能|不要|不得|禁止|只能|最多|至少|不超过|预算|截止|绝不|永远不|一定要|务必|除非|过敏|素食|总是"
+    ),
+    "identity": r"我叫|我是|我的|我们的|我在|我住|我们公司",
+    "preference": r"喜欢|偏好|希望|更愿意|讨厌|想要|需要",
+    "plan": r"明天|后天|昨天|下周|上周|下个月|上个月|计划|打算|会议|上线|目标|下一步",
+    "commitment": r"提醒我|别忘|待办|我会(?:发|写|检查|做|打电话|准备)|需要(?:做|完成)|答应",
+    "open": r"还没(?:决定|确定|定)|不确定|待定|未决|等待|再说",
+    "event": r"我(?:们)?(?:去了|买了|做了|见了|完成了|开始了)",
+    "result": r"失败|成功|修复|错误|崩溃|已(?:预订|确认|取消|发布|完成)|原因是",
+    "closed": r"完成了|解决了|搞定|修好了|已经决定",
+    "emphasis": r"重要|记住|注意|关键|总之",
 }
 
 PATTERNS: Final[Mapping[Cue, re.Pattern[str]]] = {
-    cue: re.compile(f"{_ENGLISH[cue]}|{_RUSSIAN[cue]}", re.IGNORECASE) for cue in _ENGLISH
+    cue: re.compile(f"{_ENGLISH[cue]}|{_RUSSIAN[cue]}|{_CHINESE[cue]}", re.IGNORECASE) for cue in _ENGLISH
 }
 
 WEIGHTS: Final[Mapping[Cue, float]] = {
     "correction": 1.2,
     "update": 2.0,
     "decision": 2.8,
+    "rule": 3.8,
     "constraint": 2.2,
     "identity": 2.5,
     "preference": 1.2,
@@ -205,6 +257,26 @@ WEIGHTS: Final[Mapping[Cue, float]] = {
     "closed": 0.2,
     "emphasis": 1.2,
 }
+
+IN_WORDS: Final = re.compile(
+    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|hundred"
+    r"|thousand|dozen|half a|(?:first|second|third|fourth|fifth)(?! (?:of all|time)\b)) [a-z]{3,20}\b"
+    rf"|\b(?:(?:last|next|this|every|on) )?{_WEEKDAY}s?\b|\b(?:last|next) (?:week(?:end)?|month|year|summer|winter"
+    r"|spring|fall|autumn)\b"
+    r"|\b(?:January|February|March|April|June|July|August|September|October|November|December)\b"
+    r"|\b(?:два|две|двое|три|трое|четыре|пять|шесть|семь|восемь|девять|десять|двенадцать|двадцать|тридцать|сорок|сто"
+    r"|тысяча) [а-яё]{3,20}\b"
+    r"|\b(?:по |в |во )?(?:понедельник|вторник|сред[ау]|четверг|пятниц[ау]|суббот[ау]|воскресенье)(?:ам|ник\w*)?\b"
+    r"|\b(?:январ|феврал|март|апрел|июн|июл|август|сентябр|октябр|ноябр|декабр)[а-яё]{1,2}\b",
+    re.IGNORECASE,
+)
+"""Counts and times told in words: as exact as a number, though no identifier."""
+
+CODES: Final = re.compile(
+    r"(?<![\w/@.-])(?=[a-z0-9/_-]{0,60}\d)[a-z][a-z0-9]{0,30}(?:[-/][a-z0-9]{1,30}){1,5}(?![\w/-])"
+    r"|(?<!\w)(?=[0-9a-f]{0,40}\d)(?=[0-9a-f]{0,40}[a-f])[0-9a-f]{7,40}(?!\w)"
+)
+"""Names in small letters with a number in them, as of regions and branches, and abbreviated hashes."""
 
 PLEASANTRY: Final = re.compile(
     r"^\W*(?:thanks?|thank you|thx|great|cool|awesome|nice|wonderful|lovely|excellent|wow|sounds"
@@ -321,6 +393,13 @@ EXPLAIN: Final = re.compile(
     r"|do not) understand|что такое|что значит|объясни\w*|не понимаю|как работает)\b",
     re.IGNORECASE,
 )
+HEADING: Final = re.compile(
+    r"(?:(?:USER|HARD|SAFETY|PROJECT|VERY|KEY|MY|OUR) )?(?:NOTE|FACT|RULE|CONSTRAINT|REQUIREMENT|PREFERENCE"
+    r"|GOAL(?: STATE)?|STATE|STATUS|INFO|IMPORTANT|REMINDER|REMEMBER|ATTENTION|WARNING|UPDATE|DECISION|CONTEXT|ВАЖНО"
+    r"|ФАКТ|ПРАВИЛО|ТРЕБОВАНИЕ|ОГРАНИЧЕНИЕ|ПРЕДПОЧТЕНИЕ|ЦЕЛЬ|ВНИМАНИЕ|ЗАМЕТКА|РЕШЕНИЕ):\s+(?=\S)"
+)
+"""A heading in capitals that only says what kind of statement follows: what follows is as true without it."""
+
 BOILERPLATE: Final = re.compile(
     r"GOOGLE_API_KEY|no language model is configured|языковая модель не подключена", re.IGNORECASE
 )

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from app.domain.extraction.choice import ITEM_OVERHEAD
 from app.domain.extraction.labels import PHRASES
 from app.domain.extraction.passages import Passage
 from app.domain.tokens import estimate_text
+
+ITEM_OVERHEAD: Final = 1
+"""Tokens of the marks between two items of a list."""
 
 LONGEST: Final = 220
 """Characters of one entry: a longer one could only be kept or lost as a whole."""

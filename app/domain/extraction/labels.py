@@ -122,3 +122,13 @@ def role_label(role: str, language: str) -> str:
     """How a speaker without a name is called."""
     user, assistant, tool = _ROLES.get(language, _ROLES["en"])
     return {"user": user, "tool": tool}.get(role, assistant)
+
+
+def role_of(label: str) -> str | None:
+    """Whose label this is (``"Assistant: "``), in any language; ``None`` for somebody with a name of their own."""
+    return _LABELLED.get(label.removesuffix(": "))
+
+
+_LABELLED: Final[Mapping[str, str]] = {
+    name: role for names in _ROLES.values() for name, role in zip(names, ("user", "assistant", "tool"), strict=True)
+}

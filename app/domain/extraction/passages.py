@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from app.domain.conversation import Message
 from app.domain.extraction.clauses import tight
-from app.domain.extraction.cues import ACCEPTANCE, BOILERPLATE, FILLER, READING_TOOL, REJECTION, Cue, cues_of
+from app.domain.extraction.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READING_TOOL, REJECTION, Cue, cues_of
 from app.domain.extraction.labels import role_label
 from app.domain.identifiers import Identifier, find_identifiers
 from app.domain.text import sentences, stems
@@ -24,6 +24,7 @@ _MARKUP: Final = re.compile(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*
 _LISTED: Final = re.compile(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
 _LONGEST: Final = 360  # characters of a sentence; beyond it the rest is cut at a word
 _MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
+_ONE_STATEMENT: Final = 90  # characters
 _PASTED: Final = 600  # characters below the first paragraph: more than people write in one go
 _PAIR: Final = re.compile(r'"([^"\\\n]{1,40})"\s{0,4}:\s{0,4}"?([^"\\\n{}\[\],]{1,60})')
 _PAIRS: Final = 8
@@ -80,8 +81,14 @@ class Passage:
         return f"{self.speaker}: {self.core}"
 
 
-def passages_of(messages: Sequence[Message], language: str) -> list[Passage]:
-    """All passages of a span, in order; system messages, typed commands and boilerplate are left out."""
+def passages_of(messages: Sequence[Message], language: str, *, brief: bool = False) -> list[Passage]:
+    """All passages of a span, in order; system messages, typed commands and boilerplate are left out.
+
+    Args:
+        messages: The span.
+        language: Of the labels of speakers without a name.
+        brief: Also leave out headings ("NOTE:") where a core is told.
+    """
     speakers = _named_speakers(messages)
     found: list[Passage] = []
     for turn, message in enumerate(messages):
@@ -110,6 +117,7 @@ def passages_of(messages: Sequence[Message], language: str) -> list[Passage]:
                     or text.endswith(":")
                     or (message.role == "assistant" and BOILERPLATE.search(content) is not None),
                     is_pasted=own < len(content) and place >= own,
+                    brief=brief,
                 )
             )
     return found
@@ -127,7 +135,10 @@ def _passage(
     speakers: Collection[str],
     is_listed: bool,
     is_pasted: bool,
+    brief: bool,
 ) -> Passage:
+    cues = cues_of(text)
+    text = _brief(text) if brief else text
     found = tuple(item for item in find_identifiers(text) if not _is_vocative(item, speakers))
     return Passage(
         index=index,
@@ -137,7 +148,7 @@ def _passage(
         text=text,
         core=tight(text, found),
         stems=frozenset(stems(text)),
-        cues=cues_of(text),
+        cues=cues,
         identifiers=found,
         is_question=text.rstrip("\"'”» )*_").endswith(("?", "？", "؟")),
         is_named=named,
@@ -149,6 +160,11 @@ def _passage(
         is_action=message.role == "assistant" and _is_action(text, message),
         values=frozenset(item.text.lower() for item in found if item.kind not in {"name", "quoted"}),
     )
+
+
+def _brief(text: str) -> str:
+    heading = HEADING.match(text)
+    return text[heading.end() :] if heading else text
 
 
 def own_words(content: str) -> str:
@@ -186,7 +202,7 @@ def _named_speakers(messages: Sequence[Message]) -> dict[str, str]:
 
 def _pieces(message: Message, content: str) -> Iterable[tuple[str, str]]:
     """Each sentence as it was written, and tidied."""
-    found = [_data(content)] if _is_data(content) else sentences(content)
+    found = [_data(content)] if _is_data(content) else ([content] if _is_one(content) else sentences(content))
     if len(found) > _MOST_SENTENCES:
         found = found[: _MOST_SENTENCES // 2] + found[-_MOST_SENTENCES // 2 :]
     if message.role == "assistant" and BOILERPLATE.search(content):
@@ -197,6 +213,12 @@ def _pieces(message: Message, content: str) -> Iterable[tuple[str, str]]:
             yield raw, text
     for part in message.parts:
         yield from ((text, text) for text in _part_pieces(part))
+
+
+def _is_one(content: str) -> bool:
+    """Whether a message is one short statement under a heading: its sentences mean little without each other."""
+    heading = HEADING.match(content)
+    return heading is not None and len(content) - heading.end() <= _ONE_STATEMENT and "\n" not in content.strip()
 
 
 def _part_pieces(part: Mapping[str, Any]) -> Iterable[str]:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from app.domain.extraction.cues import PLEASANTRY, PROPOSAL, WEIGHTS
+from app.domain.extraction.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
 from app.domain.extraction.passages import Passage
 from app.domain.identifiers import Identifier, Kind
 from app.domain.text import GENERIC_STEMS, stems
 
 _IDENTIFIER_WORTH: Final[Mapping[Kind, float]] = {
-    "code": 4.0, "email": 4.0, "url": 3.0, "uuid": 4.0, "version": 2.0, "path": 1.6,
-    "money": 1.6, "date": 1.6, "time": 1.2, "number": 1.0, "name": 0.7, "quoted": 0.5, "symbol": 0.4,
+    "code": 4.0, "email": 4.0, "url": 3.0, "uuid": 4.0, "version": 2.0, "path": 1.6, "money": 1.8, "date": 1.8,
+    "time": 1.4, "number": 1.4, "name": 1.4, "quoted": 1.2, "symbol": 0.7,
 }  # fmt: skip
 """What can be asked for later and cannot be guessed is worth most."""
-_IDENTIFIERS_AT_MOST: Final = 8.0
+_IDENTIFIERS_AT_MOST: Final = 6.0
+_IN_WORDS: Final = 0.8  # "three children", "last Friday"
+_NAMED_BY_CODE: Final = 2.5
+_DIGIT: Final = 0.7  # on its own
 _OF_A_TOOL: Final = 2.0  # whoever called it says what mattered
 _PASTED: Final = 0.5  # of what the user says themselves: a document can be asked for again
 _HELD: Final = 0.6  # it is served anyway
@@ -26,8 +30,12 @@ _ECHO: Final = 0.3  # of an assistant's repetition of what the user has just sai
 _ROLE: Final = {"user": 1.0, "assistant": 0.5, "tool": 0.35}
 _NAMED_ROLE: Final = 0.95  # the other person of a talk between people
 _FURTHER_CUES: Final = 0.35  # a second cue adds a third of its weight
-_FIRST_TURN: Final = 2.0  # the opening message says what it is all about
-_FOCUS: Final = 2.5
+OPENING: Final = 2
+"""The highest ``seq`` of a message that opens a talk: a system message may stand before it."""
+
+_FIRST_TURN: Final = 3.0  # the opening message says what it is all about
+_FOCUS: Final = 4.0
+_ASKED: Final = 0.35  # of what the same words would be worth as a statement
 _LONG: Final = 45  # words
 _ACCEPTED: Final = 3.2  # a proposal that was agreed to is a decision,
 _ACCEPTED_VAGUE: Final = 1.6  # less of one when it names nothing
@@ -42,22 +50,56 @@ _ACTION: Final = 4.0  # what was done with a tool has changed the world
 _LOOK_BACK: Final = 12  # sentences
 
 
-def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[float]:
-    """The worth of each passage; 1 and above is worth a place. Linear in the number of passages."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worth:
+    """What a text is worth: its words by themselves, and each exact value that nothing else tells yet."""
+
+    rest: float
+    values: Mapping[str, float]
+    """By the value in lower case."""
+    about: str = "fact"
+    """What kind of thing it is: of a kind of which much is told already, more is worth less."""
+
+    @property
+    def total(self) -> float:
+        """The worth where nothing is told yet; 1 and above is worth a place."""
+        return self.rest + sum(self.values.values())
+
+    def times(self, factor: float) -> Worth:
+        """All of it, scaled."""
+        values = {text: factor * worth for text, worth in self.values.items()}
+        return replace(self, rest=factor * self.rest, values=values)
+
+    def plus(self, more: float) -> Worth:
+        """With something more for the words."""
+        return replace(self, rest=self.rest + more)
+
+
+def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Worth]:
+    """The worth of each passage. Linear in the number of passages."""
     frequency = Counter(stem for passage in passages for stem in passage.stems)
     wanted = frozenset(stems(focus)) if focus else frozenset()
     answers = _answers(passages)
     echoes = _echoes(passages)
     return [
-        _score(passage, frequency, wanted, len(passages)) * (_ECHO if passage.index in echoes else 1.0)
-        + answers.get(passage.index, 0.0)
+        _score(passage, frequency, wanted, len(passages))
+        .times(_ECHO if passage.index in echoes else 1.0)
+        .plus(answers.get(passage.index, 0.0))
         for passage in passages
     ]
 
 
-def identifier_worth(found: Iterable[Identifier], most: float = _IDENTIFIERS_AT_MOST) -> float:
-    """What exact values are worth, each once, ``most`` at most."""
-    return min(most, sum({item.text: _IDENTIFIER_WORTH[item.kind] for item in found}.values()))
+def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFIERS_AT_MOST) -> dict[str, float]:
+    """What a text's exact values are worth, each once, ``most`` in all: identifiers, and what is told in words."""
+    values = {" ".join(match.group().casefold().split()): _IN_WORDS for match in IN_WORDS.finditer(text)}
+    codes = list(CODES.finditer(text))
+    values |= {match.group().casefold(): _NAMED_BY_CODE for match in codes}
+    for item in found:
+        if not any(item.text in match.group() for match in codes):
+            bare = item.kind == "number" and len(item.text) == 1
+            values[item.text.casefold()] = _DIGIT if bare else _IDENTIFIER_WORTH[item.kind]
+    total = sum(values.values())
+    return values if total <= most else {text: worth * most / total for text, worth in values.items()}
 
 
 def _echoes(passages: Sequence[Passage]) -> set[int]:
@@ -75,36 +117,52 @@ def _echoes(passages: Sequence[Passage]) -> set[int]:
     return found
 
 
-def _score(passage: Passage, frequency: Counter[str], wanted: frozenset[str], total: int) -> float:
+def _score(passage: Passage, frequency: Counter[str], wanted: frozenset[str], total: int) -> Worth:
     content = [stem for stem in passage.stems if stem not in GENERIC_STEMS]
     most = _OF_A_TOOL if passage.role == "tool" else _IDENTIFIERS_AT_MOST
-    score = _cue_worth(passage) + identifier_worth(passage.identifiers, most) + min(1.0, 0.14 * len(content))
-    score += _centrality(content, frequency, total)
-    if passage.turn == 0 and passage.role == "user":
+    values = values_worth(passage.core, passage.identifiers, most)
+    score = cue_worth(passage.cues) + min(1.0, 0.14 * len(content)) + _centrality(content, frequency, total)
+    opening = passage.seq <= OPENING and passage.role == "user"
+    if opening:
         score += _FIRST_TURN
     if "correction" in passage.cues and passage.role == "user" and not passage.is_named:
         score += _SAID_OTHERWISE
     if passage.is_question:
-        score = 0.35 * score - 0.8
+        score = _ASKED * score - 0.8
+        values = {text: _ASKED * worth for text, worth in values.items()}
     if PLEASANTRY.match(passage.text):
         score -= 1.0 if passage.values or len(content) > 6 else 2.4  # noqa: PLR2004 - a long one says something too
     if len(content) < _TWO and not passage.values:
         score -= _TERSE
     if passage.is_action:
         score += _ACTION
-    score *= _role_worth(passage)
-    score *= _PASTED if passage.is_pasted else (_HELD if passage.is_held else 1.0)
+    factor = _role_worth(passage) * (
+        _PASTED if passage.is_pasted else (_HELD if passage.is_held and not opening else 1.0)
+    )
     if passage.is_listed and passage.role != "user":
-        score *= _LISTED
+        factor *= _LISTED
     if passage.text.count(" ") > _LONG:
-        score *= 0.85
-    if wanted:
-        score += _FOCUS * len(wanted & passage.stems) / len(wanted)
-    return score
+        factor *= 0.85
+    worth = Worth(rest=score, values=values, about=kind_of(passage.cues)).times(factor)
+    return worth.plus(_FOCUS * len(wanted & passage.stems) / len(wanted)) if wanted else worth
 
 
-def _cue_worth(passage: Passage) -> float:
-    weights = sorted((WEIGHTS[cue] for cue in passage.cues), reverse=True)
+def kind_of(cues: Collection[Cue]) -> str:
+    """The kind of thing that a sentence tells: a wish, a rule, an aim, a choice, or a fact."""
+    return next((kind for kind, telling in _KINDS.items() if telling & set(cues)), "fact")
+
+
+_KINDS: Final[Mapping[str, frozenset[Cue]]] = {
+    "wish": frozenset({"preference"}),
+    "rule": frozenset({"rule"}),
+    "aim": frozenset({"plan", "commitment", "open"}),
+    "choice": frozenset({"decision", "correction", "update"}),
+}
+
+
+def cue_worth(cues: Iterable[Cue]) -> float:
+    """What the kinds of importance that a sentence shows are worth together."""
+    weights = sorted((WEIGHTS[cue] for cue in cues), reverse=True)
     return weights[0] + _FURTHER_CUES * sum(weights[1:4]) if weights else 0.0
 
 

@@ -1,0 +1,81 @@
+"""Which anchors are served: every active one whose message is not, as far as their room goes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.domain.anchors.rendering import FRAME_TOKENS, line_tokens
+from app.domain.anchors.values import Anchor, FoundAnchor
+from app.domain.tokens import Estimator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What of a conversation's anchors stands in the block."""
+
+    shown: tuple[FoundAnchor, ...] = ()
+    """In order of position."""
+    behind_marker: int = 0
+    """How many more are active, for which there was no room."""
+
+
+NOTHING_SERVED: Final = Served()
+
+
+def serve(
+    active: Sequence[FoundAnchor],
+    *,
+    through_seq: int,
+    held: Collection[int],
+    room: int | None,
+    estimator: Estimator = "script",
+) -> Served:
+    """Choose among the active anchors.
+
+    Args:
+        active: The conversation's active ones.
+        through_seq: The last message that is not in the served tail.
+        held: Messages up to there that are served verbatim all the same.
+        room: Tokens for the whole element; the least important and oldest of rule or model origin that exceed it
+            stand behind the marker, those that a user set never do. ``None``: all are shown.
+        estimator: How lines are weighed.
+    """
+    eligible = [anchor for anchor in active if _is_active(anchor) and anchor.seq <= through_seq]
+    eligible = sorted((anchor for anchor in eligible if anchor.seq not in held), key=_position)
+    if room is None:
+        return Served(shown=tuple(eligible))
+    hidden = _hidden(eligible, room=room, estimator=estimator)
+    shown = tuple(anchor for index, anchor in enumerate(eligible) if index not in hidden)
+    return Served(shown=shown, behind_marker=len(hidden))
+
+
+def _hidden(anchors: Sequence[FoundAnchor], *, room: int, estimator: Estimator) -> set[int]:
+    """Indexes of those that go, the least important and then the oldest first, until the rest fits."""
+    sizes = [_size(anchor, estimator) for anchor in anchors]
+    excess = sum(sizes) + (FRAME_TOKENS if anchors else 0) - room
+    movable = [index for index, anchor in enumerate(anchors) if anchor.proposed_by != "user"]
+    hidden: set[int] = set()
+    for index in sorted(movable, key=lambda index: (anchors[index].importance, index)):
+        if excess <= 0:
+            break
+        hidden.add(index)
+        excess -= sizes[index]
+    return hidden
+
+
+def _size(anchor: FoundAnchor, estimator: Estimator) -> int:
+    """``token_count`` is the script estimate of the very line."""
+    if estimator == "script":
+        return anchor.token_count
+    return line_tokens(anchor.type, anchor.seq, anchor.content, estimator)
+
+
+def _is_active(anchor: FoundAnchor) -> bool:
+    return not isinstance(anchor, Anchor) or anchor.status == "active"
+
+
+def _position(anchor: FoundAnchor) -> tuple[int, int, str, str, str, float]:
+    """In order of position; what follows decides between doubles."""
+    return anchor.seq, anchor.offset, anchor.type, anchor.content, anchor.proposed_by, anchor.importance

@@ -1,0 +1,136 @@
+"""How languages say what an anchor is: one TOML file per language, read once.
+
+A language is added by adding a file to ``tables/``; nothing here or anywhere else names one. Its keys:
+
+* ``language``: ISO 639-1; ``letters``: the character class of its alphabet: the file is tried on text that has some.
+* ``opening``: words before the point (``well,``), skipped, so that ``^`` in a pattern stands behind them;
+  ``reported``, ``hypothetical``: speech that binds nobody; ``shows``: what leads in a text that is only shown
+  (``translate this:``), so that what follows in the message is nobody's word.
+* a section per anchor type: ``says`` (patterns for whoever speaks), ``user`` (for users),
+  ``with_value`` and ``with_name`` (for users, beside an exact value or a name), ``assistant`` (for assistants, beside
+  an exact value), ``asks`` (for questions), ``never`` (no anchor all the same).
+* ``turn``: what a later message does: ``kept`` (a commitment is met), ``evasive`` (no answer), ``yes``, ``no``,
+  ``polite_no`` (turns nothing down), ``smalltalk`` (answers nothing), ``ousts`` (its group names what goes),
+  ``times`` (words for days and hours that take each other's place).
+
+Patterns are regular expressions without regard to case, with straight apostrophes. They are tried on statements of a
+bounded length (``statements.LONGEST``), which bounds the time that any of them can take.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from operator import or_
+from typing import Any, Final, get_args
+
+from app.domain.anchors.cues import Cue, Cues
+from app.domain.anchors.values import AnchorType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How one type of anchor is recognised in one language."""
+
+    says: Cue
+    user: Cue
+    assistant: Cue
+    with_value: Cue
+    with_name: Cue
+    asks: Cue
+    never: Cue
+
+    @property
+    def mask(self) -> int:
+        """The patterns of which one must fit."""
+        needed = (self.says, self.user, self.assistant, self.with_value, self.with_name, self.asks)
+        return reduce(or_, (cue.mask for cue in needed))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """One language. Two are the same only when they are one: texts that were read by it are remembered with it."""
+
+    language: str
+    letters: re.Pattern[str]
+    opening: re.Pattern[str]
+    cues: Cues
+    """Which of the following may fit a text at all."""
+    reported: Cue
+    hypothetical: Cue
+    shows: Cue
+    rules: Mapping[AnchorType, Rule]
+    kept: Cue
+    evasive: Cue
+    yes: Cue
+    no: Cue
+    polite_no: Cue
+    smalltalk: Cue
+    ousts: Cue
+    times: Cue
+
+
+def read_tables(folder: Traversable) -> tuple[Table, ...]:
+    """Every ``.toml`` file of a folder as a table, by name.
+
+    Raises:
+        KeyError: A file names no language or no letters.
+        re.error: A pattern is none.
+    """
+    found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
+    return tuple(_table(tomllib.loads(entry.read_text(encoding="utf-8"))) for entry in found)
+
+
+def _table(given: Mapping[str, Any]) -> Table:
+    turn, cues = given.get("turn", {}), Cues()
+    return Table(
+        language=given["language"],
+        letters=re.compile(f"[{given['letters']}]", re.IGNORECASE),
+        opening=_opening(_listed(given, "opening")),
+        cues=cues,
+        reported=cues.cue(_listed(given, "reported")),
+        hypothetical=cues.cue(_listed(given, "hypothetical")),
+        shows=cues.cue(_listed(given, "shows")),
+        rules={type_: _rule(given[type_], cues) for type_ in get_args(AnchorType) if type_ in given},
+        kept=cues.cue(_listed(turn, "kept")),
+        evasive=cues.cue(_listed(turn, "evasive")),
+        yes=cues.cue(_listed(turn, "yes")),
+        no=cues.cue(_listed(turn, "no")),
+        polite_no=cues.cue(_listed(turn, "polite_no")),
+        smalltalk=cues.cue(_listed(turn, "smalltalk")),
+        ousts=cues.cue(_listed(turn, "ousts")),
+        times=cues.cue(_listed(turn, "times")),
+    )
+
+
+def _rule(given: Mapping[str, Any], cues: Cues) -> Rule:
+    return Rule(
+        says=cues.cue(_listed(given, "says")),
+        user=cues.cue(_listed(given, "user")),
+        assistant=cues.cue(_listed(given, "assistant")),
+        with_value=cues.cue(_listed(given, "with_value")),
+        with_name=cues.cue(_listed(given, "with_name")),
+        asks=cues.cue(_listed(given, "asks")),
+        never=cues.cue(_listed(given, "never")),
+    )
+
+
+def _listed(given: Mapping[str, Any], key: str) -> list[str]:
+    found: str | list[str] = given.get(key, [])
+    return [found] if isinstance(found, str) else found
+
+
+def _opening(patterns: Sequence[str]) -> re.Pattern[str]:
+    """Any number of these; nothing where there are none."""
+    joined = "|".join(f"(?:{one})" for one in patterns if one)
+    return re.compile(f"(?:{joined})+" if joined else r"(?!)", re.IGNORECASE)
+
+
+# No I/O in the core's sense: the files are part of the program, as the patterns of its modules are; they are read
+# with it, once, from wherever it was installed, and nothing that happens later depends on a disk.
+TABLES: Final = read_tables(files("app.domain.anchors") / "tables")

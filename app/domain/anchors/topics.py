@@ -1,0 +1,92 @@
+"""What an anchor, or a sentence, is about: its content words and its exact values, for telling whether two meet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from app.domain.identifiers import Identifier, find_identifiers
+from app.domain.text import GENERIC_STEMS, stem, words
+from app.domain.vocabulary import TECHNOLOGY
+
+_CLASSES: Final[Mapping[str, str]] = {
+    "date": "time",
+    "time": "time",
+    "money": "number",
+    "number": "number",
+    "version": "version",
+    "code": "code",
+    "url": "address",
+    "email": "address",
+    "path": "address",
+    "uuid": "code",
+    "name": "name",
+    "symbol": "name",
+    "quoted": "name",
+}
+"""Values of one class can take each other's place."""
+
+_WORD: Final = re.compile(r"[^\W_]+(?:[.+#-][^\W_]+)*")
+_REMEMBERED: Final = 4_096
+_QUOTES: Final = "\"'`«»“”„"
+
+_stem: Final = lru_cache(maxsize=_REMEMBERED)(stem)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """The words of a text that carry its subject, and its values by class."""
+
+    words: frozenset[str]
+    """Stems, those of its values left out."""
+    values: frozenset[tuple[str, str]]
+    """(class, value in lower case)."""
+    every: frozenset[str]
+    """Words and the stems of values together."""
+    classes: frozenset[str]
+    """Of its values."""
+
+    def of_class(self, class_: str) -> frozenset[str]:
+        """The values of one class."""
+        return frozenset(value for known, value in self.values if known == class_)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def values_of(text: str) -> tuple[Identifier, ...]:
+    """``find_identifiers``, for texts that are asked about more than once."""
+    return tuple(find_identifiers(text))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def stems_of(text: str) -> frozenset[str]:
+    """``stems``, each once."""
+    return frozenset(map(_stem, words(text)))
+
+
+def technology_in(text: str) -> list[str]:
+    """Names of technology, which nobody needs to write with a capital, in lower case."""
+    return [word for word in map(str.lower, _WORD.findall(text)) if word in TECHNOLOGY]
+
+
+def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
+    """What a short text is about; ``times`` are its words for days that no calendar is needed for (``Thursday``)."""
+    values = {(_CLASSES[one.kind], one.text.strip(_QUOTES).lower()) for one in values_of(text)}
+    values |= {("time", day.lower()) for day in times}
+    values |= {("name", word) for word in technology_in(text)}
+    taken = frozenset[str]().union(*(stems_of(value) for _, value in values))
+    own = stems_of(text) - taken - GENERIC_STEMS
+    return Topic(
+        words=own,
+        values=frozenset(values),
+        every=own | (taken - GENERIC_STEMS),
+        classes=frozenset(class_ for class_, _ in values),
+    )
+
+
+def ousted(found: Iterable[re.Match[str]]) -> frozenset[str]:
+    """Stems of what a text says is given up: ``instead of Postgres``, ``no longer Jenkins``."""
+    named = (word for match in found for word in match.groups() if word)
+    return frozenset(_stem(part.lower()) for word in named for part in _WORD.findall(word)) - GENERIC_STEMS

@@ -1,0 +1,247 @@
+"""What later messages do to anchors: a correction supersedes, an answer and a kept promise resolve.
+
+Laws: messages are taken one by one, in order, and what one does follows from it and from the anchors that are active
+then, so that two batches say the same as one; no anchor ever becomes active again; work per message is bounded by the
+anchors that share a rare word with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from app.domain.anchors.detect import leads
+from app.domain.anchors.pool import Pool, position
+from app.domain.anchors.statements import Statement, statements
+from app.domain.anchors.tables import TABLES, Table
+from app.domain.anchors.topics import Topic, ousted
+from app.domain.anchors.values import Anchor, AnchorType, Transition
+from app.domain.conversation import Message
+
+_NEAR: Final = 8  # positions: as far as a remark without a subject of its own points back
+_PROMISED: Final = 12  # positions: as far as a bare "done" does
+_NEXT: Final = 3  # positions: a direct answer, with a tool call and its result in between
+_HALF: Final = 0.5  # of the smaller topic's words: about the same thing
+_MOST: Final = 0.6  # of a question's words: answered from afar
+_SOME: Final = 0.3  # of them: answered from near by
+_TERSE: Final = 2  # content words: with fewer than these an utterance leans on the one before
+_SHORT: Final = 12  # words of a direct answer
+
+_CHANGES: Final[dict[AnchorType, frozenset[AnchorType]]] = {
+    "correction": frozenset({"decision", "critical_fact", "commitment", "correction"}),
+    "decision": frozenset({"decision", "correction"}),
+    "critical_fact": frozenset({"critical_fact", "correction"}),
+}
+"""What an anchor of a type can supersede."""
+
+_BY_ASSISTANT: Final[frozenset[AnchorType]] = frozenset({"decision", "commitment", "correction"})
+"""What an assistant can correct: never what a user stated."""
+
+
+def transitions(
+    active: Sequence[Anchor],
+    new: Sequence[Anchor],
+    messages: Sequence[Message],
+    *,
+    tables: Sequence[Table] = TABLES,
+    said: Mapping[int, Sequence[Statement]] | None = None,
+) -> list[Transition]:
+    """What these messages do to the active anchors.
+
+    Args:
+        active: Those of earlier messages.
+        new: Those found in these messages; they may supersede each other too. One whose message is not given counts
+            as an assistant's.
+        messages: In any order.
+        tables: The languages that are known.
+        said: The messages' ``statements`` by ``seq``, where they are known already.
+
+    Returns:
+        One per anchor whose status changes, in the order of the messages that change it.
+    """
+    pool = Pool(active, tables)
+    own: defaultdict[int, list[Anchor]] = defaultdict(list)
+    for anchor in sorted(new, key=position):
+        own[anchor.seq].append(anchor)
+    spoken = {message.seq: message for message in messages if _counts(message)}
+    found: list[Transition] = []
+    for seq in sorted({*spoken, *own}):
+        message = spoken.get(seq)
+        heard = _heard(message, said) if message else ()
+        found.extend(_read(pool, message, own.get(seq, ()), heard, tables))
+    return found
+
+
+def _heard(message: Message, said: Mapping[int, Sequence[Statement]] | None) -> Sequence[Statement]:
+    known = said.get(message.seq) if said is not None else None
+    return statements(message) if known is None else known
+
+
+def _counts(message: Message) -> bool:
+    return message.role in {"user", "assistant"} and not message.is_command and message.status != "erased"
+
+
+def _read(
+    pool: Pool, message: Message | None, own: Sequence[Anchor], said: Sequence[Statement], tables: Sequence[Table]
+) -> Iterator[Transition]:
+    """What one message does: by its anchors, then by what else it says, where its text is at hand."""
+    for anchor in own:
+        yield from _superseded(pool, anchor, tables, by_user=message is not None and message.role == "user")
+        pool.add(anchor)
+    if message is None or not said:
+        return
+    for number, statement in enumerate(said):
+        if statement.is_question or not pool.open:
+            continue
+        for table in tables:
+            if table.letters.search(statement.text):
+                yield from _resolved(pool, message, statement, table, is_first=number == 0)
+    if message.role == "user" and not any(one.type in {"correction", "decision"} for one in own):
+        yield from _rejected(pool, message, said[0], tables)
+
+
+def _superseded(pool: Pool, by: Anchor, tables: Sequence[Table], *, by_user: bool) -> Iterator[Transition]:
+    """What an anchor takes the place of."""
+    types = _CHANGES.get(by.type, frozenset())
+    if not by_user:
+        types &= _BY_ASSISTANT
+    if not types:
+        return
+    topic = pool.topic(by.content)
+    text = by.content.replace("’", "'")
+    gone = ousted(given for table in tables if table.letters.search(text) for given in table.ousts.all_in(text))
+    meant = [old for old in pool.sharing(topic) if old.type in types and _earlier(old, by)]
+    meant = [old for old in meant if _replaces(by, topic, gone, pool.topic(old.content))]
+    if not meant and by.type == "correction":
+        meant = list(_leaned_on(pool, by, topic, types))
+    for old in meant:
+        pool.remove(old)
+        yield Transition(anchor_id=old.id, status="superseded", superseded_by=by.id)
+
+
+def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic) -> bool:
+    """Whether one statement takes another's place: it names what goes, or gives the same thing another value."""
+    if topic == old:
+        return False
+    if gone & old.every:
+        return True
+    if _other_value(topic, old):
+        return True
+    shared = topic.words & old.words
+    if by.type != "correction" or not shared:
+        return False
+    smaller = min(len(topic.words), len(old.words))
+    differ = topic.values != old.values or topic.words != old.words
+    return differ and len(shared) >= _HALF * smaller and (len(shared) >= _TERSE or smaller <= _TERSE)
+
+
+def _other_value(new: Topic, old: Topic) -> bool:
+    """Whether both say the same of the same thing, but for values of one class."""
+    if not (new.values and old.values):
+        return False
+    classes = {class_ for class_, _ in new.values ^ old.values}
+    if len(classes) != 1:
+        return False
+    (class_,) = classes
+    fresh, stale = new.of_class(class_) - old.of_class(class_), old.of_class(class_) - new.of_class(class_)
+    shared = new.words & old.words
+    rest = new.values & old.values
+    larger = max(len(new.words), len(old.words))
+    return bool(fresh and stale) and bool(shared or rest) and len(shared) >= 2 * _SOME * larger
+
+
+def _leaned_on(pool: Pool, by: Anchor, topic: Topic, types: frozenset[AnchorType]) -> Iterator[Anchor]:
+    """What a correction without a subject of its own is about: the last thing with a value of its kind."""
+    if len(topic.words) > _TERSE:
+        return
+    classes = topic.classes
+    near = [old for old in pool.newest(before=by.seq, within=_NEAR, types=types) if _earlier(old, by)]
+    fitting = [old for old in near if classes & pool.topic(old.content).classes]
+    if not fitting and classes and not (near and near[0].type == "decision"):
+        return
+    for meant in (fitting or near)[:1]:
+        values = pool.topic(meant.content).values
+        yield meant
+        yield from (old for old in near if old is not meant and values and values == pool.topic(old.content).values)
+
+
+def _resolved(
+    pool: Pool, message: Message, statement: Statement, table: Table, *, is_first: bool
+) -> Iterator[Transition]:
+    """Questions that a statement answers and promises that it keeps."""
+    opened = statement.folded.opened(table.cues)
+    texts = leads(statement.plain, table)
+    if table.evasive.fits(texts, opened) or table.smalltalk.fits(texts, opened):
+        return
+    topic = pool.topic(statement.text)
+    kept = table.kept.fits(texts, opened)
+    for old in pool.sharing(topic):
+        if old.seq >= message.seq:
+            continue
+        answers = old.type == "unresolved_question" and _answers(topic, pool.topic(old.content), message.seq - old.seq)
+        if answers or (kept and old.type == "commitment" and _is_kept(topic, pool.topic(old.content))):
+            pool.remove(old)
+            yield Transition(anchor_id=old.id, status="resolved")
+    if is_first:
+        is_yes = table.yes.fits(texts, opened) or table.no.fits(texts, opened)
+        yield from _directly(pool, message, statement, topic, is_yes=is_yes)
+    if kept and not pool.topic(table.kept.pattern.sub(" ", statement.plain)).every:
+        yield from _last_promise(pool, message)
+
+
+def _answers(topic: Topic, question: Topic, distance: int) -> bool:
+    asked, shared = question.every, question.every & topic.every
+    if topic.every <= asked and not topic.values - question.values and len(topic.every) >= len(asked):
+        return False  # the question again, in other words
+    if distance <= _NEAR:
+        return len(shared) >= _SOME * len(asked)
+    return len(shared) >= _TERSE and len(shared) >= _MOST * len(asked)
+
+
+def _directly(
+    pool: Pool, message: Message, statement: Statement, topic: Topic, *, is_yes: bool
+) -> Iterator[Transition]:
+    """A direct answer to what was asked just before: yes, no, a value, or one word."""
+    count = len(statement.text.split())
+    is_value = (bool(topic.values) and count <= _SHORT) or (count == 1 and bool(topic.every))
+    if not (is_yes or is_value):
+        return
+    asked = pool.newest(before=message.seq - 1, within=_NEXT - 1, types=frozenset({"unresolved_question"}))
+    question = next((old for old in asked if "?" in old.content or "？" in old.content or "؟" in old.content), None)
+    if question is not None:
+        pool.remove(question)
+        yield Transition(anchor_id=question.id, status="resolved")
+
+
+def _is_kept(topic: Topic, promised: Topic) -> bool:
+    shared = topic.every & promised.every
+    return bool(shared) and len(shared) >= _HALF * min(len(topic.every), len(promised.every))
+
+
+def _last_promise(pool: Pool, message: Message) -> Iterator[Transition]:
+    """A bare "done"."""
+    promises = pool.newest(before=message.seq - 1, within=_PROMISED - 1, types=frozenset({"commitment"}))
+    promise = next(promises, None)
+    if promise is not None:
+        pool.remove(promise)
+        yield Transition(anchor_id=promise.id, status="resolved")
+
+
+def _rejected(pool: Pool, message: Message, first: Statement, tables: Sequence[Table]) -> Iterator[Transition]:
+    """A user's plain no to what was decided in the message before."""
+    no = any(_refuses(first, table) for table in tables if table.letters.search(first.text))
+    if no and not first.is_question:
+        for old in list(pool.newest(before=message.seq - 1, within=_NEXT - 1, types=frozenset({"decision"}))):
+            if old.proposed_by != "user":
+                pool.remove(old)
+                yield Transition(anchor_id=old.id, status="superseded")
+
+
+def _refuses(said: Statement, table: Table) -> bool:
+    opened = said.folded.opened(table.cues)
+    return table.no.fits([said.plain], opened) and not table.polite_no.fits([said.plain], opened)
+
+
+def _earlier(old: Anchor, new: Anchor) -> bool:
+    return position(old) < position(new)

@@ -1,0 +1,47 @@
+"""What a conversation learns from reported usage: how many of the provider's tokens one of ours is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LEAST_FACTOR: Final = 0.7
+MOST_FACTOR: Final = 1.5
+"""What the factor stays within: an estimate is never further off than the estimator's published error and a foreign
+vocabulary together explain."""
+
+MOST_STEP: Final = 0.05
+"""The most that one report moves the factor: a usage reported ten times too high is one step, not a compaction."""
+
+WEIGHT: Final = 0.2
+"""Of the newest report in the exponential average: ten honest reports bring the factor nine tenths of the way."""
+
+LEAST_TOKENS: Final = 200
+"""Below this the frame that a provider puts around a request outweighs the text, and nothing is learnt."""
+
+
+def learn(factor: float, *, estimated: int, reported: int) -> float:
+    """The factor after one report.
+
+    Args:
+        factor: What was learnt so far; 1.0 to begin with. A stored one outside the bounds is brought back into them.
+        estimated: Our own estimate of exactly the request that was sent, not multiplied by the factor.
+        reported: The provider's count of that request's input tokens, cached ones included.
+
+    Returns:
+        A factor within ``LEAST_FACTOR`` and ``MOST_FACTOR``, at most ``MOST_STEP`` from where it was; unchanged when
+        either count is too small to tell anything (0, negative, tiny).
+    """
+    present = _within(factor, LEAST_FACTOR, MOST_FACTOR)
+    if min(estimated, reported) < LEAST_TOKENS:
+        return present
+    # An honest ratio is within the bounds; what is beyond them pulls no harder than the bounds do.
+    aim = _within(reported / estimated, LEAST_FACTOR, MOST_FACTOR)
+    return _within(present + _step(present, aim), LEAST_FACTOR, MOST_FACTOR)
+
+
+def _step(present: float, aim: float) -> float:
+    return _within(WEIGHT * (aim - present), -MOST_STEP, MOST_STEP)
+
+
+def _within(value: float, least: float, most: float) -> float:
+    return min(max(value, least), most)

@@ -1,0 +1,1 @@
+"""Exact values in one form each, whatever way they are written: numbers, money, dates, times."""

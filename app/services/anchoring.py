@@ -1,0 +1,141 @@
+"""Anchors coming into being: found by rule when a message is appended, proposed by a model when one is folded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from app.domain.anchors.detect import detect
+from app.domain.anchors.statements import statements
+from app.domain.anchors.transitions import transitions
+from app.domain.anchors.values import Anchor, FoundAnchor, Transition
+from app.domain.conversation import Conversation, Message
+from app.ports import NewId, UnitOfWork
+from app.services.resolve import Resolved
+from app.services.shell import Shell
+
+ON_LOOP: Final = 8
+"""Messages: more than this are read off the event loop."""
+
+MOST_ACTIVE: Final = 1_000
+"""Active anchors, the newest, that an append can change: bounds its work whatever the history."""
+
+
+_FOUND: Final = tuple(field.name for field in fields(FoundAnchor))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What messages say about anchors."""
+
+    made: tuple[Anchor, ...]
+    """New ones, with the status that later messages among these left them."""
+    changed: tuple[Transition, ...]
+    """What happened to those that were active before."""
+
+
+async def anchor_messages(
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, messages: Sequence[Message]
+) -> bool:
+    """Store the anchors of messages just appended, and what they did to the active ones.
+
+    Args:
+        uow: The transaction of the append.
+        shell: For ids and the time.
+        conversation: As it stood before these messages.
+        messages: In order.
+
+    Returns:
+        Whether an anchor changed that the stored layout serves or counts.
+    """
+    spoken = [message for message in messages if not message.is_command and message.content.strip()]
+    if not spoken:
+        return False
+    before = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE) if conversation.last_seq else []
+
+    def work() -> Read:
+        return read_anchors(spoken, before, new_id=shell.new_id, now=shell.clock.now())
+
+    read = work() if len(spoken) <= ON_LOOP else await asyncio.to_thread(work)
+    await uow.anchors.add(read.made)
+    await uow.anchors.change(conversation.id, read.changed)
+    return _touches_layout(conversation, before, read.changed)
+
+
+async def add_proposed(
+    uow: UnitOfWork, shell: Shell, resolved: Resolved, found: Sequence[FoundAnchor], span: Sequence[Message]
+) -> None:
+    """Store the anchors that a model proposed: what was said after them has changed them already.
+
+    Args:
+        uow: The transaction that writes the state.
+        shell: For ids and the time.
+        resolved: The locked conversation.
+        found: Verbatim passages of the span.
+        span: The folded messages.
+    """
+    conversation, now = resolved.conversation, shell.clock.now()
+    sources = {message.seq: message for message in span}
+    inside = [replace(one, proposed_by="model") for one in found if one.seq in sources]
+    if not inside:
+        return
+    proposed = [_anchor(one, sources[one.seq], shell.new_id(), now) for one in inside]
+    known = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE)
+    tail = await uow.messages.newest(conversation.id, after_seq=span[-1].seq, max_tokens=resolved.budgets.budget)
+    changes = await asyncio.to_thread(_replayed, proposed, known, [*span, *tail])
+    made, changed = _settled(proposed, changes)
+    mine = {anchor.id for anchor in proposed}
+    await uow.anchors.add(made)
+    await uow.anchors.change(conversation.id, [one for one in changed if one.superseded_by in mine])
+
+
+def _replayed(proposed: Sequence[Anchor], known: Sequence[Anchor], messages: Sequence[Message]) -> list[Transition]:
+    """What happens when the messages from the first proposal on are read again, the proposals among their anchors."""
+    first = min(anchor.seq for anchor in proposed)
+    before = [anchor for anchor in known if anchor.seq < first]
+    since = [anchor for anchor in known if anchor.seq >= first]
+    return transitions(before, [*proposed, *since], [message for message in messages if message.seq >= first])
+
+
+def read_anchors(messages: Sequence[Message], before: Sequence[Anchor], *, new_id: NewId, now: datetime) -> Read:
+    """Find the anchors of these messages, and what messages and anchors do to the active ones and to each other."""
+    said = {message.seq: statements(message) for message in messages}
+    new = [
+        _anchor(found, message, new_id(), now)
+        for message in messages
+        for found in detect(message, said=said[message.seq])
+    ]
+    made, changed = _settled(new, transitions(before, new, messages, said=said))
+    return Read(made=made, changed=changed)
+
+
+def _anchor(found: FoundAnchor, source: Message, id_: UUID, now: datetime) -> Anchor:
+    given = {name: getattr(found, name) for name in _FOUND}
+    return Anchor(**given, id=id_, conversation_id=source.conversation_id, message_id=source.id, created_at=now)
+
+
+def _settled(new: Sequence[Anchor], changes: Sequence[Transition]) -> tuple[tuple[Anchor, ...], tuple[Transition, ...]]:
+    """New anchors with their status, and the changes of those that were there before; the last one counts."""
+    last: Mapping[object, Transition] = {change.anchor_id: change for change in changes}
+    made = tuple(
+        replace(anchor, status=last[anchor.id].status, superseded_by=last[anchor.id].superseded_by)
+        if anchor.id in last
+        else anchor
+        for anchor in new
+    )
+    mine = {anchor.id for anchor in new}
+    return made, tuple(change for change in last.values() if change.anchor_id not in mine)
+
+
+def _touches_layout(conversation: Conversation, before: Sequence[Anchor], changed: Sequence[Transition]) -> bool:
+    """Whether one of these stands in the block, or behind its marker."""
+    layout = conversation.layout
+    if layout is None:
+        return False
+    places = {anchor.id: anchor.seq for anchor in before}
+    served = (places[change.anchor_id] for change in changed)
+    return any(seq <= conversation.boundary_seq and seq not in layout.held for seq in served)

@@ -1,0 +1,59 @@
+"""Which trigger is due, and its claim: the one place where background triggers are evaluated.
+
+Each claim stands in the transaction of what made it due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from uuid import UUID
+
+from app.domain.conversation import Message
+from app.domain.policy import Moment, Trigger, evaluate, moments_at_rest, moments_of_append, moments_of_reply
+from app.ports import UnitOfWork
+from app.services.claims import claim_background
+from app.services.resolve import Resolved
+from app.services.shell import Shell
+
+
+def due_before_call(resolved: Resolved, shell: Shell) -> Trigger | None:
+    """The inline trigger that a turn has to answer before it calls the model."""
+    return _due(resolved, shell, {"before_call"})
+
+
+async def claim_in_turn(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
+    """After a turn's user message, when nothing was due before the call."""
+    return await _claimed(uow, shell, resolved, {"stored"})
+
+
+async def claim_after_append(uow: UnitOfWork, shell: Shell, resolved: Resolved, last: Message) -> UUID | None:
+    """After a client's own append, of which ``last`` is the newest message."""
+    moments = moments_of_append(resolved.policy, turn_is_over=_ends_turn(last))
+    return await _claimed(uow, shell, resolved, moments)
+
+
+async def claim_after_reply(uow: UnitOfWork, shell: Shell, resolved: Resolved, reply: Message) -> UUID | None:
+    """After the reply of a turn; a command's answer changes no context, and claims nothing."""
+    if reply.is_command:
+        return None
+    return await _claimed(uow, shell, resolved, moments_of_reply(interrupted=reply.status == "interrupted"))
+
+
+async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
+    """After a change of the policy, and for the sweeper: the first due trigger in the policy's order."""
+    return await _claimed(uow, shell, resolved, moments_at_rest(resolved.policy))
+
+
+async def _claimed(uow: UnitOfWork, shell: Shell, resolved: Resolved, moments: Collection[Moment]) -> UUID | None:
+    """The row's id, to be handed to the worker after the commit; ``None`` when nothing is due or one is in flight."""
+    trigger = _due(resolved, shell, moments)
+    return await claim_background(uow, resolved, shell, trigger) if trigger else None
+
+
+def _due(resolved: Resolved, shell: Shell, moments: Collection[Moment]) -> Trigger | None:
+    return evaluate(resolved.policy, resolved.budgets, moments=moments, **resolved.sizes(shell.clock.now()))
+
+
+def _ends_turn(last: Message) -> bool:
+    """A turn is over with an assistant's message that makes no call: nothing after it could answer one."""
+    return last.role == "assistant" and not any(part.get("type") == "tool_call" for part in last.parts)

@@ -1,0 +1,236 @@
+"""Erasing a message, and with it everything that was made of it, in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import UUID
+
+from app.domain.conversation import Conversation, Message
+from app.domain.erasing import Erased, Remaining, call_of, lines_without, other_half, suspicious, told_by, tombstone
+from app.domain.erasing import without as entries_without
+from app.domain.extractive import digest
+from app.domain.layout import layout_of
+from app.domain.pruning import state_of
+from app.domain.records import ERASURE, FoldRequest, Page
+from app.domain.redaction import redact, redact_message
+from app.domain.schemas import schema_named
+from app.domain.state import StateEntry, StateVersion
+from app.domain.tokens import estimate_text, weigh
+from app.ports import UnitOfWork
+from app.services.claims import claim_queued, new_compaction, refresh_sizes
+from app.services.commands import compact_command
+from app.services.ending import end_row
+from app.services.layouts import lay_out
+from app.services.shell import Shell
+
+READ: Final = 4_000  # messages before the boundary that an entry may have drawn on instead; older ones one by one
+TOLD: Final = 60  # messages, the newest covered, that the digest in the narrative's place is made of: the lock is held
+DIGEST: Final = 90  # tokens of a digest where the narrative was shorter: two or three sentences of a conversation
+PAGE: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gone:
+    """What leaves the history: the message's tombstone, stubbed halves of its tool pairs, and what they said."""
+
+    stones: tuple[Message, ...]
+    """The message, and the halves of its tool pairs of which nothing is left either."""
+    seqs: frozenset[int]
+    """Messages whose own words are gone."""
+    first_seq: int
+    """The first message that changed."""
+    erased: Erased
+
+
+class ErasureService:
+    """The one exception to "originals never change"; nothing derived from an erased message outlives it."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def erase(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID) -> None:
+        """Erase a message; once more does nothing.
+
+        Raises:
+            NotFoundError: There is no such message.
+        """
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.lock(conversation_id)
+            message = await uow.messages.get(conversation_id, message_id)
+            if message.status == "erased":
+                return
+            job = await self._erase(uow, conversation, message)
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
+
+    async def _erase(self, uow: UnitOfWork, conversation: Conversation, message: Message) -> UUID | None:
+        """Everything but the commit; the compaction to send afterwards, if one was queued."""
+        now = self._shell.clock.now()
+        gone = await _from_history(uow, message)
+        await uow.anchors.delete_of(conversation.id, sorted(gone.seqs))
+        total = await uow.messages.recompute(conversation.id)
+        versions = await uow.states.since_boundary(conversation.id, gone.first_seq)
+        answers = await uow.messages.command_answers(conversation.id, after_seq=gone.first_seq)
+        remaining = await _remaining(uow, conversation, versions, answers, gone.erased)
+        current = await self._from_states(uow, replace(conversation, total=total), versions, gone.erased, remaining)
+        await _from_answers(uow, answers, gone.erased, remaining)
+        if message.is_command:
+            await _forget_focus(uow, conversation.id, message.content)
+        changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1}
+        changed = await uow.conversations.update(conversation.id, **changes, **_shown(conversation, current))
+        changed = await refresh_sizes(uow, self._shell.resolver(changed))
+        erased = [("message.erased", {"message_id": str(one.id), "seq": one.seq}) for one in gone.stones]
+        await uow.events.add_many(conversation.id, erased, now)
+        return await self._requeue(uow, changed, is_told_anew=current is not None and _tells(current))
+
+    async def _from_states(
+        self,
+        uow: UnitOfWork,
+        conversation: Conversation,
+        versions: Sequence[StateVersion],
+        erased: Erased,
+        remaining: Remaining,
+    ) -> StateVersion | None:
+        """Rewrite every version that covered the message; the current one, if it is among them."""
+        current = None
+        for version in versions:
+            entries = await asyncio.to_thread(entries_without, version.entries, erased, remaining)
+            is_current = version.version == conversation.state_version
+            if is_current:
+                entries = await self._with_digest(uow, conversation, version, entries)
+            written = await self._rewritten(uow, conversation, replace(version, entries=entries))
+            current = written if is_current else current
+        return current
+
+    async def _rewritten(self, uow: UnitOfWork, conversation: Conversation, version: StateVersion) -> StateVersion:
+        schema = schema_named(version.state_schema)
+        state = state_of(schema, version.entries)
+        layout = await lay_out(
+            uow, self._shell.resolver(conversation), schema=schema, state=state, boundary_seq=version.boundary_seq
+        )
+        covered = await uow.messages.sums_at(conversation.id, version.boundary_seq)
+        written = replace(version, state=state, covered=covered, layout=layout)
+        await uow.states.rewrite(conversation.id, written)
+        return written
+
+    async def _with_digest(
+        self, uow: UnitOfWork, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]
+    ) -> tuple[StateEntry, ...]:
+        """Until the narrative is told again, the best sentences of what remains stand in its place."""
+        told = next((entry for entry in version.entries if entry.role == "narrative" and not entry.pruned), None)
+        if told is None:
+            return tuple(entries)
+        originals = await uow.messages.between(conversation.id, version.boundary_seq - TOLD, version.boundary_seq)
+        room = min(max(estimate_text(told.text), DIGEST), self._room(conversation, version, entries))
+        text = await asyncio.to_thread(_digest, originals, room, conversation.locale)
+        return (*entries, replace(told, text=text, superseded=(), from_seqs=())) if text else tuple(entries)
+
+    def _room(self, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]) -> int:
+        """Tokens that a narrative may have beside these entries, within the cap."""
+        resolved, schema = self._shell.resolver(conversation), schema_named(version.state_schema)
+        policy = resolved.policy
+        block = layout_of(schema, state_of(schema, entries), served_as=policy.served_as, estimator=policy.estimator)
+        return max(resolved.budgets.state_cap - block.tokens, 0)
+
+    async def _requeue(self, uow: UnitOfWork, conversation: Conversation, *, is_told_anew: bool) -> UUID | None:
+        """End what runs on stale content, and queue the narrative's re-making in its place."""
+        shell = self._shell
+        running = await uow.compactions.in_flight(conversation.id)
+        if running is not None:
+            await end_row(shell, uow, running, status="superseded", reason="stale")
+        if not is_told_anew and (running is None or running.trigger != ERASURE):
+            return None
+        resolved = shell.resolver(conversation)
+        row = new_compaction(resolved, shell, trigger=ERASURE, request=FoldRequest(), ran_in="worker")
+        queued = await claim_queued(uow, row, shell.clock.now())
+        return queued.id if queued else None
+
+
+async def _from_history(uow: UnitOfWork, message: Message) -> _Gone:
+    """Leave the tombstone, and stubs of the other halves of its tool pairs."""
+    calls = {call for part in message.parts if (call := call_of(part))}
+    found = await uow.messages.halves(message.conversation_id, sorted(calls)) if calls else []
+    halves = [half for half in found if half.id != message.id and half.status != "erased"]
+    stubs = [other_half(half, calls) for half in halves]
+    await uow.messages.erase(message.conversation_id, [tombstone(message), *stubs])
+    seqs = frozenset({message.seq, *(stub.seq for stub in stubs if not stub.content)})
+    said = [told_by(message), *(_only_in(half, stub) for half, stub in zip(halves, stubs, strict=True))]
+    first = min(one.seq for one in [message, *halves])
+    stones = (message, *(stub for stub in stubs if stub.status == "erased"))
+    return _Gone(stones=stones, seqs=seqs, first_seq=first, erased=Erased(said, seqs))
+
+
+def _only_in(half: Message, stub: Message) -> str:
+    """What a half said before it was stubbed, and does not say any more."""
+    parts = [before for before, after in zip(half.parts, stub.parts, strict=True) if before != after]
+    return told_by(replace(half, content="" if stub.content else half.content, parts=tuple(parts)))
+
+
+async def _remaining(
+    uow: UnitOfWork,
+    conversation: Conversation,
+    versions: Sequence[StateVersion],
+    answers: Sequence[Message],
+    erased: Erased,
+) -> Remaining:
+    """What the conversation still says, as far as it matters to the entries of these versions and to these answers."""
+    entries = [entry for version in versions for entry in version.entries]
+    doubtful = await asyncio.to_thread(suspicious, entries, erased)
+    if not doubtful and not answers:
+        return Remaining({})
+    last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
+    near = await uow.messages.between(conversation.id, last - READ + 1, last)
+    sources = {seq for entry in doubtful for seq in entry.from_seqs}
+    far = [await uow.messages.at_seq(conversation.id, seq) for seq in sorted(sources) if 0 < seq <= last - READ]
+    return await asyncio.to_thread(Remaining, {message.seq: told_by(message) for message in [*far, *near]})
+
+
+def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:
+    told = [redact_message(message) for message in messages if message.status != "erased" and message.content]
+    return " ".join(digest(told, tokens, locale).split("\n")) if told and tokens else ""
+
+
+async def _from_answers(uow: UnitOfWork, answers: Sequence[Message], erased: Erased, remaining: Remaining) -> None:
+    """Answers to typed commands are summaries that were stored as messages."""
+    for answer in answers:
+        content = lines_without(answer.content, erased, remaining)
+        if content != answer.content:
+            weight = weigh(answer.role, content, answer.parts)
+            changed = replace(answer, content=content, token_count=weight.tokens, byte_length=weight.bytes)
+            await uow.messages.erase(answer.conversation_id, [changed])
+
+
+async def _forget_focus(uow: UnitOfWork, conversation_id: UUID, command: str) -> None:
+    """What a typed command asked for stands on its compaction too."""
+    asked = compact_command(command)
+    if asked is None or asked.focus is None:
+        return
+    stored, cursor = redact(asked.focus), None
+    while True:
+        rows, cursor = await uow.compactions.page(Page(limit=PAGE, after=cursor), conversation_id=conversation_id)
+        for row in rows:
+            if row.request.focus == stored:
+                await uow.compactions.finish(row.id, request=replace(row.request, focus=None))
+        if cursor is None:
+            return
+
+
+def _tells(version: StateVersion) -> bool:
+    """Whether there is a narrative to be told anew."""
+    return any(not field.is_list for field in schema_named(version.state_schema).fields)
+
+
+def _shown(conversation: Conversation, current: StateVersion | None) -> Mapping[str, Any]:
+    """What the conversation row shows of its current version."""
+    if current is None:
+        return {}
+    return {
+        "compressed_state": current.state,
+        "covered": current.covered,
+        "layout": current.layout,
+        "layout_version": conversation.layout_version + 1,
+    }

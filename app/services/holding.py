@@ -1,0 +1,133 @@
+"""What is held, after it changed: decided, summed and laid out again, in the transaction of the change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from app.domain.conversation import Conversation, Message, ProtectedReason, Sums
+from app.domain.protection import call_ids, decided, size_of, takes_room, units_of
+from app.domain.schemas import schema_named
+from app.ports import UnitOfWork
+from app.services.layouts import lay_out
+from app.services.resolve import Resolved
+from app.services.shell import Shell
+
+ON_LOOP: Final = 48
+"""Messages: more than this are decided off the event loop."""
+
+OVER_ALLOTMENT: Final = "over_allotment"
+
+
+async def decide_new(
+    uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]
+) -> tuple[list[Message], list[Message]]:
+    """New messages of a conversation with the reason that holds each, and those for which there was no room."""
+    callers = await _callers(uow, resolved.conversation, messages)
+    reasons = await decide(resolved, [*callers, *messages])
+    wanted = any(takes_room(reason) or reason == OVER_ALLOTMENT for reason in reasons.values())
+    if wanted and resolved.conversation.last_seq:
+        reasons = await decide(resolved, [*callers, *messages], used=await used_beside(uow, resolved, callers))
+    made = [replace(message, protected_reason=reasons[message.seq]) for message in messages]
+    return made, [message for message in made if message.protected_reason == OVER_ALLOTMENT]
+
+
+async def used_beside(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]) -> int:
+    """What pinned and protected messages weigh, these apart."""
+    estimator = resolved.policy.estimator
+    used = await uow.messages.protected_tokens(resolved.conversation.id, estimator)
+    own = sum(size_of(message, estimator) for message in messages if takes_room(message.protected_reason))
+    return max(used - own, 0)
+
+
+async def unit_of(uow: UnitOfWork, message: Message) -> list[Message]:
+    """A message with those that can only be held together with it, by ``seq``: a tool call and its results."""
+    known, asked = {message.seq: message}, set[str]()
+    while ids := {call for one in known.values() for calls in call_ids(one) for call in calls} - asked:
+        asked |= ids
+        halves = await uow.messages.halves(message.conversation_id, sorted(ids))
+        known |= {one.seq: one for one in halves if not one.is_command}
+    units = units_of([known[seq] for seq in sorted(known)])
+    return next(unit for unit in units if any(one.seq == message.seq for one in unit))
+
+
+async def _callers(uow: UnitOfWork, conversation: Conversation, messages: Sequence[Message]) -> list[Message]:
+    """The stored halves of the tool pairs that new results complete: a result is held where its call is."""
+    answered = {call for message in messages for call in call_ids(message)[1]}
+    return await uow.messages.halves(conversation.id, sorted(answered)) if answered else []
+
+
+async def decide(resolved: Resolved, messages: Sequence[Message], *, used: int = 0) -> dict[int, ProtectedReason]:
+    """``protection.decided`` by a conversation's policy; many are looked at off the event loop."""
+
+    def work() -> dict[int, ProtectedReason]:
+        return decided(resolved.policy, messages, room=resolved.budgets.pin_tokens, used=used)
+
+    return work() if len(messages) <= ON_LOOP else await asyncio.to_thread(work)
+
+
+async def decide_again(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> Resolved:
+    """Decide protection of every message again, pins first, after the policy changed."""
+    messages = await uow.messages.protectable(resolved.conversation.id)
+    reasons = await decide(resolved, messages)
+    changed = {one.seq: reason for one in messages if (reason := reasons[one.seq]) != one.protected_reason}
+    total = await uow.messages.reweigh(resolved.conversation.id, dict(changed))
+    summed = shell.resolver(await summed_again(uow, resolved.conversation, total))
+    left_out = [message for message in messages if changed.get(message.seq) == OVER_ALLOTMENT]
+    await tell_over_allotment(uow, shell, summed, left_out)
+    return summed
+
+
+async def summed_again(uow: UnitOfWork, conversation: Conversation, total: Sums) -> Conversation:
+    """Store the sums after they were recomputed."""
+    covered = await uow.messages.sums_at(conversation.id, conversation.boundary_seq)
+    await uow.conversations.update(conversation.id, total=total, covered=covered)
+    return replace(conversation, total=total, covered=covered)
+
+
+async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> Resolved:
+    """The present state, rendered again: pins, anchors or the policy changed what stands beside it."""
+    conversation = resolved.conversation
+    if conversation.compressed_state is None or conversation.state_schema is None:
+        return resolved
+    layout = await lay_out(
+        uow,
+        resolved,
+        schema=schema_named(conversation.state_schema),
+        state=conversation.compressed_state,
+        boundary_seq=conversation.boundary_seq,
+    )
+    number = conversation.layout_version + 1
+    await uow.conversations.update(conversation.id, layout=layout, layout_version=number)
+    return shell.resolver(replace(conversation, layout=layout, layout_version=number))
+
+
+async def tell_over_allotment(uow: UnitOfWork, shell: Shell, resolved: Resolved, left_out: Sequence[Message]) -> None:
+    """One event for each protected message that did not fit into the policy's share any more."""
+    if not left_out:
+        return
+    policy, limit = resolved.policy, resolved.budgets.pin_tokens
+    used = await uow.messages.protected_tokens(resolved.conversation.id, policy.estimator)
+    about: list[tuple[str, dict[str, Any]]] = [
+        (
+            "context.threshold",
+            threshold(resolved)
+            | {"reason": OVER_ALLOTMENT, "message_id": str(one.id), "seq": one.seq}
+            | {"size": size_of(one, policy.estimator), "protected_tokens": used, "limit": limit},
+        )
+        for one in left_out
+    ]
+    await uow.events.add_many(resolved.conversation.id, about, shell.clock.now())
+
+
+def threshold(resolved: Resolved) -> dict[str, Any]:
+    """The numbers of every ``context.threshold`` event."""
+    gauge = resolved.gauge
+    return {
+        "status": gauge.status,
+        "tokens": gauge.tokens,
+        "budget": gauge.budget,
+        "utilization": gauge.utilization,
+    }

@@ -1,0 +1,270 @@
+"""A talk folded again and again by the offline model: what the service does, by the pure core alone, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from app.domain.anchors.detect import detect
+from app.domain.anchors.serving import serve
+from app.domain.anchors.transitions import transitions
+from app.domain.anchors.values import Anchor, FoundAnchor
+from app.domain.apply import Applied, Applying, apply_candidate, served
+from app.domain.compaction import CompactionPlan, NothingToFold, plan_compaction
+from app.domain.conversation import UNPROTECTED, Layout, Message, Outline, Part, ProtectedReason, Role
+from app.domain.cuts import Tail
+from app.domain.extractive import compress
+from app.domain.gate import judge
+from app.domain.gauge import Breakdown
+from app.domain.layout import block_messages, layout_of
+from app.domain.model_io import Proposal, SummaryRequest
+from app.domain.policy import Budgets, CompactionPolicy, budgets_of, trigger_tokens
+from app.domain.presets import resolve
+from app.domain.protection import protected_reason
+from app.domain.records import FoldRequest
+from app.domain.redaction import redact_message
+from app.domain.schemas.session import SESSION
+from app.domain.state import StateEntry
+from app.domain.tokens import estimate_text, weigh
+
+CHUNK_TOKENS: Final = 8_000  # what the offline model digests at once
+BEGINNING: Final = datetime(2026, 1, 5, 9, tzinfo=UTC)
+CONVERSATION: Final = UUID(int=1)
+EVERYTHING: Final = FoldRequest(fold="all")
+
+
+@dataclass(slots=True, kw_only=True)
+class Replay:
+    """One conversation in memory: append, fold, look at what would be served."""
+
+    policy: CompactionPolicy
+    budgets: Budgets
+    system_tokens: int = 0
+    messages: list[Message] = field(default_factory=list)
+    anchors: list[Anchor] = field(default_factory=list)
+    entries: tuple[StateEntry, ...] = ()
+    next_entry: int = 1
+    version: int = 0
+    boundary: int = 0
+    layout: Layout | None = None
+    compactions: int = 0
+    """Applied ones, each of one chunk or more."""
+    refused: list[str] = field(default_factory=list)
+    """Reason words of the candidates that did not pass."""
+
+    @classmethod
+    def in_window(cls, window: int, **overrides: object) -> Replay:
+        """A conversation of the default preset in a window of this many tokens."""
+        policy = resolve("semantic", {"context_window": window, **overrides})
+        return cls(policy=policy, budgets=budgets_of(policy, window))
+
+    def say(self, role: Role, content: str, parts: Sequence[Part] = (), at: datetime | None = None) -> Message:
+        """Append one message; what it says and changes is detected as when the service stores it."""
+        seq = len(self.messages) + 1
+        weight = weigh(role, content, parts)
+        message = Message(
+            id=UUID(int=1_000_000 + seq),
+            conversation_id=CONVERSATION,
+            seq=seq,
+            role=role,
+            content=content,
+            parts=tuple(parts),
+            protected_reason=self._reason(role, seq, content, weight.tokens),
+            token_count=weight.tokens,
+            byte_length=weight.bytes,
+            created_at=at or BEGINNING + timedelta(minutes=seq),
+        )
+        self.messages.append(message)
+        self._anchor(redact_message(message))
+        return message
+
+    def is_due(self) -> bool:
+        """Whether the context has reached the policy's first threshold."""
+        first = trigger_tokens(self.policy, self.budgets)
+        return first is not None and self.breakdown().total >= first
+
+    def fold(self, request: FoldRequest | None = None) -> int:
+        """Fold by this request (to the target by default), chunk by chunk; the number of chunks applied."""
+        request = request or FoldRequest(fold="to_target")
+        chunks = 0
+        while not isinstance(planned := self._plan(request), NothingToFold):
+            applied = self.take(planned)
+            if isinstance(applied, str):
+                self.refused.append(applied)
+                break
+            chunks += 1
+            if planned.is_last:
+                break
+        self.compactions += chunks > 0
+        return chunks
+
+    def take(self, planned: CompactionPlan) -> Applied | str:
+        """Propose, judge and apply one chunk."""
+        span = tuple(redact_message(message) for message in self.messages[planned.from_seq - 1 : planned.to_seq])
+        request = self.request(span)
+        answer = Proposal(text=compress(request), finish="stop", model="offline")
+        applied = apply_candidate(judge(answer, request), self._applying(planned, span))
+        if isinstance(applied, str):
+            return applied
+        self.version += 1
+        self.boundary = planned.to_seq
+        self.entries, self.next_entry = applied.entries, applied.next_entry
+        self._lay_out(applied.state)
+        return applied
+
+    def forget(self) -> None:
+        """Lose everything that is known of the folded messages: for seeing that a check notices."""
+        self.entries, self.anchors = (), []
+        if self.layout is not None:
+            self._lay_out(SESSION.model().model_dump())
+
+    def request(self, span: Sequence[Message]) -> SummaryRequest:
+        """What the offline model is asked about these messages."""
+        through = span[-1].seq if span else self.boundary
+        return SummaryRequest(
+            schema=SESSION,
+            messages=tuple(span),
+            previous=served(self.entries),
+            anchors=self._active(through),
+            anchor_room=self.budgets.anchor_tokens,
+            target_tokens=self.budgets.state_tokens,
+            chunk_tokens=CHUNK_TOKENS,
+        )
+
+    def breakdown(self) -> Breakdown:
+        """Where the context's tokens are."""
+        anchors = self.layout.anchor_tokens if self.layout else 0
+        return Breakdown(
+            system=self.system_tokens,
+            state=self.layout.tokens - anchors if self.layout else 0,
+            anchors=anchors,
+            held=sum(message.token_count for message in self.held()),
+            tail=sum(message.token_count for message in self.tail()),
+        )
+
+    def held(self) -> list[Message]:
+        """Covered messages that are served verbatim all the same."""
+        return [message for message in self.messages[: self.boundary] if message.is_protected]
+
+    def tail(self) -> list[Message]:
+        """Messages after the boundary."""
+        return self.messages[self.boundary :]
+
+    def block(self) -> str:
+        """The state block as it is served: state and anchors."""
+        if self.layout is None:
+            return ""
+        messages = block_messages(self.layout.text, served_as=self.policy.served_as, anchors=self.layout.anchors)
+        return "\n".join(message.content for message in messages)
+
+    def served(self) -> str:
+        """Everything that is served after the system prompt: block, held messages, tail."""
+        return "\n".join(filter(None, [self.block(), *(message.content for message in [*self.held(), *self.tail()])]))
+
+    def remembered(self) -> str:
+        """State and anchors alone: what is known of the folded messages without a look at any original."""
+        layout = self.layout
+        return f"{layout.text}\n{layout.anchors}" if layout else ""
+
+    def remembered_tokens(self) -> int:
+        """What state and anchors weigh."""
+        return estimate_text(self.remembered())
+
+    def _reason(self, role: Role, seq: int, content: str, tokens: int) -> ProtectedReason:
+        """As when the service stores it: what exceeds the allotment is accepted, and not held."""
+        reason = protected_reason(self.policy, role=role, turn=seq - 1, content=content)
+        if reason in UNPROTECTED or reason == "system":
+            return reason
+        used = sum(one.token_count for one in self.messages if one.is_protected and one.role != "system")
+        return reason if used + tokens <= self.budgets.pin_tokens else "over_allotment"
+
+    def _anchor(self, message: Message) -> None:
+        found = [self._stored(anchor, number) for number, anchor in enumerate(detect(message))]
+        changes = transitions([anchor for anchor in self.anchors if anchor.status == "active"], found, [message])
+        changed = {change.anchor_id: change for change in changes}
+        self.anchors = [
+            replace(anchor, status=change.status, superseded_by=change.superseded_by)
+            if (change := changed.get(anchor.id))
+            else anchor
+            for anchor in [*self.anchors, *found]
+        ]
+
+    def _stored(self, found: FoundAnchor, number: int) -> Anchor:
+        return Anchor(
+            type=found.type,
+            content=found.content,
+            seq=found.seq,
+            offset=found.offset,
+            importance=found.importance,
+            token_count=found.token_count,
+            proposed_by=found.proposed_by,
+            id=UUID(int=found.seq * 1_000 + number),
+            conversation_id=CONVERSATION,
+            message_id=UUID(int=1_000_000 + found.seq),
+            created_at=BEGINNING,
+        )
+
+    def _active(self, through: int) -> tuple[Anchor, ...]:
+        held = {message.seq for message in self.messages[:through] if message.is_protected}
+        return tuple(
+            anchor
+            for anchor in self.anchors
+            if anchor.status == "active" and anchor.seq <= through and anchor.seq not in held
+        )
+
+    def _lay_out(self, state: dict[str, object]) -> None:
+        held = [message.seq for message in self.held()]
+        shown = serve(
+            self._active(self.boundary),
+            through_seq=self.boundary,
+            held=held,
+            room=self.budgets.anchor_tokens,
+            estimator=self.policy.estimator,
+        )
+        self.layout = layout_of(
+            SESSION,
+            state,
+            served_as=self.policy.served_as,
+            estimator=self.policy.estimator,
+            held=held,
+            anchors=shown,
+        )
+
+    def _plan(self, request: FoldRequest) -> CompactionPlan | NothingToFold:
+        outline = tuple(
+            Outline(
+                seq=message.seq,
+                role=message.role,
+                token_count=message.token_count,
+                byte_length=message.byte_length,
+                is_protected=message.is_protected,
+            )
+            for message in self.tail()
+        )
+        return plan_compaction(
+            Tail(outline=outline),
+            breakdown=self.breakdown(),
+            budgets=self.budgets,
+            estimator=self.policy.estimator,
+            request=request,
+            chunk_tokens=CHUNK_TOKENS,
+        )
+
+    def _applying(self, planned: CompactionPlan, span: tuple[Message, ...]) -> Applying:
+        return Applying(
+            schema=SESSION,
+            policy=self.policy,
+            budgets=self.budgets,
+            plan=planned,
+            span=span,
+            previous=served(self.entries),
+            next_entry=self.next_entry,
+            version=self.version + 1,
+            tokens_before=self.breakdown().total,
+            block_before=self.layout.tokens if self.layout else 0,
+            target=self.budgets.target,
+            anchors=self._active(planned.to_seq),
+        )

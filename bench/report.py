@@ -1,0 +1,42 @@
+"""What every bench ends with: a table on the terminal and the same as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+FOLDER: Final = Path(".data") / "bench"
+"""Where the JSON goes, under the current folder; never committed."""
+
+
+def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a Markdown table with aligned columns: the first one to the left, numbers to the right."""
+    widths = [max(len(row[column]) for row in [headers, *rows]) for column in range(len(headers))]
+
+    def line(cells: Sequence[str]) -> str:
+        first, *others = (
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return "| " + " | ".join([first, *others]) + " |"
+
+    print(line(headers))
+    print(
+        "|"
+        + "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths))
+        + "|"
+    )
+    for row in rows:
+        print(line(row))
+
+
+def write_json(name: str, value: Any) -> Path:
+    """Write a bench's figures to ``.data/bench/<name>.json`` and say so."""
+    path = FOLDER / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    print(f"\nwritten to {path}", file=sys.stderr)
+    return path

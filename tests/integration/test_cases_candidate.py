@@ -1,0 +1,565 @@
+"""Cases 1 to 11: whatever comes back from the summarizer, through the whole service on a real database.
+
+Each control plays the same scenario with one guard taken out: what was refused is then applied, and the check fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.domain import gate
+from app.domain.candidate import Candidate, CandidateError, parse_candidate
+from app.domain.conversation import Quiet
+from app.domain.errors import DomainError, ModelUnavailableError
+from app.domain.gate import GateReport
+from app.domain.grounding import Grounded
+from app.domain.model_io import FinishReason, Proposal, SummaryRequest
+from app.domain.records import Compaction
+from app.domain.schemas import SESSION
+from app.ports import UnitOfWorkFactory
+from app.services import ladder
+from app.services.manual import CompactInput
+from tests.integration.services import Service, honest, proposal
+from tests.unit.talk import answer, fact
+
+PATIENCE = 60.0
+Break = Callable[[pytest.MonkeyPatch], None]
+Written = Callable[[SummaryRequest], Awaitable[Proposal]]
+
+KEPT: Final = (
+    "compressed_state::text, state_schema, compressed_at_message_id, boundary_seq, state_version, layout::text,"
+    " layout_version, compression_count, content_epoch, covered_messages, covered_tokens, context_tokens"
+)
+"""What a failed compaction leaves as it is, as the database holds it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """A compaction over an earlier state, and what stood before and after it."""
+
+    row: Compaction
+    before: bytes
+    after: bytes
+    state: str
+    events: list[str]
+
+
+async def stored(engine: AsyncEngine, service: Service, conversation_id: UUID) -> bytes:
+    """Every byte of what is stored as state, and of what is served."""
+    async with engine.connect() as connection:
+        of_row = await connection.execute(
+            text(f"SELECT {KEPT} FROM conversations WHERE id = :id"),  # noqa: S608 - columns of our own
+            {"id": conversation_id},
+        )
+        versions = await connection.execute(
+            text("SELECT row_to_json(v)::text FROM state_versions v WHERE conversation_id = :id ORDER BY version"),
+            {"id": conversation_id},
+        )
+        found = [repr(tuple(of_row.one())), *(str(row[0]) for row in versions)]
+    context = await service.container.context.assemble(service.tenant, conversation_id)
+    return "\n".join([*found, *(f"{one.role} {one.seq} {one.content}" for one in context.messages)]).encode()
+
+
+async def with_a_state(service: Service) -> UUID:
+    """A conversation with a first state, and with a second compaction queued."""
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 60)
+    first = await service.container.compaction.execute(service.queue.ids[0])
+    assert first is not None
+    assert first.status == "applied"
+    await service.say(conversation_id, 30)
+    assert len(service.queue.ids) == 2
+    return conversation_id
+
+
+async def play(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, fault: Any) -> Played:
+    """The second compaction of a conversation, with this in place of its summarizer's answers."""
+    service = Service(begin, tenant, honest, fault)
+    conversation_id = await with_a_state(service)
+    before = await stored(engine, service, conversation_id)
+    row = await service.container.compaction.execute(service.queue.ids[1])
+    assert row is not None
+    after = await stored(engine, service, conversation_id)
+    state = json.dumps((await service.row(conversation_id)).compressed_state, ensure_ascii=False)
+    events = [name for name in await service.events(conversation_id) if name.startswith("compaction")]
+    return Played(row=row, before=before, after=after, state=state, events=events[-3:])
+
+
+def check_refused(played: Played, reason: str) -> None:
+    """The law of cases 1 to 7 and 10."""
+    assert (played.row.status, played.row.reason) == ("failed" if reason == "server_error" else "rejected", reason)
+    assert played.after == played.before, "byte for byte"
+    assert played.events == ["compaction.queued", "compaction.started", "compaction.failed"]
+    assert played.row.state_version_after is None
+    assert len(played.row.attempts) >= 2
+    assert {attempt.reason for attempt in played.row.attempts} == {reason}
+
+
+# --- what comes back
+
+
+def said(told: str) -> Written:
+    async def write(_: SummaryRequest) -> Proposal:
+        return Proposal(text=told, finish="stop", model="fake")
+
+    return write
+
+
+def ended(finish: FinishReason, *, called_tool: bool = False) -> Written:
+    """An honest answer, of which the provider says that it ended so."""
+
+    async def write(request: SummaryRequest) -> Proposal:
+        return replace(proposal(request), finish=finish, called_tool=called_tool)
+
+    return write
+
+
+async def echo(request: SummaryRequest) -> Proposal:
+    """The input, given back."""
+    facts = [fact(message.content, message.seq) for message in request.messages]
+    return Proposal(text=answer("It was said.", facts), finish="stop", model="fake")
+
+
+async def talkative(request: SummaryRequest) -> Proposal:
+    """All of the input but its last words."""
+    facts = [fact(message.content[: -len(message.content) // 12], message.seq) for message in request.messages]
+    return Proposal(text=answer("It was said.", facts), finish="stop", model="fake")
+
+
+# --- the guards, taken out one at a time
+
+
+def without_finish(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "FINISH", {})
+
+
+def without_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "FINISH", {})
+    whole = gate.judge
+    monkeypatch.setattr(ladder, "judge", lambda given, request: whole(replace(given, called_tool=False), request))
+
+
+def without_check(name: str) -> Break:
+    def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+        left = tuple(check for check in gate.CHECKS if check.__name__ != name)
+        assert len(left) == len(gate.CHECKS) - 1
+        monkeypatch.setattr(gate, "CHECKS", left)
+
+    return broken
+
+
+def with_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build that takes whatever text came as the story so far: the classic."""
+
+    def lenient(given: Proposal, request: SummaryRequest) -> GateReport:
+        try:
+            return GateReport(candidate=parse_candidate(given.text, request.schema))
+        except CandidateError:
+            return GateReport(candidate=Candidate(items=(), narrative={"conversation_summary": given.text}, dropped=()))
+
+    monkeypatch.setattr(ladder, "judge", lenient)
+
+
+def with_errors_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build that stores the error's words, as if they were an answer."""
+    whole = ladder._asked
+
+    class Unguarded:
+        def __init__(self, summarizer: Any) -> None:
+            self.summarizer = summarizer
+            self.profile = summarizer.profile
+
+        async def propose(self, request: SummaryRequest) -> Proposal:
+            try:
+                found: Proposal = await self.summarizer.propose(request)
+            except ModelUnavailableError as error:
+                return Proposal(text=answer(f"Error: {error.reason}"), finish="stop", model="fake")
+            return found
+
+    async def asked(summarizer: Any, request: SummaryRequest, apply: Any) -> Any:
+        return await whole(Unguarded(summarizer), request, apply)
+
+    monkeypatch.setattr(ladder, "_asked", asked)
+    with_anything(monkeypatch)
+
+
+def without_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grounding stands behind it: it knows no fact of the span in such words. Alone it gives another reason."""
+    without_check("_is_in_another_language")(monkeypatch)
+    without_grounding(monkeypatch)
+
+
+def without_grounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "ground", lambda candidate, _: Grounded(candidate=candidate, repaired=0))
+
+
+def without_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.domain.apply.not_smaller", lambda *_: False)
+
+
+ALL_EMPTY: Final = answer("They talked about several things.")
+EXCUSE: Final = "Please provide the conversation you would like me to summarize."
+CHATTED: Final = "Certainly! The next shipment leaves tomorrow. Shall I also book a crane for you?"
+RUSSIAN: Final = answer(
+    "Ящики прибывают в гавани серым утром.",
+    [fact("Груз из множества ящиков пришёл в гавань серым утром при слабом западном ветре", 61)],
+)
+
+REFUSALS: Final = [
+    pytest.param(ModelUnavailableError("server_error"), "server_error", with_errors_as_text, id="1-raises"),
+    pytest.param(said(""), "empty_summary", with_anything, id="2-empty"),
+    pytest.param(said(" \n\t \n"), "empty_summary", with_anything, id="2-blank"),
+    pytest.param(said("<think>Let me see what they want.</think>"), "empty_summary", with_anything, id="2-reasoning"),
+    pytest.param(said(EXCUSE), "not_a_summary", with_anything, id="3-please-provide"),
+    pytest.param(said(CHATTED), "not_a_summary", with_anything, id="3-chatted-on"),
+    pytest.param(said(answer(EXCUSE)), "not_a_summary", with_anything, id="3-in-the-right-shape"),
+    pytest.param(ended("tool_call", called_tool=True), "not_a_summary", without_tools, id="3-tool-call"),
+    pytest.param(ended("length"), "cut_off", without_finish, id="4-cut-off-but-parseable"),
+    pytest.param(ended("blocked"), "blocked", without_finish, id="5-blocked-but-parseable"),
+    pytest.param(said(ALL_EMPTY), "skeleton", without_check("_is_skeleton"), id="6-skeleton"),
+    pytest.param(echo, "not_smaller", without_size, id="7-larger"),
+    pytest.param(talkative, "not_smaller", without_size, id="7-saves-too-little"),
+    pytest.param(said(RUSSIAN), "wrong_language", without_language, id="10-language"),
+]
+
+
+@pytest.mark.case("1", "2", "3", "4", "5", "6", "7", "10")
+@pytest.mark.parametrize(("fault", "reason", "guard"), REFUSALS)
+async def test_it_is_refused_and_nothing_changes(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, fault: Any, reason: str, guard: Break
+) -> None:
+    check_refused(await play(begin, engine, tenant, fault), reason)
+
+
+@pytest.mark.control("1", "2", "3", "4", "5", "6", "7", "10")
+@pytest.mark.parametrize(("fault", "reason", "guard"), REFUSALS)
+async def test_control_without_its_guard_it_is_applied(
+    begin: UnitOfWorkFactory,
+    engine: AsyncEngine,
+    tenant: UUID,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Any,
+    reason: str,
+    guard: Break,
+) -> None:
+    guard(monkeypatch)
+    played = await play(begin, engine, tenant, fault)
+
+    assert (played.row.status, len(played.row.attempts)) == ("applied", 1), "the guard was all that stood between"
+    assert played.after != played.before
+    with pytest.raises(AssertionError, match="applied"):
+        check_refused(played, reason)
+
+
+# --- case 1: back-off
+
+
+async def backs_off(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID) -> None:
+    """A failure is followed by a pause, each time a longer one, and then by the next try."""
+    service = Service(begin, tenant, *[ModelUnavailableError("unauthorized", retryable=False)] * 3, honest)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 60)
+    pauses: list[timedelta] = []
+    for failures in range(3):
+        row = await service.container.compaction.execute(service.queue.ids[failures])
+        assert row is not None
+        assert (row.status, row.reason) == ("failed", "unauthorized")
+        conversation = await service.row(conversation_id)
+        assert conversation.failure_count == failures + 1
+        assert conversation.quiet.until is not None
+        assert row.finished_at is not None
+        pauses.append(conversation.quiet.until - row.finished_at)
+        await service.say(conversation_id, 2)
+        assert len(await service.compactions(conversation_id)) == failures + 1, "quiet"
+        async with engine.begin() as connection:
+            await connection.execute(text("UPDATE conversations SET quiet_until = now()"))
+        await service.say(conversation_id, 2)
+        assert len(await service.compactions(conversation_id)) == failures + 2, "the next trigger retries"
+    assert pauses[0] * 1.9 < pauses[1]
+    assert pauses[1] * 1.9 < pauses[2]
+    last = await service.container.compaction.execute(service.queue.ids[3])
+    assert last is not None
+    assert last.status == "applied"
+    assert (await service.row(conversation_id)).failure_count == 0
+
+
+@pytest.mark.case("1")
+async def test_a_failure_is_retried_after_a_pause_that_grows(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID
+) -> None:
+    await backs_off(begin, engine, tenant)
+
+
+@pytest.mark.control("1")
+@pytest.mark.parametrize(
+    ("pause", "failing"),
+    [(Quiet(), "is not None"), (timedelta(seconds=30), "1.9")],
+    ids=["no pause at all", "a pause that never grows"],
+)
+async def test_control_without_back_off(
+    begin: UnitOfWorkFactory,
+    engine: AsyncEngine,
+    tenant: UUID,
+    monkeypatch: pytest.MonkeyPatch,
+    pause: Any,
+    failing: str,
+) -> None:
+    def constant(_: object, reason: str, now: Any, **__: object) -> Quiet:
+        return pause if isinstance(pause, Quiet) else Quiet(until=now + pause, reason=reason)
+
+    monkeypatch.setattr("app.services.ending.quiet_after_failure", constant)
+    with pytest.raises(AssertionError, match=failing):
+        await backs_off(begin, engine, tenant)
+
+
+# --- case 2: more room
+
+
+async def rooms(begin: UnitOfWorkFactory, tenant: UUID) -> list[int]:
+    service = Service(begin, tenant, "", honest)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 60)
+    row = await service.container.compaction.execute(service.queue.ids[0])
+    assert row is not None
+    assert [attempt.reason for attempt in row.attempts] == ["empty_summary", None]
+    return [request.max_output_tokens for request in service.summarizer.requests]
+
+
+@pytest.mark.case("2")
+async def test_an_empty_answer_is_asked_again_with_more_room(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    first, second = await rooms(begin, tenant)
+    assert second > first
+
+
+@pytest.mark.control("2")
+async def test_control_without_more_room(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ladder, "NEEDS_ROOM", frozenset())
+    first, second = await rooms(begin, tenant)
+    assert second == first
+
+
+# --- case 7: always smaller
+
+
+async def barely(request: SummaryRequest) -> Proposal:
+    """A candidate of which code has to leave something out for the context to shrink at all."""
+    facts = [
+        fact(f"Shipment {message.seq}: {message.seq} crates at harbour {message.seq}", message.seq)
+        for message in request.messages
+    ]
+    return Proposal(text=answer("Shipments came.", facts), finish="stop", model="fake")
+
+
+@pytest.mark.case("7")
+@pytest.mark.parametrize("written", [honest, barely, echo, talkative])
+async def test_whatever_is_applied_is_smaller(begin: UnitOfWorkFactory, tenant: UUID, written: Written) -> None:
+    service = Service(begin, tenant, written)
+    conversation_id = await service.conversation()
+    for _ in range(6):
+        await service.say(conversation_id, 30)
+        for job in service.queue.ids:
+            await service.container.compaction.execute(job)
+    rows = [row for row in await service.compactions(conversation_id) if row.status == "applied"]
+
+    assert bool(rows) == (written in {honest, barely})
+    for row in rows:
+        assert row.tokens_after is not None
+        assert row.tokens_before is not None
+        assert row.tokens_after < row.tokens_before
+
+
+# --- case 8
+
+
+INVENTED: Final = (
+    "The user owes Kowalski & Sons 98,765 EUR by 30 February 2031",
+    "The secret code of harbour 61 is ZX-81-QQ-4711",
+    "Contact: evil@invented.example",
+)
+
+
+async def inventing(request: SummaryRequest) -> Proposal:
+    """Honest, but for three facts that nobody said."""
+    told = json.loads(proposal(request).text)
+    told["logos"] += [fact(each) for each in INVENTED]
+    return Proposal(text=json.dumps(told), finish="stop", model="fake")
+
+
+def check_nothing_invented(played: Played) -> None:
+    assert played.row.status == "applied"
+    assert len(played.row.attempts) == 1, "repaired by code, without a retry"
+    assert "Crates 1 to" in played.state
+    for value in ("Kowalski", "98,765", "2031", "ZX-81-QQ-4711", "evil@invented.example"):
+        assert value not in played.state, f"invented: {value}"
+    assert played.row.entries.ungrounded == len(INVENTED)
+
+
+@pytest.mark.case("8")
+async def test_what_nobody_said_is_dropped_and_counted(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID
+) -> None:
+    check_nothing_invented(await play(begin, engine, tenant, inventing))
+
+
+@pytest.mark.control("8")
+async def test_control_without_grounding_it_is_in_the_state(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_grounding(monkeypatch)
+    played = await play(begin, engine, tenant, inventing)
+    with pytest.raises(AssertionError, match="invented: Kowalski"):
+        check_nothing_invented(played)
+
+
+# --- case 9
+
+
+async def forgetful(request: SummaryRequest) -> Proposal:
+    """Says nothing of what was recorded before, and wants all of it forgotten without a reason."""
+    told = json.loads(proposal(request).text)
+    told["dropped"] = [{"entry": entry.id, "reason": "no_longer_relevant", "by_seq": 1} for entry in request.previous]
+    return Proposal(text=json.dumps(told), finish="stop", model="fake")
+
+
+def check_carried_forward(played: Played) -> None:
+    assert played.row.status == "applied"
+    first, *_ = json.loads(played.state)["logos"]
+    assert first.startswith("Crates 1 to"), "the earlier entry"
+    assert played.row.entries.dropped == 0
+
+
+@pytest.mark.case("9")
+@pytest.mark.parametrize("written", [honest, forgetful], ids=["silently missing", "dropped without a source"])
+async def test_an_earlier_entry_is_carried_forward(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, written: Written
+) -> None:
+    check_carried_forward(await play(begin, engine, tenant, written))
+
+
+@pytest.mark.control("9")
+async def test_control_a_merge_that_takes_the_candidate_as_it_is(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.domain.merge._staying", lambda *_: [])
+    played = await play(begin, engine, tenant, honest)
+    with pytest.raises(AssertionError, match="the earlier entry"):
+        check_carried_forward(played)
+
+
+# --- case 11
+
+
+def odd(kind: str) -> Written:
+    async def write(request: SummaryRequest) -> Proposal:
+        told = json.loads(proposal(request).text)
+        narrative: str = told["conversation_summary"]
+        written = {
+            "nul": json.dumps(told | {"conversation_summary": f"{narrative[:20]}\x00{narrative[20:]}"}),
+            "raw nul": json.dumps(told).replace(narrative[:20], f"{narrative[:20]}\x00"),
+            "escaped surrogate": json.dumps(told).replace(narrative[:20], f"{narrative[:20]}\\ud800"),
+            "surrogate": json.dumps(told, ensure_ascii=False).replace(narrative[:20], f"{narrative[:20]}\udfff"),
+            "surrogate in a key": json.dumps(told | {"\ud800": "x"}),
+            "huge": json.dumps(told | {"conversation_summary": narrative + " and so on" * 500_000}),
+            "nested": "[" * 100_000 + "]" * 100_000,
+            "nested inside": json.dumps(told)[:-1] + ', "x": ' + "[" * 5_000 + "]" * 5_000 + "}",
+        }[kind]
+        return Proposal(text=written, finish="stop", model="fake")
+
+    return write
+
+
+ODD: Final = (
+    "nul",
+    "raw nul",
+    "escaped surrogate",
+    "surrogate",
+    "surrogate in a key",
+    "huge",
+    "nested",
+    "nested inside",
+)
+
+
+async def manual(service: Service, conversation_id: UUID) -> Compaction | DomainError:
+    """A manual call, or the problem that its caller is told."""
+    asked = CompactInput(keep_tail_messages=4)
+    try:
+        view = await asyncio.wait_for(
+            service.container.manual.compact(service.tenant, conversation_id, asked, timeout=PATIENCE), PATIENCE
+        )
+    except DomainError as error:
+        return error
+    return view.compaction
+
+
+async def survives(begin: UnitOfWorkFactory, tenant: UUID, written: Written) -> None:
+    service = Service(begin, tenant, written, written, honest)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 40)
+    told = await manual(service, conversation_id)
+    row = (await service.compactions(conversation_id))[-1]
+    state = (await service.row(conversation_id)).compressed_state
+
+    if isinstance(told, DomainError):
+        assert told.stable_code == "summarizer_failed"
+        assert (row.status, state) == ("rejected", None)
+        assert row.reason in {"unparseable", "not_smaller", "not_a_summary"}
+    else:
+        assert row.status == "applied"
+        assert len(row.attempts) == 1
+    context = await service.container.context.assemble(tenant, conversation_id)
+    served = "".join(message.content for message in context.messages)
+    assert "\x00" not in served
+    served.encode()  # no half of a pair
+    assert len(json.dumps(state).encode()) < 20_000
+    await service.say(conversation_id, 30)
+    service.summarizer._script._entries = [honest]
+    again = await manual(service, conversation_id)
+    assert isinstance(again, Compaction)
+    assert again.status == "applied"
+
+
+@pytest.mark.case("11")
+@pytest.mark.parametrize("kind", ODD)
+async def test_an_odd_answer_is_cleaned_or_refused(begin: UnitOfWorkFactory, tenant: UUID, kind: str) -> None:
+    await survives(begin, tenant, odd(kind))
+
+
+@pytest.mark.control("11")
+@pytest.mark.parametrize("kind", ["nul", "escaped surrogate"])
+async def test_control_without_cleaning_the_database_refuses_it(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("app.domain.candidate.clean", lambda value: value)
+    with pytest.raises(AssertionError, match="rejected"):
+        await survives(begin, tenant, odd(kind))
+
+
+@pytest.mark.control("11")
+async def test_control_a_reader_without_bounds_has_a_defect(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.domain.candidate._load", lambda told, _: json.loads(told, strict=False))
+    with pytest.raises(AssertionError, match="failed"):
+        await survives(begin, tenant, odd("nested"))
+
+
+@pytest.mark.control("11")
+def test_control_without_a_limit_to_size_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    huge = answer("so on and " * 500_000)
+    with pytest.raises(CandidateError):
+        parse_candidate(huge, SESSION)
+    monkeypatch.setattr("app.domain.candidate._MOST_CHARACTERS", 10**9)
+    assert len(parse_candidate(huge, SESSION).narrative["conversation_summary"]) > 4_000_000

@@ -1,0 +1,401 @@
+"""Cases 18, 19, 21, 22 and 22c: budgets, thresholds, what does not fit, and what breaks underneath.
+
+Each control plays the same scenario with one guard taken out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+
+from app.domain.errors import (
+    ContextOverWindowError,
+    DependencyUnavailableError,
+    DomainError,
+    ModelUnavailableError,
+    PolicyInvalidError,
+    TooLargeError,
+)
+from app.domain.layout import messages_tokens
+from app.ports import UnitOfWorkFactory
+from app.services.chat import ChatInput
+from app.services.compaction import CompactionService
+from app.services.conversations import NewConversation
+from app.services.inline import InlineClaim, InlineCompaction, InlineOutcome
+from app.services.job import UNLIMITED, Job, Limits
+from app.services.lease import Lease
+from app.services.turn_handle import ChatResult
+from tests.fakes import FAKE_PROFILE
+from tests.integration.services import WORDS, Service
+
+PATIENCE = 60.0
+JUMP = WORDS.format(seq=99) * 32
+BUDGET, WINDOW, TARGET = 3_060, 3_600, 1_836
+DIGESTS: Final = 8_000  # tokens that a summarizer reads at once
+DOWN = ModelUnavailableError("server_error")
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+@pytest.fixture
+def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
+    return Service(begin, tenant)
+
+
+async def chat(service: Service, conversation_id: UUID, content: str) -> ChatResult:
+    handle = await service.container.chat.start(service.tenant, conversation_id, ChatInput(content=content))
+    return await asyncio.wait_for(handle.result(), PATIENCE)
+
+
+async def told(service: Service, conversation_id: UUID, content: str) -> ChatResult | DomainError:
+    """The turn's end, or the problem that its client is told."""
+    try:
+        return await chat(service, conversation_id, content)
+    except DomainError as error:
+        return error
+
+
+async def filled(service: Service, tokens: int, **policy: Any) -> UUID:
+    """A conversation with about so many tokens of context, its last message an assistant's."""
+    conversation_id = await service.conversation(**policy)
+    while (await service.row(conversation_id)).context_tokens < tokens - 60:
+        await service.say(conversation_id, 2, words=1)
+    return conversation_id
+
+
+async def nothing(*_: object, **__: object) -> None:
+    """A step that is left out."""
+
+
+def nothing_at_once(*_: object, **__: object) -> None:
+    """The same, where nobody waits."""
+
+
+# --- case 18: a budget lowered in mid-conversation
+
+
+async def shrinks(service: Service) -> None:
+    service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=DIGESTS)
+    conversation_id = await service.conversation(context_window=200_000)
+    for _ in range(2):
+        await service.say(conversation_id, 200, words=8)
+    assert (await service.row(conversation_id)).context_tokens > 40_000
+    policy = {"policy": {"context_window": 32_000}}
+    await service.container.conversations.patch(service.tenant, conversation_id, policy)
+    rows = await service.compactions(conversation_id)
+    assert len(rows) == 1, "claimed by the change itself"
+    ended = await service.container.compaction.execute(rows[0].id)
+    gauge = await service.container.conversations.usage(service.tenant, conversation_id)
+    assert ended is not None
+    assert ended.status == "applied"
+    assert gauge.utilization < 0.85, "below the inline threshold"
+    read = [sum(message.token_count for message in one.messages) for one in service.summarizer.requests]
+    assert len(read) > 1, "in chunks"
+    assert max(read) <= DIGESTS, "in chunks that a summarizer digests"
+
+
+@pytest.mark.case("18")
+async def test_a_lowered_budget_is_met_in_chunks(service: Service) -> None:
+    await shrinks(service)
+
+
+@pytest.mark.control("18")
+@pytest.mark.parametrize(
+    ("name", "broken", "failing"),
+    [
+        ("app.services.conversations.claim_at_rest", nothing, "claimed by the change"),
+        ("app.services.chunk.chunk_tokens", lambda _: 10**9, "in chunks"),
+    ],
+    ids=["a change that claims nothing", "a planner that knows no chunks"],
+)
+async def test_control_a_lowered_budget_is_not_met(
+    service: Service, monkeypatch: pytest.MonkeyPatch, name: str, broken: Any, failing: str
+) -> None:
+    monkeypatch.setattr(name, broken)
+    with pytest.raises(AssertionError, match=failing):
+        await shrinks(service)
+
+
+# --- case 19: a threshold that cannot be met
+
+LOW: Final[dict[str, Any]] = {"name": "early", "on": "stored", "at": {"tokens": 500}, "run": "background"}
+IMPOSSIBLE: Final = [
+    pytest.param("You are a patient clerk of the harbour. " * 150, {}, "policy.context_window", id="a system prompt"),
+    pytest.param("", {"triggers": [LOW | {"fold": "all"}]}, "policy.triggers.0.at", id="a trigger below the floor"),
+    pytest.param("", {"target": 0.75}, "policy.target", id="a target above the trigger"),
+]
+
+
+async def refuses(service: Service, prompt: str, policy: dict[str, Any], field: str) -> None:
+    conversations = service.container.conversations
+    wanted = {"context_window": 4_000} | policy
+    made = await conversations.create(service.tenant, NewConversation(policy={"context_window": 4_000}))
+    refusals: list[PolicyInvalidError] = []
+    for attempt in (
+        conversations.create(service.tenant, NewConversation(policy=wanted, system_prompt=prompt)),
+        conversations.patch(service.tenant, made.conversation.id, {"policy": wanted, "system_prompt": prompt}),
+    ):
+        try:
+            await attempt
+        except PolicyInvalidError as error:
+            refusals.append(error)
+    assert len(refusals) == 2, "refused when it is set"
+    for error in refusals:
+        found = {each.field: each.message for each in error.errors}
+        assert field in found
+        assert any(sign.isdigit() for sign in found[field]), "with the numbers"
+    assert (await service.row(made.conversation.id)).policy == {"context_window": 4_000}
+
+
+@pytest.mark.case("19")
+@pytest.mark.parametrize(("prompt", "policy", "field"), IMPOSSIBLE)
+async def test_what_can_never_be_met_is_refused_when_it_is_set(
+    service: Service, prompt: str, policy: dict[str, Any], field: str
+) -> None:
+    await refuses(service, prompt, policy, field)
+
+
+@pytest.mark.control("19")
+@pytest.mark.parametrize(("prompt", "policy", "field"), IMPOSSIBLE)
+async def test_control_without_the_arithmetic_it_is_accepted(
+    service: Service, monkeypatch: pytest.MonkeyPatch, prompt: str, policy: dict[str, Any], field: str
+) -> None:
+    monkeypatch.setattr("app.services.conversations.contradictions", lambda *_: [])
+    with pytest.raises(AssertionError, match="refused when it is set"):
+        await refuses(service, prompt, policy, field)
+
+
+# --- case 21: a jump in one message
+
+
+async def jumps(service: Service, size: int) -> None:
+    conversation_id = await filled(service, 2_140)
+    before = (await service.row(conversation_id)).context_tokens
+    result = await chat(service, conversation_id, JUMP * size)
+    assert before < 0.70 * BUDGET
+    assert before + result.message.token_count >= (0.85 if size == 1 else 1.0) * BUDGET
+    assert result.compaction is not None, "in the turn"
+    row, after = result.compaction.compaction, await service.row(conversation_id)
+    assert (row.trigger, row.ran_in, row.status) == ("sync", "turn", "applied")
+    left = after.context_tokens - result.reply.token_count
+    assert left <= TARGET or row.reason == "irreducible_floor", "below the target, or it says why not"
+    assert service.chat_model.requests[0].messages[-1].content == JUMP * size
+
+
+@pytest.mark.case("21")
+@pytest.mark.parametrize("size", [1, 2, 4], ids=["above 85 %", "above 100 %", "alone above the target"])
+async def test_a_jump_ends_below_the_target_or_says_why_not(service: Service, size: int) -> None:
+    await jumps(service, size)
+
+
+@pytest.mark.control("21")
+@pytest.mark.parametrize("size", [1, 2, 4])
+async def test_control_with_nobody_who_evaluates_it_stays_there(
+    service: Service, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr("app.services.due.evaluate", nothing_at_once)
+    with pytest.raises(AssertionError, match="in the turn"):
+        await jumps(service, size)
+
+
+@pytest.mark.control("21")
+async def test_control_a_planner_that_stops_short_says_so_nowhere(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.chunk.plan_compaction", _stopping_short)
+    with pytest.raises(AssertionError, match="below the target"):
+        await jumps(service, 1)
+
+
+def _stopping_short(tail: Any, **given: Any) -> Any:
+    """Plans for a target that is higher than the policy's."""
+    from app.domain.compaction import plan_compaction  # noqa: PLC0415 - the function as it is
+
+    return plan_compaction(tail, **given | {"budgets": replace(given["budgets"], target=2_500)})
+
+
+# --- case 22: what does not fit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A turn that asks for more than there is room for."""
+
+    policy: dict[str, Any]
+    full: int
+    message: str
+
+
+CAN_NEVER_FIT: Final = Asked(policy={}, full=200, message=JUMP * 20)
+NO_ROOM: Final = Asked(policy={"on_failure": "keep_full", "max_tokens": -1}, full=3_300, message=JUMP)
+
+
+async def is_refused_unstored(service: Service, asked: Asked) -> None:
+    conversation_id = await filled(service, asked.full, **asked.policy)
+    before = await service.row(conversation_id)
+    error = await told(service, conversation_id, asked.message)
+    after = await service.row(conversation_id)
+    assert after.last_seq == before.last_seq, "before anything is stored"
+    assert after == before
+    assert isinstance(error, TooLargeError)
+    assert error.extra["size"] > error.extra["limit"]
+    assert isinstance(await told(service, conversation_id, "Good day."), ChatResult)
+
+
+@pytest.mark.case("22")
+@pytest.mark.parametrize("asked", [CAN_NEVER_FIT, NO_ROOM], ids=["never fits", "nothing makes room"])
+async def test_what_cannot_fit_is_refused_before_anything_is_stored(service: Service, asked: Asked) -> None:
+    await is_refused_unstored(service, asked)
+
+
+@pytest.mark.control("22")
+@pytest.mark.parametrize(
+    ("asked", "check"),
+    [(CAN_NEVER_FIT, "refuse_too_large"), (NO_ROOM, "refuse_without_room")],
+    ids=["never fits", "nothing makes room"],
+)
+async def test_control_without_the_check_it_is_stored(
+    service: Service, monkeypatch: pytest.MonkeyPatch, asked: Asked, check: str
+) -> None:
+    monkeypatch.setattr(f"app.services.chat.{check}", nothing_at_once)
+    with pytest.raises(AssertionError, match="before anything is stored"):
+        await is_refused_unstored(service, asked)
+
+
+async def keeps_full(begin: UnitOfWorkFactory, tenant: UUID, *, over: int) -> None:
+    """With its summarizer down: over the window it fails with its message stored, inside it is sent whole."""
+    service = Service(begin, tenant, DOWN)
+    conversation_id = await filled(service, 2_140, on_failure="keep_full")
+    result = await told(service, conversation_id, JUMP * 3 if over > WINDOW else JUMP * 2)
+    if over > WINDOW:
+        assert isinstance(result, ContextOverWindowError), "over the window"
+        async with begin(tenant) as uow:
+            last = await uow.messages.at_seq(conversation_id, (await service.row(conversation_id)).last_seq)
+        assert (str(last.id), last.role) == (str(result.extra["message_id"]), "user"), "its message is stored"
+        assert "reply.failed" in await service.events(conversation_id)
+        assert service.chat_model.requests == []
+    else:
+        assert isinstance(result, ChatResult)
+        (sent,) = service.chat_model.requests
+        assert BUDGET < messages_tokens(sent.messages, "script") <= WINDOW
+        assert [one.seq for one in sent.messages if one.seq] == list(range(1, result.message.seq + 1)), "whole"
+        assert "context_over_budget" in result.warnings, "with a warning"
+
+
+@pytest.mark.case("22")
+@pytest.mark.parametrize("over", [WINDOW + 1, BUDGET + 1], ids=["over the window", "over the budget"])
+async def test_keep_full_sends_all_up_to_the_window_and_fails_beyond(
+    begin: UnitOfWorkFactory, tenant: UUID, over: int
+) -> None:
+    await keeps_full(begin, tenant, over=over)
+
+
+@pytest.mark.control("22")
+@pytest.mark.parametrize(
+    ("over", "failing"),
+    [(WINDOW + 1, "over the window"), (BUDGET + 1, "with a warning")],
+    ids=["over the window", "over the budget"],
+)
+async def test_control_without_the_look_at_window_and_budget(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, over: int, failing: str
+) -> None:
+    monkeypatch.setattr("app.domain.assembly._kept_full", lambda _, draft: draft)
+    with pytest.raises(AssertionError, match=failing):
+        await keeps_full(begin, tenant, over=over)
+
+
+async def truncates(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, DOWN)
+    conversation_id = await filled(service, 2_140)
+    result = await told(service, conversation_id, JUMP * 3)
+    assert isinstance(result, ChatResult), "never refused"
+    (sent,) = service.chat_model.requests
+    assert messages_tokens(sent.messages, "script") <= BUDGET, "cut to the budget"
+    assert "context_truncated" in result.warnings
+    assert sent.messages[-1].content == JUMP * 3
+
+
+@pytest.mark.case("22")
+async def test_truncate_never_refuses(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    await truncates(begin, tenant)
+
+
+@pytest.mark.control("22")
+async def test_control_without_truncation_too_much_is_sent(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.domain.assembly.exceeds", lambda *_, **__: False)
+    with pytest.raises(AssertionError, match="cut to the budget"):
+        await truncates(begin, tenant)
+
+
+# --- case 22c: the state store away, or counting raises
+
+
+async def away(*_: object, **__: object) -> None:
+    raise DependencyUnavailableError("the state store is away")
+
+
+def cannot_count(*_: object, **__: object) -> None:
+    raise ZeroDivisionError("counting raises")
+
+
+BREAKS: Final = [
+    pytest.param("app.adapters.repositories.states.SqlStates.add", away, id="the store, while saving"),
+    pytest.param("app.services.chunk.plan_compaction", cannot_count, id="counting, while planning"),
+    pytest.param("app.services.job.apply_candidate", cannot_count, id="counting, while applying"),
+]
+
+
+async def goes_on(service: Service, *, is_reached: bool = True) -> None:
+    conversation_id = await filled(service, 2_140)
+    before = (await service.row(conversation_id)).last_seq
+    result = await told(service, conversation_id, JUMP)
+    after = await service.row(conversation_id)
+    assert isinstance(result, ChatResult), "the turn goes on"
+    assert result.reply.content == "All right."
+    sent = [one.seq for one in service.chat_model.requests[0].messages if one.seq]
+    assert (sent == list(range(1, before + 2))) == is_reached, "uncompressed"
+    assert ((after.state_version, after.boundary_seq) == (0, 0)) == is_reached
+    assert bool(result.warnings) == is_reached
+
+
+@pytest.mark.case("22c")
+@pytest.mark.parametrize(("name", "broken"), BREAKS)
+async def test_with_what_is_underneath_broken_the_turn_goes_on_uncompressed(
+    service: Service, monkeypatch: pytest.MonkeyPatch, name: str, broken: Any
+) -> None:
+    monkeypatch.setattr(name, broken)
+    await goes_on(service)
+
+
+async def test_with_all_in_order_it_is_compacted(service: Service) -> None:
+    """What is broken above is what a compaction needs."""
+    await goes_on(service, is_reached=False)
+
+
+@pytest.mark.control("22c")
+@pytest.mark.parametrize(("name", "broken"), BREAKS)
+async def test_control_without_the_guard_around_it_the_turn_fails(
+    service: Service, monkeypatch: pytest.MonkeyPatch, name: str, broken: Any
+) -> None:
+    async def settle(self: InlineCompaction, resolved: Any, claim: InlineClaim) -> InlineOutcome:
+        deadline = self._shell.clock.monotonic() + resolved.policy.sync_deadline
+        return InlineOutcome(row=await self._settled(claim, deadline))
+
+    async def run(self: CompactionService, row: Any, limits: Limits = UNLIMITED) -> Any:
+        job = Job.of(self._shell, Lease.of(row), limits)
+        while row.in_flight:
+            row = await self._step(row, job)
+        return row
+
+    monkeypatch.setattr(InlineCompaction, "settle", settle)
+    monkeypatch.setattr(CompactionService, "run", run)
+    await goes_on(service, is_reached=False)  # as it is written here, it compacts
+    monkeypatch.setattr(name, broken)
+    with pytest.raises(AssertionError, match="the turn goes on"):
+        await goes_on(service)

@@ -1,0 +1,152 @@
+"""Contexts on a real database: anchors in truncation, tool pairs with a held half, and what an erasure leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.adapters.repositories.anchors import SqlAnchors
+from app.domain.anchors.values import Anchor
+from app.domain.assembly import AssembledContext
+from app.domain.conversation import Message
+from app.domain.extractive import digest as extractive_digest
+from app.ports import UnitOfWorkFactory
+from app.services import context as module
+from app.services.appending import MessageDraft
+from app.services.manual import CompactInput
+from tests.integration.services import Service
+
+TOLD = 73
+"""Where the secret stands: cut off, and near enough to the cut that a digest tells of it."""
+
+FACT = "The archive listens on port 7443 and its region is eu-north-1."
+SECRET = "The archive takes password=hunter2hunter2 since the audit of PostgreSQL 18."
+
+
+@pytest.fixture
+def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
+    return Service(begin, tenant)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
+    """Every reading of the active anchors."""
+    seen: list[UUID] = []
+    read = SqlAnchors.active
+
+    async def counted(self: SqlAnchors, conversation_id: UUID, **given: Any) -> list[Anchor]:
+        seen.append(conversation_id)
+        return await read(self, conversation_id, **given)
+
+    monkeypatch.setattr(SqlAnchors, "active", counted)
+    return seen
+
+
+async def said(service: Service, conversation_id: UUID, *drafts: MessageDraft | str) -> list[Message]:
+    made = [MessageDraft(role="user", content=one) if isinstance(one, str) else one for one in drafts]
+    messages = await service.container.messages.append(service.tenant, conversation_id, made)
+    await service.container.outbox.drain()
+    return messages
+
+
+async def assembled(service: Service, conversation_id: UUID, budget: int | None = None) -> AssembledContext:
+    return await service.container.context.assemble(service.tenant, conversation_id, budget)
+
+
+def block(context: AssembledContext) -> str:
+    return next((one.content for one in context.messages if one.content.startswith("<session_state>")), "")
+
+
+def seqs(context: AssembledContext) -> Sequence[int | None]:
+    return [one.seq for one in context.messages]
+
+
+async def overfull(service: Service, **policy: Any) -> UUID:
+    """More than the budget holds, nothing compacted, a fact at the beginning."""
+    conversation_id = await service.conversation(triggers=[], protect=[], **policy)
+    await said(service, conversation_id, FACT, "Hello")
+    await service.say(conversation_id, 70)
+    (secret,) = await said(service, conversation_id, SECRET)
+    assert secret.seq == TOLD
+    await service.say(conversation_id, 100)
+    return conversation_id
+
+
+async def test_truncation_serves_the_anchors_of_what_it_cut_off(service: Service) -> None:
+    conversation_id = await overfull(service)
+    found = await assembled(service, conversation_id)
+
+    assert found.truncated is not None
+    assert FACT in block(found)
+    assert "<left_out" in block(found)
+    assert "PostgreSQL 18" in block(found)
+    assert "hunter2hunter2" not in block(found)
+    assert found == await assembled(service, conversation_id)
+
+
+async def test_anchors_are_read_only_where_something_is_left_out(service: Service, reads: list[UUID]) -> None:
+    small, large = await service.conversation(protect=[]), await overfull(service)
+    await said(service, small, FACT, "Hello")
+    reads.clear()
+    await assembled(service, small)
+    assert reads == []
+    await assembled(service, small, 20)
+    await assembled(service, large)
+    assert reads == [small, large]
+
+
+async def test_a_held_half_of_a_tool_pair_holds_the_other(service: Service) -> None:
+    conversation_id = await service.conversation(protect=["constraint"])
+    call = {"type": "tool_call", "id": "a", "name": "look", "arguments": {"for": "crates"}}
+    result = {"type": "tool_result", "tool_call_id": "a", "content": "forty crates"}
+    await said(
+        service,
+        conversation_id,
+        "Look it up, please.",
+        MessageDraft(role="assistant", content="", parts=(call,)),
+        MessageDraft(role="tool", content="", parts=(result,), event_type="constraint"),
+    )
+    await service.say(conversation_id, 12)
+    await service.container.manual.compact(service.tenant, conversation_id, CompactInput(), timeout=30.0)
+    row = await service.row(conversation_id)
+    found = await assembled(service, conversation_id)
+
+    assert row.layout is not None
+    assert row.layout.held == (2, 3)
+    assert seqs(found)[3:5] == [2, 3]
+
+
+async def test_a_digest_is_made_anew_after_an_erasure(service: Service) -> None:
+    conversation_id = await overfull(service)
+    before = await assembled(service, conversation_id)
+    assert "PostgreSQL 18" in block(before)
+
+    async with service.begin(service.tenant) as uow:
+        erased = await uow.messages.at_seq(conversation_id, TOLD)
+    await service.container.erasure.erase(service.tenant, conversation_id, erased.id)
+    after = await assembled(service, conversation_id)
+
+    assert "PostgreSQL 18" not in block(after)
+    assert after.truncated is not None
+
+
+async def test_control_a_digest_known_by_its_messages_alone_would_be_served_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id = await overfull(service)
+    await assembled(service, conversation_id)
+    kept: dict[int, str] = {}
+
+    def by_messages(span: module._Span, max_tokens: int, locale: str) -> str:
+        return kept.setdefault(1, extractive_digest(span.messages, max_tokens, locale))
+
+    monkeypatch.setattr(module, "_digest", by_messages)
+    await assembled(service, conversation_id)
+    async with service.begin(service.tenant) as uow:
+        erased = await uow.messages.at_seq(conversation_id, TOLD)
+    await service.container.erasure.erase(service.tenant, conversation_id, erased.id)
+
+    assert "PostgreSQL 18" in block(await assembled(service, conversation_id))

@@ -1,0 +1,580 @@
+"""Erasing a message takes everything along that was made of it, whatever is going on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.domain import erasing
+from app.domain.conversation import Conversation, Message, Part
+from app.domain.errors import ModelUnavailableError, NotFoundError
+from app.domain.model_io import Proposal, SummaryRequest
+from app.domain.records import Compaction, Page
+from app.domain.state import StateVersion
+from app.ports import UnitOfWorkFactory
+from app.services import erasure, saving
+from app.services.appending import MessageDraft
+from app.services.chat import ChatInput
+from app.services.idempotency import Idem
+from app.services.manual import CompactInput
+from tests.fakes import Reply, ScriptedChatModel
+from tests.integration.services import Gate, Service, honest
+
+CANARY = "Kestrel-7741"
+SECRET = f"Please note that the vault phrase is {CANARY}, written on the old violet envelope."
+PATIENCE = 30.0
+
+
+def faithful() -> Any:
+    """A summarizer that records the canary wherever it may stand: facts, old texts, narrative."""
+
+    async def propose(request: SummaryRequest) -> Proposal:
+        held = [message for message in request.messages if CANARY in message.content]
+        known = [entry for entry in request.previous if CANARY in entry.text]
+        first, last = request.messages[0].seq, request.messages[-1].seq
+        crates = f"Crates {first} to {last} reached their harbours"
+        items = [{"text": crates, "from": [first, last], "replaces": []}]
+        phrase = f"The vault phrase is {CANARY}"
+        items += [{"text": phrase, "from": [message.seq], "replaces": []} for message in held]
+        items += [
+            {"text": f"{entry.text}, as known by message {last}", "from": [last], "replaces": [entry.id]}
+            for entry in known
+        ]
+        told = f" The vault phrase {CANARY} was named." if held or known else ""
+        answer = {
+            "logos": items,
+            "pathos": [],
+            "abstract": [],
+            "conversation_summary": f"Shipments {first} to {last} reached their harbours in the morning.{told}",
+            "dropped": [],
+            "anchors": [],
+        }
+        return Proposal(text=json.dumps(answer), finish="stop", model="fake")
+
+    return propose
+
+
+async def add(service: Service, conversation_id: UUID, *drafts: MessageDraft) -> list[Message]:
+    return await service.container.messages.append(service.tenant, conversation_id, list(drafts))
+
+
+async def compact(service: Service, conversation_id: UUID) -> Compaction:
+    view = await service.container.manual.compact(
+        service.tenant, conversation_id, CompactInput(keep_tail_messages=2), timeout=PATIENCE
+    )
+    assert view.compaction.status == "applied", view.compaction
+    return view.compaction
+
+
+async def erase(service: Service, conversation_id: UUID, message: Message) -> None:
+    await service.container.erasure.erase(service.tenant, conversation_id, message.id)
+    await service.container.outbox.drain()
+
+
+async def history(service: Service, conversation_id: UUID) -> list[Message]:
+    page, _ = await service.container.messages.page(service.tenant, conversation_id, Page(limit=100, order="asc"))
+    return page
+
+
+async def forget_provenance(service: Service, conversation_id: UUID) -> None:
+    """What a bug could do: every entry claims to come from the first message alone."""
+    async with service.begin(service.tenant) as uow:
+        for version in await uow.states.since_boundary(conversation_id, 1):
+            entries = tuple(replace(entry, from_seqs=(1,)) for entry in version.entries)
+            await uow.states.rewrite(conversation_id, replace(version, entries=entries))
+        await uow.commit()
+
+
+async def versions(service: Service, conversation_id: UUID) -> list[StateVersion]:
+    page, _ = await service.container.states.page(service.tenant, conversation_id, Page(limit=100, order="asc"))
+    return page
+
+
+async def dump(engine: AsyncEngine) -> str:
+    """Every row of every table, as text."""
+    async with engine.connect() as connection:
+        tables = await connection.execute(text("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"))
+        rows: list[str] = []
+        for (table,) in tables.all():
+            found = await connection.execute(text(f'SELECT t::text FROM "{table}" AS t'))  # noqa: S608 - our own table names
+            rows += [f"{table}: {row}" for (row,) in found.all()]
+    return "\n".join(rows)
+
+
+def told(conversation: Conversation) -> str:
+    assert conversation.layout is not None
+    return f"{json.dumps(dict(conversation.compressed_state or {}))} {conversation.layout.text}"
+
+
+@pytest.fixture
+def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
+    return Service(begin, tenant, faithful())
+
+
+async def with_canary(service: Service, *, compactions: int = 3) -> tuple[UUID, Message]:
+    """A conversation whose fifth message holds the canary, compacted so many times since."""
+    conversation_id = await service.conversation(max_tokens=-1)
+    await service.say(conversation_id, 4)
+    (canary,) = await add(service, conversation_id, MessageDraft(role="user", content=SECRET, metadata={"of": CANARY}))
+    for _ in range(compactions):
+        await service.say(conversation_id, 13)
+        await compact(service, conversation_id)
+    return conversation_id, canary
+
+
+@pytest.mark.parametrize("provenance", [True, False])
+async def test_after_three_compactions_the_canary_is_in_no_table(
+    service: Service, engine: AsyncEngine, *, provenance: bool
+) -> None:
+    conversation_id, canary = await with_canary(service)
+    if not provenance:
+        await forget_provenance(service, conversation_id)
+    before = await service.row(conversation_id)
+    assert CANARY in told(before)
+    assert (await dump(engine)).count(CANARY) > 5
+
+    await erase(service, conversation_id, canary)
+    found = [line for line in (await dump(engine)).splitlines() if CANARY in line]
+    after = await service.row(conversation_id)
+
+    assert not found
+    assert [message.seq for message in await history(service, conversation_id)] == list(range(1, before.last_seq + 1))
+    assert (after.content_epoch, after.layout_version) == (before.content_epoch + 1, before.layout_version + 1)
+    assert (after.boundary_seq, after.state_version) == (before.boundary_seq, before.state_version)
+    assert after.total.messages == before.total.messages - 1
+    assert after.total.tokens == before.total.tokens - canary.token_count
+    assert after.covered.tokens == before.covered.tokens - canary.token_count
+    assert "Crates 1 to" in told(after), "what did not draw on the message stays"
+
+
+async def test_control_without_the_clean_up_of_entries_the_dump_finds_it(
+    service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasure, "entries_without", lambda entries, *_: tuple(entries))
+    conversation_id, canary = await with_canary(service)
+    await erase(service, conversation_id, canary)
+    assert CANARY in await dump(engine)
+
+
+async def test_control_without_the_look_at_content_a_wrong_provenance_keeps_it(
+    service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasing.Remaining, "holds", lambda *_: True)
+    conversation_id, canary = await with_canary(service)
+    await forget_provenance(service, conversation_id)
+    await erase(service, conversation_id, canary)
+    assert CANARY in await dump(engine)
+
+
+async def test_the_tombstone_says_nothing(service: Service) -> None:
+    conversation_id, canary = await with_canary(service, compactions=1)
+    await erase(service, conversation_id, canary)
+    stone = (await history(service, conversation_id))[canary.seq - 1]
+    assert (stone.id, stone.seq, stone.role, stone.status) == (canary.id, canary.seq, "user", "erased")
+    assert (stone.content, stone.parts, stone.metadata, stone.usage) == ("", (), {}, None)
+    assert not stone.is_protected
+    context = await service.container.context.assemble(service.tenant, conversation_id)
+    assert canary.seq not in {message.seq for message in context.messages}
+
+
+async def test_the_narrative_is_a_digest_until_it_is_told_again(service: Service) -> None:
+    conversation_id, canary = await with_canary(service)
+    await erase(service, conversation_id, canary)
+    row = await service.row(conversation_id)
+    blank = [version for version in await versions(service, conversation_id) if version.version != row.state_version]
+    assert all(not version.state["conversation_summary"] for version in blank)
+    assert (row.compressed_state or {})["conversation_summary"].startswith("#")
+
+    queued = (await service.compactions(conversation_id))[-1]
+    assert (queued.trigger, queued.status) == ("erasure", "queued")
+    assert service.queue.ids[-1] == queued.id
+    ended = await service.container.compaction.execute(queued.id)
+    assert ended is not None
+    again = await service.row(conversation_id)
+
+    assert (ended.status, ended.reason, ended.state_version_after) == ("applied", None, row.state_version + 1)
+    assert (again.boundary_seq, again.state_version) == (row.boundary_seq, row.state_version + 1)
+    assert (again.compressed_state or {})["conversation_summary"].startswith("Shipments 1 to")
+    assert (again.compressed_state or {})["logos"] == (row.compressed_state or {})["logos"]
+    assert again.context_tokens == ended.tokens_after
+    shown = service.summarizer.requests[-1]
+    assert canary.seq not in {message.seq for message in shown.messages}
+    assert all(entry.role != "narrative" for entry in shown.previous)
+    assert (await service.events(conversation_id))[-4:] == [
+        "message.erased",
+        "compaction.queued",
+        "compaction.started",
+        "compaction.applied",
+    ]
+
+
+def endless(joined_by: str) -> Any:
+    """A summarizer whose story does not end: in sentences, or in a single one."""
+
+    async def propose(request: SummaryRequest) -> Proposal:
+        told = json.loads((await honest(request)).text)
+        told["conversation_summary"] = joined_by.join([told["conversation_summary"]] * 200)
+        return Proposal(text=json.dumps(told), finish="stop", model="fake")
+
+    return propose
+
+
+async def test_the_cap_holds_for_a_narrative_told_again(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, faithful(), faithful(), faithful(), endless(" "))
+    conversation_id, canary = await with_canary(service)
+    await erase(service, conversation_id, canary)
+    ended = await service.container.compaction.execute(service.queue.ids[-1])
+    row = await service.row(conversation_id)
+    assert ended is not None
+    assert ended.status == "applied"
+    assert row.layout is not None
+    assert row.layout.tokens <= 2 * 0.12 * 3_060
+    assert (row.compressed_state or {})["conversation_summary"].count("Shipments") == 1
+    assert (row.compressed_state or {})["logos"]
+
+
+async def test_a_narrative_of_which_nothing_fits_is_refused(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, faithful(), faithful(), faithful(), endless("; "))
+    conversation_id, canary = await with_canary(service)
+    await erase(service, conversation_id, canary)
+    before = await service.row(conversation_id)
+    ended = await service.container.compaction.execute(service.queue.ids[-1])
+    assert ended is not None
+    assert (ended.status, ended.reason) == ("rejected", "not_smaller")
+    assert (await service.row(conversation_id)).compressed_state == before.compressed_state
+
+
+async def test_nothing_to_tell_again_is_skipped(service: Service) -> None:
+    conversation_id = await service.conversation(max_tokens=-1)
+    await service.say(conversation_id, 14)
+    await compact(service, conversation_id)
+    for message in (await history(service, conversation_id))[:12]:
+        await erase(service, conversation_id, message)
+    ended = await service.container.compaction.execute(service.queue.ids[-1])
+    row = await service.row(conversation_id)
+    assert ended is not None
+    assert (ended.status, ended.reason) == ("skipped", "nothing_to_compact")
+    assert (row.covered.tokens, row.covered.messages, row.boundary_seq) == (0, 0, 12)
+    assert (row.compressed_state or {})["logos"] == []
+
+
+async def test_a_failed_re_making_leaves_the_digest_and_backs_off(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, faithful(), faithful(), faithful(), ModelUnavailableError("away", retryable=False))
+    conversation_id, canary = await with_canary(service)
+    await erase(service, conversation_id, canary)
+    before = await service.row(conversation_id)
+    ended = await service.container.compaction.execute(service.queue.ids[-1])
+    after = await service.row(conversation_id)
+
+    assert ended is not None
+    assert ended.status == "failed"
+    assert after.compressed_state == before.compressed_state
+    assert after.state_version == before.state_version
+    assert after.failure_count == before.failure_count + 1
+    assert after.quiet.until is not None
+
+
+async def test_twice_is_once(service: Service) -> None:
+    conversation_id, canary = await with_canary(service)
+    await erase(service, conversation_id, canary)
+    row, events = await service.row(conversation_id), await service.events(conversation_id)
+    await erase(service, conversation_id, canary)
+    assert await service.row(conversation_id) == row
+    assert await service.events(conversation_id) == events
+
+
+async def test_what_is_not_there_is_not_found(service: Service) -> None:
+    conversation_id, canary = await with_canary(service, compactions=0)
+    other = await service.conversation()
+    for conversation, message_id in ((other, canary.id), (conversation_id, UUID(int=5)), (UUID(int=5), canary.id)):
+        with pytest.raises(NotFoundError):
+            await service.container.erasure.erase(service.tenant, conversation, message_id)
+
+
+async def test_two_at_once_are_both_erased(service: Service, engine: AsyncEngine) -> None:
+    conversation_id, canary = await with_canary(service)
+    other = (await history(service, conversation_id))[7]
+    await asyncio.gather(erase(service, conversation_id, canary), erase(service, conversation_id, other))
+    assert (await service.row(conversation_id)).content_epoch == 2
+    assert CANARY not in await dump(engine)
+    in_flight = [row for row in await service.compactions(conversation_id) if row.in_flight]
+    assert [row.trigger for row in in_flight] == ["erasure"]
+
+
+async def test_a_message_in_the_tail_needs_no_new_narrative(service: Service, engine: AsyncEngine) -> None:
+    conversation_id, _ = await with_canary(service)
+    (late,) = await add(service, conversation_id, MessageDraft(role="user", content="The other word is Umbra-9921."))
+    before = await service.row(conversation_id)
+    await erase(service, conversation_id, late)
+    after = await service.row(conversation_id)
+    assert after.compressed_state == before.compressed_state
+    assert after.layout == before.layout
+    assert after.total.tokens == before.total.tokens - late.token_count
+    assert all(row.trigger != "erasure" for row in await service.compactions(conversation_id))
+    assert "Umbra-9921" not in await dump(engine)
+
+
+async def test_the_last_message_is_answered_by_nobody_any_more(service: Service) -> None:
+    conversation_id = await service.conversation()
+    (last,) = await add(service, conversation_id, MessageDraft(role="user", content=SECRET))
+    await erase(service, conversation_id, last)
+    with pytest.raises(Exception, match="no unanswered user message"):
+        await service.container.chat.start(service.tenant, conversation_id, ChatInput())
+    await service.say(conversation_id, 1)
+    assert [message.seq for message in await history(service, conversation_id)] == [1, 2]
+
+
+async def test_the_first_message_is_no_longer_held(service: Service, engine: AsyncEngine) -> None:
+    conversation_id = await service.conversation(max_tokens=-1)
+    (first,) = await add(service, conversation_id, MessageDraft(role="user", content=SECRET))
+    await service.say(conversation_id, 14)
+    await compact(service, conversation_id)
+    before = await service.row(conversation_id)
+    await erase(service, conversation_id, first)
+    after = await service.row(conversation_id)
+    assert before.layout is not None
+    assert after.layout is not None
+    if first.is_protected:
+        assert first.seq in before.layout.held
+    assert first.seq not in after.layout.held
+    assert after.total.held_tokens == 0
+    assert CANARY not in await dump(engine)
+
+
+def call(name: str, **arguments: Any) -> Part:
+    return {"type": "tool_call", "id": name, "name": "lookup", "arguments": arguments}
+
+
+def result(name: str, content: Any) -> Part:
+    return {"type": "tool_result", "tool_call_id": name, "name": "lookup", "content": content}
+
+
+async def with_tools(service: Service) -> tuple[UUID, Message, Message]:
+    conversation_id = await service.conversation(max_tokens=-1)
+    await service.say(conversation_id, 2)
+    asked, answered, _ = await add(
+        service,
+        conversation_id,
+        MessageDraft(role="assistant", content="I look it up.", parts=(call("c1", word=CANARY), call("c2", word="x"))),
+        MessageDraft(role="tool", content="", parts=(result("c1", {"found": CANARY}), result("c2", "nothing"))),
+        MessageDraft(role="assistant", content="It was found in the drawer."),
+    )
+    return conversation_id, asked, answered
+
+
+def shapes(parts: Sequence[Mapping[str, Any]]) -> list[tuple[Any, Any]]:
+    return [(part.get("id") or part.get("tool_call_id"), part.get("arguments", part.get("content"))) for part in parts]
+
+
+async def test_a_tool_call_takes_its_result_along(service: Service, engine: AsyncEngine) -> None:
+    conversation_id, asked, answered = await with_tools(service)
+    await erase(service, conversation_id, asked)
+    found = await history(service, conversation_id)
+    stone, half = found[asked.seq - 1], found[answered.seq - 1]
+    assert (stone.status, half.status) == ("erased", "erased")
+    assert shapes(stone.parts) == [("c1", {}), ("c2", {})]
+    assert shapes(half.parts) == [("c1", "erased"), ("c2", "erased")]
+    assert CANARY not in await dump(engine)
+    context = await service.container.context.assemble(service.tenant, conversation_id)
+    assert not [part for message in context.messages for part in message.parts]
+    assert (await service.events(conversation_id))[-2:] == ["message.erased", "message.erased"]
+
+
+async def test_of_several_results_only_those_of_the_erased_call_go(service: Service, engine: AsyncEngine) -> None:
+    conversation_id = await service.conversation(max_tokens=-1)
+    first, _, both = await add(
+        service,
+        conversation_id,
+        MessageDraft(role="assistant", content="One.", parts=(call("c1", word=CANARY),)),
+        MessageDraft(role="assistant", content="Two.", parts=(call("c2", word="x"),)),
+        MessageDraft(role="tool", content=CANARY, parts=(result("c1", CANARY), result("c2", "nothing"))),
+    )
+    await erase(service, conversation_id, first)
+    half = (await history(service, conversation_id))[both.seq - 1]
+    assert (half.status, half.content) == ("complete", "")
+    assert shapes(half.parts) == [("c1", "erased"), ("c2", "nothing")]
+    assert CANARY not in await dump(engine)
+
+
+async def test_a_tool_result_takes_the_arguments_along(service: Service, engine: AsyncEngine) -> None:
+    conversation_id, asked, answered = await with_tools(service)
+    await erase(service, conversation_id, answered)
+    half = (await history(service, conversation_id))[asked.seq - 1]
+    assert (half.status, half.content) == ("complete", "I look it up.")
+    assert shapes(half.parts) == [("c1", {}), ("c2", {})]
+    assert CANARY not in await dump(engine)
+
+
+async def test_a_pair_erased_after_it_was_folded(service: Service, engine: AsyncEngine) -> None:
+    conversation_id, _, answered = await with_tools(service)
+    await service.say(conversation_id, 14)
+    await compact(service, conversation_id)
+    await erase(service, conversation_id, answered)
+    assert CANARY not in await dump(engine)
+    ended = await service.container.compaction.execute(service.queue.ids[-1])
+    assert ended is not None
+    assert ended.status == "applied"
+    assert CANARY not in await dump(engine)
+
+
+async def test_a_message_that_is_being_folded_right_now(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+) -> None:
+    """Failure 44: the row in flight is superseded, and what it thought is never saved."""
+    reached, go_on, think = asyncio.Event(), asyncio.Event(), faithful()
+
+    async def slow(request: SummaryRequest) -> Proposal:
+        proposed: Proposal = await think(request)
+        reached.set()
+        await go_on.wait()
+        return proposed
+
+    service = Service(begin, tenant, slow)
+    conversation_id, canary = await with_canary(service, compactions=0)
+    await service.say(conversation_id, 13)
+    running = asyncio.create_task(compact(service, conversation_id))
+    await reached.wait()
+    await erase(service, conversation_id, canary)
+    go_on.set()
+    with pytest.raises(Exception, match="another change of the state"):
+        await running
+    row = await service.row(conversation_id)
+    (ended,) = await service.compactions(conversation_id)
+    assert (ended.status, ended.reason) == ("superseded", "stale")
+    assert (row.state_version, row.boundary_seq) == (0, 0)
+    assert CANARY not in await dump(engine)
+
+
+@pytest.mark.parametrize("guards", [1, 0])
+async def test_control_the_late_save_is_refused_by_the_epoch_alone_and_by_nothing_else(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch, guards: int
+) -> None:
+    """Without the end of the row in flight the epoch still refuses; without both the canary is installed."""
+
+    async def nothing(*_: Any, **__: Any) -> None:
+        return None
+
+    monkeypatch.setattr(erasure.ErasureService, "_requeue", nothing)
+    if not guards:
+        monkeypatch.setattr(saving, "_moved", lambda *_: False)
+    gate, think = Gate(), faithful()
+
+    async def slow(request: SummaryRequest) -> Proposal:
+        await gate(request)
+        return await think(request)  # type: ignore[no-any-return]
+
+    service = Service(begin, tenant, slow)
+    conversation_id, canary = await with_canary(service, compactions=0)
+    await service.say(conversation_id, 13)
+    asked = CompactInput(keep_tail_messages=2)
+    compacting = service.container.manual.compact(service.tenant, conversation_id, asked, timeout=PATIENCE)
+    running = asyncio.create_task(compacting)
+    await gate.reached.wait()
+    await erase(service, conversation_id, canary)
+    gate.go_on.set()
+    await asyncio.wait([running])
+    assert (running.exception() is not None) is bool(guards)
+    assert (CANARY in await dump(engine)) is not bool(guards)
+
+
+async def test_a_re_making_that_runs_is_superseded_by_the_next_erasure(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    gate = Gate()
+    service = Service(begin, tenant, faithful(), faithful(), faithful(), gate, honest)
+    conversation_id, canary = await with_canary(service)
+    await erase(service, conversation_id, canary)
+    running = asyncio.create_task(service.container.compaction.execute(service.queue.ids[-1]))
+    await gate.reached.wait()
+    late = (await history(service, conversation_id))[-1]
+    await erase(service, conversation_id, late)
+    gate.go_on.set()
+    ended = await running
+    assert ended is not None
+    assert ended.status == "superseded"
+    again = await service.container.compaction.execute(service.queue.ids[-1])
+    assert again is not None
+    assert (again.trigger, again.status) == ("erasure", "applied")
+
+
+async def test_a_manual_call_waits_for_the_re_making_and_then_folds(service: Service) -> None:
+    conversation_id, canary = await with_canary(service)
+    await service.say(conversation_id, 13)
+    await erase(service, conversation_id, canary)
+    row = await compact(service, conversation_id)
+    triggers = [(one.trigger, one.status) for one in await service.compactions(conversation_id)]
+    assert triggers == [*[("manual", "applied")] * 3, ("erasure", "applied"), ("manual", "applied")]
+    assert (row.trigger, row.messages_covered) == ("manual", 13)
+
+
+async def test_while_a_turn_runs(begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
+    go_on, thinking = asyncio.Event(), asyncio.Event()
+
+    async def meanwhile() -> None:
+        thinking.set()
+        await go_on.wait()
+
+    chat = ScriptedChatModel(Reply(pieces=("Noted.",), meanwhile=meanwhile))
+    service = Service(begin, tenant, chat=chat)
+    conversation_id = await service.conversation()
+    handle = await service.container.chat.start(service.tenant, conversation_id, ChatInput(content=SECRET))
+    await thinking.wait()
+    (asked,) = await history(service, conversation_id)
+    await erase(service, conversation_id, asked)
+    go_on.set()
+    await handle.result()
+    stone, reply = await history(service, conversation_id)
+    assert (stone.status, reply.content) == ("erased", "Noted.")
+    assert CANARY not in await dump(engine)
+
+
+async def test_a_restore_brings_nothing_back(service: Service, engine: AsyncEngine) -> None:
+    conversation_id, canary = await with_canary(service)
+    await erase(service, conversation_id, canary)
+    for number in (1, 2, 3):
+        await service.container.states.restore(service.tenant, conversation_id, number)
+        assert CANARY not in told(await service.row(conversation_id))
+    assert CANARY not in await dump(engine)
+
+
+async def test_a_message_that_only_an_older_version_covers(service: Service, engine: AsyncEngine) -> None:
+    conversation_id = await service.conversation(max_tokens=-1)
+    await service.say(conversation_id, 14)
+    await compact(service, conversation_id)
+    (canary,) = await add(service, conversation_id, MessageDraft(role="user", content=SECRET))
+    await service.say(conversation_id, 13)
+    await compact(service, conversation_id)
+    await service.container.states.restore(service.tenant, conversation_id, 1)
+    await erase(service, conversation_id, canary)
+    assert CANARY not in await dump(engine)
+    assert all(row.trigger != "erasure" for row in await service.compactions(conversation_id))
+
+
+async def test_a_replayed_append_shows_the_tombstone(service: Service) -> None:
+    conversation_id = await service.conversation()
+    idem = Idem(key="once", fingerprint="f")
+    drafts = [MessageDraft(role="user", content=SECRET)]
+    (first,) = await service.container.messages.append(service.tenant, conversation_id, drafts, idem=idem)
+    await erase(service, conversation_id, first)
+    (again,) = await service.container.messages.append(service.tenant, conversation_id, drafts, idem=idem)
+    assert (again.id, again.status, again.content) == (first.id, "erased", "")
+
+
+async def test_a_typed_command_and_the_summary_that_answered_it(service: Service, engine: AsyncEngine) -> None:
+    conversation_id, canary = await with_canary(service, compactions=0)
+    await service.say(conversation_id, 13)
+    typed = f"/compact the {CANARY} matter"
+    handle = await service.container.chat.start(service.tenant, conversation_id, ChatInput(content=typed))
+    answered = (await handle.result()).reply
+    assert CANARY in answered.content
+    await erase(service, conversation_id, canary)
+    await erase(service, conversation_id, (await history(service, conversation_id))[-2])
+    assert CANARY not in await dump(engine)
+    kept = (await history(service, conversation_id))[-1]
+    assert "- Crates 1 to" in kept.content

@@ -1,0 +1,319 @@
+"""Anchors, pins and what erasure rewrites, as the repositories store and find them."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import fields, replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.adapters.repositories.cursor import encode
+from app.domain.anchors.values import Anchor, Transition
+from app.domain.conversation import Message, Sums
+from app.domain.errors import InvalidInputError, NotFoundError
+from app.domain.records import Page
+from app.ports import UnitOfWork, UnitOfWorkFactory
+from tests.integration.rows import anchor, append, message, moment, running, stored, talk
+from tests.integration.test_repositories import assert_no_default, pages, state_version, statements
+
+
+@pytest.fixture
+def database_url(module_database_url: str) -> str:
+    """Every test here keeps to a tenant of its own."""
+    return module_database_url
+
+
+async def added(begin: UnitOfWorkFactory, tenant: UUID, anchors: list[Anchor]) -> None:
+    async with begin(tenant) as unit:
+        await unit.anchors.add(anchors)
+        await unit.commit()
+
+
+class TestAnchors:
+    async def test_every_field_comes_back(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row = await stored(begin, tenant)
+        made = anchor(
+            row.id,
+            3,
+            type="unresolved_question",
+            content="Сколько времени займёт миграция? 🗝",
+            offset=17,
+            importance=0.75,
+            token_count=12,
+            proposed_by="model",
+            status="superseded",
+            superseded_by=uuid4(),
+        )
+        assert {item.name for item in fields(made)} >= {"offset", "superseded_by"}
+        plain = anchor(row.id, 3, offset=0, importance=0.5, token_count=5)
+        assert_no_default(replace(made, seq=4), plain)
+        await added(begin, tenant, [made])
+        async with begin(tenant) as unit:
+            assert await unit.anchors.get(row.id, made.id) == made
+            with pytest.raises(NotFoundError):
+                await unit.anchors.get(row.id, uuid4())
+            with pytest.raises(NotFoundError):
+                await unit.anchors.get(uuid4(), made.id)
+
+    async def test_the_same_place_and_type_is_one(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row = await stored(begin, tenant)
+        first = anchor(row.id, 1, offset=4)
+        await added(begin, tenant, [first])
+        again = anchor(row.id, 1, offset=4, content="proposed again")
+        beside = anchor(row.id, 1, offset=4, type="critical_fact")
+        await added(begin, tenant, [again, beside])
+        async with begin(tenant) as unit:
+            assert {item.id for item in await unit.anchors.active(row.id)} == {first.id, beside.id}
+
+    async def test_many_are_one_round_trip(self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
+        row = await stored(begin, tenant)
+        many = [anchor(row.id, seq, content="word " * 40) for seq in range(1, 1_001)]
+        async with begin(tenant) as unit:
+            await unit.conversations.lock(row.id)
+            with statements(engine) as seen:
+                begun = time.perf_counter()
+                await unit.anchors.add(many)
+                took = time.perf_counter() - begun
+            assert len(seen) == 1
+            assert took < 0.5  # 0.03 s on an idle machine
+
+    async def test_without_a_conversation_there_is_nothing(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        async with begin(tenant) as unit:
+            await unit.anchors.add([])
+            with pytest.raises(NotFoundError):
+                await unit.anchors.add([anchor(uuid4(), 1)])
+
+    async def test_active_are_the_newest_in_order(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        chance = random.Random(7)
+        row, other = await stored(begin, tenant), await stored(begin, tenant)
+        made = [
+            anchor(row.id, seq, offset=offset, status=chance.choice(["active", "active", "resolved", "superseded"]))
+            for seq in range(1, 30)
+            for offset in (0, 20)
+        ]
+        await added(begin, tenant, chance.sample(made, k=len(made)))
+        await added(begin, tenant, [anchor(other.id, 1)])
+        active = [item for item in made if item.status == "active"]
+        async with begin(tenant) as unit:
+            assert await unit.anchors.active(row.id) == active
+            assert await unit.anchors.active(row.id, limit=5) == active[-5:]
+            assert await unit.anchors.active(row.id, through_seq=9) == [item for item in active if item.seq <= 9]
+            assert await unit.anchors.active(row.id, through_seq=0) == []
+
+    async def test_pages_by_place_and_filter(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row = await stored(begin, tenant)
+        kinds: list[Any] = ["commitment", "decision", "critical_fact"]
+        made = [
+            anchor(
+                row.id,
+                seq // 2 + 1,
+                offset=seq % 2 * 40,
+                type=kinds[seq % 3],
+                status="resolved" if seq % 4 == 0 else "active",
+            )
+            for seq in range(21)
+        ]
+        await added(begin, tenant, made[::-1])
+        async with begin(tenant) as unit:
+            for limit in (1, 4, 21, 50):
+                assert await pages(lambda page: unit.anchors.page(row.id, page), limit=limit) == made
+                newest = await pages(lambda page: unit.anchors.page(row.id, page), limit=limit, order="desc")
+                assert newest == made[::-1]
+            found = await pages(
+                lambda page: unit.anchors.page(row.id, page, type_="decision", status="active"), limit=2
+            )
+            assert found == [item for item in made if (item.type, item.status) == ("decision", "active")]
+            assert found
+            for cursor in ("!", encode((1,)), encode((1, 2, "no id")), encode((-1, 0, str(uuid4())))):
+                with pytest.raises(InvalidInputError):
+                    await unit.anchors.page(row.id, Page(after=cursor))
+
+    async def test_statuses_change_and_references_go(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row, other = await stored(begin, tenant), await stored(begin, tenant)
+        old, new, left = (anchor(row.id, seq) for seq in (1, 2, 3))
+        foreign = anchor(other.id, 2)
+        await added(begin, tenant, [old, new, left, foreign])
+        async with begin(tenant) as unit:
+            await unit.anchors.change(
+                row.id,
+                [
+                    Transition(anchor_id=old.id, status="superseded", superseded_by=new.id),
+                    Transition(anchor_id=left.id, status="resolved"),
+                    Transition(anchor_id=foreign.id, status="resolved"),
+                ],
+            )
+            superseded = replace(old, status="superseded", superseded_by=new.id)
+            assert await unit.anchors.get(row.id, old.id) == superseded
+            assert await unit.anchors.get(row.id, left.id) == replace(left, status="resolved")
+            assert await unit.anchors.get(other.id, foreign.id) == foreign
+            assert await unit.anchors.delete_of(row.id, [2, 99]) == 1
+            assert await unit.anchors.get(row.id, old.id) == replace(superseded, superseded_by=None)
+            assert await unit.anchors.delete_of(row.id, []) == 0
+            assert await unit.anchors.get(other.id, foreign.id) == foreign
+
+    async def test_an_outline_weighs_the_active_ones(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row, other = await stored(begin, tenant), await stored(begin, tenant)
+        await talk(begin, tenant, [message(row.id, seq) for seq in (1, 2, 3)])
+        gone = anchor(row.id, 2, offset=99, status="resolved", token_count=1_000)
+        here = [anchor(row.id, 2, offset=at, token_count=weight) for at, weight in ((0, 5), (30, 8))]
+        await added(begin, tenant, [*here, gone, anchor(row.id, 3, token_count=2), anchor(other.id, 1, token_count=7)])
+        async with begin(tenant) as unit:
+            outline = await unit.messages.outline(row.id, after_seq=0, limit=9)
+        assert [line.anchor_tokens for line in outline] == [0, 13, 2]
+
+    async def test_go_with_their_conversation(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row = await stored(begin, tenant)
+        made = anchor(row.id, 1)
+        await added(begin, tenant, [made])
+        async with begin(tenant) as unit:
+            await unit.conversations.delete(row.id)
+            await unit.commit()
+        async with begin(tenant) as unit:
+            with pytest.raises(NotFoundError):
+                await unit.anchors.get(row.id, made.id)
+
+
+async def history(unit: UnitOfWork, row_id: UUID, said: list[Message]) -> None:
+    """What is stored is exactly this, with these sums."""
+    for entry, through in zip(said, running(said), strict=True):
+        assert await unit.messages.at_seq(row_id, entry.seq) == entry
+        assert await unit.messages.sums_at(row_id, entry.seq) == through, entry.seq
+
+
+class TestPins:
+    async def test_pinned_and_back(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row = await stored(begin, tenant)
+        said = [message(row.id, seq, token_count=seq * 10, byte_length=seq * 41) for seq in range(1, 8)]
+        await talk(begin, tenant, said)
+        pinned = replace(said[2], is_pinned=True, protected_reason="pinned")
+        async with begin(tenant) as unit:
+            assert await unit.messages.pin(row.id, said[2].id, is_pinned=True, reason="pinned") == pinned
+            held = [*said[:2], pinned, *said[3:]]
+            assert await unit.messages.recompute(row.id) == running(held)[-1]
+            await history(unit, row.id, held)
+            assert await unit.messages.held(row.id, through_seq=7) == [pinned]
+            assert await unit.messages.pin(row.id, said[2].id, is_pinned=False, reason="compressible") == said[2]
+            assert await unit.messages.recompute(row.id) == running(said)[-1]
+            await history(unit, row.id, said)
+            with pytest.raises(NotFoundError):
+                await unit.messages.pin(row.id, uuid4(), is_pinned=True, reason="pinned")
+
+    async def test_what_counts_against_the_share(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row, other = await stored(begin, tenant), await stored(begin, tenant)
+        reasons: list[Any] = [
+            "initial_objective",
+            "system",
+            "compressible",
+            "pinned",
+            "over_allotment",
+            "goal_statement",
+        ]
+        said = [
+            message(row.id, seq, protected_reason=reason, token_count=10**seq, byte_length=4 * 10**seq)
+            for seq, reason in enumerate(reasons)
+            if seq
+        ]
+        first = message(row.id, 10, protected_reason="explicit_constraint", token_count=1, byte_length=4)
+        command = message(row.id, 11, protected_reason="initial_objective", is_command=True, token_count=10**7)
+        await talk(begin, tenant, [*said, first, command])
+        await talk(begin, tenant, [message(other.id, 1, protected_reason="pinned")])
+        async with begin(tenant) as unit:
+            expected = 1 + 10**3 + 10**5
+            assert await unit.messages.protected_tokens(row.id, "script") == expected
+            assert await unit.messages.protected_tokens(row.id, "bytes") == expected
+            assert await unit.messages.protected_tokens(uuid4(), "script") == 0
+
+
+class TestErasure:
+    async def test_a_tombstone_weighs_nothing(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row = await stored(begin, tenant)
+        call = {"type": "tool_call", "id": "a", "name": "f", "arguments": {}}
+        said = [
+            message(row.id, 1),
+            message(
+                row.id,
+                2,
+                role="assistant",
+                parts=(call,),
+                protected_reason="pinned",
+                is_pinned=True,
+                usage={"input_tokens": 1},
+                metadata={"canary": "x"},
+            ),
+            message(row.id, 3),
+        ]
+        await talk(begin, tenant, said)
+        tombstone = replace(
+            said[1],
+            content="",
+            parts=(),
+            status="erased",
+            token_count=0,
+            byte_length=0,
+            protected_reason="compressible",
+            is_pinned=False,
+            usage=None,
+            metadata={},
+        )
+        async with begin(tenant) as unit:
+            await unit.messages.erase(row.id, [tombstone])
+            expected = [said[0], tombstone, said[2]]
+            total = await unit.messages.recompute(row.id)
+            assert total == Sums(messages=2, tokens=20, bytes=80)
+            await history(unit, row.id, expected)
+            assert await unit.messages.halves(row.id, ["a"]) == []
+            assert await unit.messages.calls(row.id, ["a"]) == frozenset()
+            assert await unit.messages.protectable(row.id) == [said[0], said[2]]
+            outline = await unit.messages.outline(row.id, after_seq=0, limit=9)
+            assert [line.is_command for line in outline] == [False, True, False]
+
+    async def test_halves_of_tool_pairs(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row, other = await stored(begin, tenant), await stored(begin, tenant)
+        call = {"type": "tool_call", "id": "a", "name": "f", "arguments": {}}
+        result = {"type": "tool_result", "tool_call_id": "a", "content": "1"}
+        said = [
+            message(row.id, 1, role="assistant", parts=(call, call | {"id": "b"})),
+            message(row.id, 2, role="tool", parts=(result,)),
+            message(row.id, 3, role="tool", parts=(result | {"tool_call_id": "c"},)),
+            message(row.id, 4, role="tool", parts=(result | {"tool_call_id": "b"},)),
+        ]
+        await talk(begin, tenant, said)
+        await talk(begin, tenant, [message(other.id, 1, role="assistant", parts=(call,))])
+        async with begin(tenant) as unit:
+            assert await unit.messages.halves(row.id, ["a"]) == said[:2]
+            assert await unit.messages.halves(row.id, ["b", "c"]) == [said[0], said[2], said[3]]
+            assert await unit.messages.halves(row.id, []) == []
+
+    async def test_recompute_of_nothing_is_nothing(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row = await stored(begin, tenant)
+        async with begin(tenant) as unit:
+            assert await unit.messages.recompute(row.id) == Sums()
+            await append(unit, [message(row.id, 1)])
+            assert await unit.messages.recompute(row.id) == Sums(messages=1, tokens=10, bytes=40)
+
+    async def test_states_since_a_boundary_are_rewritten(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        row, other = await stored(begin, tenant), await stored(begin, tenant)
+        versions = [state_version(number, boundary_seq=seq) for number, seq in ((1, 4), (2, 9), (3, 4), (4, 12))]
+        async with begin(tenant) as unit:
+            for version in versions:
+                await unit.states.add(row.id, version)
+                await unit.states.add(other.id, version)
+            assert await unit.states.since_boundary(row.id, 9) == [versions[1], versions[3]]
+            assert await unit.states.since_boundary(row.id, 1) == versions
+            assert await unit.states.since_boundary(row.id, 13) == []
+            blank = replace(
+                versions[1],
+                state={"logos": []},
+                entries=(),
+                covered=Sums(messages=1, tokens=2, bytes=3),
+                layout=None,
+            )
+            moved = replace(blank, next_entry=99, boundary_seq=1, created_at=moment(99))
+            await unit.states.rewrite(row.id, moved)
+            assert await unit.states.get(row.id, 2) == blank
+            assert await unit.states.get(row.id, 4) == versions[3]
+            assert await unit.states.get(other.id, 2) == versions[1]

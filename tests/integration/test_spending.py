@@ -1,0 +1,234 @@
+"""The spend guard on a real database: per conversation, per tenant, within an hour; with its controls."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.api.errors import status_of
+from app.domain.errors import RateLimitedError
+from app.ports import UnitOfWorkFactory
+from app.services.chat import ChatInput
+from app.services.manual import CompactInput
+from app.services.spending import WINDOW, _wait
+from app.settings import Settings
+from tests.fakes import FAKE_PROFILE
+from tests.integration.rows import make_tenant
+from tests.integration.services import WORDS, Service, honest
+
+PATIENCE = 60.0
+MANUAL = CompactInput(keep_tail_messages=2)
+
+
+async def spent(service: Service, conversation_id: UUID, calls: int) -> None:
+    """So many compactions, of a call each."""
+    for _ in range(calls):
+        await service.say(conversation_id, 20)
+        await service.container.manual.compact(service.tenant, conversation_id, MANUAL, timeout=PATIENCE)
+
+
+async def age(engine: AsyncEngine, minutes: int) -> None:
+    """Let everything that was recorded be so much older."""
+    ended = text("UPDATE compactions SET finished_at = finished_at - make_interval(mins => :minutes)")
+    quiet = text("UPDATE conversations SET quiet_until = quiet_until - make_interval(mins => :minutes)")
+    async with engine.begin() as connection:
+        await connection.execute(ended, {"minutes": minutes})
+        await connection.execute(quiet, {"minutes": minutes})
+
+
+@pytest.fixture
+def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
+    return Service(begin, tenant)
+
+
+class TestAnAutomaticOne:
+    async def test_is_skipped_once_and_quiet_until_there_is_room(self, service: Service, engine: AsyncEngine) -> None:
+        conversation_id = await service.conversation(calls_per_hour=2)
+        await spent(service, conversation_id, 2)
+        await age(engine, 20)
+        await service.say(conversation_id, 60)
+        before = await service.row(conversation_id)
+        ended = await service.container.compaction.execute(service.queue.ids[-1])
+        row = await service.row(conversation_id)
+
+        assert ended is not None
+        assert (ended.status, ended.reason, ended.attempts) == ("skipped", "spend_limit", ())
+        assert len(service.summarizer.requests) == 2
+        assert (row.state_version, row.failure_count) == (before.state_version, 0)
+        assert row.quiet.reason == "spend_limit"
+        assert row.quiet.until is not None
+        assert ended.finished_at is not None
+        assert timedelta(minutes=38) < row.quiet.until - ended.finished_at < timedelta(minutes=42)
+        assert (await service.events(conversation_id))[-1] == "compaction.skipped"
+
+        rows = len(await service.compactions(conversation_id))
+        for _ in range(10):
+            await service.say(conversation_id, 1)
+            async with service.begin(None) as uow:
+                assert await uow.conversations.due(limit=10) == []
+            assert await service.container.compaction.claim_due(service.tenant, conversation_id) is None
+        assert len(await service.compactions(conversation_id)) == rows, "no endless loop of claims"
+
+        await age(engine, 41)
+        await service.say(conversation_id, 1)
+        again = await service.container.compaction.execute(service.queue.ids[-1])
+        assert again is not None
+        assert again.status == "applied"
+
+    async def test_control_with_room_it_is_applied(self, service: Service) -> None:
+        conversation_id = await service.conversation(calls_per_hour=3)
+        await spent(service, conversation_id, 2)
+        await service.say(conversation_id, 60)
+        ended = await service.container.compaction.execute(service.queue.ids[-1])
+        assert ended is not None
+        assert ended.status == "applied"
+
+    async def test_keeps_the_chunks_that_are_committed(self, service: Service) -> None:
+        service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=1_000)
+        conversation_id = await service.conversation(calls_per_hour=2)
+        await service.say(conversation_id, 120)
+        ended = await service.container.compaction.execute(service.queue.ids[0])
+        row = await service.row(conversation_id)
+
+        assert ended is not None
+        assert (ended.status, ended.reason) == ("applied", "partial")
+        assert len(ended.attempts) == row.state_version == 2
+        assert row.quiet.reason == "spend_limit"
+        async with service.begin(None) as uow:
+            assert await uow.conversations.due(limit=10) == []
+
+    async def test_in_a_turn_the_turn_goes_on_with_a_warning(self, service: Service) -> None:
+        conversation_id = await service.conversation(calls_per_hour=1)
+        await spent(service, conversation_id, 1)
+        await service.say(conversation_id, 52)
+        handle = await service.container.chat.start(
+            service.tenant, conversation_id, ChatInput(content=WORDS.format(seq=99) * 22)
+        )
+        result = await asyncio.wait_for(handle.result(), PATIENCE)
+        assert result.reply.content == "All right."
+        assert "compaction_skipped:spend_limit" in result.warnings
+        assert len(service.summarizer.requests) == 1
+
+
+class TestAManualOne:
+    @pytest.mark.parametrize("asked", [MANUAL, replace(MANUAL, wait=False)], ids=["now", "later"])
+    async def test_is_refused_and_nothing_is_changed(self, service: Service, asked: CompactInput) -> None:
+        conversation_id = await service.conversation(calls_per_hour=2)
+        await spent(service, conversation_id, 2)
+        await service.say(conversation_id, 20)
+        before = (
+            await service.row(conversation_id),
+            await service.compactions(conversation_id),
+            await service.events(conversation_id),
+        )
+        with pytest.raises(RateLimitedError) as caught:
+            await service.container.manual.compact(service.tenant, conversation_id, asked, timeout=PATIENCE)
+        after = (
+            await service.row(conversation_id),
+            await service.compactions(conversation_id),
+            await service.events(conversation_id),
+        )
+
+        assert before == after
+        assert (caught.value.stable_code, status_of(caught.value), caught.value.retryable) == (
+            "rate_limited",
+            429,
+            True,
+        )
+        assert caught.value.retry_after is not None
+        assert 0 < caught.value.retry_after <= WINDOW.total_seconds()
+        assert caught.value.extra["reason"] == "spend_limit"
+
+    async def test_a_preview_costs_nothing(self, service: Service) -> None:
+        conversation_id = await service.conversation(calls_per_hour=1)
+        await spent(service, conversation_id, 1)
+        await service.say(conversation_id, 20)
+        asked = replace(MANUAL, dry_run=True)
+        view = await service.container.manual.compact(service.tenant, conversation_id, asked, timeout=PATIENCE)
+        assert view.planned
+
+    async def test_a_retry_is_refused_too(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        service = Service(begin, tenant, "{")
+        conversation_id = await service.conversation(calls_per_hour=2)
+        await service.say(conversation_id, 60)
+        failed = await service.container.compaction.execute(service.queue.ids[0])
+        assert failed is not None
+        assert (failed.status, len(failed.attempts)) == ("rejected", 2)
+        with pytest.raises(RateLimitedError):
+            await service.container.manual.retry(tenant, failed.id)
+        assert len(await service.compactions(conversation_id)) == 1
+
+    async def test_a_typed_command_is_answered_in_words(self, service: Service) -> None:
+        conversation_id = await service.conversation(calls_per_hour=1)
+        await spent(service, conversation_id, 1)
+        await service.say(conversation_id, 20)
+        handle = await service.container.chat.start(service.tenant, conversation_id, ChatInput(content="/compact"))
+        result = await asyncio.wait_for(handle.result(), PATIENCE)
+        assert result.reply.content.startswith("Not compacted: ")
+        assert result.reply.is_command
+        assert len(service.summarizer.requests) == 1
+
+
+class TestATenant:
+    async def test_is_limited_over_all_its_conversations_and_others_are_not(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        service = Service(begin, tenant, settings=Settings(tenant_calls_per_hour=2))
+        for _ in range(2):
+            await spent(service, await service.conversation(), 1)
+        third = await service.conversation()
+        await service.say(third, 20)
+        with pytest.raises(RateLimitedError):
+            await service.container.manual.compact(tenant, third, MANUAL, timeout=PATIENCE)
+
+        other = Service(begin, await make_tenant(begin, f"other {uuid4()}"), settings=Settings(tenant_calls_per_hour=2))
+        conversation_id = await other.conversation()
+        await spent(other, conversation_id, 1)
+        assert (await other.row(conversation_id)).state_version == 1
+
+    async def test_a_model_that_costs_nothing_is_never_counted(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        service = Service(begin, tenant, settings=Settings(tenant_calls_per_hour=1))
+        service.summarizer._profile = replace(FAKE_PROFILE, metered=False)
+        conversation_id = await service.conversation(calls_per_hour=1)
+        await spent(service, conversation_id, 4)
+        assert (await service.row(conversation_id)).state_version == 4
+        async with begin(tenant) as uow:
+            assert await uow.compactions.calls_within(WINDOW) == 0
+
+
+class TestWhenItFrees:
+    @pytest.mark.parametrize(
+        ("ages", "most", "minutes"),
+        [
+            ([], 1, None),
+            ([10], 2, None),
+            ([59], 1, 1),
+            ([0], 1, 60),
+            ([10, 20, 30], 3, 30),
+            ([10, 20, 30], 2, 40),
+            ([10, 20, 30], 1, 50),
+            ([70, 80], 1, None),
+        ],
+    )
+    async def test_is_told_to_the_minute(self, ages: list[int], most: int, minutes: int | None) -> None:
+        async def count(span: timedelta) -> int:
+            return sum(timedelta(minutes=age) < span for age in ages)
+
+        wait: Any = await _wait(count, most)
+        assert wait == (None if minutes is None else timedelta(minutes=minutes))
+
+
+async def test_every_attempt_is_counted_the_refused_ones_too(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant, "{", honest)
+    conversation_id = await service.conversation(calls_per_hour=2)
+    await spent(service, conversation_id, 1)
+    await service.say(conversation_id, 20)
+    with pytest.raises(RateLimitedError):
+        await service.container.manual.compact(tenant, conversation_id, MANUAL, timeout=PATIENCE)

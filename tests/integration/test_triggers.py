@@ -1,0 +1,428 @@
+"""When a compaction is claimed, on a real database: every moment, by tokens and by messages, and when it is not."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Self
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.dialects.postgresql import Insert
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.domain.conversation import Part, Quiet, Role
+from app.domain.errors import DependencyUnavailableError
+from app.domain.records import Compaction
+from app.ports import UnitOfWorkFactory
+from app.services.appending import MessageDraft
+from app.services.chat import ChatInput
+from app.services.manual import CompactInput
+from app.services.turn_handle import ChatResult
+from tests.fakes import Reply
+from tests.integration.services import WORDS, Service
+
+PATIENCE = 60.0
+ENDINGS: list[dict[str, Any]] = [
+    {"name": "completion", "on": "completed", "at": {"share": 0.7}, "run": "background", "fold": "all"},
+    {
+        "name": "interrupted",
+        "on": "interrupted",
+        "at": {"share": 0.7},
+        "run": "background",
+        "fold": "all",
+        "keep_turns": 1,
+    },
+]
+MESSAGES = {"name": "max_messages", "on": "stored", "at": {"messages": 20}, "run": "background", "keep_messages": 10}
+CALL: Part = {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {}}
+
+
+@pytest.fixture
+def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
+    return Service(begin, tenant)
+
+
+async def chat(service: Service, conversation_id: UUID, content: str) -> ChatResult:
+    handle = await service.container.chat.start(service.tenant, conversation_id, ChatInput(content=content))
+    return await asyncio.wait_for(handle.result(), PATIENCE)
+
+
+async def near(service: Service, tokens: int = 2_100, **policy: Any) -> UUID:
+    """A conversation just below this size, its last message an assistant's."""
+    conversation_id = await service.conversation(**policy)
+    while (await service.row(conversation_id)).context_tokens < tokens - 120:
+        await service.say(conversation_id, 2)
+    return conversation_id
+
+
+async def append(
+    service: Service, conversation_id: UUID, *said: tuple[Role, str], parts: tuple[Part, ...] = ()
+) -> None:
+    """A batch; ``parts`` are those of its last message."""
+    drafts = [MessageDraft(role=role, content=content) for role, content in said[:-1]]
+    drafts.append(MessageDraft(role=said[-1][0], content=said[-1][1], parts=parts))
+    await service.container.messages.append(service.tenant, conversation_id, drafts)
+
+
+async def claimed(service: Service, conversation_id: UUID) -> list[str]:
+    return [row.trigger for row in await service.compactions(conversation_id)]
+
+
+LONG = WORDS.format(seq=0) * 12  # about 200 tokens
+
+
+class TestTheEndOfATurn:
+    async def test_a_reply_completes_it(self, service: Service) -> None:
+        conversation_id = await near(service, triggers=ENDINGS)
+        await chat(service, conversation_id, LONG)
+        (row,) = await service.compactions(conversation_id)
+        ended = await service.container.compaction.execute(row.id)
+        after = await service.row(conversation_id)
+
+        assert (row.trigger, row.ran_in, row.request.fold) == ("completion", "worker", "all")
+        assert ended is not None
+        assert ended.status == "applied"
+        assert after.boundary_seq == after.last_seq, "nothing is kept"
+
+    async def test_the_user_s_message_alone_does_not(self, service: Service) -> None:
+        conversation_id = await near(service, triggers=ENDINGS)
+        await append(service, conversation_id, ("user", LONG))
+
+        assert (await service.row(conversation_id)).context_tokens > 2_142
+        assert await claimed(service, conversation_id) == []
+
+    @pytest.mark.parametrize(
+        ("said", "parts", "triggers"),
+        [
+            ([("user", LONG), ("assistant", "Yes.")], (), ["completion"]),
+            ([("assistant", LONG)], (), ["completion"]),
+            ([("assistant", "Yes."), ("user", LONG)], (), []),
+            ([("user", LONG), ("assistant", "")], (CALL,), []),
+        ],
+        ids=["a turn", "its end", "the next has begun", "a call is open"],
+    )
+    async def test_a_client_s_append_completes_it(
+        self, service: Service, said: list[tuple[Role, str]], parts: tuple[Part, ...], triggers: list[str]
+    ) -> None:
+        conversation_id = await near(service, triggers=ENDINGS)
+        await append(service, conversation_id, *said, parts=parts)
+
+        assert await claimed(service, conversation_id) == triggers
+
+    async def test_an_interrupted_reply_has_its_own(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        service = Service(begin, tenant)
+        conversation_id = await near(service, triggers=ENDINGS)
+
+        async def interrupt() -> None:
+            await service.container.chat.interrupt(tenant, conversation_id)
+            await asyncio.sleep(3_600)
+
+        service.chat_model._script._entries = [Reply(pieces=("Once upon",), meanwhile=interrupt)]
+        result = await chat(service, conversation_id, LONG)
+        (row,) = await service.compactions(conversation_id)
+        await service.container.compaction.execute(row.id)
+
+        assert result.reply.status == "interrupted"
+        assert (row.trigger, row.request.keep_turns) == ("interrupted", 1)
+        assert (await service.row(conversation_id)).boundary_seq == result.message.seq - 1, (
+            "an interrupted turn is over"
+        )
+
+    async def test_the_first_due_in_the_policy_s_order_is_the_one(self, service: Service) -> None:
+        stored = {"name": "background", "on": "stored", "at": {"share": 0.65}, "run": "background"}
+        for triggers, expected in (([stored, *ENDINGS], "background"), ([*ENDINGS, stored], "completion")):
+            conversation_id = await near(service, 1_980, triggers=triggers)
+            await append(service, conversation_id, ("user", "Go on."), ("assistant", LONG * 2))
+
+            assert await claimed(service, conversation_id) == [expected]
+
+    async def test_a_command_s_answer_ends_no_turn(self, service: Service) -> None:
+        conversation_id = await near(service, triggers=ENDINGS)
+        await append(service, conversation_id, ("user", LONG))
+        await chat(service, conversation_id, "/compact")
+
+        assert await claimed(service, conversation_id) == ["manual"]
+
+    async def test_what_an_append_could_not_claim_the_sweeper_does(
+        self, service: Service, begin: UnitOfWorkFactory
+    ) -> None:
+        conversation_id = await near(service, triggers=ENDINGS)
+        await append(service, conversation_id, ("user", LONG))
+        async with begin(None) as uow:
+            assert await uow.conversations.due(limit=10) == [(service.tenant, conversation_id)]
+        await service.container.compaction.claim_due(service.tenant, conversation_id)
+
+        assert await claimed(service, conversation_id) == ["completion"]
+        async with begin(None) as uow:
+            assert await uow.conversations.due(limit=10) == []
+
+
+class TestMessages:
+    async def test_they_fire_above_the_number_and_fold_all_but_what_is_kept(self, service: Service) -> None:
+        conversation_id = await service.conversation(context_window=100_000, triggers=[MESSAGES])
+        await service.say(conversation_id, 20)
+        assert await claimed(service, conversation_id) == []
+        await service.say(conversation_id, 1)
+        (row,) = await service.compactions(conversation_id)
+        ended = await service.container.compaction.execute(row.id)
+        after = await service.row(conversation_id)
+
+        assert row.trigger == "max_messages"
+        assert ended is not None
+        assert ended.status == "applied"
+        assert (after.boundary_seq, after.context_messages) == (11, 10)
+
+    async def test_commands_do_not_count(self, service: Service) -> None:
+        conversation_id = await service.conversation(context_window=100_000, triggers=[MESSAGES])
+        await service.say(conversation_id, 18)
+        for _ in range(3):
+            await chat(service, conversation_id, "/compact nothing at all")
+        rows = await claimed(service, conversation_id)
+
+        assert set(rows) == {"manual"}
+
+    async def test_the_sweeper_finds_them_by_their_own_index(self, service: Service, begin: UnitOfWorkFactory) -> None:
+        few, many = [await service.conversation(context_window=100_000, triggers=[MESSAGES]) for _ in range(2)]
+        await service.say(few, 20)
+        await service.say(many, 21)
+        async with begin(None) as uow:
+            for job in service.queue.ids:
+                await uow.compactions.finish(job, status="superseded", reason="stale")
+            await uow.commit()
+        async with begin(None) as uow:
+            assert await uow.conversations.due(limit=10) == [(service.tenant, many)]
+
+
+async def test_a_claim_and_its_message_are_one_transaction(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation_id = await near(service)
+    before = await service.row(conversation_id)
+
+    async def away(*_: object, **__: object) -> None:
+        raise DependencyUnavailableError("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("app.services.messages.record", away)
+        with pytest.raises(DependencyUnavailableError):
+            await append(service, conversation_id, ("user", LONG))
+    assert await service.row(conversation_id) == before
+    assert await claimed(service, conversation_id) == []
+    await append(service, conversation_id, ("user", LONG))  # control
+    assert await claimed(service, conversation_id) == ["background"]
+
+
+class TestRightAfter:
+    """Case 15: an applied compaction that leaves the context at its trigger, and a small message."""
+
+    async def again(self, service: Service, **policy: Any) -> list[str]:
+        stored = {"name": "background", "on": "stored", "at": {"tokens": 1_500}, "run": "background", "fold": "all"}
+        conversation_id = await service.conversation(triggers=[stored | {"keep_messages": 40}], **policy)
+        await service.say(conversation_id, 60)
+        ended = await service.container.compaction.execute(service.queue.ids[0])
+        assert ended is not None
+        assert ended.status == "applied"
+        assert (await service.row(conversation_id)).context_tokens > 1_500
+        await service.say(conversation_id, 1, words=1)
+        return await claimed(service, conversation_id)
+
+    async def test_nothing_is_claimed(self, service: Service) -> None:
+        assert await self.again(service) == ["background"]
+
+    async def test_control_without_minimum_progress_it_is(self, service: Service) -> None:
+        assert await self.again(service, minimum_progress=0) == ["background", "background"]
+
+
+class TestNothingToFold:
+    """Case 20: a manual call with nothing to fold."""
+
+    async def compact(self, service: Service) -> Compaction:
+        conversation_id = await service.conversation()
+        await service.say(conversation_id, 6)
+        asked = CompactInput(keep_tail_messages=3)
+        view = await service.container.manual.compact(service.tenant, conversation_id, asked, timeout=PATIENCE)
+        return view.compaction
+
+    async def test_it_is_skipped_and_never_applied(self, service: Service) -> None:
+        row = await self.compact(service)
+
+        assert (row.status, row.reason, row.state_version_after) == ("skipped", "nothing_to_compact", None)
+        assert service.summarizer.requests == []
+
+    async def test_control_a_planner_without_the_minimum_asks(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("app.domain.compaction.MINIMUM_SPAN", 1)
+        await self.compact(service)
+
+        assert service.summarizer.requests
+
+
+class TestFloors:
+    """Case 14: what is held alone is above the target."""
+
+    async def floor(self, service: Service) -> UUID:
+        conversation_id = await service.conversation()
+        await append(service, conversation_id, ("system", WORDS.format(seq=0) * 110), ("user", LONG))
+        return conversation_id
+
+    async def hundred_messages(self, service: Service, conversation_id: UUID) -> list[Compaction]:
+        for _ in range(100):
+            await service.say(conversation_id, 1, words=1)
+            await service.container.compaction.execute(service.queue.ids[-1])  # nothing, when it has run already
+        return await service.compactions(conversation_id)
+
+    async def test_one_is_given_up_once_and_no_model_is_called(self, service: Service) -> None:
+        conversation_id = await self.floor(service)
+        (row,) = await service.compactions(conversation_id)
+        ended = await service.container.compaction.execute(row.id)
+        calls = len(service.summarizer.requests)
+        rows = await self.hundred_messages(service, conversation_id)
+
+        assert ended is not None
+        assert ended.reason == "irreducible_floor"
+        assert [one.reason for one in rows] == ["irreducible_floor"]
+        assert len(service.summarizer.requests) == calls
+
+    async def test_control_without_the_quiet_it_is_tried_again(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("app.domain.policy.FLOOR_MESSAGES", 0)
+        conversation_id = await self.floor(service)
+        rows = await self.hundred_messages(service, conversation_id)
+
+        assert len(rows) > 1
+        assert service.summarizer.requests
+
+    async def test_a_change_of_policy_ends_it(self, service: Service) -> None:
+        conversation_id = await self.floor(service)
+        (row,) = await service.compactions(conversation_id)
+        await service.container.compaction.execute(row.id)
+        assert (await service.row(conversation_id)).quiet.reason == "irreducible_floor"
+        policy = {"policy": {"context_window": 4_001}}
+        await service.container.conversations.patch(service.tenant, conversation_id, policy)
+
+        assert (await service.row(conversation_id)).quiet == Quiet()
+        assert len(await service.compactions(conversation_id)) == 2
+
+
+async def in_flight(engine: AsyncEngine) -> int:
+    async with engine.connect() as connection:
+        found = await connection.execute(text("SELECT count(*) FROM compactions WHERE status IN ('queued', 'running')"))
+        return int(found.scalar_one())
+
+
+async def one_by_one(service: Service, engine: AsyncEngine, conversation_id: UUID, count: int) -> int:
+    """Append so many around 70 %, while a worker is slow; the most compactions in flight at any time."""
+    most = 0
+    running: list[asyncio.Task[Any]] = []
+    seen = 0
+    for number in range(count):
+        await service.say(conversation_id, 1, words=1)
+        most = max(most, await in_flight(engine))
+        if number % 7 == 0:  # a worker that takes its time
+            fresh, seen = service.queue.ids[seen:], len(service.queue.ids)
+            running += [asyncio.create_task(service.container.compaction.execute(job)) for job in fresh]
+    await asyncio.gather(*running)
+    return most
+
+
+class TestOneByOne:
+    """Case 16: many messages around the threshold."""
+
+    async def test_there_is_never_more_than_one_in_flight(self, service: Service, engine: AsyncEngine) -> None:
+        conversation_id = await near(service, 2_100)
+        most = await one_by_one(service, engine, conversation_id, 500)
+        rows = await service.compactions(conversation_id)
+
+        assert most == 1
+        assert {row.status for row in rows} <= {"applied", "queued"}
+        # 17 tokens each; from the target to the threshold are 306: a compaction for every eighteen at the most
+        assert 5 <= len(rows) <= 500 / 18 + 1
+        assert len(service.summarizer.requests) == sum(row.status == "applied" for row in rows)
+
+    async def test_control_without_the_slot_there_are_more(
+        self, service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The slot is a partial unique index: without it (and quiet) every append claims."""
+        async with engine.begin() as connection:
+            await connection.execute(text("DROP INDEX uq_compactions_in_flight"))
+        monkeypatch.setattr("app.adapters.repositories.compactions.insert", _Anyway)
+        conversation_id = await near(service, 2_100)
+
+        assert await one_by_one(service, engine, conversation_id, 12) > 1
+
+
+class _Anyway(Insert):
+    """An insert that knows no conflict."""
+
+    inherit_cache = True
+
+    def on_conflict_do_nothing(self, *_: Any, **__: Any) -> Self:
+        return self
+
+
+class TestShrinkingBudgets:
+    """Case 18."""
+
+    async def test_from_200_000_to_32_000_ends_below_85_percent_in_chunks(self, service: Service) -> None:
+        conversation_id = await service.conversation(context_window=200_000)
+        for _ in range(3):
+            await service.say(conversation_id, 200, words=8)
+        before = await service.row(conversation_id)
+        assert 60_000 < before.context_tokens < 110_000
+        assert await claimed(service, conversation_id) == []
+
+        changed = {"policy": {"context_window": 32_000}}
+        view = await service.container.conversations.patch(service.tenant, conversation_id, changed)
+        assert view.gauge.status == "over"
+        (row,) = await service.compactions(conversation_id)
+        ended = await service.container.compaction.execute(row.id)
+        gauge = await service.container.conversations.usage(service.tenant, conversation_id)
+        after = await service.row(conversation_id)
+
+        assert ended is not None
+        assert (ended.status, ended.reason) == ("applied", None)
+        assert gauge.utilization < 0.85
+        assert gauge.tokens <= 0.60 * gauge.budget
+        assert after.state_version == len(service.summarizer.requests) > 1
+        spans = [(one.messages[0].seq, one.messages[-1].seq) for one in service.summarizer.requests]
+        assert [start for start, _ in spans] == [1, *[end + 1 for _, end in spans[:-1]]]
+        assert spans[-1][1] == after.boundary_seq
+
+
+class TestTheLastMessage:
+    """Case 27: the unanswered message is outside the span, and is answered next."""
+
+    async def unanswered(self, service: Service) -> UUID:
+        conversation_id = await near(service, 1_900)
+        await append(service, conversation_id, ("user", LONG * 3))
+        return conversation_id
+
+    async def test_it_is_never_folded_and_is_answered_next(self, service: Service) -> None:
+        conversation_id = await self.unanswered(service)
+        (row,) = await service.compactions(conversation_id)
+        await service.container.compaction.execute(row.id)
+        after = await service.row(conversation_id)
+        handle = await service.container.chat.start(service.tenant, conversation_id, ChatInput())
+        result = await asyncio.wait_for(handle.result(), PATIENCE)
+
+        assert 0 < after.boundary_seq < after.last_seq
+        assert service.summarizer.requests[0].messages[-1].seq <= after.boundary_seq
+        assert result.message.seq == after.last_seq
+        assert service.chat_model.requests[0].messages[-1].content == LONG * 3
+
+    async def test_control_a_planner_without_the_law_folds_it(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        conversation_id = await near(service, 1_900, triggers=[ENDINGS[0] | {"on": "stored"}])
+
+        def lawless(tail: Any, **_: Any) -> list[int]:
+            return list(range(len(tail.outline)))
+
+        monkeypatch.setattr("app.domain.compaction.legal_cuts", lawless)
+        await append(service, conversation_id, ("user", LONG * 3))
+        (row,) = await service.compactions(conversation_id)
+        await service.container.compaction.execute(row.id)
+        after = await service.row(conversation_id)
+
+        assert after.boundary_seq == after.last_seq

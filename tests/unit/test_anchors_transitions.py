@@ -1,0 +1,218 @@
+"""What later messages do to anchors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.domain.anchors import transitions as module
+from app.domain.anchors.detect import detect
+from app.domain.anchors.transitions import transitions
+from app.domain.anchors.values import Anchor, FoundAnchor
+from app.domain.conversation import Message
+from tests.unit.talk import message
+
+LINES = [
+    "Use Postgres",
+    "No, MySQL",
+    "no, use MySQL for the orders database",
+    "Let's use Postgres for the orders database.",
+    "We'll use MySQL for the orders database.",
+    "I'll send the quarterly report by Friday.",
+    "Here is the quarterly report.",
+    "Done.",
+    "Готово.",
+    "Should we shard the orders database?",
+    "Yes, by tenant.",
+    "Who will own the rollout?",
+    "Anna.",
+    "The deadline is March 3.",
+    "The deadline has been moved to March 10.",
+    "Actually, make it Thursday.",
+    "Нет, лучше MySQL.",
+    "Решили использовать Redis.",
+    "No, I don't want that.",
+    "Hello! How are you?",
+    "The weather is nice.",
+    "I was wrong about the deadline, it is March 12.",
+    "Scratch that.",
+]
+
+
+def said(*lines: str) -> list[Message]:
+    """Users, but for lines that begin with ``A:``."""
+    return [
+        message(seq, line.removeprefix("A: "), "assistant" if line.startswith("A: ") else "user")
+        for seq, line in enumerate(lines, start=1)
+    ]
+
+
+def stored(found: FoundAnchor, number: int) -> Anchor:
+    values: dict[str, Any] = {name: getattr(found, name) for name in FoundAnchor.__slots__}
+    owner = message(found.seq, "")
+    return Anchor(
+        **values,
+        id=UUID(int=100 * found.seq + number),
+        conversation_id=owner.conversation_id,
+        message_id=owner.id,
+        created_at=owner.created_at,
+    )
+
+
+def anchors_of(messages: Sequence[Message]) -> list[Anchor]:
+    return [stored(found, number) for one in messages for number, found in enumerate(detect(one))]
+
+
+def statuses(*lines: str) -> dict[str, str]:
+    """Content to status; a superseding anchor is named by its content."""
+    messages = said(*lines)
+    new = anchors_of(messages)
+    changed = {one.anchor_id: one for one in transitions([], new, messages)}
+    contents = {anchor.id: anchor.content for anchor in new}
+    told = {}
+    for anchor in new:
+        change = changed.get(anchor.id)
+        by = f" by {contents[change.superseded_by]}" if change and change.superseded_by else ""
+        told[anchor.content] = f"{change.status}{by}" if change else "active"
+    return told
+
+
+def test_use_postgres_then_no_mysql() -> None:
+    assert statuses("Use Postgres", "A: Postgres it is.", "no, MySQL") == {
+        "Use Postgres": "superseded by no, MySQL",
+        "no, MySQL": "active",
+    }
+
+
+def test_an_echo_of_what_is_corrected_goes_with_it() -> None:
+    told = statuses("Use Postgres", "A: We'll use Postgres then.", "no, MySQL")
+
+    assert told == {
+        "Use Postgres": "superseded by no, MySQL",
+        "We'll use Postgres then.": "superseded by no, MySQL",
+        "no, MySQL": "active",
+    }
+
+
+def test_control_without_leaning_back_postgres_would_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_leaned_on", lambda *_: iter(()))
+
+    assert statuses("Use Postgres", "A: Postgres it is.", "no, MySQL")["Use Postgres"] == "active"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Let's use Postgres for the orders database.", "A: ok", "We'll use MySQL for the orders database."),
+        ("The deadline is March 3.", "A: ok", "The deadline has been moved to March 10."),
+        ("The budget is $500.", "A: ok", "The budget is $600."),
+        ("We use Jenkins for builds.", "A: ok", "We no longer use Jenkins, we switched to GitLab."),
+        ("The meeting is on Tuesday at 3pm, room 12.", "A: ok", "Actually, make it Thursday."),
+        ("My order number is A-77812.", "A: ok", "Sorry, I meant A-77813."),
+        ("Используй Postgres.", "A: Хорошо.", "Нет, MySQL."),
+        ("Бюджет проекта 350 000 рублей.", "A: Понял.", "Нет, бюджет 400 000 рублей."),
+        ("Use Redis for caching. No, use Memcached.",),
+    ],
+)
+def test_the_newer_of_two_supersedes_the_older(lines: tuple[str, ...]) -> None:
+    first, second = statuses(*lines).items()
+
+    assert first[1] == f"superseded by {second[0]}"
+    assert second[1] == "active"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Let's deploy the API to Frankfurt.", "A: ok", "Let's deploy the worker to Frankfurt."),
+        ("The ticket for Anna is $100.", "A: ok", "The ticket for Bob is $120."),
+        ("Use Postgres", "A: ok", "Use Postgres"),
+        ("My name is Priya Raman.", "A: Actually, it's the blue one that you need."),
+        ("Let's use Postgres for the orders.", "A: Nice.", "Thanks!", "A: Good morning!", "How are you?"),
+        ("I'll send the quarterly report by Friday.", "A: Thanks", "The report is not done yet."),
+        ("Should we shard the orders database?", "A: Good morning!", "A: I don't know yet, let me check the database."),
+        ("We need to renew the certificate.", "A: Sure.", "I need the certificate soon."),
+    ],
+)
+def test_what_is_about_something_else_changes_nothing(lines: tuple[str, ...]) -> None:
+    assert next(iter(statuses(*lines).values())) == "active"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("I'll send the quarterly report by Friday.", "A: Thanks", "Nice weather.", "Here is the quarterly report."),
+        ("A: I'll deploy the fix tonight.", "great", "A: Done."),
+        ("Я пришлю отчёт до пятницы.", "A: Жду.", "Готово."),
+        ("A: Я проверю логи сервера.", "ок", "A: Проверил логи сервера, ошибок нет."),
+        ("Should we shard the database?", "A: Good morning! How are you?", "A: Yes, by tenant."),
+        ("Who will own the rollout?", "A: Anna."),
+        ("Should we shard the orders database?", "A: Sharding the orders database costs more than replicas."),
+        ("Кто будет отвечать за релиз?", "A: За релиз отвечает Анна."),
+    ],
+)
+def test_answers_and_kept_promises_resolve(lines: tuple[str, ...]) -> None:
+    assert next(iter(statuses(*lines).values())) == "resolved"
+
+
+def test_done_much_later_resolves_what_it_names() -> None:
+    lines = ["I'll migrate the billing tables to the new cluster.", *["A: The weather is nice."] * 40]
+
+    assert statuses(*lines, "The billing tables are migrated to the new cluster.")[lines[0]] == "resolved"
+    assert statuses(*lines, "Done.")[lines[0]] == "active"
+
+
+def test_what_an_assistant_decided_and_the_user_turns_down_is_no_decision() -> None:
+    lines = ("A: We'll use Oracle for the billing service.", "No, I don't want that.")
+
+    assert statuses(*lines) == {"We'll use Oracle for the billing service.": "superseded"}
+    assert statuses(lines[0], "No problem!") == {"We'll use Oracle for the billing service.": "active"}
+
+
+def test_an_assistant_never_corrects_what_a_user_stated() -> None:
+    assert set(statuses("The budget is $500.", "A: Actually, the budget is $900.").values()) == {"active"}
+
+
+def test_commands_tools_and_erased_messages_do_nothing() -> None:
+    first = said("I'll send the quarterly report by Friday.")[0]
+    tool = message(2, "Here is the quarterly report.", "tool")
+
+    assert transitions([], anchors_of([first]), [first, tool]) == []
+
+
+SPOKEN = st.lists(st.tuples(st.sampled_from(LINES), st.booleans()), max_size=14)
+
+
+@settings(deadline=None)
+@given(SPOKEN, st.integers(0, 14))
+def test_two_batches_say_the_same_as_one(spoken: list[tuple[str, bool]], cut: int) -> None:
+    messages = said(*(f"A: {line}" if by_assistant else line for line, by_assistant in spoken))
+    whole = transitions([], anchors_of(messages), messages)
+    first = transitions([], anchors_of(messages[:cut]), messages[:cut])
+    gone = {change.anchor_id for change in first}
+    active = [anchor for anchor in anchors_of(messages[:cut]) if anchor.id not in gone]
+    second = transitions(active, anchors_of(messages[cut:]), messages[cut:])
+
+    assert [*first, *second] == whole
+    assert transitions([], anchors_of(messages), messages) == whole
+
+
+@settings(deadline=None)
+@given(SPOKEN)
+def test_a_status_changes_once_and_never_back(spoken: list[tuple[str, bool]]) -> None:
+    messages = said(*(f"A: {line}" if by_assistant else line for line, by_assistant in spoken))
+    new = {anchor.id: anchor for anchor in anchors_of(messages)}
+    changes = transitions([], list(new.values()), messages)
+
+    assert len({change.anchor_id for change in changes}) == len(changes)
+    for change in changes:
+        assert change.status in {"resolved", "superseded"}
+        if change.superseded_by is not None:
+            assert change.status == "superseded"
+            by, old = new[change.superseded_by], new[change.anchor_id]
+            assert (by.seq, by.offset) > (old.seq, old.offset)

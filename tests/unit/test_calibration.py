@@ -1,0 +1,99 @@
+"""The clamped factor from reported usage (failures 17), with controls that take the clamps away."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain import calibration
+from app.domain.calibration import LEAST_FACTOR, LEAST_TOKENS, MOST_FACTOR, MOST_STEP, learn
+
+FACTORS = st.floats(min_value=LEAST_FACTOR, max_value=MOST_FACTOR)
+COUNTS = st.integers(min_value=-10, max_value=10**9)
+ENOUGH = st.integers(min_value=LEAST_TOKENS, max_value=10**7)
+SMALL_STEP = 0.051  # five hundredths, and a float's breath
+
+
+@given(FACTORS, COUNTS, COUNTS)
+def test_value_and_step_are_clamped_whatever_is_reported(factor: float, estimated: int, reported: int) -> None:
+    after = learn(factor, estimated=estimated, reported=reported)
+    assert 0.7 <= after <= 1.5
+    assert abs(after - factor) <= SMALL_STEP
+
+
+@given(FACTORS, ENOUGH, ENOUGH)
+def test_it_moves_towards_what_was_reported_and_never_past_it(factor: float, estimated: int, reported: int) -> None:
+    aim = min(max(reported / estimated, LEAST_FACTOR), MOST_FACTOR)
+    after = learn(factor, estimated=estimated, reported=reported)
+    assert min(factor, aim) - 1e-9 <= after <= max(factor, aim) + 1e-9
+    assert after != factor or math.isclose(factor, aim)
+
+
+@given(FACTORS, ENOUGH, ENOUGH, ENOUGH)
+def test_more_reported_never_means_a_smaller_factor(factor: float, estimated: int, one: int, other: int) -> None:
+    low, high = sorted((one, other))
+    assert learn(factor, estimated=estimated, reported=low) <= learn(factor, estimated=estimated, reported=high)
+
+
+@pytest.mark.parametrize(
+    ("estimated", "reported"),
+    [(0, 5_000), (5_000, 0), (-1, 5_000), (5_000, -5_000), (0, 0), (30, 90), (199, 5_000), (5_000, 199)],
+)
+def test_garbage_and_tiny_requests_teach_nothing(estimated: int, reported: int) -> None:
+    assert learn(1.1, estimated=estimated, reported=reported) == 1.1
+
+
+@pytest.mark.parametrize("ratio", [0.75, 0.9, 1.0, 1.15, 1.4])
+def test_honest_reports_are_learnt(ratio: float) -> None:
+    factor = 1.0
+    for number in range(30):
+        estimated = 3_000 + 500 * number
+        factor = learn(factor, estimated=estimated, reported=round(estimated * ratio))
+    assert factor == pytest.approx(ratio, abs=0.01)
+
+
+def test_a_stored_factor_outside_the_bounds_comes_back() -> None:
+    assert learn(9.0, estimated=1_000, reported=1_000) <= 1.5
+    assert learn(0.1, estimated=0, reported=0) == 0.7
+
+
+def moved_by_one_wild_report() -> float:
+    return learn(1.0, estimated=20_000, reported=200_000) - 1.0
+
+
+def test_ten_times_too_high_once_is_one_small_step() -> None:
+    assert 0 < moved_by_one_wild_report() <= SMALL_STEP
+    # and four honest reports undo most of it
+    factor = 1.0 + moved_by_one_wild_report()
+    for _ in range(4):
+        factor = learn(factor, estimated=20_000, reported=20_000)
+    assert factor < 1.025
+
+
+def test_without_the_clamp_of_the_step_one_wild_report_would_move_it_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "MOST_STEP", math.inf)
+    assert moved_by_one_wild_report() > SMALL_STEP
+
+
+def wildest() -> float:
+    factor = 1.0
+    for _ in range(500):
+        factor = learn(factor, estimated=20_000, reported=200_000)
+    return factor
+
+
+def test_always_ten_times_too_high_ends_at_the_bound() -> None:
+    assert wildest() == pytest.approx(MOST_FACTOR)
+
+
+def test_without_the_clamp_of_the_value_it_would_end_at_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "MOST_FACTOR", math.inf)
+    assert wildest() > 9
+
+
+def test_the_step_is_small_beside_the_room_between_the_thresholds() -> None:
+    """One wild report at 69 % of the budget starts at most a background compaction, never an inline one."""
+    assert 0.70 * (1 + MOST_STEP) < 0.85

@@ -1,0 +1,167 @@
+"""What is left of an erased message, and how what drew on it is told from what did not."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.erasing import Erased, Remaining, lines_without, other_half, suspicious, told_by, tombstone, without
+from app.domain.tokens import weigh
+from tests.unit.talk import entry, message
+
+SECRET = "The vault in Trondheim opens with kestrel-7741, and Ragnhild keeps 12 500 euros in the violet envelope."
+OTHERS = {
+    1: "We plan the move to the new office in March, and the desks come from Nordwind.",
+    2: "The desks cost 240 euros each. The envelope with the order form is on the table.",
+    4: "Ragnhild orders the chairs.",
+}
+ERASED = Erased([SECRET], {3})
+REMAINING = Remaining(OTHERS)
+
+
+def kept(*entries: Any) -> list[str]:
+    return [one.text for one in without(entries, ERASED, REMAINING)]
+
+
+def test_an_entry_that_names_the_message_goes_whatever_it_says() -> None:
+    assert kept(entry("F1", "Desks come from Nordwind", seqs=[1]), entry("F2", "Nothing alike", seqs=[1, 3])) == [
+        "Desks come from Nordwind"
+    ]
+
+
+@pytest.mark.parametrize("seqs", [(), (1,), (1, 2, 4)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The phrase is kestrel-7741",
+        "Somebody keeps 12 500 euros",
+        "Something is in Trondheim",
+        "There is a vault",
+        "The colour is violet",
+        "KESTREL-7741",
+    ],
+)
+def test_what_only_the_message_said_goes_also_with_a_wrong_provenance(text: str, seqs: tuple[int, ...]) -> None:
+    assert kept(entry("F1", text, seqs=seqs)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Desks come from Nordwind at 240 euros each",
+        "Ragnhild orders the chairs",
+        "The envelope with the order form is on the table",
+        "The user moves offices in March",
+    ],
+)
+def test_what_others_say_too_stays(text: str) -> None:
+    assert kept(entry("F1", text, seqs=[1, 2, 4])) == [text]
+
+
+def test_an_exact_value_must_stand_in_the_entrys_own_sources() -> None:
+    erased = Erased(["My salary is 4 321 euros."], {3})
+    remaining = Remaining({1: "The desk costs 4 321 euros, what a salary!", 2: "Hello there."})
+    assert without([entry("F1", "The desk costs 4 321 euros", seqs=[1])], erased, remaining)
+    assert not without([entry("F1", "The salary is 4 321 euros", seqs=[2])], erased, remaining)
+    assert not without([entry("F1", "The salary is 4 321 euros", seqs=[])], erased, remaining)
+
+
+def test_common_words_in_the_same_order_give_it_away() -> None:
+    erased = Erased(["The blue boat sails northwards every morning."], {3})
+    remaining = Remaining({1: "Every blue morning.", 2: "A boat that sails. Northwards!"})
+    assert not without([entry("F1", "A blue boat sails northwards", seqs=[1, 2])], erased, remaining)
+    assert without([entry("F1", "A boat that sails", seqs=[2])], erased, remaining)
+
+
+@pytest.mark.parametrize(
+    ("secret", "told", "other"),
+    [
+        ("Сейф в Казани открывается словом «рябинушка».", "Слово для сейфа: рябинушка", "Столы привезут из Твери."),
+        ("金库的口令是紫色信封里的字。", "口令在紫色信封里", "我们三月搬到新办公室。"),
+        ("كلمة الخزنة هي سنجاب أزرق.", "الخزنة: سنجاب", "سننتقل إلى المكتب الجديد في مارس."),
+    ],
+)
+def test_in_other_scripts(secret: str, told: str, other: str) -> None:
+    erased, remaining = Erased([secret], {3}), Remaining({1: other})
+    assert not without([entry("F1", told, seqs=[1])], erased, remaining)
+    assert without([entry("F1", other, seqs=[1])], erased, remaining)
+
+
+def test_narratives_go_and_replaced_texts_are_checked_one_by_one() -> None:
+    old = ["The vault is in Trondheim", "Desks come from Nordwind"]
+    (left,) = without(
+        [entry("N1", "All went well."), entry("F2", "The desks cost 240 euros", seqs=[2], superseded=old)],
+        ERASED,
+        REMAINING,
+    )
+    assert left.id == "F2"
+    assert left.superseded == ("Desks come from Nordwind",)
+
+
+def test_only_entries_that_hold_something_of_it_need_a_closer_look() -> None:
+    plain, alike = entry("F1", "Desks come from there", seqs=[1]), entry("F2", "Ragnhild orders chairs", seqs=[4])
+    older = entry("F3", "Nothing alike", seqs=[1], superseded=["The violet one"])
+    assert suspicious([plain, alike, older, entry("N4", SECRET)], ERASED) == [alike, older]
+
+
+@given(st.lists(st.text(max_size=80), max_size=4), st.text(max_size=80))
+def test_never_raises_and_what_was_only_said_there_never_stays(others: list[str], secret: str) -> None:
+    erased, remaining = Erased([secret], {9}), Remaining(dict(enumerate(others, start=1)))
+    left = without([entry("F1", secret, seqs=[1]), entry("F2", "x", seqs=[9])], erased, remaining)
+    assert "F2" not in {one.id for one in left}
+    if left and erased.in_(secret):
+        assert remaining.holds(erased.in_(secret), (1,))
+
+
+def test_a_rendered_summary_loses_its_narrative_and_its_tainted_lines() -> None:
+    items = "- The desks cost 240 euros\n- The vault is in Trondheim\n- kestrel-7741"
+    summary = f"They spoke of an opening.\n\nLogos:\n{items}\n\nPathos:\n- Calm"
+    lines = lines_without(summary, ERASED, REMAINING).splitlines()
+    assert [line for line in lines if line] == ["Logos:", "- The desks cost 240 euros", "Pathos:", "- Calm"]
+    assert lines_without("Nothing was compacted (nothing_to_compact).", ERASED, REMAINING).startswith("Nothing")
+    assert lines_without("The vault is in Trondheim.", ERASED, REMAINING) == ""
+
+
+CALL = {"type": "tool_call", "id": "c1", "name": "vault", "arguments": {"phrase": "kestrel-7741"}, "note": "x"}
+RESULT = {"type": "tool_result", "tool_call_id": "c1", "name": "vault", "content": {"open": ["yes", 12]}}
+MEDIA = {"type": "media", "media_type": "image/png", "url": "https://example.org/vault.png"}
+TEXT = {"type": "text", "text": "beside it"}
+
+
+def test_a_tombstone_keeps_its_place_and_the_ids_of_calls_alone() -> None:
+    stone = tombstone(message(3, SECRET, "assistant", parts=[CALL, RESULT, MEDIA, TEXT]))
+    assert (stone.seq, stone.role, stone.content, stone.status) == (3, "assistant", "", "erased")
+    assert stone.parts == (
+        {"type": "tool_call", "id": "c1", "name": "vault", "arguments": {}},
+        {"type": "tool_result", "tool_call_id": "c1", "name": "vault", "content": "erased"},
+    )
+    assert tombstone(stone) == stone
+    assert (tombstone(message(1, SECRET)).token_count, tombstone(message(1, SECRET)).byte_length) == (0, 0)
+
+
+def test_the_other_half_is_stubbed_and_weighed_again() -> None:
+    half = other_half(message(3, "I look it up.", "assistant", parts=[CALL, TEXT]), {"c1"})
+    assert (half.status, half.content) == ("complete", "I look it up.")
+    assert half.parts == ({"type": "tool_call", "id": "c1", "name": "vault", "arguments": {}}, TEXT)
+    assert half.token_count == weigh("assistant", half.content, half.parts).tokens
+    assert other_half(message(4, SECRET, "tool", parts=[RESULT]), {"c1"}).status == "erased"
+    assert other_half(message(4, "", "assistant", parts=[CALL]), {"c1"}).status == "erased"
+    assert other_half(message(4, "", "tool", parts=[RESULT]), {"c2"}).parts == (RESULT,)
+
+
+def test_everything_that_a_message_tells() -> None:
+    told = told_by(message(3, "Words.", "assistant", parts=[CALL, RESULT, MEDIA, TEXT]))
+    assert told.split() == ["Words.", "kestrel-7741", "x", "yes", "12", "https://example.org/vault.png", "beside", "it"]
+
+
+def test_thousands_of_messages_are_looked_through_in_seconds() -> None:
+    said = {seq: f"Shipment {seq} of oak tables reached the harbour on a grey morning. " * 8 for seq in range(1, 4_001)}
+    started = time.process_time()
+    remaining = Remaining(said)
+    entries = [entry(f"F{n}", f"Shipment {n} of oak tables reached Trondheim", seqs=[n]) for n in range(1, 101)]
+    assert without(entries, Erased([SECRET * 50], {9_000}), remaining) == ()
+    assert time.process_time() - started < 15

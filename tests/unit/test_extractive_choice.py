@@ -1,0 +1,134 @@
+"""What the offline model keeps first: rules, restated values, balance; what an anchor tells is not told again."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from app.domain.anchors.values import Anchor
+from app.domain.extraction.choice import Option, Told, choose
+from app.domain.extraction.cues import cues_of
+from app.domain.extraction.restated import statement_of
+from app.domain.extraction.scoring import Worth, values_worth
+from app.domain.identifiers import find_identifiers
+from tests.unit.test_extractive import AT, CHATTER, entry, state, talk, texts
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Never share the guest list with the press.",
+        "If the river rises above the mark, stop the pumps.",
+        "No deploys on Friday without approval from Maren.",
+        "The client wants all letters on paper.",
+        "Никогда не отправляйте договор без согласия юриста.",
+        "Пожалуйста, пишите на ты.",
+        "请不要把名单发给记者。",
+        "密码必须每月更换。",
+    ],
+)
+def test_a_rule_is_known_as_one(rule: str) -> None:
+    assert cues_of(rule) & {"rule", "constraint"}
+
+
+@pytest.mark.parametrize("talked", ["I never knew that.", "Never mind!", "Don't worry about it.", "We love the lake."])
+def test_small_talk_is_no_rule(talked: str) -> None:
+    assert "rule" not in cues_of(talked)
+
+
+def test_rules_are_kept_where_room_is_short() -> None:
+    rules = "U Never share the guest list with the press.\nA Fine.\nU Always ask Maren before you print.\nA Fine.\n"
+    events = "\n".join(
+        f"U We walked to the {place} and had a nice time there.\nA Good." for place in ("sea", "lake") * 9
+    )
+    facts = texts(state(talk(rules + events), target=130))
+    assert "Never share the guest list" in facts
+    assert "Always ask Maren" in facts
+
+
+def test_a_statement_made_again_replaces_the_older_value() -> None:
+    rows = f"U The gate code is 4471.\nA Fine.\nU The lamps are red.\nA {CHATTER}\nU The gate code is 9083.\nA Fine."
+    facts = texts(state(talk(rows)))
+    assert "The gate code is 9083." in facts
+    assert "4471" not in facts
+    previous = [entry("logos", "User: The gate code is 4471; The pier is closed", id_="F1")]
+    later = state(talk(f"U The gate code is 9083.\nA {CHATTER}", start=9), previous=previous)["logos"]
+    assert [item["text"] for item in later] == ["User: The pier is closed", "User: The gate code is 9083."]
+    assert all(item["replaces"] == ["F1"] for item in later)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("The deadline is 4 May 2027.", "The deadline is 9 May 2027.", True),
+        ("Срок — 4 мая 2027.", "Срок — 9 мая 2027.", True),
+        ("The deadline is 4 May 2027.", "The budget is 4 May 2027.", False),
+        ("For room 7 the price is $40.", "For room 8 the price is $40.", False),
+    ],
+)
+def test_statements_are_compared_by_their_form(one: str, other: str, *, same: bool) -> None:
+    forms = [statement_of(text, find_identifiers(text)) for text in (one, other)]
+    assert None not in forms
+    assert (forms[0] == forms[1]) is same
+
+
+@pytest.mark.parametrize("text", ["It is $40.", "I paid $40 for it.", "The lamps are red."])
+def test_what_states_no_value_of_a_subject_is_no_statement(text: str) -> None:
+    assert statement_of(text, find_identifiers(text)) is None
+
+
+def anchor(content: str, seq: int) -> Anchor:
+    return Anchor(
+        type="critical_fact",
+        content=content,
+        seq=seq,
+        offset=0,
+        importance=0.7,
+        token_count=20,
+        id=UUID(int=seq),
+        conversation_id=UUID(int=0),
+        message_id=UUID(int=seq),
+        created_at=AT,
+    )
+
+
+def test_what_an_anchor_tells_is_not_told_again_unless_it_stands_behind_the_marker() -> None:
+    rows = f"U Our account is TK-88213-B at the bank.\nA Fine.\nU Crate QX-7 goes to pier 9.\nA {CHATTER}"
+    messages = talk(rows, start=5)
+    anchors = (anchor("Our account is TK-88213-B at the bank.", 5),)
+    shown = texts(state(messages, anchors=anchors))
+    assert "TK-88213-B" not in shown
+    assert "QX-7" in shown
+    assert "TK-88213-B" in texts(state(messages, anchors=anchors, anchor_room=10))
+
+
+def option(key: int, text: str, about: str = "fact", rest: float = 2.0) -> Option:
+    values = values_worth(text, find_identifiers(text))
+    worth = Worth(rest=rest, values=values, about=about)
+    return Option(key=key, worth=worth, stems=frozenset(text.lower().split()), size=len(text), cost=lambda: 10)
+
+
+def test_each_value_counts_once() -> None:
+    options = [
+        option(1, "Dora Kuhn paid $40 to Bela Orosz"),
+        option(2, "yesterday Dora Kuhn sent $40 for Bela Orosz"),
+        option(3, "crate QX-7 goes over to pier 12"),
+    ]
+    assert [one.key for one in choose(options, room=20, told=Told())] == [1, 3]
+
+
+def test_kinds_are_balanced() -> None:
+    things = ("lamp rope", "door hinge", "oak table", "red boat", "tin bucket", "glass bowl")
+    options = [option(n, f"{thing} goes for $4{n}") for n, thing in enumerate(things)]
+    options.append(option(9, "answers in plain words please now", about="wish", rest=3.0))
+    assert 9 in [one.key for one in choose(options, room=40, told=Told())]
+
+
+def test_names_in_small_letters_count_as_codes() -> None:
+    assert set(values_worth("eu-north-5 runs spike/lamp-35 at 77e90d3", [])) == {
+        "eu-north-5",
+        "spike/lamp-35",
+        "77e90d3",
+    }
+    assert values_worth("a well-known day-to-day word, facade", []) == {}

@@ -1,0 +1,290 @@
+"""The ladder alone: whom it asks, how often, when it waits, and what it records. Time is virtual."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+
+from app.domain.apply import Applied
+from app.domain.conversation import Layout, Usage
+from app.domain.errors import ModelUnavailableError
+from app.domain.gate import GateReport
+from app.domain.model_io import ModelProfile, Proposal, SummaryRequest
+from app.domain.records import EntryCounts
+from app.domain.schemas.session import SESSION
+from app.domain.withholding import WITHHELD, without
+from app.services.ladder import Apply, Asking, Calls, Climb, climb
+from tests.builders import message
+from tests.fakes import FAKE_PROFILE, FakeClock, ScriptedSummarizer, SummaryEntry
+
+MESSAGES = tuple(
+    message(seq, f"The shipment of {seq} crates reaches harbour number {seq} on a grey morning.")
+    for seq in range(1, 33)
+)
+APPLIED = Applied(
+    state={}, entries=(), next_entry=1, layout=Layout(text="", tokens=0), counts=EntryCounts(), tokens_after=0
+)
+EMPTY = Proposal(text="", finish="stop", model="fake", usage=Usage(input_tokens=10))
+SILENT_BLOCK = Proposal(text="", finish="blocked", model="fake")
+RATE_LIMITED = "rate_limited"
+
+
+async def honest(request: SummaryRequest) -> Proposal:
+    first, last = request.messages[0].seq, request.messages[-1].seq
+    item = {"text": f"The shipments of {first} to {last} crates reached their harbours", "from": [first, last]}
+    told = "Shipments of crates reached their harbours on a grey morning."
+    candidate = {"logos": [{**item, "replaces": []}], "pathos": [], "abstract": [], "conversation_summary": told}
+    text = json.dumps({**candidate, "dropped": []})
+    return Proposal(text=text, finish="stop", model="fake", usage=Usage(input_tokens=100))
+
+
+async def wordy_block(request: SummaryRequest) -> Proposal:
+    return replace(await honest(request), finish="blocked")
+
+
+def blocking(*guilty: int) -> SummaryEntry:
+    """A provider that blocks every prompt in which one of these messages is shown."""
+
+    async def propose(request: SummaryRequest) -> Proposal:
+        shown = {one.seq for one in request.messages if one.content != WITHHELD}
+        return SILENT_BLOCK if shown & set(guilty) else await honest(request)
+
+    return propose
+
+
+def away(reason: str = "server_error", *, retryable: bool = True, retry_after: float | None = None) -> Exception:
+    return ModelUnavailableError(reason, retryable=retryable, retry_after=retry_after)
+
+
+class QuickClock(FakeClock):
+    """Time that passes only by being slept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self._elapsed += seconds
+        await asyncio.sleep(0)
+
+
+class Stand:
+    """One climb, with everything in it to look at."""
+
+    def __init__(self, *script: SummaryEntry, fallback: tuple[SummaryEntry, ...] = ()) -> None:
+        self.clock = QuickClock()
+        self.model = ScriptedSummarizer(*script)
+        self.second = ScriptedSummarizer(*fallback, profile=replace(FAKE_PROFILE, name="second", output_limit=3_000))
+        self.has_fallback = bool(fallback)
+
+    async def climb(
+        self, *, most: int = 6, deadline: float = 300.0, searches: bool = True, apply: Apply | None = None
+    ) -> Climb:
+        self.calls = Calls(clock=self.clock, most=most, deadline=deadline)
+        asking = Asking(
+            summarizer=self.model,
+            fallback=self.second if self.has_fallback else None,
+            request=_request,
+            apply=apply or _accept,
+            seqs=tuple(one.seq for one in MESSAGES),
+            searches=searches,
+        )
+        return await climb(asking, self.calls)
+
+
+def _accept(_: GateReport) -> Applied | str:
+    return APPLIED
+
+
+def _request(profile: ModelProfile, withheld: Collection[int]) -> SummaryRequest:
+    room = min(4_000, profile.output_limit)
+    return SummaryRequest(schema=SESSION, messages=without(MESSAGES, withheld), max_output_tokens=room)
+
+
+def outcomes(climbed: Climb) -> list[tuple[str, str, str | None]]:
+    return [(attempt.model, attempt.outcome, attempt.reason) for attempt in climbed.attempts]
+
+
+class TestThreeRungs:
+    async def test_an_honest_answer_needs_one_call(self) -> None:
+        stand = Stand(honest, fallback=(honest,))
+        climbed = await stand.climb()
+        assert outcomes(climbed) == [("fake", "accepted", None)]
+        assert climbed.applied is APPLIED
+        assert stand.second.requests == []
+
+    async def test_a_refusal_is_named_to_the_same_model_then_to_the_fallback(self) -> None:
+        stand = Stand(EMPTY, fallback=(honest,))
+        climbed = await stand.climb()
+        assert outcomes(climbed) == [
+            ("fake", "refused", "empty_summary"),
+            ("fake", "refused", "empty_summary"),
+            ("fake", "accepted", None),
+        ]
+        first, retry = stand.model.requests
+        (last,) = stand.second.requests
+        assert (first.feedback, retry.feedback, last.feedback) == (None, "empty_summary", "empty_summary")
+        assert (first.max_output_tokens, retry.max_output_tokens) == (4_000, 8_000), "more room where it was empty"
+        assert last.max_output_tokens == 3_000, "the fallback's own profile"
+        assert climbed.usage.input_tokens == 120
+
+    async def test_without_a_fallback_two_refusals_are_the_end(self) -> None:
+        climbed = await Stand(EMPTY).climb()
+        assert (len(climbed.attempts), climbed.applied, climbed.reason) == (2, None, "empty_summary")
+        assert not climbed.failed_by_model
+
+    async def test_a_fallback_that_fails_too_is_the_end(self) -> None:
+        climbed = await Stand(EMPTY, fallback=(away(),)).climb()
+        assert [reason for _, _, reason in outcomes(climbed)] == ["empty_summary", "empty_summary", "server_error"]
+        assert climbed.failed_by_model
+
+    @pytest.mark.parametrize("most", [1, 2, 3])
+    async def test_a_budget_of_calls_is_kept(self, most: int) -> None:
+        assert len((await Stand(EMPTY, fallback=(EMPTY,)).climb(most=most)).attempts) == most
+
+    async def test_what_no_model_can_mend_is_asked_once(self) -> None:
+        stand = Stand(honest, fallback=(honest,))
+        climbed = await stand.climb(apply=lambda _: "anchors_over_budget")
+        assert outcomes(climbed) == [("fake", "refused", "anchors_over_budget")]
+
+    async def test_a_model_that_costs_nothing_is_not_metered(self) -> None:
+        stand = Stand(EMPTY, fallback=(honest,))
+        stand.second._profile = replace(stand.second._profile, metered=False)
+        climbed = await stand.climb()
+        assert [attempt.metered for attempt in climbed.attempts] == [True, True, False]
+
+
+class TestProviders:
+    async def test_an_outage_is_asked_again_after_a_pause_with_the_same_request(self) -> None:
+        stand = Stand(away(), honest)
+        climbed = await stand.climb()
+        assert outcomes(climbed) == [("fake", "error", "server_error"), ("fake", "accepted", None)]
+        assert stand.model.requests[0] == stand.model.requests[1]
+        assert stand.clock.slept == [0.5]
+
+    async def test_a_lasting_outage_leads_to_the_fallback(self) -> None:
+        stand = Stand(away(), fallback=(honest,))
+        climbed = await stand.climb()
+        assert [outcome for _, outcome, _ in outcomes(climbed)] == ["error", "error", "accepted"]
+        assert stand.second.requests[0].feedback is None, "an outage is nobody's answer"
+
+    @pytest.mark.parametrize("reason", ["unauthorized", "bad_request", "model_not_found", "circuit_open"])
+    async def test_a_refused_request_is_never_repeated_but_the_fallback_is_asked(self, reason: str) -> None:
+        stand = Stand(away(reason, retryable=False), fallback=(honest,))
+        climbed = await stand.climb()
+        assert outcomes(climbed) == [("fake", "error", reason), ("fake", "accepted", None)]
+        assert (len(stand.model.requests), len(stand.second.requests)) == (1, 1)
+
+    async def test_what_the_provider_asked_to_wait_is_waited(self) -> None:
+        stand = Stand(away(RATE_LIMITED, retry_after=14), honest)
+        climbed = await stand.climb(deadline=60)
+        assert climbed.applied is APPLIED
+        assert stand.clock.slept == [14]
+
+    async def test_where_there_is_no_time_to_wait_nobody_waits(self) -> None:
+        stand = Stand(away(RATE_LIMITED, retry_after=14), fallback=(honest,))
+        climbed = await stand.climb(deadline=20)
+        assert outcomes(climbed) == [("fake", "error", RATE_LIMITED), ("fake", "accepted", None)]
+        assert len(stand.model.requests) == 1
+        assert stand.clock.slept == []
+
+    async def test_a_wait_there_was_no_time_for_is_told_to_the_caller(self) -> None:
+        climbed = await Stand(away(RATE_LIMITED, retry_after=900)).climb(deadline=300)
+        assert (climbed.retry_after, len(climbed.attempts)) == (900, 1)
+        climbed = await Stand(away(RATE_LIMITED, retry_after=2), honest).climb(deadline=300)
+        assert climbed.retry_after == 0
+
+    async def test_a_defect_of_the_gate_is_recorded_and_raised(self) -> None:
+        def raises(_: GateReport) -> Applied | str:
+            raise ZeroDivisionError
+
+        stand = Stand(honest)
+        with pytest.raises(ZeroDivisionError):
+            await stand.climb(apply=raises)
+        assert outcomes(stand.calls.climbed()) == [("fake", "error", "internal_error")]
+
+    async def test_an_open_circuit_cost_nothing(self) -> None:
+        climbed = await Stand(away("circuit_open", retryable=False)).climb()
+        assert [attempt.metered for attempt in climbed.attempts] == [False]
+        climbed = await Stand(away("unauthorized", retryable=False)).climb()
+        assert [attempt.metered for attempt in climbed.attempts] == [True]
+
+    async def test_a_cancelled_call_is_recorded(self) -> None:
+        async def hangs(_: SummaryRequest) -> Proposal:
+            await asyncio.Event().wait()
+            return EMPTY
+
+        calls = Calls(clock=FakeClock(), most=6, deadline=300)
+        asking = Asking(summarizer=ScriptedSummarizer(hangs), request=_request, apply=_accept, seqs=(1,))
+        climbing = asyncio.create_task(climb(asking, calls))
+        await asyncio.sleep(0.01)
+        climbing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await climbing
+        assert outcomes(calls.climbed()) == [("fake", "error", "deadline")]
+
+
+class TestWhatIsTooLong:
+    async def test_is_left_to_the_caller_outside_a_turn(self) -> None:
+        stand = Stand(away("context_too_long", retryable=False), fallback=(honest,))
+        climbed = await stand.climb()
+        assert outcomes(climbed) == [("fake", "error", "context_too_long")]
+
+    async def test_goes_to_the_fallback_inside_a_turn(self) -> None:
+        stand = Stand(away("context_too_long", retryable=False), fallback=(honest,))
+        assert (await stand.climb(searches=False)).applied is APPLIED
+
+
+class TestWhatIsBlocked:
+    @pytest.mark.parametrize("guilty", [1, 7, 16, 17, 32])
+    async def test_is_found_within_six_calls(self, guilty: int) -> None:
+        stand = Stand(blocking(guilty))
+        climbed = await stand.climb()
+        assert climbed.applied is APPLIED
+        assert guilty in climbed.withheld
+        assert len(climbed.withheld) <= 2
+        assert len(climbed.attempts) <= 6
+        assert {"blocked", "withheld"} == {attempt.reason for attempt in climbed.attempts}
+
+    async def test_the_rest_is_shown(self) -> None:
+        stand = Stand(blocking(7))
+        climbed = await stand.climb()
+        accepted = [
+            request
+            for request, attempt in zip(stand.model.requests, climbed.attempts, strict=True)
+            if attempt.outcome == "accepted"
+        ]
+        hidden = [one.seq for one in accepted[-1].messages if one.content == WITHHELD]
+        assert tuple(hidden) == climbed.withheld
+        assert len(accepted[-1].messages) == len(MESSAGES)
+
+    async def test_is_left_alone_inside_a_turn(self) -> None:
+        """The control: without the search nothing comes of it."""
+        climbed = await Stand(blocking(7)).climb(searches=False)
+        assert (climbed.applied, climbed.reason, len(climbed.attempts)) == (None, "blocked", 2)
+
+    async def test_a_fallback_that_sees_everything_is_better_than_withholding(self) -> None:
+        climbed = await Stand(blocking(7), fallback=(honest,)).climb()
+        assert outcomes(climbed) == [("fake", "refused", "blocked"), ("fake", "accepted", None)]
+        assert climbed.withheld == ()
+
+    async def test_a_blocked_answer_is_first_asked_for_in_other_words(self) -> None:
+        stand = Stand(wordy_block, honest)
+        climbed = await stand.climb()
+        assert outcomes(climbed) == [("fake", "refused", "blocked"), ("fake", "accepted", None)]
+        assert stand.model.requests[1].feedback == "blocked"
+
+    async def test_a_provider_that_blocks_everything_is_given_up_after_six(self) -> None:
+        climbed = await Stand(SILENT_BLOCK).climb()
+        assert (climbed.applied, climbed.reason, len(climbed.attempts)) == (None, "blocked", 6)
+
+    async def test_an_outage_in_the_middle_keeps_the_best_so_far(self) -> None:
+        stand = Stand(SILENT_BLOCK, honest, away())
+        climbed = await stand.climb()
+        assert climbed.applied is APPLIED
+        assert climbed.withheld == tuple(range(1, 17))
