@@ -36,6 +36,7 @@ from app.services.messages import MessageService
 from app.services.outbox import Outbox
 from app.services.pins import PinService
 from app.services.resolve import Resolver
+from app.services.search import SearchService
 from app.services.shell import Shell
 from app.services.spending import SpendGuard
 from app.services.states import StateService
@@ -73,6 +74,7 @@ class Container:
     erasure: ErasureService
     pins: PinService
     anchors: AnchorService
+    search: SearchService
     chat: ChatService
     compaction: CompactionService
     manual: ManualCompaction
@@ -146,6 +148,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         erasure=ErasureService(shell),
         pins=PinService(shell),
         anchors=AnchorService(shell),
+        search=SearchService(shell),
         chat=ChatService(shell, inline, runner),
         compaction=compaction,
         manual=manual,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
 from uuid import UUID
@@ -11,6 +12,7 @@ from uuid import UUID
 from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, Transition
 from app.domain.conversation import Conversation, Message, Outline, Sums
 from app.domain.model_io import ChatRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
+from app.domain.recall.corpus import Source
 from app.domain.records import ApiKey, Compaction, Event, IdempotencyRecord, Page, RanIn, Turn
 from app.domain.state import StateVersion
 from app.domain.tokens import Estimator
@@ -126,6 +128,21 @@ class ConversationRepository(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowed:
+    """What recall and search choose from: a whole small conversation, or the part of a large one that may fit."""
+
+    sources: list[Source]
+    """By ``seq``; without commands and without what was erased."""
+    documents: Mapping[str, int]
+    """In how many messages of the conversation each stem stands; of a common one only about.
+
+    Empty when ``sources`` are the whole conversation: they can be counted.
+    """
+    total: int
+    """Messages in the whole conversation."""
+
+
 class MessageRepository(Protocol):
     """Rows of ``messages``: appended, never changed."""
 
@@ -191,6 +208,28 @@ class MessageRepository(Protocol):
 
     async def protectable(self, conversation_id: UUID) -> list[Message]:
         """Every message that is no command and not erased, for deciding protection again after a policy change."""
+
+    async def sources(
+        self, conversation_id: UUID, *, stems: Sequence[str], limit: int, neighbours: bool = True
+    ) -> Narrowed:
+        """The messages among which those that fit these stems are: all of a small conversation (1 500 messages).
+
+        Of a larger one at most ``limit`` messages that hold stems, those that hold the rarest ones first, and the
+        neighbours of the best forty of them up to three places away. Without ``neighbours`` also of a small one no
+        more than the messages that hold stems.
+        """
+
+    async def holding(
+        self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int
+    ) -> list[Source]:
+        """The newest messages that hold each of these texts literally, whatever the case; blanks are alike.
+
+        Of a long text the first 200 characters are sought: the caller looks whether the rest follows.
+        With ``stems`` (all of them in the message) by the index, else among the newest 20 000 messages.
+        """
+
+    async def at_seqs(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Message]:
+        """These messages by ``seq``, without commands and without what was erased."""
 
 
 class CompactionRepository(Protocol):

@@ -42,6 +42,7 @@ NAMING = {
 BIG = BigInteger()
 MOMENT = DateTime(timezone=True)
 TEXTS = ARRAY(Text())
+NUMBERS = ARRAY(BIG)
 # A missing value is SQL's NULL, never JSON's null: partial indexes and IS NULL see the same thing as Python.
 JSON = JSONB(none_as_null=True)
 
@@ -185,6 +186,14 @@ class MessageRow(TenantScoped, table=True):
             "seq",
             postgresql_where=text(MAKES_CALLS),
         ),
+        # No tenant and no conversation in it: a key belongs to one conversation (``term_keys.py``). New entries wait
+        # in a list that every search reads whole, so that it must stay short (kB).
+        Index(
+            "ix_messages_terms",
+            "term_keys",
+            postgresql_using="gin",
+            postgresql_with={"gin_pending_list_limit": "512"},
+        ),
     )
 
     id: UUID = Field(primary_key=True)
@@ -211,6 +220,8 @@ class MessageRow(TenantScoped, table=True):
     model: str | None
     usage: dict[str, Any] | None = Field(sa_type=JSON)
     meta: dict[str, Any] = Field(sa_column=Column("metadata", JSON, nullable=False))
+    term_keys: list[int] = Field(sa_type=NUMBERS)
+    """The word index: hashes of the stems that it holds; none for a command and an erased message."""
     created_at: datetime = Field(sa_type=MOMENT)
 
 

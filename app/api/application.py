@@ -24,6 +24,7 @@ from app.api import (
     messages,
     pins,
     presets,
+    search,
     tokens,
 )
 from app.api.lifespan import PlainRefusal
@@ -34,6 +35,7 @@ from app.settings import Settings
 ROUTERS: Final = (
     conversations.router,
     messages.router,
+    search.router,
     erasure.router,
     pins.router,
     anchors.router,

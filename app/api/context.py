@@ -10,9 +10,11 @@ from fastapi import APIRouter, Body, Depends, Query
 from app.api import schemas
 from app.api.dependencies import IdempotencyKey, Services, Tenant, bearer_key
 from app.api.fields import Budget
+from app.api.fields import Query as Question
 from app.api.present import present_context
 from app.api.requests import ContextRequest
 from app.api.routing import TenantRoute
+from app.services.recalling import Asked
 
 router = APIRouter(
     prefix="/conversations/{conversation_id}/context",
@@ -28,10 +30,12 @@ async def get_context(
     services: Services,
     tenant: Tenant,
     budget: Annotated[Budget | None, Query()] = None,
+    query: Annotated[Question | None, Query()] = None,
     format: Annotated[Literal["plain"], Query()] = "plain",  # noqa: A002, ARG001 - the contract's name; one so far
 ) -> schemas.AssembledContext:
-    """The context, within the policy's budget or the given one."""
-    return present_context(await services.context.assemble(tenant, conversation_id, budget))
+    """The context, within the policy's budget or the given one; with a query, with what is recalled for it."""
+    found = await services.context.assemble(tenant, conversation_id, budget, asked=Asked(query=query))
+    return present_context(found)
 
 
 @router.post("")
@@ -42,5 +46,6 @@ async def assemble_context(
     _idem: IdempotencyKey,
     body: Annotated[ContextRequest, Body()] = ContextRequest(),  # noqa: B008 - a frozen value
 ) -> schemas.AssembledContext:
-    """The same, asked with a body."""
-    return present_context(await services.context.assemble(tenant, conversation_id, body.budget))
+    """The same, asked with a body, which may bring passages of its own along."""
+    found = await services.context.assemble(tenant, conversation_id, body.budget, asked=body.asked())
+    return present_context(found)

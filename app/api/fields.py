@@ -17,6 +17,9 @@ MAX_SCRATCHPAD: Final = 262_144
 MAX_POLICY: Final = 32_768
 MAX_BATCH: Final = 1_000
 MAX_PARTS: Final = 256
+MAX_QUERY: Final = 20_000
+MAX_PASSAGE: Final = 400_000
+MAX_PASSAGES: Final = 100
 MAX_TOKENS: Final = 100_000_000
 FIRST_YEAR: Final = 1900
 LAST_YEAR: Final = 9000
@@ -78,6 +81,7 @@ Content = Annotated[str, Field(max_length=MAX_CONTENT)]
 Count = Annotated[int, Strict(), Field(ge=0, le=MAX_TOKENS)]
 Budget = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="Tokens for what stands after the system prompt.")]
 Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY, description="What earlier messages are found for.")]
 Flag = Annotated[bool, Strict()]
 Time = Annotated[AwareDatetime, AfterValidator(_within_reach), BeforeValidator(_only_text)]
 Metadata = Annotated[dict[str, Any], _limited(MAX_METADATA)]

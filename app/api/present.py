@@ -8,10 +8,14 @@ from typing import Any, TypeVar
 from app.api import schemas
 from app.domain import assembly, conversation, gauge, presets, records, state
 from app.domain.anchors.values import Anchor
+from app.domain.recall.choose import Recalled
 from app.domain.state_difference import StateDifference
 from app.services.conversations import ConversationView
 from app.services.turn_handle import ChatResult
 from app.services.views import CompactionView
+
+FULL = "full"
+"""Originals: the most detailed level."""
 
 Value = TypeVar("Value")
 Item = TypeVar("Item")
@@ -147,10 +151,33 @@ def present_context(value: assembly.AssembledContext) -> schemas.AssembledContex
         messages=[schemas.ContextMessage.model_validate(message) for message in value.messages],
         sections=[schemas.Section.model_validate(section) for section in value.sections],
         markers=[],
+        recalled=[present_recalled_message(one) for one in value.recalled],
         gauge=present_gauge(value.gauge),
         warnings=list(value.warnings),
         truncated=schemas.SeqRange(from_seq=value.truncated[0], to_seq=value.truncated[1]) if value.truncated else None,
     )
+
+
+def present_recalled_message(value: Recalled) -> schemas.RecalledMessage:
+    """One message that was brought back."""
+    return schemas.RecalledMessage(
+        segment_id=None,
+        level=FULL,
+        seqs=[value.source.seq],
+        score=value.score,
+        reasons=dict(value.reasons),
+    )
+
+
+def runs_of(seqs: Sequence[int]) -> list[list[int]]:
+    """Ascending positions in runs without gaps."""
+    runs: list[list[int]] = []
+    for seq in seqs:
+        if runs and seq == runs[-1][-1] + 1:
+            runs[-1].append(seq)
+        else:
+            runs.append([seq])
+    return runs
 
 
 def present_chat(result: ChatResult) -> schemas.ChatResult:
@@ -160,7 +187,7 @@ def present_chat(result: ChatResult) -> schemas.ChatResult:
         reply=present_message(result.reply),
         context=present_gauge(result.gauge),
         compaction=present_compaction(result.compaction) if result.compaction else None,
-        recalled=[],
+        recalled=[schemas.Recalled(segment_id=None, level=FULL, seqs=run) for run in runs_of(result.recalled)],
         warnings=list(result.warnings),
     )
 

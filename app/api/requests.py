@@ -11,6 +11,8 @@ from pydantic import Field, Strict, ValidationInfo, field_validator, model_valid
 from app.api.fields import (
     MAX_BATCH,
     MAX_PARTS,
+    MAX_PASSAGE,
+    MAX_PASSAGES,
     Budget,
     Content,
     Count,
@@ -23,6 +25,7 @@ from app.api.fields import (
     ModelName,
     Overrides,
     PresetName,
+    Query,
     Scratchpad,
     SystemPrompt,
     Time,
@@ -33,10 +36,12 @@ from app.api.fields import (
 from app.api.parts import Part
 from app.domain.anchors.values import AnchorStatus
 from app.domain.conversation import Role
+from app.domain.recall.serving import Passage
 from app.services.appending import MessageDraft
 from app.services.chat import ChatInput
 from app.services.conversations import NewConversation
 from app.services.manual import CompactInput
+from app.services.recalling import Asked
 
 
 def _unchanged(placeholder: Any) -> Any:
@@ -147,12 +152,28 @@ class MessageBatch(Input):
     expected_last_message_id: UUID | None = None
 
 
+class PassageInput(Input):
+    """A passage of the caller's own, to be served beside what is recalled."""
+
+    text: Annotated[str, Field(min_length=1, max_length=MAX_PASSAGE)]
+    source: Annotated[str, Field(min_length=1, max_length=500, description="Where it is from, in your words.")]
+
+    def passage(self) -> Passage:
+        """The core's value."""
+        return Passage(text=self.text, source=self.source)
+
+
+Passages = Annotated[list[PassageInput], Field(max_length=MAX_PASSAGES)]
+
+
 class ChatRequest(Input):
     """A user message to answer; without ``content`` the last unanswered one is."""
 
     content: Content | None = None
     event_type: EventType = "casual"
     model: ModelName | None = None
+    recall: Flag | None = Field(default=None, description="For this turn, whatever the policy says.")
+    passages: Passages = Field(default_factory=list)
     expected_last_message_id: UUID | None = None
 
     @field_validator("content")
@@ -168,6 +189,8 @@ class ChatRequest(Input):
             content=self.content,
             event_type=self.event_type,
             model=self.model,
+            recall=self.recall,
+            passages=tuple(one.passage() for one in self.passages),
             expected_last_message_id=self.expected_last_message_id,
         )
 
@@ -208,7 +231,14 @@ class ContextRequest(Input):
     """A context to look at."""
 
     budget: Annotated[Budget, Strict()] | None = None
+    query: Query | None = None
+    passages: Passages = Field(default_factory=list)
+    compact: Literal["never"] = "never"
     format: Literal["plain"] = "plain"
+
+    def asked(self) -> Asked:
+        """The service's value."""
+        return Asked(query=self.query, passages=tuple(one.passage() for one in self.passages))
 
 
 class TokenCountRequest(Input):

@@ -277,23 +277,31 @@ class SeqRange(Output):
     to_seq: int
 
 
+class Recalled(Output):
+    """Messages that were brought back, next to each other in the history."""
+
+    segment_id: str | None
+    level: str
+    seqs: list[int]
+
+
+class RecalledMessage(Recalled):
+    """One message that was brought back, and what spoke for it."""
+
+    score: float
+    reasons: dict[str, float] = Field(description="The strongest features, with what each added to the score.")
+
+
 class AssembledContext(Output):
     """What a model would be sent; never compacts."""
 
     messages: list[ContextMessage]
     sections: list[Section]
     markers: list[Marker]
+    recalled: list[RecalledMessage] = Field(description="Best first.")
     gauge: Gauge
     warnings: list[str]
     truncated: SeqRange | None
-
-
-class Recalled(Output):
-    """A passage that was brought back for this turn."""
-
-    segment_id: str
-    level: str
-    seqs: list[int]
 
 
 class ChatResult(Output):

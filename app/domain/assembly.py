@@ -1,13 +1,15 @@
 """What a model is sent: budgeter and assembler. Pure; never compacts; never exceeds its budget.
 
 Order, from stable to volatile, so that a provider's prompt cache hits: system prompt with awareness block, state block,
-held messages, tail. Between two state versions each of them only grows at its end.
+held messages, tail; what is recalled for a question stands inside the last user message. Between two state versions
+each of the others only grows at its end.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from app.domain.conversation import Message
@@ -26,6 +28,8 @@ from app.domain.errors import ContextOverWindowError
 from app.domain.fitting import Digest, Room, fit
 from app.domain.gauge import Breakdown, Gauge, gauge_of
 from app.domain.model_io import ContextMessage
+from app.domain.recall.choose import Recalled
+from app.domain.recall.joining import recall_tokens, spoken, with_recall
 
 __all__ = ["AssembledContext", "Digest", "Material", "Section", "assemble", "exceeds", "system_text"]
 
@@ -51,6 +55,8 @@ class AssembledContext:
     warnings: tuple[str, ...] = ()
     truncated: tuple[int, int] | None = None
     """First and last ``seq`` left out for want of room."""
+    recalled: tuple[Recalled, ...] = ()
+    """Messages brought back for the question, best first, each with the reasons for it."""
 
 
 def system_text(system_prompt: str, awareness: str) -> str:
@@ -69,7 +75,7 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
     """Put a context together within its budget.
 
     Args:
-        material: The conversation, its held messages, its tail and its anchors.
+        material: The conversation, its held messages, its tail, its anchors, and what to recall from.
         digest: Makes the digest of what has to be left out.
         budget: Tokens for all that stands after the system prompt; ``None`` = the policy's budget, which holds the
             system prompt too.
@@ -78,12 +84,18 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
         BudgetTooSmallError: Not even the last user message fits.
         ContextOverWindowError: Under ``keep_full`` the whole exceeds the window.
     """
-    draft = first_draft(material)
-    if budget is None and material.policy.on_failure == "keep_full":
-        draft = _kept_full(material, draft)
-    elif exceeds(material, budget=budget):
-        draft = fit(material, draft, _room(material, budget), digest)
-    return _assembled(material, draft)
+    room = _room(material, budget)
+    keeps_full = budget is None and material.policy.on_failure == "keep_full"
+
+    def fitted(tokens: int) -> Draft:
+        draft = first_draft(material)
+        if keeps_full:
+            return _kept_full(material, draft)
+        smaller = replace(room, tokens=tokens)
+        return fit(material, draft, smaller, digest) if _whole(material, draft) > tokens else draft
+
+    base = material.budgets.budget if budget is None else budget
+    return _assembled(material, with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full))
 
 
 def _room(material: Material, budget: int | None) -> Room:
@@ -115,26 +127,34 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
     system = _system_tokens(material)
     state, anchors = block_sizes(material, draft)
     held, tail = _weight(material, draft.held), _weight(material, draft.tail)
+    recalled, passages = recall_tokens(material, draft), recall_tokens(material, replace(draft, recalled=()))
     sections = (
         Section(kind="system", seqs=(), tokens=system),
         Section(kind="state", seqs=(), tokens=state),
         Section(kind="anchors", seqs=anchored_seqs(draft), tokens=anchors),
         Section(kind="held", seqs=tuple(message.seq for message in draft.held), tokens=held),
         Section(kind="tail", seqs=tuple(message.seq for message in draft.tail), tokens=tail),
+        Section(kind="passages", seqs=(), tokens=passages),
+        Section(kind="recalled", seqs=recalled_seqs(draft.recalled), tokens=recalled - passages),
     )
-    spoken = (_context_message(message) for message in (*draft.held, *draft.tail))
     return AssembledContext(
-        messages=(_system(material), *block_of(material, draft), *spoken),
+        messages=(_system(material), *block_of(material, draft), *spoken(draft)),
         sections=tuple(section for section in sections if section.tokens),
         gauge=gauge_of(
             material.policy,
             material.budgets,
-            Breakdown(system=system, state=state, anchors=anchors, held=held, tail=tail),
+            Breakdown(system=system, state=state, anchors=anchors, held=held, tail=tail, recalled=recalled),
             anchors_behind_marker=draft.behind_marker,
         ),
         warnings=draft.warnings,
         truncated=(draft.left_out.from_seq, draft.left_out.to_seq) if draft.left_out else None,
+        recalled=draft.recalled,
     )
+
+
+def recalled_seqs(recalled: Sequence[Recalled]) -> tuple[int, ...]:
+    """Positions of recalled messages, in order."""
+    return tuple(sorted(one.source.seq for one in recalled))
 
 
 def _system(material: Material) -> ContextMessage:
@@ -147,7 +167,3 @@ def _system_tokens(material: Material) -> int:
 
 def _weight(material: Material, messages: tuple[Message, ...]) -> int:
     return sum(weight_of(material, message) for message in messages)
-
-
-def _context_message(message: Message) -> ContextMessage:
-    return ContextMessage(role=message.role, content=message.content, parts=message.parts, seq=message.seq)

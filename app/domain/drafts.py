@@ -12,6 +12,8 @@ from app.domain.conversation import Conversation, Message, Outline
 from app.domain.layout import LeftOut, block_messages, messages_tokens
 from app.domain.model_io import ContextMessage
 from app.domain.policy import Budgets, CompactionPolicy
+from app.domain.recall.choose import Recalled
+from app.domain.recall.serving import Passage, Recall
 from app.domain.state import StateSchema
 from app.domain.tokens import tokens_of
 
@@ -34,6 +36,8 @@ class Material:
     """What the messages between the boundary and ``tail[0]`` weigh: they cannot be served, only cut."""
     anchors: tuple[Anchor, ...] = ()
     """Active anchors; needed only where something has to be left out (``assembly.exceeds``)."""
+    recall: Recall | None = None
+    """What to recall from, and what a caller brings along."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,12 @@ class Draft:
     tail: tuple[Message, ...]
     left_out: LeftOut | None = None
     warnings: tuple[str, ...] = ()
+    recalled: tuple[Recalled, ...] = ()
+    """Messages that are brought back, best first."""
+    named: frozenset[str] = frozenset()
+    """Roles whose messages begin with the speaker's name."""
+    passages: tuple[Passage, ...] = ()
+    """Those of the caller."""
 
     @property
     def through_seq(self) -> int:
@@ -114,7 +124,7 @@ def block_sizes(material: Material, draft: Draft) -> tuple[int, int]:
 
 
 def size_of(material: Material, draft: Draft) -> int:
-    """Tokens of everything after the system prompt."""
+    """Tokens of everything after the system prompt, but for what is recalled."""
     messages = (*draft.held, *draft.tail)
     return weigh_all(material, block_of(material, draft)) + sum(weight_of(material, one) for one in messages)
 

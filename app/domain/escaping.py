@@ -15,6 +15,8 @@ from typing import Final
 TAGS: Final = (
     "session_state",
     "left_out",
+    "recalled",
+    "passage",
     "anchors",
     "kept_verbatim",
     "previous_state",

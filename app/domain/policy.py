@@ -145,6 +145,10 @@ class CompactionPolicy(_Frozen):
     """Share of the budget for anchors; ``None`` = all the room there is, and what does not fit rejects."""
     pin_share: Annotated[float, Field(ge=0, le=1)] = 0.10
     """Share of the budget for messages that are pinned or protected (held system messages apart)."""
+    recall: Literal["off", "auto"] = "off"
+    """Whether a turn brings back earlier messages that its question needs."""
+    recall_share: Annotated[float, Field(ge=0, le=1)] = 0.15
+    """Share of the budget for what a turn recalls."""
     oversized: Literal["refuse", "elide"] = "refuse"
     """A message that can never fit: refused, or stored whole and served without its middle."""
     fallback_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None

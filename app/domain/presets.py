@@ -32,6 +32,7 @@ SEMANTIC = Preset(
             Trigger(name="background", on="stored", at=Threshold(share=0.70), run="background"),
             Trigger(name="sync", on="before_call", at=Threshold(share=0.85), run="inline"),
         ),
+        recall="auto",
     ),
 )
 

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import structlog
 
-from app.domain.assembly import AssembledContext
+from app.domain.assembly import AssembledContext, recalled_seqs
 from app.domain.errors import BudgetTooSmallError, ModelFailedError
 from app.domain.model_io import ChatRequest
 from app.domain.records import Turn
 from app.ports import Models
 from app.services.context import ContextService
+from app.services.recalling import Asked
 from app.services.reply import Answer, answer
 
 HALVINGS = 3  # an eighth of what was sent: a window further off than that is a wrong model, not a wrong number
@@ -29,7 +30,7 @@ class Asker:
         self._context = context
 
     async def ask(
-        self, turn: Turn, model: str | None, *, stop: asyncio.Event, on_text: Callable[[str], None]
+        self, turn: Turn, model: str | None, asked: Asked, *, stop: asyncio.Event, on_text: Callable[[str], None]
     ) -> Answer:
         """The answer to the context as it stands; the newest half of it, and so on, when the provider takes no more.
 
@@ -37,7 +38,7 @@ class Asker:
             ModelFailedError: The provider failed, refused, said nothing, or takes not even the smallest.
             ContextOverWindowError: Under ``keep_full`` the whole exceeds the window.
         """
-        context = await self._context.assemble(turn.tenant_id, turn.conversation_id, model=model)
+        context = await self._context.assemble(turn.tenant_id, turn.conversation_id, model=model, asked=asked)
         halvings = 0
         while True:
             try:
@@ -45,7 +46,7 @@ class Asker:
             except ModelFailedError as error:
                 if error.extra.get("reason") != TOO_LONG or halvings == HALVINGS:
                     raise
-                context = await self._halved(turn, model, context, error)
+                context = await self._halved(turn, model, asked, context, error)
                 halvings += 1
             else:
                 return said.with_warnings(("context_halved",) if halvings else ())
@@ -58,16 +59,20 @@ class Asker:
         said = await answer(
             self._models.chat(model), ChatRequest(messages=context.messages), stop=stop, on_text=on_text
         )
-        return said.of_context(context.warnings, estimated=context.gauge.breakdown.total)
+        return said.of_context(
+            context.warnings,
+            estimated=context.gauge.breakdown.total,
+            recalled=recalled_seqs(context.recalled),
+        )
 
     async def _halved(
-        self, turn: Turn, model: str | None, context: AssembledContext, error: ModelFailedError
+        self, turn: Turn, model: str | None, asked: Asked, context: AssembledContext, error: ModelFailedError
     ) -> AssembledContext:
         """Half of what was sent after the system prompt. Raises ``error`` when the last message alone is more."""
         sent = context.gauge.breakdown
         room = (sent.total - sent.system) // 2
         log.warning("context.halved", tokens=sent.total, room=room)
         try:
-            return await self._context.assemble(turn.tenant_id, turn.conversation_id, room, model=model)
+            return await self._context.assemble(turn.tenant_id, turn.conversation_id, room, model=model, asked=asked)
         except BudgetTooSmallError:
             raise error from None

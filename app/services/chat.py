@@ -16,6 +16,7 @@ from app.domain.errors import (
     InvalidInputError,
     TurnInProgressError,
 )
+from app.domain.recall.serving import Passage
 from app.domain.records import Event, Turn
 from app.ports import UnitOfWork
 from app.services.appending import MessageDraft, append, check_expected_last, refuse_too_large, refuse_without_room
@@ -23,9 +24,10 @@ from app.services.commands import compact_command
 from app.services.due import claim_in_turn, due_before_call
 from app.services.idempotency import Idem, done_before, record
 from app.services.inline import InlineCompaction
+from app.services.recalling import Asked
 from app.services.resolve import Resolved
 from app.services.shell import Shell
-from app.services.turn import Started, TurnRunner
+from app.services.turn import Started, TurnRunner, ref_of
 from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle, created_event
 from app.services.views import views_of
 
@@ -41,6 +43,15 @@ class ChatInput:
     event_type: str = "casual"
     model: str | None = None
     expected_last_message_id: UUID | None = None
+    recall: bool | None = None
+    """Overrides the policy for this turn."""
+    passages: tuple[Passage, ...] = ()
+    """Served before the message, beside what is recalled."""
+
+    @property
+    def asked(self) -> Asked:
+        """What to recall."""
+        return Asked(in_turn=True, recall=self.recall, passages=self.passages)
 
 
 class ChatService:
@@ -65,10 +76,10 @@ class ChatService:
                     return replayed
             conversation = await uow.conversations.lock(conversation_id)
             started = await self._begin(uow, conversation, given, before)
-            await record(uow, idem, {"turn_id": str(started.turn.id), "message_id": str(started.message.id)})
+            await record(uow, idem, ref_of(started.turn))
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events, [started.job] if started.job else [])
-        return self._spawn(_with_events(started, list(uow.committed_events)))
+        return self._spawn(_with_events(replace(started, idem=idem), list(uow.committed_events)))
 
     async def interrupt(self, tenant_id: UUID, conversation_id: UUID) -> Turn | None:
         """Stop the running reply, in whichever process it runs; ``None`` when none runs."""
@@ -110,7 +121,7 @@ class ChatService:
         )
         if turn is None:
             raise _turn_in_progress()
-        started = Started(turn=turn, message=message, resolved=resolved, model=given.model)
+        started = Started(turn=turn, message=message, resolved=resolved, model=given.model, asked=given.asked)
         return started if message.is_command else await self._with_claim(uow, started)
 
     async def _message(
@@ -179,6 +190,7 @@ class ChatService:
             gauge=self._shell.resolver(await uow.conversations.get(turn.conversation_id)).gauge,
             compaction=next(iter(await views_of(uow, rows)), None),
             warnings=turn.warnings,
+            recalled=tuple(ref.get("recalled", ())),
         )
         return _replayed(result)
 

@@ -8,8 +8,11 @@ from dataclasses import replace
 from functools import lru_cache
 from uuid import UUID
 
+import structlog
+
 from app.domain.assembly import AssembledContext, Material, assemble, exceeds
 from app.domain.conversation import Message
+from app.domain.errors import BudgetTooSmallError, ContextOverWindowError
 from app.domain.extractive import digest as extractive_digest
 from app.domain.redaction import redact_message
 from app.domain.schemas import schema_named
@@ -17,12 +20,16 @@ from app.domain.tokens import estimate_text, tokens_of, weigh
 from app.ports import UnitOfWork
 from app.services.appending import MessageDraft
 from app.services.layouts import MOST_ANCHORS, held_messages
+from app.services.recalling import NOTHING, Asked, gather, question_in, with_gathered
 from app.services.resolve import Resolved
 from app.services.shell import Shell
 
 LOADED_BUDGETS = 2  # one budget that may be served, and one before it that a digest tells of
 ON_LOOP = 48  # messages: more than this is put together off the event loop
 DIGESTS = 256  # digests kept per process; each is a pure function of its messages
+RECALL_FAILED = "recall_failed"
+
+log = structlog.get_logger(__name__)
 
 
 class ContextService:
@@ -32,12 +39,44 @@ class ContextService:
         self._shell = shell
 
     async def assemble(
-        self, tenant_id: UUID, conversation_id: UUID, budget: int | None = None, *, model: str | None = None
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        budget: int | None = None,
+        *,
+        model: str | None = None,
+        asked: Asked = NOTHING,
     ) -> AssembledContext:
-        """The context within the policy's budget, or within ``budget`` tokens after the system prompt."""
+        """The context within the policy's budget, or within ``budget`` tokens after the system prompt.
+
+        What ``asked`` says is recalled; in a turn a recall that fails is warned of (``recall_failed``), and nothing
+        more.
+        """
         async with self._shell.uow(tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.get(conversation_id), model=model)
-            material = await load(uow, resolved, budget)
+            material = await load(uow, resolved, budget, all_anchors=asked.makes_room)
+        try:
+            return await self._with_recall(tenant_id, material, budget, asked)
+        except (BudgetTooSmallError, ContextOverWindowError):
+            raise
+        except Exception as error:
+            if not asked.in_turn:
+                raise
+            log.warning("recall.failed", error=type(error).__name__)
+        context = await self._put_together(material, budget)
+        return replace(context, warnings=(*context.warnings, RECALL_FAILED))
+
+    async def _with_recall(
+        self, tenant_id: UUID, material: Material, budget: int | None, asked: Asked
+    ) -> AssembledContext:
+        question = question_in(material, asked, budget=budget)
+        if not question and not asked.passages:
+            return await self._put_together(material, budget)
+        async with self._shell.uow(tenant_id) as uow:
+            gathered = await gather(uow, material, asked, question)
+        return await asyncio.to_thread(lambda: _assembled(with_gathered(material, gathered), budget))
+
+    async def _put_together(self, material: Material, budget: int | None) -> AssembledContext:
         if len(material.tail) + len(material.held) <= ON_LOOP:
             return _assembled(material, budget)
         return await asyncio.to_thread(_assembled, material, budget)
@@ -48,10 +87,12 @@ class ContextService:
         return sum(weights) + (await asyncio.to_thread(estimate_text, text) if text else 0)
 
 
-async def load(uow: UnitOfWork, resolved: Resolved, budget: int | None = None) -> Material:
+async def load(
+    uow: UnitOfWork, resolved: Resolved, budget: int | None = None, *, all_anchors: bool = False
+) -> Material:
     """Read what a context can be made of: one query for the tail, bounded by the budget.
 
-    The anchors are read only where something has to be left out.
+    The anchors are read only where something has to be left out, or may have to (``all_anchors``).
     """
     conversation, budgets = resolved.conversation, resolved.budgets
     most = max(LOADED_BUDGETS * budgets.budget, budgets.window)
@@ -68,7 +109,7 @@ async def load(uow: UnitOfWork, resolved: Resolved, budget: int | None = None) -
         tail=tuple(tail),
         unloaded_tokens=_unloaded_tokens(resolved, tail, held),
     )
-    if not exceeds(material, budget=budget):
+    if not all_anchors and not exceeds(material, budget=budget):
         return material
     return replace(material, anchors=tuple(await uow.anchors.active(conversation.id, limit=MOST_ANCHORS)))
 

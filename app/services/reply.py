@@ -25,14 +25,16 @@ class Answer:
     warnings: tuple[str, ...] = ()
     estimated: int | None = None
     """Our estimate of the request's tokens, system prompt included."""
+    recalled: tuple[int, ...] = ()
+    """Positions of the messages that were recalled for it."""
 
     def with_warnings(self, warnings: tuple[str, ...]) -> Answer:
         """The same answer with what was to be warned of before it."""
         return replace(self, warnings=(*warnings, *self.warnings))
 
-    def of_context(self, warnings: tuple[str, ...], *, estimated: int) -> Answer:
-        """The same answer with what its context warned of and weighs."""
-        return replace(self.with_warnings(warnings), estimated=estimated)
+    def of_context(self, warnings: tuple[str, ...], *, estimated: int, recalled: tuple[int, ...] = ()) -> Answer:
+        """The same answer with what its context warned of, weighs, and brought back."""
+        return replace(self.with_warnings(warnings), estimated=estimated, recalled=recalled)
 
 
 async def answer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -17,7 +18,9 @@ from app.services.calibrating import calibrated
 from app.services.commands import CommandRunner
 from app.services.context import ContextService
 from app.services.due import claim_after_reply
+from app.services.idempotency import Idem, record
 from app.services.inline import InlineClaim, InlineCompaction, InlineOutcome
+from app.services.recalling import NOTHING, Asked
 from app.services.reply import Answer
 from app.services.resolve import Resolved
 from app.services.shell import Shell
@@ -40,6 +43,9 @@ class Started:
     message: Message
     resolved: Resolved
     model: str | None = None
+    asked: Asked = NOTHING
+    idem: Idem | None = None
+    """The key that the client sent with it."""
     claim: InlineClaim | None = None
     job: UUID | None = None
     """A compaction to hand to the worker after the commit."""
@@ -109,7 +115,7 @@ class TurnRunner:
         def show(text: str) -> None:
             handle.emit(ChatEvent(type="reply.delta", data={"text": text}))
 
-        return await self._asker.ask(started.turn, started.model, stop=stop, on_text=show)
+        return await self._asker.ask(started.turn, started.model, started.asked, stop=stop, on_text=show)
 
     async def _stored(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
         """Store the reply; patient with a database that is away for a moment."""
@@ -125,6 +131,8 @@ class TurnRunner:
         status: TurnStatus = "interrupted" if said.interrupted else "completed"
         warnings = (*outcome.warnings, *said.warnings)
         async with shell.uow(turn.tenant_id) as uow:
+            if said.recalled:  # before the conversation is locked, as when the turn began
+                await record(uow, started.idem, {**ref_of(turn), "recalled": list(said.recalled)})
             locked = await uow.conversations.lock(turn.conversation_id)
             conversation = await calibrated(uow, shell, locked, started.resolved, said)
             (reply,), resolved = await append(uow, shell, conversation, [_reply(started, said)])
@@ -147,6 +155,7 @@ class TurnRunner:
             gauge=resolved.gauge,
             compaction=await self._view(outcome.row),
             warnings=warnings,
+            recalled=said.recalled,
         )
         return _Ended(status=status, result=result, number=event.number)
 
@@ -179,6 +188,11 @@ class TurnRunner:
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)
         return event.number
+
+
+def ref_of(turn: Turn) -> dict[str, Any]:
+    """What an idempotency key did that began this turn."""
+    return {"turn_id": str(turn.id), "message_id": str(turn.message_id)}
 
 
 def _reply(started: Started, said: Answer) -> MessageDraft:

@@ -23,6 +23,8 @@ class ChatResult:
     gauge: Gauge
     compaction: CompactionView | None = None
     warnings: tuple[str, ...] = ()
+    recalled: tuple[int, ...] = ()
+    """Positions of the messages that were brought back for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

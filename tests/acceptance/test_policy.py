@@ -95,7 +95,7 @@ def test_a_budget_lowered_within_reason_compacts_nothing(offline: Service, start
         ({"triggers": [MESSAGES | {"on": "between_calls"}]}, "policy.triggers.0.on", "'completed' or 'interrupted'"),
         ({"on_failure": "pray"}, "policy.on_failure", "'truncate' or 'keep_full'"),
         ({"windows": 4_000}, "policy.windows", "there are state_schema, triggers, target"),
-        ({"recall": "auto"}, "policy.recall", "there is no such field"),
+        ({"recall": "always"}, "policy.recall", "'off' or 'auto'"),
         ({"triggers": [{"name": "background"}]}, "policy.triggers.0.on", "required"),
     ],
 )
@@ -139,9 +139,7 @@ def test_an_unknown_preset_is_refused_with_the_known_ones(offline: Service, star
 @pytest.mark.parametrize(
     ("tail", "body"),
     [
-        ("/chat", {"content": "Hello.", "recall": True}),
-        ("/chat", {"content": "Hello.", "passages": []}),
-        ("/context", {"query": "hello"}),
+        ("/chat", {"content": "Hello.", "query": "hello"}),
         ("/context", {"compact": "if_needed"}),
         ("/context", {"format": "openai"}),
         ("/compact", {"model": "other"}),
@@ -162,7 +160,7 @@ def test_what_is_not_in_the_contract_is_refused(
 
 def test_what_is_not_in_the_contract_is_refused_in_addresses(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline)
-    for query in ("query=hello", "format=openai", "budget=0", "recall=true"):
+    for query in ("query=", "format=openai", "budget=0", "recall=true"):
         refused(talk.http.get(talk.path(f"/context?{query}")), 422, "invalid_input")
     refused(talk.patch({"compressed_state": {}}), 422, "invalid_input")
     refused(talk.patch({"state_version": 9}), 422, "invalid_input")

@@ -31,7 +31,7 @@ from app.domain.conversation import Sums, Usage
 from app.domain.errors import DomainError, NotFoundError
 from app.domain.records import ApiKey, Attempt, IdempotencyRecord, Page
 from app.domain.state import StateVersion
-from app.ports import UnitOfWork, UnitOfWorkFactory
+from app.ports import Narrowed, UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import START, anchor, append, compaction, conversation, make_tenant, message, turn
 
 CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE, ANCHOR = (UUID(int=number) for number in range(1, 8))
@@ -77,6 +77,12 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.halves": (lambda unit: unit.messages.halves(CONVERSATION, ["call"]), []),
     "messages.command_answers": (lambda unit: unit.messages.command_answers(CONVERSATION, after_seq=0), []),
     "messages.recompute": (lambda unit: unit.messages.recompute(CONVERSATION), Sums()),
+    "messages.sources": (
+        lambda unit: unit.messages.sources(CONVERSATION, stems=["a"], limit=9),
+        Narrowed(sources=[], documents={}, total=0),
+    ),
+    "messages.holding": (lambda unit: unit.messages.holding(CONVERSATION, ["a"], stems=[], limit=9), []),
+    "messages.at_seqs": (lambda unit: unit.messages.at_seqs(CONVERSATION, [1, 2]), []),
     "messages.protected_tokens": (lambda unit: unit.messages.protected_tokens(CONVERSATION, "script"), 0),
     "anchors.add": (lambda unit: unit.anchors.add([anchor(CONVERSATION, 2, content="stolen")]), NOT_FOUND),
     "anchors.get": (lambda unit: unit.anchors.get(CONVERSATION, ANCHOR), NOT_FOUND),

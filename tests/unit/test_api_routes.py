@@ -78,6 +78,7 @@ READS = [
     f"{ONE}/messages",
     f"{ONE}/compactions",
     f"{ONE}/anchors",
+    f"{ONE}/search?q=kettle",
     f"{ONE}/context",
     f"{ONE}/events",
     f"/compactions/{COMPACTION}",
@@ -183,14 +184,12 @@ async def test_unknown_parameters_are_refused(api: World, path: str) -> None:
     assert api.calls.made == []
 
 
-async def test_recall_parameters_are_unknown_yet(api: World) -> None:
+async def test_what_a_context_cannot_be_asked_for_yet(api: World) -> None:
     async with api.client() as client:
-        assert fields(await client.get(f"{ONE}/context?query=x")) == ["query"]
         assert fields(await client.get(f"{ONE}/context?format=openai")) == ["format"]
-        assert fields(await client.post(f"{ONE}/context", json={"query": "x", "compact": "never"})) == [
-            "query",
-            "compact",
-        ]
+        assert fields(await client.get(f"{ONE}/context?query=")) == ["query"]
+        assert fields(await client.post(f"{ONE}/context", json={"query": "x", "compact": "if_needed"})) == ["compact"]
+        assert fields(await client.post(f"{ONE}/context", json={"passages": [{"text": "x"}]})) == ["passages.0.source"]
         assert fields(await client.post(f"{ONE}/context", json={"format": "gemini"})) == ["format"]
 
 
@@ -218,8 +217,8 @@ async def test_paging_limits(api: World, query: str, field: str) -> None:
 @pytest.mark.parametrize("path", POSTS)
 async def test_unknown_fields_are_refused(api: World, path: str) -> None:
     async with api.client() as client:
-        response = await client.post(path, json={**BODIES.get(path, {}), "recall": True})
-    assert fields(response) == ["recall"]
+        response = await client.post(path, json={**BODIES.get(path, {}), "level": True})
+    assert fields(response) == ["level"]
     assert response.json()["errors"][0]["message"] == "is not a field of this request"
     assert api.calls.made == []
 
@@ -286,7 +285,7 @@ async def test_the_answer_to_a_flood_is_small(api: World) -> None:
     assert len(response.content) < 50_000
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/conversations/", "/metrics", f"{ONE}/segments", f"{ONE}/search"])
+@pytest.mark.parametrize("path", ["/nowhere", "/conversations/", "/metrics", f"{ONE}/segments"])
 async def test_unknown_paths(api: World, path: str) -> None:
     async with api.client() as client:
         assert problem(await client.get(path)) == (404, "not_found")
@@ -567,7 +566,7 @@ async def test_a_context(api: World) -> None:
     assert got.content == posted.content
     assert [args for name, args, _ in api.calls.made if name == "context.assemble"] == [(TENANT, CONVERSATION, 500)] * 2
     body = got.json()
-    assert body.keys() == {"messages", "sections", "markers", "gauge", "warnings", "truncated"}
+    assert body.keys() == {"messages", "sections", "markers", "recalled", "gauge", "warnings", "truncated"}
     assert body["messages"][1] == {"role": "user", "content": "u", "parts": [], "seq": 9}
     assert body["sections"] == [{"kind": "tail", "level": None, "segment_id": None, "seqs": [9], "tokens": 4}]
     assert body["truncated"] == {"from_seq": 1, "to_seq": 8}

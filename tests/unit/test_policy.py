@@ -280,7 +280,7 @@ def test_quiet_ends_by_time() -> None:
         ({"background_at": "much"}, "policy.background_at", "must be a number"),
         ({"max_tokens": -2}, "policy.max_tokens", "-1 for no automatic trigger"),
         ({"max_tokens": True}, "policy.max_tokens", "a number of tokens"),
-        ({"recall": "auto"}, "policy.recall", "there is no such field; there are state_schema, triggers, target,"),
+        ({"recalls": "auto"}, "policy.recalls", "there is no such field; there are state_schema, triggers, target,"),
         ({"context_window": 10}, "policy.context_window", "must be at least 1000 and at most 100000000, not 10"),
         ({"triggers": "none"}, "policy.triggers", "valid tuple"),
         (
@@ -334,7 +334,7 @@ def test_an_unknown_field_is_told_which_there_are() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["between_calls", "levels", "segment_by", "digest_share", "recall", "notifications", "inject_system_context"],
+    ["between_calls", "levels", "segment_by", "digest_share", "notifications", "inject_system_context"],
 )
 def test_what_steers_nothing_yet_is_refused(name: str) -> None:
     with pytest.raises(PolicyInvalidError, match=f"policy.{name}: there is no such field"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,17 +27,23 @@ from sqlalchemy import (
     tuple_,
     update,
 )
+from sqlalchemy.orm import defer
 from sqlmodel import col
 
 from app.adapters.repositories.base import Repository
 from app.adapters.repositories.cursor import BY_NUMBER, cut, paged
 from app.adapters.repositories.mapping import columns, plain, value, without
+from app.adapters.repositories.narrowing import Narrowing
+from app.adapters.repositories.term_keys import keys_of
 from app.adapters.tables import ACTIVE, MAKES_CALLS, AnchorRow, MessageRow
 from app.domain.conversation import UNPROTECTED, Message, Outline, Sums
 from app.domain.errors import NotFoundError
+from app.domain.recall.corpus import Source
 from app.domain.records import Page
 from app.domain.tokens import Estimator, tokens_of
+from app.ports import Narrowed
 
+ON_LOOP = 20_000  # bytes of text whose words are taken apart in the event loop: some milliseconds
 _seq = col(MessageRow.seq)
 _SPOKEN = ~col(MessageRow.is_command)
 _WHOLE = col(MessageRow.status) != "erased"
@@ -55,7 +62,11 @@ class SqlMessages(Repository):
 
     async def append(self, messages: Sequence[Message], sums: Sequence[Sums]) -> None:
         """Insert in one round trip. Raises ``NotFoundError`` when there is no such conversation."""
-        rows = [_columns(message, through) for message, through in zip(messages, sums, strict=True)]
+        keys = await _keys(messages)
+        rows = [
+            _columns(message, through) | {"term_keys": of_message}
+            for message, through, of_message in zip(messages, sums, keys, strict=True)
+        ]
         if rows:
             await self._session.execute(insert(MessageRow), rows)
 
@@ -198,9 +209,9 @@ class SqlMessages(Repository):
 
     async def erase(self, conversation_id: UUID, changed: Sequence[Message]) -> None:
         """Store these messages' text, parts, status, weights, reason, usage and metadata."""
-        for message in changed:
-            values = _columns(message, Sums())
-            names = (*_REWRITTEN, "call_ids", "result_ids", "meta", "is_protected")
+        for message, keys in zip(changed, await _keys(changed), strict=True):
+            values = _columns(message, Sums()) | {"term_keys": keys}
+            names = (*_REWRITTEN, "call_ids", "result_ids", "meta", "is_protected", "term_keys")
             await self._session.execute(
                 update(MessageRow)
                 .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message.id)
@@ -232,6 +243,23 @@ class SqlMessages(Repository):
         )
         ((tokens, bytes_),) = await self._session.rows(statement)
         return tokens_of(int(tokens), int(bytes_), estimator)
+
+    async def at_seqs(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Message]:
+        """These messages by ``seq``, without commands and without what was erased."""
+        wanted = _seq == any_(literal(list(seqs), ARRAY(BigInteger)))
+        return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE, wanted).order_by(_seq))
+
+    async def sources(
+        self, conversation_id: UUID, *, stems: Sequence[str], limit: int, neighbours: bool = True
+    ) -> Narrowed:
+        """The messages among which those that fit these stems are: see ``narrowing.py``."""
+        return await Narrowing(self._session, conversation_id).sources(stems, limit=limit, neighbours=neighbours)
+
+    async def holding(
+        self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int
+    ) -> list[Source]:
+        """The newest messages that hold each of these texts literally, whatever the case; blanks are alike."""
+        return await Narrowing(self._session, conversation_id).holding(texts, stems=stems, limit=limit)
 
     async def _messages(self, statement: Any) -> list[Message]:
         return [_message(row) for row in await self._session.all(statement)]
@@ -267,7 +295,8 @@ class SqlMessages(Repository):
 
 
 def _of(conversation_id: UUID) -> Any:
-    return select(MessageRow).where(col(MessageRow.conversation_id) == conversation_id)
+    whole = select(MessageRow).options(defer(col(MessageRow.term_keys), raiseload=True))  # type: ignore[arg-type]
+    return whole.where(col(MessageRow.conversation_id) == conversation_id)
 
 
 def _anchor_tokens() -> Any:
@@ -290,6 +319,13 @@ def _running(weight: Any, *nothing: tuple[Any, int]) -> Any:
     """The sum of a weight through each message; commands and erased messages weigh nothing."""
     counted = case((or_(col(MessageRow.is_command), ~_WHOLE), 0), *nothing, else_=weight)
     return cast(func.sum(counted).over(order_by=_seq), BigInteger)
+
+
+async def _keys(messages: Sequence[Message]) -> list[list[int]]:
+    """The keys of the word index; those of much text are made off the event loop."""
+    if sum(message.byte_length for message in messages) <= ON_LOOP:
+        return keys_of(messages)
+    return await asyncio.to_thread(keys_of, messages)
 
 
 def _not_found() -> NotFoundError:

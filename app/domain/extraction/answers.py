@@ -12,6 +12,7 @@ from app.domain.extraction.passages import clip, own_words
 from app.domain.extraction.retrieval import Found, notes_of, rank, telling
 from app.domain.language import detect
 from app.domain.model_io import ContextMessage
+from app.domain.recall.serving import split_off
 from app.domain.text import GENERIC_STEMS, sentences, stems
 
 _MOST_WORDS: Final = 118
@@ -99,8 +100,8 @@ def respond(messages: tuple[ContextMessage, ...]) -> str:
     """Answer the last user message from the rest of the context: quotes for a question, a receipt for a statement."""
     spoken = [message for message in messages if message.role != "system"]
     last = next((index for index in range(len(spoken) - 1, -1, -1) if spoken[index].role == "user"), None)
-    asked = _text(spoken[last]) if last is not None else ""
-    context = spoken[:last] if last is not None else spoken
+    recalled, asked = split_off(_text(spoken[last]) if last is not None else "")
+    context = [*spoken[:last], ContextMessage(role="user", content=recalled)] if last is not None else spoken
     words = _WORDINGS[_language(asked, context)]
     asks = _ASKS.search(asked) or (_ASKS_FOR_ALL.search(asked) and asked.count(" ") < _SHORT_REQUEST)
     body = (_answer if asks else _receipt)(asked, context, words)

@@ -14,6 +14,7 @@ from app.domain.escaping import unescape
 from app.domain.extraction.cues import BOILERPLATE, cues_of
 from app.domain.extraction.passages import clip
 from app.domain.model_io import ContextMessage
+from app.domain.recall.serving import recalled_in
 from app.domain.text import GENERIC_STEMS, sentences, stems
 
 _BLOCK: Final = re.compile(r"<session_state>(.*?)</session_state>", re.DOTALL)
@@ -61,10 +62,13 @@ def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
         if block:
             notes.extend(_state_notes(block.group(1)))
             continue
+        if message.seq is None:
+            notes.extend(_note(text, None, role) for role, text in recalled_in(message.content))
+            continue
         texts = [message.content, *(str(part.get("text", "")) for part in message.parts if part.get("type") == "text")]
         texts += [_plain(part.get("content")) for part in message.parts if part.get("type") == "tool_result"]
         text = "\n".join(text for text in texts if text.strip())
-        if text and message.seq is not None and not (message.role == "assistant" and BOILERPLATE.search(text)):
+        if text and not (message.role == "assistant" and BOILERPLATE.search(text)):
             notes.append(_note(text, message.seq, message.role))
     return notes
 

@@ -1,0 +1,201 @@
+"""Recall inside a draft: how much room it gets, what is chosen for it, and where it stands.
+
+Recalled passages stand last, inside the last user message and before its text, so that everything before it stays the
+same to the byte; where no user message is served, in one of their own at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+from app.domain.conversation import Message
+from app.domain.drafts import Draft, Material, first_draft, size_of, weigh_all, weight_of
+from app.domain.model_io import ContextMessage
+from app.domain.recall.choose import MARGIN, Recalled, choose
+from app.domain.recall.deciding import decide
+from app.domain.recall.question import question_of
+from app.domain.recall.serving import (
+    Passage,
+    Recall,
+    before_text,
+    labelled,
+    passages_element,
+    recalled_element,
+)
+
+MOST: Final = Fraction(9, 10)
+"""Of what pins and the last user message leave; docs/decisions/0015 has the figures."""
+
+FRAME: Final = 20
+"""Tokens of the element's own lines, of a message around it and of the year, rounded up."""
+
+Fit = Callable[[int], Draft]
+"""The draft that fits into so many tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allotment:
+    """Tokens for the passages of the caller, and for what is recalled beside them."""
+
+    passages: int
+    recalled: int
+
+
+def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: bool) -> Draft:
+    """The draft with what is recalled; the whole fits into ``room`` wherever ``fit`` does.
+
+    The rest of the context makes way for it as far as engine, section 9 lets it, and gets back what it does not use.
+
+    Args:
+        material: With ``recall``.
+        fit: Makes everything else fit.
+        room: Tokens after the system prompt.
+        base: What the policy's share is of.
+        may_cut: Whether anything may be left out for it.
+    """
+    if material.recall is None:
+        return fit(room)
+    recall = _decided(material, material.recall)
+    allotted = _allotment(material, recall, room, base=base, may_cut=may_cut)
+    total = allotted.passages + allotted.recalled
+    draft = fit(room - total)
+    while total and len(draft.held) < len(first_draft(material).held):
+        total //= 2  # passages go before pins do
+        draft = fit(room - total)
+    joined = _joined(material, draft, recall, total)
+    used = recall_tokens(material, joined)
+    if used >= total:
+        return joined
+    wider = fit(room - used)
+    rest = _unserved(wider, joined.recalled)
+    return _settled(material, replace(wider, recalled=rest, passages=joined.passages, named=joined.named), joined)
+
+
+def spoken(draft: Draft) -> tuple[ContextMessage, ...]:
+    """Held messages and tail as they are sent, with what is recalled before the text of the last user message."""
+    messages = [as_sent(message) for message in (*draft.held, *draft.tail)]
+    fenced = before_text(recalled_element(draft.recalled, draft.named), passages_element(draft.passages))
+    if not fenced:
+        return tuple(messages)
+    first_of_tail = len(draft.held)
+    for index in range(len(messages) - 1, first_of_tail - 1, -1):
+        if messages[index].role == "user":
+            content = before_text(fenced, "", messages[index].content)
+            messages[index] = replace(messages[index], content=content)
+            return tuple(messages)
+    return (*messages, ContextMessage(role="user", content=fenced))
+
+
+def recall_tokens(material: Material, draft: Draft) -> int:
+    """What recalled messages and passages add to a context."""
+    if not draft.recalled and not draft.passages:
+        return 0
+    bare = replace(draft, recalled=(), passages=())
+    return max(weigh_all(material, spoken(draft)) - weigh_all(material, spoken(bare)), 0)
+
+
+def as_sent(message: Message) -> ContextMessage:
+    """A stored message in a context."""
+    return ContextMessage(role=message.role, content=message.content, parts=message.parts, seq=message.seq)
+
+
+def _decided(material: Material, recall: Recall) -> Recall:
+    """Without its question, where what would be served suffices for it."""
+    if recall.is_explicit or not recall.question:
+        return recall
+    whole = first_draft(material)
+    question = question_of(recall.question, recall.corpus.speakers)
+    decision = decide(recall.question, question, recall.corpus, served=_told(material, whole), seqs=served_seqs(whole))
+    return recall if decision == "needed" else replace(recall, question="")
+
+
+def _told(material: Material, whole: Draft) -> list[str]:
+    """What is served before the question: the state's entries, then messages."""
+    state = material.conversation.compressed_state or {}
+    entries = [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]
+    tail = list(whole.tail)
+    while tail and tail[-1].role == "user":
+        tail.pop()  # the question itself, and what was said with it
+    return [*entries, *(message.content for message in (*whole.held, *tail))]
+
+
+def _allotment(material: Material, recall: Recall, room: int, *, base: int, may_cut: bool) -> Allotment:
+    whole = first_draft(material)
+    free = room - size_of(material, whole) - material.unloaded_tokens
+    most = math.floor(MOST * max(room - _fixed(material, whole), 0))
+    most = most if may_cut else min(most, max(free, 0))
+    wanted = weigh_all(material, (ContextMessage(role="user", content=passages_element(recall.passages)),))
+    passages = min(most, wanted) if recall.passages else 0
+    if not recall.question:
+        return Allotment(passages=passages, recalled=0)
+    if recall.is_explicit:
+        return Allotment(passages=passages, recalled=most - passages)
+    share = math.floor(Fraction(str(material.policy.recall_share)) * base)
+    share = share if free < 0 else min(share, max(free - passages, 0))  # nothing that fits is cut for a guess
+    return Allotment(passages=passages, recalled=min(share, most - passages))
+
+
+def _fixed(material: Material, whole: Draft) -> int:
+    """What pins, the last user message and what follows it weigh."""
+    users = [index for index, message in enumerate(whole.tail) if message.role == "user"]
+    last = whole.tail[users[-1] if users else -1 :]
+    return sum(weight_of(material, message) for message in (*whole.held, *last))
+
+
+def _joined(material: Material, draft: Draft, recall: Recall, room: int) -> Draft:
+    """The draft with as many passages as fit, in the caller's order, and what is recalled in the rest."""
+    draft = _with_passages(material, draft, recall.passages, room)
+    room -= recall_tokens(material, draft)
+    if not recall.question or room <= 0:
+        return draft
+    named = labelled(recall.corpus)
+    chosen = choose(
+        recall.corpus,
+        question_of(recall.question, recall.corpus.speakers),
+        room=room - FRAME,
+        served=served_seqs(draft),
+        margin=math.inf if recall.is_explicit else MARGIN,
+    )
+    return _within(material, replace(draft, recalled=chosen, named=named), room + recall_tokens(material, draft))
+
+
+def _with_passages(material: Material, draft: Draft, passages: tuple[Passage, ...], room: int) -> Draft:
+    taken: tuple[Passage, ...] = ()
+    for passage in passages:
+        longer = replace(draft, passages=(*taken, passage))
+        if recall_tokens(material, longer) <= room:
+            taken = longer.passages
+    left_out = len(passages) - len(taken)
+    draft = replace(draft, passages=taken)
+    return draft.warned(f"passages_left_out:{left_out}") if left_out else draft
+
+
+def _within(material: Material, draft: Draft, room: int) -> Draft:
+    """Without the worst, until what is recalled weighs no more than this: packing only reckons."""
+    while draft.recalled and (excess := recall_tokens(material, draft) - room) > 0:
+        kept = list(draft.recalled)
+        while kept and excess > 0:
+            excess -= kept.pop().source.tokens
+        draft = replace(draft, recalled=tuple(kept))
+    return draft
+
+
+def _settled(material: Material, wider: Draft, joined: Draft) -> Draft:
+    """The wider draft, unless its rounding made the whole heavier than the narrower one's room."""
+    warnings = [warning for warning in joined.warnings if warning.startswith("passages_left_out")]
+    grown = recall_tokens(material, wider) > recall_tokens(material, joined)
+    return joined if grown else wider.warned(*warnings)
+
+
+def served_seqs(draft: Draft) -> frozenset[int]:
+    """Positions of the messages that a draft serves verbatim."""
+    return frozenset(message.seq for message in (*draft.held, *draft.tail))
+
+
+def _unserved(draft: Draft, recalled: tuple[Recalled, ...]) -> tuple[Recalled, ...]:
+    seqs = served_seqs(draft)
+    return tuple(one for one in recalled if one.source.seq not in seqs)

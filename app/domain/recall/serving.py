@@ -1,0 +1,138 @@
+"""How recalled messages and a caller's passages stand in a context: fenced, by day, at the least cost in tokens."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date
+from typing import Final
+
+from app.domain.anchors.rendering import escape_served
+from app.domain.conversation import Role
+from app.domain.recall.choose import Recalled
+from app.domain.recall.corpus import LABEL, Corpus, Source
+
+RECALLED_TAG: Final = "recalled"
+PASSAGE_TAG: Final = "passage"
+_OPENING: Final = f'<{RECALLED_TAG} of="earlier messages, verbatim">'
+_CLOSING: Final = f"</{RECALLED_TAG}>"
+_MARKS: Final[dict[Role, str]] = {"user": "U: ", "assistant": "A: ", "tool": "T: ", "system": "S: "}
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_BREAKS: Final = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_ELEMENT: Final = re.compile(
+    rf"(?:{re.escape(_OPENING)}\n(?P<inside>.*?)\n{_CLOSING}"
+    rf'|<{PASSAGE_TAG} source="[^"]*">\n.*?\n</{PASSAGE_TAG}>)\n?',
+    re.DOTALL,
+)
+_LONG: Final = re.compile(r'<message role="(\w+)">\n(.*?)\n</message>', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """What a caller brings along: a text, and where it is from."""
+
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """What recall works on for one context."""
+
+    question: str
+    """Empty: nothing is recalled, only passages are served."""
+    corpus: Corpus
+    is_explicit: bool = False
+    """Asked for with a ``query``: it may take nine tenths, whatever the policy's share."""
+    passages: tuple[Passage, ...] = ()
+
+
+def labelled(corpus: Corpus) -> frozenset[str]:
+    """Roles whose every message begins with its speaker's name: their lines need no other mark."""
+    roles = {source.role for source in corpus.sources}
+    return frozenset(role for role in roles if all(_is_named(one.text) for one in corpus.sources if one.role == role))
+
+
+def recalled_element(recalled: Sequence[Recalled], named: Collection[str] = ()) -> str:
+    """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message.
+
+    A text that has line breaks of its own stands in an element of its own, so that no line of it passes for a message.
+
+    Args:
+        recalled: The messages.
+        named: Roles whose lines begin with the speaker's name already.
+    """
+    if not recalled:
+        return ""
+    sources = sorted((one.source for one in recalled), key=lambda source: source.seq)
+    return "\n".join([_OPENING, *_lines(sources, named), _CLOSING])
+
+
+def passages_element(passages: Sequence[Passage]) -> str:
+    """The caller's passages, each with its source."""
+    return "\n".join(
+        f'<{PASSAGE_TAG} source="{_attribute(one.source)}">\n{escape_served(one.text)}\n</{PASSAGE_TAG}>'
+        for one in passages
+    )
+
+
+def before_text(recalled: str, passages: str, content: str = "") -> str:
+    """The elements as they stand before a user message's own text."""
+    fenced = "\n".join(part for part in (recalled, passages) if part)
+    return "\n\n".join(part for part in (fenced, content) if part)
+
+
+def split_off(content: str) -> tuple[str, str]:
+    """(the elements, what the user says): the inverse of ``before_text``, for a reader without a model."""
+    end = 0
+    while found := _ELEMENT.match(content, end):
+        end = found.end()
+    return content[:end], content[end:].removeprefix("\n")
+
+
+def recalled_in(fenced: str) -> Iterator[tuple[str, str]]:
+    """The recalled messages of the elements, as role and text."""
+    found = _ELEMENT.match(fenced)
+    if found is None or found["inside"] is None:
+        return
+    roles = {mark.strip(): role for role, mark in _MARKS.items()}
+    for match in _LONG.finditer(found["inside"]):
+        yield match[1], match[2]
+    for line in _LONG.sub("", found["inside"]).split("\n"):
+        mark, _, text = line.partition(" ")
+        if mark in roles or _is_named(line):
+            yield roles.get(mark, "user"), text if mark in roles else line
+
+
+def _lines(sources: Sequence[Source], named: Collection[str]) -> Iterator[str]:
+    before: date | None = None
+    for source in sources:
+        day = source.at.astimezone(UTC).date()
+        if day != before:
+            year = "" if before is not None and before.year == day.year else f" {day.year}"
+            yield f"{day.day} {_MONTHS[day.month - 1]}{year}"
+            before = day
+        yield _line(source, named)
+
+
+def _line(source: Source, named: Collection[str]) -> str:
+    text = escape_served(source.text)
+    if _BREAKS.search(text):
+        return f'<message role="{source.role}">\n{text}\n</message>'
+    return text if source.role in named else f"{_marks(source.role)}{text}"
+
+
+def _is_named(text: str) -> bool:
+    """Whether a line begins with a name that is none of our marks."""
+    return LABEL.match(text) is not None and not text.startswith(tuple(_MARKS.values()))
+
+
+def _marks(role: str) -> str:
+    return next((mark for name, mark in _MARKS.items() if name == role), "")
+
+
+def _attribute(text: str) -> str:
+    """A source as an attribute's value: one line, no quotes or brackets of its own."""
+    return escape_served(html.escape(" ".join(text.split())))

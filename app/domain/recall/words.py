@@ -1,0 +1,99 @@
+"""What questions ask for and what answers look like, by language, as data: another language is another row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """Patterns of one language; each is searched in lower case, an empty one never matches."""
+
+    when: str = ""
+    who: str = ""
+    where: str = ""
+    title: str = ""
+    how_many: str = ""
+    time: str = ""
+    """Words by which a message says when something was."""
+    people: str = ""
+    place: str = ""
+    number: str = ""
+    first_person: str = ""
+    second_person: str = ""
+    months: tuple[str, ...] = ()
+    """Twelve stems, January first; a word begins with one of them."""
+
+
+LANGUAGES: Final[Mapping[str, Language]] = {
+    "en": Language(
+        when=r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bhow long\b",
+        who=r"\bwhom?\b|\bwhose\b",
+        where=r"\bwhere\b|\b(?:what|which) (?:city|country|place|state|town)\b",
+        title=(
+            r"\b(?:books?|movies?|films?|songs?|games?|titles?|names?|called|shows?|series|bands?|artists?|authors?"
+            r"|programs?|apps?|brands?)\b"
+        ),
+        how_many=r"\bhow (?:many|much|old|long|often|far|tall|big)\b",
+        time=(
+            r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week(?:end)?s?|months?|years?|recently|since|january"
+            r"|february|march|april|may|june|july|august|september|october|november|december|(?:mon|tues|wednes|thurs"
+            r"|fri|satur|sun)day|few days|\d{4})\b"
+        ),
+        people=(
+            r"\b(?:mom|dad|mother|father|sister|brother|wife|husband|friend|son|daughter|kid|family|cousin|aunt|uncle"
+            r"|partner|boyfriend|girlfriend|boss|team|colleague|neighbou?r)s?\b"
+        ),
+        place=r"\b(?:in|at|to|from|near) (?:the )?\^",
+        number=r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|couple|few|dozen|once|twice|first|second)\b",
+        first_person=r"\b(?:i|my|me|we|our|i['’](?:m|ve|d|ll)|we['’](?:re|ve))\b",
+        second_person=r"\b(?:you|your|yours|you['’](?:re|ve|ll))\b",
+        months=("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
+    ),
+    "ru": Language(
+        when=(
+            r"\bкогда\b|\bкако(?:го|е|й|м)\b.{0,12}\b(?:числ|день|дня|дат|месяц|год)|\bкак долго\b"
+            r"|\bв каком (?:году|месяце)\b"
+        ),
+        who=r"\b(?:кто|кого|кому|кем|ком|чей|чья|чьё|чьи)\b",
+        where=r"\b(?:где|куда|откуда)\b|\bв как(?:ом|ой) (?:городе|стране|месте)\b",
+        title=r"\b(?:книг|фильм|песн|игр|назван|назыв|сериал|групп|автор|артист|программ|приложени)\w*",
+        how_many=r"\b(?:сколько|как (?:долго|часто|далеко|много))\b|\bкакого возраста\b",
+        time=(
+            r"\b(?:вчера|сегодня|завтра|позавчера|прошл\w+|следующ\w+|назад|недел\w+|выходн\w+|месяц\w*|год\w*|недавно"
+            r"|январ\w+|феврал\w+|март\w*|апрел\w+|ма[йяе]|июн\w+|июл\w+|август\w*|сентябр\w+|октябр\w+|ноябр\w+"
+            r"|декабр\w+|понедельник\w*|вторник\w*|сред[уы]|четверг\w*|пятниц\w+|суббот\w+|воскресень\w+|\d{4})\b"
+        ),
+        people=(
+            r"\b(?:мам|пап|мать|отц|отец|сестр|брат|жен|муж|друг|друз|подруг|сын|доч|дет|семь|двоюродн|тёт|тет|дяд"
+            r"|начальник|команд|коллег|сосед)\w*"
+        ),
+        place=r"\b(?:в|во|на|из|около|под) \^",
+        number=r"\d|\b(?:один|одна|дв[ае]|три|четыре|пять|шесть|семь|восемь|девять|десять|пар[ау]|несколько|дважды)\b",
+        first_person=r"\b(?:я|мне|меня|мной|мой|моя|моё|мои|мы|нас|нам|наш\w*)\b",
+        second_person=r"\b(?:ты|тебе|тебя|твой|твоя|твоё|твои|вы|вам|вас|ваш\w*)\b",
+        months=("янв", "фев", "мар", "апр", "ма", "июн", "июл", "авг", "сен", "окт", "ноя", "дек"),
+    ),
+    "zh": Language(
+        when=r"什么时候|何时|哪(?:一)?[天年月]|几[月号点]|多久",
+        who=r"谁|哪位",
+        where=r"哪里|哪儿|在哪|什么地方",
+        title=r"书|电影|歌|游戏|名字|叫什么|节目|作者",
+        how_many=r"多少|几[个次岁]|多[大远长]",
+        time=r"昨天|今天|明天|上周|下周|上个月|去年|今年|明年|前天|周[一二三四五六日末]|\d+[年月日号]|最近|以前",
+        people=r"妈|爸|姐|妹|哥|弟|妻|丈夫|朋友|儿子|女儿|孩子|家人|同事|老板|邻居",
+        number=r"\d|[一二三四五六七八九十两几]+[个次岁只]",
+        first_person=r"我",
+        second_person=r"你|您",
+    ),
+}
+
+
+def any_of(name: str) -> re.Pattern[str]:
+    r"""One pattern for all languages; ``\^`` stands for a word that begins with a capital letter."""
+    parts = [str(getattr(language, name)) for language in LANGUAGES.values() if getattr(language, name)]
+    joined = "|".join(f"(?:{part})" for part in parts)
+    return re.compile(joined.replace(r"\^", r"(?-i:[A-ZА-ЯЁ])"), re.IGNORECASE)

@@ -1,0 +1,67 @@
+"""What recall is compared with: plain selections of whole messages of the same size."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from app.domain.text import stems
+from app.domain.tokens import estimate_text
+from bench.survival import _centrality
+
+_K1: Final = 1.2
+_B: Final = 0.75
+
+Baseline = Callable[[str, int], set[int]]
+"""(question, room in tokens) to the positions of the messages that are served."""
+
+
+class Baselines:
+    """Selections of one talk's messages; what needs no question is ranked once."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._costs = [estimate_text(f"{text}\n") for text in texts]
+        self._bags = [Counter(stems(text)) for text in texts]
+        self._documents = Counter(stem for bag in self._bags for stem in bag)
+        self._mean = sum(bag.total() for bag in self._bags) / max(len(texts), 1)
+        central = _centrality(self._bags)
+        self._central = sorted(range(len(texts)), key=lambda index: (-central[index], index))
+
+    def all(self) -> dict[str, Baseline]:
+        """Each by its name."""
+        return {
+            "newest first": self._newest,
+            "head and tail": self._head_and_tail,
+            "LexRank": lambda _, room: self._filled(self._central, room),
+            "BM25": self._bm25,
+        }
+
+    def _newest(self, question: str, room: int) -> set[int]:  # noqa: ARG002 - one shape for all
+        return self._filled(reversed(range(len(self._costs))), room)
+
+    def _head_and_tail(self, question: str, room: int) -> set[int]:
+        head = self._filled(range(len(self._costs)), room // 2)
+        return head | self._newest(question, room - room // 2)
+
+    def _bm25(self, question: str, room: int) -> set[int]:
+        asked, total = set(stems(question)), len(self._bags)
+        scores = [0.0] * total
+        for stem in asked:
+            holding = self._documents[stem]
+            rarity = math.log(1 + (total - holding + 0.5) / (holding + 0.5))
+            for index, bag in enumerate(self._bags):
+                if count := bag[stem]:
+                    weight = count + _K1 * (1 - _B + _B * bag.total() / self._mean)
+                    scores[index] += rarity * count * (_K1 + 1) / weight
+        return self._filled(sorted(range(total), key=lambda index: (-scores[index], index)), room)
+
+    def _filled(self, order: Iterable[int], room: int) -> set[int]:
+        """Positions in this order, each message that still fits."""
+        chosen: set[int] = set()
+        for index in order:
+            if self._costs[index] <= room:
+                room -= self._costs[index]
+                chosen.add(index + 1)
+        return chosen

@@ -1,0 +1,165 @@
+"""Conversations with questions, folded as a whole by the offline model, as the service would load them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from app.domain.assembly import AssembledContext, Material, assemble, system_text
+from app.domain.awareness import awareness_block
+from app.domain.conversation import Conversation, Message, Sums
+from app.domain.extractive import digest as extractive_digest
+from app.domain.recall.corpus import Corpus, Source
+from app.domain.recall.serving import Recall
+from app.domain.schemas.session import SESSION
+from app.domain.tokens import estimate_text
+from bench.replay import EVERYTHING, Replay
+from bench.survival import DATA
+
+WINDOW: Final = 1_048_576
+"""The default model's: what an asked budget is measured against."""
+_NIL: Final = UUID(int=0)
+_THEN: Final = datetime(2026, 1, 1, tzinfo=UTC)
+CATEGORIES: Final = {1: "multi-hop", 2: "temporal", 3: "open domain", 4: "single hop"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question and the messages that hold its answer."""
+
+    text: str
+    evidence: tuple[int, ...]
+    category: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """A conversation of the data set."""
+
+    id: str
+    messages: tuple[dict[str, Any], ...]
+    questions: tuple[Asked, ...]
+
+    @property
+    def texts(self) -> list[str]:
+        """What is said, in order."""
+        return [message["content"] for message in self.messages]
+
+    @property
+    def tokens(self) -> int:
+        """The conversation's own tokens: its texts, nothing around them."""
+        return sum(map(estimate_text, self.texts))
+
+
+def talks(path: Path = DATA) -> list[Talk]:
+    """The conversations; empty where the data is not there."""
+    if not path.exists():
+        return []
+    rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
+    return [talk_of(row) for row in rows]
+
+
+def talk_of(row: dict[str, Any]) -> Talk:
+    """One conversation; questions without evidence are left out."""
+    asked = (
+        Asked(text=one["question"], evidence=tuple(one["evidence"]), category=one.get("category", 0))
+        for one in row["questions"]
+        if one["evidence"]
+    )
+    return Talk(id=row["id"], messages=tuple(row["messages"]), questions=tuple(asked))
+
+
+def folded(talk: Talk) -> tuple[Material, Corpus]:
+    """The whole talk compacted (``keep_tail_messages: 0``), and its messages to recall from."""
+    replay = _said(talk)
+    replay.fold(EVERYTHING)
+    return _material(replay), _corpus(replay)
+
+
+def corpus_of(talk: Talk) -> Corpus:
+    """The talk's messages alone."""
+    return _corpus(_said(talk))
+
+
+def _said(talk: Talk) -> Replay:
+    replay = Replay.in_window(WINDOW)
+    for message in talk.messages:
+        said = message.get("created_at")
+        replay.say(message["role"], message["content"], at=datetime.fromisoformat(said) if said else None)
+    return replay
+
+
+def _corpus(replay: Replay) -> Corpus:
+    return Corpus([source_of(message) for message in replay.messages])
+
+
+def source_of(message: Message) -> Source:
+    """A message as recall sees it."""
+    return Source(
+        seq=message.seq,
+        role=message.role,
+        text=message.content,
+        at=message.created_at,
+        tokens=message.token_count,
+    )
+
+
+def context(material: Material, corpus: Corpus, question: str, budget: int) -> AssembledContext:
+    """The context for a question within a budget; without a question nothing is recalled."""
+    recall = Recall(question=question, corpus=corpus, is_explicit=True) if question else None
+    return assemble(replace(material, recall=recall), digest=_digest, budget=budget)
+
+
+def room_of(talk: Talk, share: float) -> int:
+    """A share of the talk's own tokens."""
+    return math.floor(share * talk.tokens)
+
+
+def _digest(messages: Sequence[Message], max_tokens: int) -> str:
+    return extractive_digest(messages, max_tokens, "en")
+
+
+def _material(replay: Replay) -> Material:
+    total, covered = _sums(replay.messages), _sums(replay.messages[: replay.boundary])
+    layout = replay.layout
+    conversation = Conversation(
+        id=_NIL,
+        tenant_id=_NIL,
+        compressed_state=json.loads(layout.text) if layout else None,
+        state_schema=SESSION.name,
+        boundary_seq=replay.boundary,
+        state_version=replay.version,
+        layout=layout,
+        last_seq=len(replay.messages),
+        total=total,
+        covered=covered,
+        created_at=_THEN,
+        updated_at=_THEN,
+    )
+    return Material(
+        conversation=conversation,
+        schema=SESSION,
+        policy=replay.policy,
+        budgets=replay.budgets,
+        system=system_text("", awareness_block(SESSION, "en")),
+        held=tuple(replay.held()),
+        tail=tuple(replay.tail()),
+        anchors=tuple(anchor for anchor in replay.anchors if anchor.status == "active"),
+    )
+
+
+def _sums(messages: Sequence[Message]) -> Sums:
+    held = [message for message in messages if message.is_protected]
+    return Sums(
+        messages=len(messages),
+        tokens=sum(message.token_count for message in messages),
+        bytes=sum(message.byte_length for message in messages),
+        held_tokens=sum(message.token_count for message in held),
+        held_bytes=sum(message.byte_length for message in held),
+    )

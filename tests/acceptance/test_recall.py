@@ -1,0 +1,101 @@
+"""Evidence recall as a client measures it: import, compact everything, and a context per question within a budget."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Final
+
+import pytest
+
+from app.domain.tokens import estimate_text
+from tests.acceptance.conftest import StartTalk
+from tests.acceptance.service import Service
+from tests.acceptance.talk import MANUAL, Json, Talk, good
+from tests.acceptance.test_locomo import DATA, bring_in, conversations
+
+SHARE: Final = 0.10
+EVERY: Final = 3
+FLOOR: Final = 0.78
+"""On this talk 85 % is measured; a sample of its questions is asked here."""
+CONTROL: Final = 0.10
+
+FACT: Final = "The lantern of the museum was repaired by Ferreira in an afternoon."
+TALK: Final = [("user", f"On walk {number} we spoke of crates and of the weather.") for number in range(1, 60)]
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the conversations of LoCoMo are not beside this checkout")
+def test_most_questions_find_their_evidence_at_a_tenth_of_the_tokens(offline: Service, start_talk: StartTalk) -> None:
+    given = conversations()[1]
+    talk = start_talk(offline, policy={"max_tokens": -1})
+    bring_in(talk, given["messages"])
+    compacted = talk.compact(keep_tail_messages=0)
+    assert compacted["status"] == "applied", json.dumps(compacted)
+    texts = [message["content"] for message in given["messages"]]
+    budget = math.floor(SHARE * sum(map(estimate_text, texts)))
+    questions = [one for one in given["questions"] if one["evidence"]][::EVERY]
+
+    found = [served(talk, texts, one, {"budget": budget, "query": one["question"]}) for one in questions]
+    control = [served(talk, texts, one, {"budget": budget}) for one in questions]
+
+    print(f"{sum(found)} of {len(questions)}, without a query {sum(control)}")
+    assert sum(found) / len(questions) >= FLOOR
+    assert sum(control) / len(questions) <= CONTROL
+
+
+def served(talk: Talk, texts: list[str], asked: Json, body: Json) -> bool:
+    """Whether every evidence message stands in what is served after the system prompt, which keeps to its budget."""
+    context = good(talk.post("/context", body))
+    gauge = context["gauge"]
+    assert gauge["tokens"] - gauge["breakdown"]["system"] <= body["budget"]
+    told = "\n".join(message["content"] for message in context["messages"] if message["role"] != "system")
+    return all(texts[seq - 1] in told for seq in asked["evidence"])
+
+
+def folded(offline: Service, start_talk: StartTalk, **policy: str) -> Talk:
+    talk = start_talk(offline, policy={**MANUAL, **policy, "protect": [], "anchor_share": 0})
+    talk.batch([*TALK[:20], ("user", FACT), *TALK[20:], ("assistant", "Noted.")])
+    talk.compact(keep_tail_messages=0)
+    return talk
+
+
+def test_the_two_ways_of_asking_are_the_same_and_every_message_says_why(
+    offline: Service, start_talk: StartTalk
+) -> None:
+    talk = folded(offline, start_talk)
+    question = "Who repaired the lantern of the museum?"
+    got = talk.get("/context", query=question, budget=300)
+    posted = good(talk.post("/context", {"query": question, "budget": 300, "format": "plain", "compact": "never"}))
+
+    assert got == posted
+    assert FACT in got["messages"][-1]["content"]
+    (best, *_) = got["recalled"]
+    assert (best["segment_id"], best["level"], best["seqs"]) == (None, "full", [21])
+    assert best["reasons"]
+    assert got["gauge"]["breakdown"]["recalled"] > 0
+    assert sorted(seq for one in got["recalled"] for seq in one["seqs"]) == next(
+        section["seqs"] for section in got["sections"] if section["kind"] == "recalled"
+    )
+
+
+def test_a_turn_says_what_it_recalled_and_a_request_can_do_without(offline: Service, start_talk: StartTalk) -> None:
+    talk = folded(offline, start_talk)
+    asked = {"content": "Who repaired the lantern of the museum?"}
+    without = good(talk.post("/chat", {**asked, "recall": False}))
+    found = good(talk.post("/chat", asked))
+    thanked = good(talk.post("/chat", {"content": "Thanks a lot!"}))
+
+    assert [without["recalled"], thanked["recalled"]] == [[], []]
+    assert 21 in [seq for run in found["recalled"] for seq in run["seqs"]]
+    assert "Ferreira" in found["reply"]["content"]
+    assert found["message"]["content"] == asked["content"]
+
+
+def test_passages_of_the_caller_are_served_with_their_source(offline: Service, start_talk: StartTalk) -> None:
+    talk = start_talk(offline, policy=MANUAL)
+    talk.append("When do you open?")
+    body = {"passages": [{"text": "From nine to five.", "source": "handbook"}]}
+    context = good(talk.post("/context", body))
+
+    assert '<passage source="handbook">\nFrom nine to five.\n</passage>' in context["messages"][-1]["content"]
+    assert context["messages"][-1]["content"].endswith("When do you open?")

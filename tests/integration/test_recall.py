@@ -1,0 +1,214 @@
+"""Recall on a real database: contexts with a query, chat turns, what is never a candidate, and a recall that fails."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.adapters.repositories.messages import SqlMessages
+from app.domain.assembly import AssembledContext
+from app.domain.model_io import ContextMessage
+from app.domain.recall.serving import Passage
+from app.ports import Narrowed, UnitOfWorkFactory
+from app.services.appending import MessageDraft
+from app.services.chat import ChatInput
+from app.services.idempotency import Idem
+from app.services.manual import CompactInput
+from app.services.recalling import Asked
+from app.services.turn_handle import ChatResult
+from tests.fakes import ScriptedChatModel
+from tests.integration.services import Service
+
+FACT = "The lantern of the museum was repaired by Ferreira in an afternoon."
+QUESTION = "Who repaired the lantern in the museum?"
+ASKED = Asked(query=QUESTION)
+
+
+@pytest.fixture
+def chat_model() -> ScriptedChatModel:
+    return ScriptedChatModel()
+
+
+@pytest.fixture
+def service(begin: UnitOfWorkFactory, tenant: UUID, chat_model: ScriptedChatModel) -> Service:
+    return Service(begin, tenant, chat=chat_model)
+
+
+async def folded(service: Service, *, fact: str = FACT, **policy: Any) -> UUID:
+    """A conversation whose fact at the beginning stands in no state."""
+    conversation_id = await service.conversation(triggers=[], protect=[], **policy)
+    await service.say(conversation_id, 4)
+    await said(service, conversation_id, fact)
+    await service.say(conversation_id, 21)
+    await service.container.manual.compact(
+        service.tenant, conversation_id, CompactInput(keep_tail_messages=0), timeout=20
+    )
+    return conversation_id
+
+
+async def fold(service: Service, conversation_id: UUID) -> None:
+    everything = CompactInput(keep_tail_messages=0)
+    await service.container.manual.compact(service.tenant, conversation_id, everything, timeout=20)
+
+
+async def said(service: Service, conversation_id: UUID, *texts: str) -> list[UUID]:
+    drafts = [MessageDraft(role="user", content=text) for text in texts]
+    messages = await service.container.messages.append(service.tenant, conversation_id, drafts)
+    return [message.id for message in messages]
+
+
+async def context(
+    service: Service, conversation_id: UUID, asked: Asked = ASKED, budget: int | None = 400
+) -> AssembledContext:
+    return await service.container.context.assemble(service.tenant, conversation_id, budget, asked=asked)
+
+
+async def turn(service: Service, conversation_id: UUID, content: str = QUESTION, **given: Any) -> ChatResult:
+    handle = await service.container.chat.start(service.tenant, conversation_id, ChatInput(content=content, **given))
+    return await handle.result()
+
+
+def text_of(messages: tuple[ContextMessage, ...]) -> str:
+    return "\n".join(message.content for message in messages)
+
+
+async def test_a_query_brings_back_what_was_folded(service: Service) -> None:
+    conversation_id = await folded(service)
+    found = await context(service, conversation_id)
+    without = await context(service, conversation_id, Asked())
+
+    assert FACT in text_of(found.messages)
+    assert FACT not in text_of(without.messages), "the control"
+    assert found.recalled[0].source.seq == 5
+    assert found.gauge.tokens - found.gauge.breakdown.system <= 400
+
+
+async def test_a_turn_recalls_by_itself_and_says_so(service: Service, chat_model: ScriptedChatModel) -> None:
+    conversation_id = await folded(service)
+    result = await turn(service, conversation_id)
+
+    assert 5 in result.recalled
+    assert FACT in chat_model.requests[-1].messages[-1].content
+    assert chat_model.requests[-1].messages[-1].content.endswith(QUESTION)
+    assert result.message.content == QUESTION, "what is stored is what the user said"
+
+
+async def test_a_repeated_request_says_the_same(service: Service) -> None:
+    conversation_id = await folded(service)
+    idem = Idem(key="again", fingerprint="f")
+    results = []
+    for _ in range(2):
+        given = ChatInput(content=QUESTION)
+        handle = await service.container.chat.start(service.tenant, conversation_id, given, idem=idem)
+        results.append(await handle.result())
+
+    assert results[0].recalled == results[1].recalled != ()
+    assert results[0].reply.id == results[1].reply.id
+
+
+@pytest.mark.parametrize(
+    ("policy", "given", "recalls"),
+    [
+        ({}, {"recall": False}, False),
+        ({"recall": "off"}, {}, False),
+        ({"recall": "off"}, {"recall": True}, True),
+        ({}, {"content": "Thanks a lot!"}, False),
+        ({}, {"content": "Thanks a lot!", "recall": True}, False),
+    ],
+)
+async def test_policy_request_and_message_decide(
+    service: Service, policy: dict[str, Any], given: dict[str, Any], *, recalls: bool
+) -> None:
+    result = await turn(service, await folded(service, **policy), **given)
+
+    assert bool(result.recalled) is recalls
+    assert result.warnings == ()
+
+
+async def test_passages_reach_the_model(service: Service, chat_model: ScriptedChatModel) -> None:
+    conversation_id = await service.conversation(triggers=[])
+    await turn(service, conversation_id, passages=(Passage(text="Open from nine.", source="handbook"),))
+
+    assert '<passage source="handbook">\nOpen from nine.\n</passage>' in chat_model.requests[-1].messages[-1].content
+
+
+async def test_an_erased_message_is_never_recalled(service: Service) -> None:
+    conversation_id = await folded(service)
+    async with service.begin(service.tenant) as uow:
+        fact = await uow.messages.at_seq(conversation_id, 5)
+    await service.container.erasure.erase(service.tenant, conversation_id, fact.id)
+    found = await context(service, conversation_id)
+
+    assert "Ferreira" not in text_of(found.messages)
+    assert 5 not in [one.source.seq for one in found.recalled]
+
+
+async def test_a_typed_command_and_its_answer_are_never_recalled(service: Service) -> None:
+    conversation_id = await service.conversation(triggers=[], protect=[])
+    await service.say(conversation_id, 10)
+    await turn(service, conversation_id, "/compact the lantern of the museum")
+    await service.say(conversation_id, 10)
+    await service.container.manual.compact(
+        service.tenant, conversation_id, CompactInput(keep_tail_messages=0), timeout=20
+    )
+    found = await context(service, conversation_id, Asked(query="the lantern of the museum, shipment of crates"))
+
+    assert found.recalled
+    assert "/compact" not in text_of(found.messages)
+
+
+async def broken(self: SqlMessages, conversation_id: UUID, **given: Any) -> Narrowed:
+    raise RuntimeError("the index is away")
+
+
+async def test_a_recall_that_fails_never_fails_a_turn(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation_id = await folded(service)
+    monkeypatch.setattr(SqlMessages, "sources", broken)
+    result = await turn(service, conversation_id)
+
+    assert result.reply.content
+    assert result.warnings == ("recall_failed",)
+    assert result.recalled == ()
+    with pytest.raises(RuntimeError):
+        await context(service, conversation_id)  # who asks for it is told
+
+
+async def test_a_conversation_that_is_served_whole_is_not_searched(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id = await service.conversation(triggers=[])
+    await said(service, conversation_id, FACT)
+    monkeypatch.setattr(SqlMessages, "sources", broken)
+
+    assert FACT in text_of((await context(service, conversation_id, budget=None)).messages)
+    assert (await turn(service, conversation_id)).warnings == ()
+
+
+async def test_another_tenants_conversation_gives_nothing(service: Service, begin: UnitOfWorkFactory) -> None:
+    conversation_id = await folded(service)
+    async with begin(UUID(int=7)) as uow:
+        found = await uow.messages.sources(conversation_id, stems=["lantern"], limit=10)
+
+    assert list(found.sources) == []
+
+
+async def test_recall_does_not_hold_up_the_event_loop(service: Service) -> None:
+    conversation_id = await service.conversation(triggers=[], protect=[], context_window=100_000)
+    for _ in range(4):
+        await service.say(conversation_id, 250)
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.005)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    await context(service, conversation_id, Asked(query="the shipment of crates on a grey morning"), 2_000)
+    ticking.cancel()
+
+    assert ticks >= 5

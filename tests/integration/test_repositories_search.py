@@ -1,0 +1,288 @@
+"""What the word index finds: whole small conversations, the right part of large ones, texts without words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from alembic import command
+from app.adapters.database import make_engine
+from app.adapters.migrations import alembic_config, run_migrations
+from app.adapters.repositories import messages as messages_module
+from app.adapters.repositories import narrowing, term_keys
+from app.adapters.unit_of_work import unit_of_work_factory
+from app.domain.conversation import Message
+from app.domain.text import stems
+from app.ports import Narrowed, UnitOfWorkFactory
+from tests.integration.rows import make_tenant, message, stored, talk
+
+KETTLE = "The copper kettle whistles in the pantry."
+NOISE = ("Rain again over the harbour today.", "The harbour lights are on.", "Nothing new from the harbour.")
+
+
+@pytest.fixture
+def database_url(module_database_url: str) -> str:
+    """Every test here keeps to a tenant of its own."""
+    return module_database_url
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conversations of more than twenty messages are large, and a stem in more than eight is common."""
+    monkeypatch.setattr(narrowing, "WHOLE", 20)
+    monkeypatch.setattr(narrowing, "COMMON", 8)
+
+
+async def conversation_of(
+    begin: UnitOfWorkFactory, tenant: UUID, contents: Sequence[str], **fields: dict[str, Any]
+) -> tuple[UUID, list[Message]]:
+    """A conversation with these messages; ``m7={…}`` sets fields of the message with ``seq`` 7."""
+    row = await stored(begin, tenant)
+    made = [
+        message(row.id, seq, content=content, **fields.get(f"m{seq}", {}))
+        for seq, content in enumerate(contents, start=1)
+    ]
+    await talk(begin, tenant, made)
+    return row.id, made
+
+
+async def sources(
+    begin: UnitOfWorkFactory, tenant: UUID, conversation_id: UUID, query: str, limit: int = 100
+) -> Narrowed:
+    async with begin(tenant) as unit:
+        return await unit.messages.sources(conversation_id, stems=stems(query), limit=limit)
+
+
+def seqs(found: Narrowed) -> list[int]:
+    return [source.seq for source in found.sources]
+
+
+def among_noise(count: int, **said: str) -> list[str]:
+    """So many messages about a harbour; ``at7="…"`` says something else in the seventh."""
+    return [said.get(f"at{seq}", NOISE[seq % len(NOISE)]) for seq in range(1, count + 1)]
+
+
+async def test_a_small_conversation_comes_whole(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    parts = ({"type": "text", "text": "and a text part"}, {"type": "tool_result", "tool_call_id": "c", "content": "42"})
+    conversation_id, made = await conversation_of(
+        begin,
+        tenant,
+        ["one", "/compact", "three", "gone", "five"],
+        m2={"is_command": True},
+        m4={"status": "erased"},
+        m5={"parts": parts, "role": "tool"},
+    )
+    found = await sources(begin, tenant, conversation_id, "unrelated")
+    assert [(source.seq, source.role, source.text) for source in found.sources] == [
+        (1, "user", "one"),
+        (3, "user", "three"),
+        (5, "tool", "five\nand a text part\n42"),
+    ]
+    assert (found.total, found.documents) == (3, {})
+    assert (found.sources[0].at, found.sources[0].tokens) == (made[0].created_at, 10)
+
+
+async def test_of_a_large_one_the_rare_words_and_their_neighbours(
+    begin: UnitOfWorkFactory, tenant: UUID, large: None
+) -> None:
+    conversation_id, _ = await conversation_of(begin, tenant, among_noise(60, at30=KETTLE))
+    found = await sources(begin, tenant, conversation_id, "Where does the copper kettle whistle?", limit=1)
+    assert seqs(found) == [27, 28, 29, 30, 31, 32, 33]
+    assert found.total == 60
+    assert found.documents["copper"] == found.documents["kettl"] == 1
+
+
+async def test_control_without_keys_a_large_one_has_nothing(
+    begin: UnitOfWorkFactory, tenant: UUID, large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages_module, "keys_of", lambda messages: [[] for _ in messages])
+    conversation_id, _ = await conversation_of(begin, tenant, among_noise(60, at30=KETTLE))
+    assert seqs(await sources(begin, tenant, conversation_id, "copper kettle")) == []
+
+
+async def test_common_words_are_counted_about_and_found_together(
+    begin: UnitOfWorkFactory, tenant: UUID, large: None
+) -> None:
+    """Each of the two words alone stands in a third of the messages; only the last one but nine has both."""
+    contents = ["Nothing.", "The lantern.", "The anchor."] * 40
+    contents[110] = "The lantern on the anchor."
+    conversation_id, _ = await conversation_of(begin, tenant, contents)
+    found = await sources(begin, tenant, conversation_id, "lantern anchor", limit=3)
+    assert 111 in seqs(found)
+    assert all(30 <= found.documents[stem] <= 50 for stem in ("lantern", "anchor"))
+
+
+async def test_control_without_pairs_two_common_words_are_not_found_together(
+    begin: UnitOfWorkFactory, tenant: UUID, large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(narrowing, "_PAIRED", 1)
+    contents = ["Nothing.", "The lantern.", "The anchor."] * 40
+    contents[110] = "The lantern on the anchor."
+    conversation_id, _ = await conversation_of(begin, tenant, contents)
+    assert 111 not in seqs(await sources(begin, tenant, conversation_id, "lantern anchor", limit=3))
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("Медный чайник свистит в кладовой", "Где наши медные чайники?"),
+        ("铜水壶在储藏室里", "储藏室里有什么"),
+        ("銅のやかんは倉庫にあります", "倉庫のやかん"),
+        ("주전자는 창고에 있습니다", "주전자는 어디에 있습니까"),
+        ("The part is ZX-4471", "what is part ZX-4471"),
+    ],
+)
+async def test_other_scripts(begin: UnitOfWorkFactory, tenant: UUID, large: None, said: str, asked: str) -> None:
+    conversation_id, _ = await conversation_of(begin, tenant, among_noise(60, at41=said))
+    assert 41 in seqs(await sources(begin, tenant, conversation_id, asked, limit=1))
+
+
+async def test_neighbours_are_of_the_same_conversation_and_end_with_it(
+    begin: UnitOfWorkFactory, tenant: UUID, large: None
+) -> None:
+    conversation_id, _ = await conversation_of(begin, tenant, among_noise(30, at1=KETTLE))
+    other, _ = await conversation_of(begin, tenant, among_noise(30, at16=KETTLE))
+    assert seqs(await sources(begin, tenant, conversation_id, "kettle")) == [1, 2, 3, 4]
+    assert seqs(await sources(begin, tenant, other, "kettle")) == list(range(13, 20))
+
+
+async def test_commands_and_erased_messages_are_not_found(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, large: None
+) -> None:
+    conversation_id, made = await conversation_of(
+        begin, tenant, among_noise(60, at20=KETTLE, at40=KETTLE), m40={"is_command": True}
+    )
+    assert seqs(await sources(begin, tenant, conversation_id, "kettle")) == list(range(17, 24))
+    async with begin(tenant) as unit:
+        gone = message(conversation_id, 20, id=made[19].id, content="", status="erased", token_count=0, byte_length=0)
+        await unit.messages.erase(conversation_id, [gone])
+        await unit.commit()
+    assert seqs(await sources(begin, tenant, conversation_id, "kettle")) == []
+    async with engine.connect() as connection:
+        keys = await connection.execute(
+            text("SELECT DISTINCT term_keys FROM messages WHERE conversation_id = :id AND seq IN (20, 40)"),
+            {"id": conversation_id},
+        )
+        assert keys.all() == [([],)]
+
+
+async def test_two_tenants_with_the_same_ids(begin: UnitOfWorkFactory, tenant: UUID, large: None) -> None:
+    """The keys are the same, for they are made of the conversation's id; the tenant is another condition."""
+    other, same = await make_tenant(begin, f"other {uuid4()}"), uuid4()
+    for owner, contents in ((tenant, among_noise(40, at9=KETTLE)), (other, among_noise(40, at29=KETTLE))):
+        await stored(begin, owner, id=same)
+        await talk(begin, owner, [message(same, seq, content=said) for seq, said in enumerate(contents, start=1)])
+    assert 9 in seqs(await sources(begin, tenant, same, "kettle"))
+    assert 9 not in seqs(await sources(begin, other, same, "kettle"))
+    async with begin(tenant) as unit:
+        assert [found.seq for found in await unit.messages.holding(same, ["Kettle"], stems=["kettl"], limit=9)] == [9]
+
+
+async def test_many_stems_are_one_statement_and_bounded(begin: UnitOfWorkFactory, tenant: UUID, large: None) -> None:
+    conversation_id, _ = await conversation_of(begin, tenant, among_noise(40, at9=KETTLE))
+    words = "kettle " + " ".join(f"word{number}x" for number in range(5_000))
+    found = await sources(begin, tenant, conversation_id, words)
+    assert 9 in seqs(found)
+    assert len(found.documents) == narrowing.MOST_STEMS
+    assert seqs(await sources(begin, tenant, conversation_id, "?!")) == []
+
+
+async def test_holding_a_text(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    part = {"type": "text", "text": 'He said "Über\nALLES" loudly'}
+    conversation_id, _ = await conversation_of(
+        begin,
+        tenant,
+        ["to be  or\nnot to be", "100% sure_thing ;-)", "see part", "TO BE OR NOT TO BE", "to be 🎉", "to be"],
+        m3={"parts": (part,)},
+        m6={"status": "erased"},
+    )
+
+    async def holding(*texts: str, words: Sequence[str] = (), limit: int = 9) -> list[int]:
+        async with begin(tenant) as unit:
+            found = await unit.messages.holding(conversation_id, texts, stems=words, limit=limit)
+        return [source.seq for source in found]
+
+    assert await holding("to be or not to be") == [4, 1]
+    assert await holding("to be") == [5, 4, 1]
+    assert await holding("to be", limit=2) == [5, 4]
+    assert await holding("🎉") == [5]
+    assert await holding("0% sure_thing") == [2]
+    assert await holding("0%thing") == []
+    assert await holding('"über alles"') == [3]
+    assert await holding("to be", "not") == [4, 1]
+    assert await holding("sure_thing", words=stems("thing")) == [2]
+    assert await holding("sure_thing", words=["absent"]) == []
+
+
+async def test_holding_looks_among_the_newest_only(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(narrowing, "SCANNED", 2)
+    conversation_id, _ = await conversation_of(begin, tenant, ["to be"] * 4)
+    async with begin(tenant) as unit:
+        assert [found.seq for found in await unit.messages.holding(conversation_id, ["be"], stems=(), limit=9)] == [
+            4,
+            3,
+        ]
+
+
+async def test_at_seqs(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    conversation_id, made = await conversation_of(
+        begin, tenant, ["one", "two", "three", "four"], m2={"is_command": True}, m3={"status": "erased"}
+    )
+    async with begin(tenant) as unit:
+        assert await unit.messages.at_seqs(conversation_id, [4, 2, 1, 3, 99]) == [made[0], made[3]]
+        assert await unit.messages.at_seqs(conversation_id, []) == []
+
+
+async def test_the_index_is_used(begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
+    conversation_id, _ = await conversation_of(begin, tenant, among_noise(40))
+    key = term_keys.TermKeys(conversation_id).of_stem("harbour")
+    async with engine.connect() as connection:
+        await connection.execute(text("SET enable_seqscan = off"))
+        statement = text("EXPLAIN SELECT seq FROM messages WHERE term_keys @> ARRAY[CAST(:key AS bigint)]")
+        plan = await connection.execute(statement, {"key": key})
+        assert any("ix_messages_terms" in line for (line,) in plan)
+
+
+def test_a_key_belongs_to_one_conversation() -> None:
+    one, other = uuid4(), uuid4()
+    assert term_keys.TermKeys(one).of_stem("kettl") == term_keys.TermKeys(one).of_stem("kettl")
+    assert term_keys.TermKeys(one).of_stem("kettl") != term_keys.TermKeys(other).of_stem("kettl")
+    assert term_keys.TermKeys(one).of_text("Kettles, kettle; KETTLE") == [term_keys.TermKeys(one).of_stem("kettl")]
+
+
+async def test_the_migration_makes_the_keys_of_what_is_there(empty_database_url: str) -> None:
+    """Down and up again, over more than one batch, with parts, a command and an erased message among them."""
+    run_migrations(empty_database_url)
+    engine = make_engine(empty_database_url)
+    begin = unit_of_work_factory(engine)
+    tenant = await make_tenant(begin, "old")
+    part = {"type": "text", "text": "Медный чайник"}
+    contents = [f"The kettle {number} 铜水壶" for number in range(1_100)]
+    fields: dict[str, dict[str, Any]] = {
+        "m5": {"parts": (part,)},
+        "m6": {"is_command": True},
+        "m7": {"status": "erased"},
+    }
+    conversation_id, _ = await conversation_of(begin, tenant, contents, **fields)
+    before = await keys_in(engine)
+    await engine.dispose()
+    await asyncio.to_thread(command.downgrade, alembic_config(empty_database_url), "202611201100")
+    await asyncio.to_thread(run_migrations, empty_database_url)
+    engine = make_engine(empty_database_url)
+    assert await keys_in(engine) == before
+    assert (before[4] != [], before[5], before[6], len(before)) == (True, [], [], 1_100)
+    assert term_keys.TermKeys(conversation_id).of_stem("чайник") in before[4]
+    await engine.dispose()
+
+
+async def keys_in(engine: AsyncEngine) -> list[list[int]]:
+    async with engine.connect() as connection:
+        return list((await connection.execute(text("SELECT term_keys FROM messages ORDER BY seq"))).scalars())
