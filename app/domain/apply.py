@@ -79,8 +79,8 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     input is no summary, though the cap would cut it down to size. Exact values that it lost come back as quotes. The
     state stays within its cap; where the context would still be above the target after the last chunk, it is pruned
     as far as that takes, at most to its planned size. What is applied is smaller than what it replaces, always: where
-    it would not be, the quotes go first, then the anchors that the model proposed, then others behind their marker: a short
-    conversation may consist of little else.
+    it would not be, the quotes go first, then the anchors that the model proposed, then others behind their marker:
+    a short conversation may consist of little else.
 
     Reasons: ``not_smaller``, ``anchors_over_budget`` (under a policy without an allotment for anchors).
     """
@@ -156,7 +156,7 @@ def _applied(
 ) -> Applied:
     entries = with_quotes(to.schema, merged.entries, quotes, to.span, version=to.version, next_entry=merged.next_entry)
     counts = replace(merged.counts, restored_by_code=merged.counts.restored_by_code + len(quotes))
-    whole = MergeResult(entries=entries, counts=counts, next_entry=merged.next_entry + len(quotes))
+    whole = replace(merged, entries=entries, counts=counts, next_entry=merged.next_entry + len(quotes))
     applied = _pruned(whole, to, found, cap=to.budgets.state_cap, anchor_room=room)
     excess = applied.tokens_after - to.target
     if to.plan.is_last and excess > 0:
@@ -222,7 +222,7 @@ def _pruned(
     layout = layout_of(to.schema, state, served_as=to.policy.served_as, estimator=to.policy.estimator, anchors=anchors)
     return Applied(
         state=state,
-        entries=(*kept, *pushed_out),
+        entries=(*kept, *pushed_out, *merged.outdated),
         next_entry=merged.next_entry,
         layout=layout,
         counts=merged.counts,
