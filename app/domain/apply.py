@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.domain.anchors.proposals import accept
-from app.domain.anchors.serving import Served, serve
+from app.domain.anchors.serving import LEAST_ROOM, Served, serve
 from app.domain.anchors.values import Anchor, FoundAnchor
 from app.domain.compaction import CompactionPlan
 from app.domain.conversation import Layout, Message, Sums
@@ -123,8 +123,8 @@ def _smallest_loss(merged: MergeResult, to: Applying, proposed: tuple[FoundAncho
 def _with_fewer_anchors(merged: MergeResult, to: Applying, applied: Applied) -> Applied | str:
     """With as many anchors behind their marker as it takes; those that a user set stay."""
     room = applied.layout.anchor_tokens
-    while applied.tokens_after >= to.tokens_before and room > 0:
-        room = max(room - (applied.tokens_after - to.tokens_before + 1), 0)
+    while applied.tokens_after >= to.tokens_before and room > LEAST_ROOM:
+        room = max(room - (applied.tokens_after - to.tokens_before + 1), LEAST_ROOM)
         applied = _applied(merged, to, (), (), room)
     return applied if applied.tokens_after < to.tokens_before else "not_smaller"
 

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from app.domain.anchors.transitions import transitions
 from app.domain.anchors.values import Anchor, FoundAnchor
 from app.domain.conversation import Message, Role
 from app.domain.errors import NotFoundError
@@ -297,8 +298,7 @@ class TestProposed:
         assert (known[1].type, known[1].status) == ("critical_fact", "active")
         proposed = found(2, corrected, type="correction", offset=len("Mind you: "))
         if not with_span:  # control
-            real = anchoring.transitions
-            monkeypatch.setattr(anchoring, "transitions", lambda active, new, _: real(active, new, []))
+            monkeypatch.setattr(anchoring, "transitions", lambda active, new, _: transitions(active, new, []))
         async with service.begin(service.tenant) as uow:
             shell = service.container.conversations._shell
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
