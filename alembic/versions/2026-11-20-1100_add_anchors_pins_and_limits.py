@@ -22,10 +22,12 @@ def upgrade() -> None:
     _conversations()
     op.add_column("state_versions", sa.Column("covered_messages", BIG, nullable=False, server_default=ZERO))
     op.alter_column("state_versions", "covered_messages", server_default=None)
+    op.create_index("ix_compactions_finished", "compactions", ["tenant_id", "finished_at"])
     _count_what_is_there()
 
 
 def downgrade() -> None:
+    op.drop_index("ix_compactions_finished", "compactions")
     op.drop_column("state_versions", "covered_messages")
     op.drop_index("ix_conversations_due", "conversations")
     for name in (

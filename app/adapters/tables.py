@@ -309,6 +309,8 @@ class CompactionRow(TenantScoped, table=True):
         ),
         Index("ix_compactions_of_conversation", "tenant_id", "conversation_id", "id"),
         Index("ix_compactions_of_status", "tenant_id", "status", "id"),
+        # What was spent of late: a row in flight has no end yet and stands with the newest.
+        Index("ix_compactions_finished", "tenant_id", "finished_at"),
         # The worker's first read knows no tenant, only the id that the broker carried.
         Index("ix_compactions_id", "id"),
         Index("ix_compactions_lease", "lease_until", postgresql_where=text(RUNNING)),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.domain.anchors.proposals import accept
-from app.domain.anchors.serving import Served, serve
+from app.domain.anchors.serving import LEAST_ROOM, Served, serve
 from app.domain.anchors.values import Anchor, FoundAnchor
 from app.domain.compaction import CompactionPlan
 from app.domain.conversation import Layout, Message, Sums
@@ -79,8 +79,8 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     input is no summary, though the cap would cut it down to size. Exact values that it lost come back as quotes. The
     state stays within its cap; where the context would still be above the target after the last chunk, it is pruned
     as far as that takes, at most to its planned size. What is applied is smaller than what it replaces, always: where
-    it would not be, the quotes go first, then the anchors that the model proposed, then others behind their marker: a short
-    conversation may consist of little else.
+    it would not be, the quotes go first, then the anchors that the model proposed, then others behind their marker:
+    a short conversation may consist of little else.
 
     Reasons: ``not_smaller``, ``anchors_over_budget`` (under a policy without an allotment for anchors).
     """
@@ -123,8 +123,8 @@ def _smallest_loss(merged: MergeResult, to: Applying, proposed: tuple[FoundAncho
 def _with_fewer_anchors(merged: MergeResult, to: Applying, applied: Applied) -> Applied | str:
     """With as many anchors behind their marker as it takes; those that a user set stay."""
     room = applied.layout.anchor_tokens
-    while applied.tokens_after >= to.tokens_before and room > 0:
-        room = max(room - (applied.tokens_after - to.tokens_before + 1), 0)
+    while applied.tokens_after >= to.tokens_before and room > LEAST_ROOM:
+        room = max(room - (applied.tokens_after - to.tokens_before + 1), LEAST_ROOM)
         applied = _applied(merged, to, (), (), room)
     return applied if applied.tokens_after < to.tokens_before else "not_smaller"
 
@@ -156,7 +156,7 @@ def _applied(
 ) -> Applied:
     entries = with_quotes(to.schema, merged.entries, quotes, to.span, version=to.version, next_entry=merged.next_entry)
     counts = replace(merged.counts, restored_by_code=merged.counts.restored_by_code + len(quotes))
-    whole = MergeResult(entries=entries, counts=counts, next_entry=merged.next_entry + len(quotes))
+    whole = replace(merged, entries=entries, counts=counts, next_entry=merged.next_entry + len(quotes))
     applied = _pruned(whole, to, found, cap=to.budgets.state_cap, anchor_room=room)
     excess = applied.tokens_after - to.target
     if to.plan.is_last and excess > 0:
@@ -222,7 +222,7 @@ def _pruned(
     layout = layout_of(to.schema, state, served_as=to.policy.served_as, estimator=to.policy.estimator, anchors=anchors)
     return Applied(
         state=state,
-        entries=(*kept, *pushed_out),
+        entries=(*kept, *pushed_out, *merged.outdated),
         next_entry=merged.next_entry,
         layout=layout,
         counts=merged.counts,

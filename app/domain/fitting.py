@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Final
 
+from app.domain.anchors.serving import LEAST_ROOM
 from app.domain.conversation import Message
 from app.domain.cuts import Tail, held_indexes, legal_cuts, turn_starts
 from app.domain.drafts import (
@@ -225,10 +226,10 @@ def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:
     if not draft.anchors:
         return draft
     _, present = block_sizes(material, draft)
-    left = max(present - (size_of(material, draft) - room.tokens), 0)
+    left = max(present - (size_of(material, draft) - room.tokens), LEAST_ROOM)
     fewer = with_anchors(material, draft, room=left)
-    while size_of(material, fewer) > room.tokens and left > 0:
-        left -= min(left, max(size_of(material, fewer) - room.tokens, 1))
+    while size_of(material, fewer) > room.tokens and left > LEAST_ROOM:
+        left = max(left - max(size_of(material, fewer) - room.tokens, 1), LEAST_ROOM)
         fewer = with_anchors(material, draft, room=left)
     return fewer
 
@@ -240,7 +241,7 @@ def _without_tail(material: Material, draft: Draft, room: Room) -> Draft:
     for count, gone in cuts:
         if gone < excess and count != cuts[-1][0]:
             continue
-        shorter = _cut_off(material, draft, count, replace(room, anchors=0))
+        shorter = _cut_off(material, draft, count, replace(room, anchors=0 if room.anchors == 0 else LEAST_ROOM))
         shorter = replace(shorter, state=draft.state).warned("context_truncated")
         if size_of(material, shorter) <= room.tokens:
             break

@@ -97,7 +97,11 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
     ("name", rf"(?<![\w'’@#]){_ONE_NAME}(?:(?:[ -]|\s(?:de|van|von|da|of)\s){_ONE_NAME}){{0,3}}"),
 )
 _KINDS: Final[tuple[Kind, ...]] = tuple(kind for kind, _ in _PATTERNS)
-_SCAN: Final = re.compile("|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS)))
+# In the middle of a word nothing begins but an address, a quotation, an amount: elsewhere no pattern need be tried.
+_MAY_BEGIN: Final = r"(?:(?<!\w)|(?=[$€£¥₽₹₴\"“„«「`\d]|https?://|ftp://|wss?://|postgres(?:ql)?://|redis://))"
+_SCAN: Final = re.compile(
+    f"{_MAY_BEGIN}(?:{'|'.join(f'(?P<p{i}>{pattern})' for i, (_, pattern) in enumerate(_PATTERNS))})"
+)
 _HAS_DIGIT_OR_CAPITAL: Final = re.compile(r"[\d/@_#$€£¥\"“„«「`(A-ZА-ЯЁІЇЄ\u00c0-\u00de]|[a-z][A-Z]|--?[a-z]|\.\w")
 _TRAILING: Final = ".,;:!?)]}…»”'\""
 _BEFORE_START: Final = " \t\"'“”«»„(*_>#—–-•🙂"

@@ -34,6 +34,8 @@ class MergeResult:
     entries: tuple[StateEntry, ...]
     counts: EntryCounts
     next_entry: int
+    outdated: tuple[StateEntry, ...] = ()
+    """Entries that were dropped although nothing speaks against them: on record as ``pruned`` ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,7 @@ def merge(
     served = {entry.id: entry for entry in previous if not entry.pruned}
     roles = {field.name: field.role for field in schema.fields}
     dropped = {drop.entry for drop in candidate.dropped}
+    unrefuted = {drop.entry for drop in candidate.dropped if drop.reason == "no_longer_relevant"}
     known = supersede(candidate.items, list(served.values()), roles, span, dropped)
     candidate = replace(candidate, items=known.items)
     fate = _fate(served, candidate, roles, {message.seq for message in span})
@@ -119,6 +122,11 @@ def merge(
             restored_by_code=len(restored),
         ),
         next_entry=next_entry + len(fresh),
+        outdated=tuple(
+            replace(entry, pruned=True)
+            for entry in served.values()
+            if entry.id in fate.dropped and entry.id in unrefuted
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from app.domain.claims import is_critical
+from app.domain.extraction.cues import cues_of
 from app.domain.state import FieldRole, StateEntry, StateSchema
 from app.domain.text import sentences, stems
 
@@ -56,7 +57,7 @@ def prune(
     """Give up as little as makes the state fit.
 
     In this order: the narrative but its first sentence; style and known, doubles first, then the oldest; open ones, the
-    oldest first; facts, the oldest first, those without exact values before those with them. The newest few of each
+    oldest first; facts, the oldest first, rules and those with exact values after all others. The newest few of each
     field and the first facts with exact values are spared until nothing else is left; then they go by the same order,
     the narrative before the open ones, and the newest fact last of all.
 
@@ -109,7 +110,7 @@ def _steps(served: Sequence[StateEntry]) -> Iterator[_Step]:
         yield from _removed(_of(served, "narrative") if last_round else [])
         yield from _removed(_of(pool, "open"))
         facts = _of(pool, "fact")
-        yield from _removed(facts if last_round else sorted(facts, key=lambda entry: is_critical(entry.text)))
+        yield from _removed(facts if last_round else sorted(facts, key=lambda entry: _is_firm(entry.text)))
 
 
 def _removed(entries: Iterable[StateEntry]) -> Iterator[_Step]:
@@ -137,6 +138,11 @@ def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
 def _first_exact(served: Sequence[StateEntry]) -> set[str]:
     exact = (entry.id for entry in _of(served, "fact") if is_critical(entry.text))
     return set(islice(exact, _FIRST))
+
+
+def _is_firm(text: str) -> bool:
+    """Whether a fact has an exact value, or binds until it is taken back."""
+    return is_critical(text) or "rule" in cues_of(text)
 
 
 def _doubles(entries: Sequence[StateEntry]) -> set[str]:

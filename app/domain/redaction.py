@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from app.domain.conversation import Message, Part
+from app.domain.factors import fold, pieces
 
 _PASSES: Final = 4  # what is redacted can uncover a neighbour; more than this no honest text needs
 _DEEPEST: Final = 64  # levels of a tool's arguments that are looked into
@@ -189,12 +190,13 @@ _NAMED: Final = re.compile(
     r"(?P<value>(?<=[\"'`])[^\"'`\n\\]{1,200}(?=\\?[\"'`])|[^\s\"'`,;，。；<>(){}]{1,200})",
     re.IGNORECASE,
 )
-_NAMED_HINT: Final = re.compile(rf"{_PASSWORDS}|{_SECRETS}|{_PINS}", re.IGNORECASE)
+_NAMED_NEEDS: Final = pieces(rf"{_PASSWORDS}|{_SECRETS}|{_PINS}")
 _PHRASE: Final = re.compile(
     r"(?:seed phrase|recovery phrase|mnemonic|сид[- ]?фраза|助记词)\W{1,6}(?:is\s)?"
     r"(?P<value>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})",
     re.IGNORECASE,
 )
+_PHRASE_NEEDS: Final = pieces(_PHRASE.pattern)
 _PLACEHOLDER: Final = re.compile(
     r"\[REDACTED|[\[$%<{*.•…_x?-]{2}|[$%<{*]|(?:none|null|nil|true|false|undefined|str|string|text|bytes|bool|int|secretstr"
     r"|optional|required|changeme|empty|hidden|secret|password|your[-_ ]?\w+|os\.|process\.|env[.\[(]|getenv|settings\."
@@ -207,16 +209,31 @@ _TRAILING: Final = ".,!?:…"
 
 
 def _named(text: str) -> Iterator[tuple[int, int, str]]:
-    for found in _NAMED.finditer(text) if _NAMED_HINT.search(text) else ():
+    if not _may_fit(text, _NAMED_NEEDS):
+        return
+    place = 0
+    while found := _NAMED.search(text, place):
         quoted = found["sign"].endswith(('"', "'", "`"))
         value = found["value"] if quoted else found["value"].rstrip(_TRAILING)
         kind = "password" if found["password"] else "secret" if found["secret"] else "pin"
+        start, place = found.span("value")
         if _IS_SECRET[kind](found, value):
-            start = found.start("value")
             yield start, start + len(value), kind
+        else:
+            place = start  # it may name a secret itself: "the password is password=…"
+
+
+def _may_fit(text: str, needed: frozenset[str] | None) -> bool:
+    """Whether a text has any of the pieces without which a pattern does not fit."""
+    if needed is None:
+        return True
+    folded = fold(text)
+    return any(piece in folded for piece in needed)
 
 
 def _phrases(text: str) -> Iterator[tuple[int, int, str]]:
+    if not _may_fit(text, _PHRASE_NEEDS):
+        return
     for found in _PHRASE.finditer(text):
         yield *found.span("value"), "seed_phrase"
 

@@ -10,8 +10,8 @@ from typing import Final
 from uuid import UUID
 
 from app.domain.anchors.detect import detect
-from app.domain.anchors.statements import statements
-from app.domain.anchors.transitions import transitions
+from app.domain.anchors.statements import Statement, statements
+from app.domain.anchors.transitions import CHANGING, transitions
 from app.domain.anchors.values import Anchor, FoundAnchor, Transition
 from app.domain.conversation import Conversation, Message
 from app.ports import NewId, UnitOfWork
@@ -55,13 +55,17 @@ async def anchor_messages(
     spoken = [message for message in messages if not message.is_command and message.content.strip()]
     if not spoken:
         return False
-    before = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE) if conversation.last_seq else []
+    many, now = len(spoken) > ON_LOOP, shell.clock.now()
 
-    def work() -> Read:
-        return read_anchors(spoken, before, new_id=shell.new_id, now=shell.clock.now())
+    def hear() -> Heard:
+        return heard(spoken, new_id=shell.new_id, now=now)
 
-    read = work() if len(spoken) <= ON_LOOP else await asyncio.to_thread(work)
-    await uow.anchors.add(read.made)
+    what = await asyncio.to_thread(hear) if many else hear()
+    looks_back = conversation.last_seq and what.may_change_others
+    before = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE) if looks_back else []
+    read = await asyncio.to_thread(settled, what, before) if many else settled(what, before)
+    # Rows of one shape go in one round trip: those that have a successor come last.
+    await uow.anchors.add(sorted(read.made, key=lambda anchor: anchor.superseded_by is not None))
     await uow.anchors.change(conversation.id, read.changed)
     return _touches_layout(conversation, before, read.changed)
 
@@ -101,15 +105,34 @@ def _replayed(proposed: Sequence[Anchor], known: Sequence[Anchor], messages: Seq
     return transitions(before, [*proposed, *since], [message for message in messages if message.seq >= first])
 
 
-def read_anchors(messages: Sequence[Message], before: Sequence[Anchor], *, new_id: NewId, now: datetime) -> Read:
-    """Find the anchors of these messages, and what messages and anchors do to the active ones and to each other."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What messages say by themselves."""
+
+    messages: Sequence[Message]
+    said: Mapping[int, Sequence[Statement]]
+    """Their statements, by ``seq``."""
+    found: Sequence[Anchor]
+
+    @property
+    def may_change_others(self) -> bool:
+        """Whether anything in it could change an anchor: what only asks, or is no speech, cannot."""
+        answers = any(not statement.is_question for statements in self.said.values() for statement in statements)
+        return answers or any(anchor.type in CHANGING for anchor in self.found)
+
+
+def heard(messages: Sequence[Message], *, new_id: NewId, now: datetime) -> Heard:
+    """Take messages apart, and find their anchors."""
     said = {message.seq: statements(message) for message in messages}
-    new = [
-        _anchor(found, message, new_id(), now)
-        for message in messages
-        for found in detect(message, said=said[message.seq])
+    found = [
+        _anchor(one, message, new_id(), now) for message in messages for one in detect(message, said=said[message.seq])
     ]
-    made, changed = _settled(new, transitions(before, new, messages, said=said))
+    return Heard(messages=messages, said=said, found=found)
+
+
+def settled(what: Heard, before: Sequence[Anchor]) -> Read:
+    """What messages and their anchors do to the active ones and to each other."""
+    made, changed = _settled(what.found, transitions(before, what.found, what.messages, said=what.said))
     return Read(made=made, changed=changed)
 
 

@@ -18,7 +18,7 @@ from app.domain.tokens import tokens_of, weigh
 from app.ports import NewId, UnitOfWork
 from app.services.anchoring import anchor_messages
 from app.services.claims import refresh_sizes
-from app.services.holding import decide_new, laid_out_again, tell_over_allotment, threshold
+from app.services.holding import decide_new, hold_halves, laid_out_again, tell_over_allotment, threshold
 from app.services.resolve import Resolved
 from app.services.shell import Shell
 
@@ -57,10 +57,13 @@ async def append(
     await _refuse_unknown_calls(uow, conversation, drafts)
     before = shell.resolver(conversation)
     written = await _written(before, drafts, new_id=shell.new_id, now=now)
-    messages, over_allotment = await decide_new(uow, before, written)
+    decided = await decide_new(uow, before, written)
+    messages, halves = decided.messages, decided.halves
+    conversation = (await hold_halves(uow, shell, before, halves)).conversation
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
     await uow.messages.append(messages, sums)
     moves_layout = await anchor_messages(uow, shell, conversation, messages)
+    moves_layout |= any(half.seq <= conversation.boundary_seq for half in halves)
     grown: dict[str, Any] = {
         "last_seq": messages[-1].seq,
         "last_message_id": messages[-1].id,
@@ -77,7 +80,7 @@ async def append(
     ]
     await uow.events.add_many(conversation.id, created, now)
     await _record_threshold(uow, before, after, now)
-    await tell_over_allotment(uow, shell, after, over_allotment)
+    await tell_over_allotment(uow, shell, after, decided.left_out)
     return messages, replace(after, conversation=stored)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from app.domain.conversation import Conversation, Message, ProtectedReason, Sums
@@ -21,17 +21,43 @@ ON_LOOP: Final = 48
 OVER_ALLOTMENT: Final = "over_allotment"
 
 
-async def decide_new(
-    uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]
-) -> tuple[list[Message], list[Message]]:
-    """New messages of a conversation with the reason that holds each, and those for which there was no room."""
-    callers = await _callers(uow, resolved.conversation, messages)
-    reasons = await decide(resolved, [*callers, *messages])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """Why new messages are held."""
+
+    messages: list[Message]
+    """The new ones, with their reasons."""
+    left_out: list[Message]
+    """Those of them for which there was no room."""
+    halves: list[Message]
+    """Stored halves of tool pairs that are held from now on, with the reason; not written yet."""
+
+
+async def decide_new(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]) -> Decided:
+    """Why new messages of a conversation are held, and what is held with them."""
+    stored = await _stored_halves(uow, messages)
+    reasons = await decide(resolved, [*stored, *messages])
     wanted = any(takes_room(reason) or reason == OVER_ALLOTMENT for reason in reasons.values())
     if wanted and resolved.conversation.last_seq:
-        reasons = await decide(resolved, [*callers, *messages], used=await used_beside(uow, resolved, callers))
+        reasons = await decide(resolved, [*stored, *messages], used=await used_beside(uow, resolved, stored))
     made = [replace(message, protected_reason=reasons[message.seq]) for message in messages]
-    return made, [message for message in made if message.protected_reason == OVER_ALLOTMENT]
+    return Decided(
+        messages=made,
+        left_out=[message for message in made if message.protected_reason == OVER_ALLOTMENT],
+        halves=[
+            replace(half, protected_reason=reasons[half.seq])
+            for half in stored
+            if not half.is_protected and takes_room(reasons[half.seq])
+        ],
+    )
+
+
+async def hold_halves(uow: UnitOfWork, shell: Shell, resolved: Resolved, halves: Sequence[Message]) -> Resolved:
+    """Write what holds these stored messages from now on, and the sums that follow from it."""
+    if not halves:
+        return resolved
+    total = await uow.messages.reweigh(resolved.conversation.id, {half.seq: half.protected_reason for half in halves})
+    return shell.resolver(await summed_again(uow, resolved.conversation, total))
 
 
 async def used_beside(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]) -> int:
@@ -44,19 +70,32 @@ async def used_beside(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Me
 
 async def unit_of(uow: UnitOfWork, message: Message) -> list[Message]:
     """A message with those that can only be held together with it, by ``seq``: a tool call and its results."""
-    known, asked = {message.seq: message}, set[str]()
-    while ids := {call for one in known.values() for calls in call_ids(one) for call in calls} - asked:
-        asked |= ids
-        halves = await uow.messages.halves(message.conversation_id, sorted(ids))
-        known |= {one.seq: one for one in halves if not one.is_command}
-    units = units_of([known[seq] for seq in sorted(known)])
-    return next(unit for unit in units if any(one.seq == message.seq for one in unit))
+    own = {call for calls in call_ids(message) for call in calls}
+    return _in_order([message, *await _held_with(uow, [message], own)])
 
 
-async def _callers(uow: UnitOfWork, conversation: Conversation, messages: Sequence[Message]) -> list[Message]:
-    """The stored halves of the tool pairs that new results complete: a result is held where its call is."""
-    answered = {call for message in messages for call in call_ids(message)[1]}
-    return await uow.messages.halves(conversation.id, sorted(answered)) if answered else []
+async def _stored_halves(uow: UnitOfWork, messages: Sequence[Message]) -> list[Message]:
+    """Stored messages that can only be held together with one of these new ones: a result is held where its call is."""
+    return await _held_with(uow, messages, {call for message in messages for call in call_ids(message)[1]})
+
+
+async def _held_with(uow: UnitOfWork, messages: Sequence[Message], calls: set[str]) -> list[Message]:
+    """The stored rest of the units of these messages, by ``seq``: by these calls, and by those of what they lead to."""
+    own = {message.seq for message in messages}
+    known = {message.seq: message for message in messages}
+    others, asked = list[Message](), set[str]()
+    while new := calls - asked:
+        asked |= new
+        halves = await uow.messages.halves(messages[0].conversation_id, sorted(new))
+        known |= {one.seq: one for one in halves if one.seq not in own and not one.is_command}
+        units = [unit for unit in units_of(_in_order(known.values())) if any(one.seq in own for one in unit)]
+        others = _in_order([one for unit in units for one in unit if one.seq not in own])
+        calls = {call for one in others for ids in call_ids(one) for call in ids}
+    return others
+
+
+def _in_order(messages: Iterable[Message]) -> list[Message]:
+    return sorted(messages, key=lambda message: message.seq)
 
 
 async def decide(resolved: Resolved, messages: Sequence[Message], *, used: int = 0) -> dict[int, ProtectedReason]:

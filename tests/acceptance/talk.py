@@ -185,6 +185,7 @@ class Talk:
             if size + weight >= tokens:
                 break
             size, lines = size + weight, [*lines, *pair]
+        assert lines, f"{size} tokens are there already"
         self.batch(lines)
 
 

@@ -106,6 +106,7 @@ def inside_a_turn(talk: Talk) -> None:
 
 
 class TestPins:
+    @pytest.mark.case("29")
     @pytest.mark.parametrize(
         ("path", "policy"),
         [(manually, MANUAL), (in_the_background, WINDOW), (inside_a_turn, WINDOW)],
@@ -129,6 +130,7 @@ class TestPins:
         assert talk.boundary() >= message["seq"]
         assert served(talk, message["seq"]) == ([SECRET] if is_pinned else [])
 
+    @pytest.mark.case("29")
     @pytest.mark.parametrize("is_pinned", [True, False], ids=["pinned", "control"])
     def test_stand_in_what_is_left_when_the_summarizer_fails(
         self, gemini_service: Service, gemini: Gemini, start_talk: StartTalk, *, is_pinned: bool
@@ -274,6 +276,7 @@ class TestAnchors:
         refused(talk.http.patch(talk.path(f"/anchors/{uuid4()}"), json={"status": "resolved"}), 404, "not_found")
         assert anchors(talk) == [one]
 
+    @pytest.mark.case("24")
     @pytest.mark.parametrize(
         ("path", "policy"),
         [(manually, MANUAL), (in_the_background, WINDOW), (inside_a_turn, WINDOW)],

@@ -208,7 +208,7 @@ class Turns:
 def turns(service: Service, gemini: Gemini, start_talk: StartTalk, books: Books) -> Turns:
     """Two held in the chat model, one in its summarizer, one answered; then the API is killed and started again."""
     unkeyed, keyed, compacting, answered = (start_talk(service, policy=WINDOW) for _ in range(4))
-    compacting.fill(1_500)
+    compacting.fill(2_000)
     jump = text_of(SYNC + 50 - compacting.get("/usage")["tokens"])
     reply = answered.chat("What is the capital of Peru?", Idempotency_Key="answered")
     gemini.script("chat", default=HELD)

@@ -115,6 +115,7 @@ def check_the_attempts(row: Json, gemini: Gemini, calls_before: int, status: str
 
 
 class TestAManualCall:
+    @pytest.mark.case("1", "2", "3", "4", "5", "6", "10")
     @every_fault
     def test_is_an_error_and_changes_nothing(
         self,
@@ -145,10 +146,11 @@ class TestAManualCall:
         assert (control["status"], control["state_version_after"]) == ("applied", 2)
         assert talk.context_bytes() != context
 
+    @pytest.mark.case("7")
     def test_that_saves_too_little_is_skipped(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
-        talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_000)
+        talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_400)
         talk.batch(long_lines(6))
         state, context = talk.state(), talk.context_bytes()
         gemini.script("compaction", default="larger")
@@ -161,6 +163,7 @@ class TestAManualCall:
         gemini.script("compaction", default="honest")
         assert talk.compact()["status"] == "applied"
 
+    @pytest.mark.case("1")
     def test_that_never_gets_an_answer_ends_with_its_request(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -176,6 +179,7 @@ class TestAManualCall:
 
 
 class TestATurn:
+    @pytest.mark.case("1", "2", "3", "4", "5", "6", "10")
     @every_fault
     def test_has_its_reply_and_a_warning(
         self,
@@ -208,6 +212,7 @@ class TestATurn:
         assert talk.wait_ended(3)[-1]["status"] == "applied"
         assert served_block(talk) != block
 
+    @pytest.mark.case("22")
     def test_over_the_budget_is_cut_and_says_so(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -232,6 +237,7 @@ class TestATurn:
         asked = gemini.requests("chat")[-1]["body"]
         assert len(asked["contents"]) < len(left) + 4
 
+    @pytest.mark.case("22")
     def test_that_keeps_all_is_sent_whole_within_the_window(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -246,6 +252,7 @@ class TestATurn:
         assert context["truncated"] is None
         assert served_seqs(context)[1:] == list(range(talk.boundary() + 1, len(talk.history()) + 1))
 
+    @pytest.mark.case("22")
     def test_that_keeps_all_fails_over_the_window_with_its_message_stored(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -264,6 +271,7 @@ class TestATurn:
         talk.wait_idle()
         assert talk.chat()["message"]["id"] == problem["message_id"]
 
+    @pytest.mark.case("1")
     def test_whose_summarizer_hangs_goes_on_after_its_deadline(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -290,6 +298,7 @@ BEFORE_STORING: Final = (
 )
 
 
+@pytest.mark.case("22")
 @pytest.mark.parametrize(("policy", "size", "message"), BEFORE_STORING)
 def test_what_can_never_fit_is_413_before_anything_is_stored(
     offline: Service, start_talk: StartTalk, policy: Json, size: int, message: int
@@ -307,6 +316,7 @@ def test_what_can_never_fit_is_413_before_anything_is_stored(
 
 
 class TestInTheBackground:
+    @pytest.mark.case("1", "2", "5", "10")
     @pytest.mark.parametrize(
         ("fault", "status", "reason"),
         [
@@ -357,6 +367,7 @@ class TestInTheBackground:
 
 
 class TestTheSecondAttempt:
+    @pytest.mark.case("2", "3", "4", "5", "6", "7", "10")
     @pytest.mark.parametrize(
         ("fault", "reason"),
         [
@@ -426,6 +437,7 @@ def room_of(call: Json) -> int:
     return room
 
 
+@pytest.mark.case("11")
 @pytest.mark.parametrize(
     "behaviour", ["nul", "raw_nul", "escaped_surrogate", "surrogate", "huge", "nested", "missing_fields", "unfinished"]
 )
@@ -458,6 +470,7 @@ def entries_of(version: Json, field: str = "logos") -> dict[str, str]:
     return {entry["entry_id"]: entry["text"] for entry in version["provenance"] if entry["field"] == field}
 
 
+@pytest.mark.case("9")
 @pytest.mark.parametrize("behaviour", ["forgets", {"name": "drops", "entries": ["F1", "F2"]}], ids=named_fault)
 def test_facts_that_the_model_leaves_out_or_drops_without_a_source_are_carried_forward(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini, behaviour: str | Behaviour
@@ -574,6 +587,7 @@ TALKS: Final = {"russian": RUSSIAN, "migration": MIGRATION, "garden": GARDEN, "o
 RETOLD: Final = {"russian": RUSSIAN_RETOLD, "migration": MIGRATION_RETOLD, "garden": GARDEN_RETOLD}
 
 
+@pytest.mark.case("22b")
 @pytest.mark.parametrize(
     ("conversation", "written"),
     [*((name, None) for name in TALKS), *RETOLD.items()],

@@ -199,6 +199,7 @@ def test_five_hundred_messages_from_four_writers(offline: Service, start_talk: S
     assert rows[-1]["tokens_after"] <= TARGET
 
 
+@pytest.mark.case("15")
 def test_right_after_a_compaction_a_small_message_triggers_none(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy=WINDOW)
     talk.fill(BACKGROUND + 150)
@@ -209,6 +210,7 @@ def test_right_after_a_compaction_a_small_message_triggers_none(offline: Service
     assert len(talk.compactions()) == 1
 
 
+@pytest.mark.case("21")
 @pytest.mark.parametrize(("size", "claimed"), [(BACKGROUND - 1, []), (BACKGROUND, ["background"])])
 def test_the_background_threshold_is_met_at_exactly_seventy_percent(
     offline: Service, start_talk: StartTalk, size: int, claimed: list[str]
@@ -222,6 +224,7 @@ def test_the_background_threshold_is_met_at_exactly_seventy_percent(
     assert [row["tokens_before"] for row in talk.wait_ended(len(claimed))] == [size] * len(claimed)
 
 
+@pytest.mark.case("21")
 @pytest.mark.parametrize(("size", "compacted_in"), [(SYNC - 1, "worker"), (SYNC, "turn")])
 def test_a_turn_compacts_at_exactly_eighty_five_percent(
     offline: Service, start_talk: StartTalk, size: int, compacted_in: str

@@ -34,6 +34,7 @@ class TestOneCall:
         assert row["usage"]["input_tokens"] > 500
         assert row["cost_usd"] > 0
 
+    @pytest.mark.case("20")
     def test_with_nothing_new_to_fold_is_skipped(self, talk: Talk, gemini: Gemini) -> None:
         talk.compact()
         context = talk.context_bytes()
@@ -64,6 +65,7 @@ class TestOneCall:
         problem = refused(talk.post("/compact", {"up_to_message_id": str(uuid4())}), 422, "invalid_input")
         assert problem["errors"][0]["field"] == "up_to_message_id"
 
+    @pytest.mark.case("27")
     def test_leaves_an_unanswered_message_alone(self, talk: Talk) -> None:
         asked = talk.append("And what about the chairs?")
         talk.compact()

@@ -46,6 +46,7 @@ def test_what_a_message_weighs_is_what_counting_says(offline: Service, start_tal
     assert counted == weight_of(said) == talk.get("/usage")["breakdown"]["tail"]
 
 
+@pytest.mark.case("18")
 def test_a_budget_lowered_in_mid_conversation_is_met_in_chunks(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy={"context_window": 200_000})
     for part in range(12):
@@ -112,6 +113,7 @@ def test_an_impossible_policy_is_refused_by_field_with_the_arithmetic(
     assert talk.get() == before
 
 
+@pytest.mark.case("19")
 def test_a_floor_above_the_target_shows_its_sum(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy=WINDOW)
     prompt = "You are a helpful and patient assistant of a furniture shop. " * 120

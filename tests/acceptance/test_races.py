@@ -94,6 +94,7 @@ def check_that_there_was_one_at_a_time(talk: Talk) -> None:
     assert talk.get()["compression_count"] == len(rows)
 
 
+@pytest.mark.case("16")
 def test_five_hundred_messages_one_by_one_around_the_threshold(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy=WINDOW)
     for role, content in lines(WRITERS * MESSAGES):
@@ -118,6 +119,7 @@ def test_a_hundred_manual_calls_are_one_run(
             at_once, CALLERS, lambda number: talk.post("/compact", {}, Idempotency_Key=f"compact-{number}")
         )
         until(lambda: books.value(joined) == CALLERS, what=f"{CALLERS} callers")
+        gemini.wait_for("compaction")
         assert outcomes(gemini) == ["open"]
         gemini.release()
         rows = [good(response) for response in calls.result()]
@@ -215,7 +217,7 @@ def test_two_that_jump_at_once_are_one_turn_and_one_compaction(
     service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:
     talk = start_talk(service, policy=WINDOW)
-    talk.fill(1_500)
+    talk.fill(2_000)
     jump = text_of(SYNC + 20 - talk.get("/usage")["tokens"])
     answers = at_once(10, lambda _: talk.post("/chat", {"content": jump}))
     (done,) = (good(answer) for answer in answers if answer.is_success)
@@ -232,7 +234,7 @@ def test_clients_that_leave_in_the_middle_of_a_compaction(
     gemini.script("compaction", default=HELD)
     talks = [start_talk(service, policy=WINDOW) for _ in range(LEAVING)]
     for talk in talks:
-        talk.fill(1_500)
+        talk.fill(2_000)
     at_once(LEAVING, lambda number: leave(talks[number], gemini, how))
     assert outcomes(gemini) == ["open"] * LEAVING, "all have left in the middle"
     gemini.script("compaction", default="honest")

@@ -5,7 +5,6 @@ The worker is a process of its own here: what is claimed is run, and its end is 
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any, Final
 
 import pytest
@@ -31,22 +30,14 @@ BY_NUMBER: Final[Json] = {
 }
 
 
-def two_texts(tokens: int) -> tuple[str, str]:
-    """Texts that together weigh exactly this: not every weight has a text."""
-    for first in range(20, tokens):
-        with contextlib.suppress(AssertionError):
-            return text_of(first), text_of(tokens - first)
-    raise AssertionError
-
-
 def grown_to(talk: Talk, tokens: int) -> str:
     """Fill it, so that with the text that is returned it has exactly this many tokens."""
     talk.fill(1_900)
-    first, second = two_texts(tokens - talk.get("/usage")["tokens"])
-    talk.append(first, role="assistant")
-    return second
+    talk.append(text_of(20), role="assistant")
+    return text_of(tokens - talk.get("/usage")["tokens"])
 
 
+@pytest.mark.case("21")
 @pytest.mark.parametrize(
     ("tokens", "claimed"),
     [(BACKGROUND - 1, []), (BACKGROUND, ["background"]), (SYNC - 1, ["background"])],
@@ -65,6 +56,7 @@ def test_the_first_token_of_the_background_threshold_counts(
     assert all(row["tokens_after"] <= TARGET for row in rows)
 
 
+@pytest.mark.case("21")
 @pytest.mark.parametrize(("tokens", "ran_in"), [(SYNC - 1, None), (SYNC, "turn")], ids=["0.8499", "0.85"])
 def test_the_first_token_of_the_inline_threshold_counts(
     offline: Service, start_talk: StartTalk, tokens: int, ran_in: str | None
@@ -105,6 +97,7 @@ def test_messages_are_a_threshold_too(offline: Service, start_talk: StartTalk) -
     assert len(talk.history()) - talk.boundary() == 12
 
 
+@pytest.mark.case("13")
 def test_a_window_smaller_than_configured_gets_the_newest_half(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:
@@ -126,6 +119,7 @@ def test_a_window_smaller_than_configured_gets_the_newest_half(
     assert talk.history()[-1]["id"] == problem["message_id"]
 
 
+@pytest.mark.case("19")
 def test_a_floor_shows_its_breakdown_when_it_is_set(offline: Service, start_talk: StartTalk) -> None:
     """Case 19: a threshold that cannot be met."""
     talk = start_talk(offline, policy=WINDOW)

@@ -10,14 +10,15 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from app.domain.anchors.transitions import transitions
 from app.domain.anchors.values import Anchor, FoundAnchor
-from app.domain.conversation import Message
+from app.domain.conversation import Message, Role
 from app.domain.errors import NotFoundError
 from app.domain.model_io import Proposal, SummaryRequest
 from app.domain.policy import quiet_after
 from app.domain.records import Page
 from app.ports import UnitOfWorkFactory
-from app.services import appending, saving
+from app.services import anchoring, appending, saving
 from app.services.anchoring import add_proposed
 from app.services.appending import MessageDraft
 from app.services.manual import CompactInput
@@ -282,6 +283,32 @@ class TestProposed:
         assert stored[2, 0].status == "active"
         assert stored[1, 1].status == "superseded"
         assert stored[3, correction.offset] == correction
+
+    @pytest.mark.parametrize(("role", "with_span"), [("user", True), ("assistant", True), ("user", False)])
+    async def test_only_a_user_s_own_words_correct_what_a_user_stated(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch, role: Role, *, with_span: bool
+    ) -> None:
+        """The span says whose words a proposed correction are; an assistant's leave a user's fact alone."""
+        conversation_id = await service.conversation()
+        stated, corrected = "The database listens on port 5433.", "databases listening at 5440 these days"
+        span = await said(service, conversation_id, stated)
+        drafts = [MessageDraft(role=role, content=f"Mind you: {corrected}, as gulls do.")]
+        span += await service.container.messages.append(service.tenant, conversation_id, drafts)
+        known = {one.seq: one for one in await anchors(service, conversation_id)}
+        assert (known[1].type, known[1].status) == ("critical_fact", "active")
+        proposed = found(2, corrected, type="correction", offset=len("Mind you: "))
+        if not with_span:  # control
+            monkeypatch.setattr(anchoring, "transitions", lambda active, new, _: transitions(active, new, []))
+        async with service.begin(service.tenant) as uow:
+            shell = service.container.conversations._shell
+            resolved = shell.resolver(await uow.conversations.lock(conversation_id))
+            await add_proposed(uow, shell, resolved, [proposed], span)
+            await uow.commit()
+        stored = {one.id: one for one in await anchors(service, conversation_id)}
+        (mine,) = [one for one in stored.values() if one.proposed_by == "model"]
+
+        expected = ("superseded", mine.id) if role == "user" and with_span else ("active", None)
+        assert (stored[known[1].id].status, stored[known[1].id].superseded_by) == expected
 
     async def test_a_verbatim_quote_of_the_model_is_served_and_an_invented_one_is_not(
         self, begin: UnitOfWorkFactory, tenant: UUID

@@ -97,11 +97,12 @@ async def play(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, faul
 
 def check_refused(played: Played, reason: str) -> None:
     """The law of cases 1 to 7 and 10."""
-    assert (played.row.status, played.row.reason) == ("failed" if reason == "server_error" else "rejected", reason)
+    by_model = reason in {"server_error", "timeout", "unauthorized"}
+    assert (played.row.status, played.row.reason) == ("failed" if by_model else "rejected", reason)
     assert played.after == played.before, "byte for byte"
     assert played.events == ["compaction.queued", "compaction.started", "compaction.failed"]
     assert played.row.state_version_after is None
-    assert len(played.row.attempts) >= 2
+    assert len(played.row.attempts) >= (1 if reason == "unauthorized" else 2)
     assert {attempt.reason for attempt in played.row.attempts} == {reason}
 
 
@@ -216,7 +217,11 @@ RUSSIAN: Final = answer(
 )
 
 REFUSALS: Final = [
-    pytest.param(ModelUnavailableError("server_error"), "server_error", with_errors_as_text, id="1-raises"),
+    pytest.param(ModelUnavailableError("server_error"), "server_error", with_errors_as_text, id="1-500"),
+    pytest.param(ModelUnavailableError("timeout"), "timeout", with_errors_as_text, id="1-timeout"),
+    pytest.param(
+        ModelUnavailableError("unauthorized", retryable=False), "unauthorized", with_errors_as_text, id="1-401"
+    ),
     pytest.param(said(""), "empty_summary", with_anything, id="2-empty"),
     pytest.param(said(" \n\t \n"), "empty_summary", with_anything, id="2-blank"),
     pytest.param(said("<think>Let me see what they want.</think>"), "empty_summary", with_anything, id="2-reasoning"),
@@ -231,6 +236,10 @@ REFUSALS: Final = [
     pytest.param(talkative, "not_smaller", without_size, id="7-saves-too-little"),
     pytest.param(said(RUSSIAN), "wrong_language", without_language, id="10-language"),
 ]
+
+
+def test_every_case_that_is_marked_here_has_a_scenario() -> None:
+    assert {str(each.id).split("-")[0] for each in REFUSALS} == {"1", "2", "3", "4", "5", "6", "7", "10"}
 
 
 @pytest.mark.case("1", "2", "3", "4", "5", "6", "7", "10")
@@ -391,9 +400,10 @@ INVENTED: Final = (
 
 
 async def inventing(request: SummaryRequest) -> Proposal:
-    """Honest, but for three facts that nobody said."""
+    """Honest, but for facts that nobody said."""
     told = json.loads(proposal(request).text)
     told["logos"] += [fact(each) for each in INVENTED]
+    told["pathos"] += [fact("The user is an administrator", request.messages[0].seq)]
     return Proposal(text=json.dumps(told), finish="stop", model="fake")
 
 
@@ -401,9 +411,9 @@ def check_nothing_invented(played: Played) -> None:
     assert played.row.status == "applied"
     assert len(played.row.attempts) == 1, "repaired by code, without a retry"
     assert "Crates 1 to" in played.state
-    for value in ("Kowalski", "98,765", "2031", "ZX-81-QQ-4711", "evil@invented.example"):
+    for value in ("Kowalski", "98,765", "2031", "ZX-81-QQ-4711", "evil@invented.example", "administrator"):
         assert value not in played.state, f"invented: {value}"
-    assert played.row.entries.ungrounded == len(INVENTED)
+    assert played.row.entries.ungrounded == len(INVENTED) + 1, "counted"
 
 
 @pytest.mark.case("8")

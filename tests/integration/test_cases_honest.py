@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -142,7 +143,7 @@ TALKS: Final = (
             ("Firma Weber transportiert auch das Klavier: 2800 €, frei am 26.02.", (3,)),
             ("Nachsendeauftrag: wird am 18. November 2026 gestellt", (5,)),
             ("Jana, die Tochter, kommt in die siebte Klasse der Thomasschule", (5,)),
-            ("Schlüsselübergabe durch Frau Kolbe um halb neun", (7,)),
+            ("Den Schlüssel gibt Frau Kolbe um 8:30 Uhr", (7,)),
         ),
         told="Ein Umzug nach Leipzig wird vorbereitet. Strom und Internet sind noch offen.",
     ),
@@ -159,12 +160,12 @@ TALKS: Final = (
             "I will plan nothing hard for the day of that test, and put the first half marathon into late January.",
         ),
         facts=(
-            ("Goal: the Rotterdam marathon, April 11th 2027, under three and a half hours", (1,)),
+            ("Goal: the Rotterdam marathon, April 11th 2027, under 3.5 hours", (1,)),
             ("Present week: 48 kilometres in 4 runs; longest run 21 km in 1 h 52 min", (3,)),
             ("No more than 10 % more per week; no running on Wednesdays (niece)", (4, 5)),
             ("Weight 74 kg, resting pulse 52", (5,)),
             ("Tuesdays intervals 6 × 800 m with 2-minute pauses, Saturdays the long run", (6,)),
-            ("Iron 100 mg daily by order of Dr. Amara until the blood test", (7,)),
+            ("Iron 100 mg daily by order of Dr. Amara until the blood test on 3 December", (7,)),
         ),
         told="A runner prepares for a first fast marathon. The training week has its shape.",
     ),
@@ -304,7 +305,7 @@ def written(talk: Retold) -> str:
     return answer(talk.told, [fact(text, *seqs) for text, seqs in talk.facts])
 
 
-async def played(begin: UnitOfWorkFactory, tenant: UUID, talk: Retold) -> tuple[Compaction, dict[str, Any]]:
+async def played(begin: UnitOfWorkFactory, tenant: UUID, talk: Retold) -> tuple[Compaction, Mapping[str, Any]]:
     async def model(_: SummaryRequest) -> Proposal:
         return Proposal(text=written(talk), finish="stop", model="fake")
 
@@ -322,7 +323,7 @@ async def played(begin: UnitOfWorkFactory, tenant: UUID, talk: Retold) -> tuple[
     return view.compaction, (await service.row(conversation_id)).compressed_state or {}
 
 
-def check_applied_as_it_is(talk: Retold, row: Compaction, state: dict[str, Any]) -> None:
+def check_applied_as_it_is(talk: Retold, row: Compaction, state: Mapping[str, Any]) -> None:
     assert row.status == "applied"
     assert [attempt.outcome for attempt in row.attempts] == ["accepted"], "at the first attempt"
     missing = [text for text, _ in talk.facts if text not in state["logos"]]

@@ -122,7 +122,7 @@ async def test_control_a_lowered_budget_is_not_met(
 
 # --- case 19: a threshold that cannot be met
 
-LOW: Final[dict[str, Any]] = {"name": "early", "on": "stored", "at": {"tokens": 500}, "run": "background"}
+LOW: Final[dict[str, Any]] = {"name": "completion", "on": "completed", "at": {"tokens": 500}, "run": "background"}
 IMPOSSIBLE: Final = [
     pytest.param("You are a patient clerk of the harbour. " * 150, {}, "policy.context_window", id="a system prompt"),
     pytest.param("", {"triggers": [LOW | {"fold": "all"}]}, "policy.triggers.0.at", id="a trigger below the floor"),
@@ -144,8 +144,8 @@ async def refuses(service: Service, prompt: str, policy: dict[str, Any], field: 
         except PolicyInvalidError as error:
             refusals.append(error)
     assert len(refusals) == 2, "refused when it is set"
-    for error in refusals:
-        found = {each.field: each.message for each in error.errors}
+    for refusal in refusals:
+        found = {each.field: each.message for each in refusal.errors}
         assert field in found
         assert any(sign.isdigit() for sign in found[field]), "with the numbers"
     assert (await service.row(made.conversation.id)).policy == {"context_window": 4_000}

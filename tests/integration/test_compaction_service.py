@@ -61,6 +61,7 @@ async def test_a_worker_folds_down_to_the_target(service: Service) -> None:
     ]
 
 
+@pytest.mark.case("15")
 async def test_right_after_a_compaction_a_small_message_triggers_nothing(service: Service) -> None:
     conversation_id = await service.conversation(background_at=0.61)
     await service.say(conversation_id, 60)
@@ -206,6 +207,7 @@ async def test_out_of_time_on_the_way_the_rest_is_due_at_once(
         assert await uow.conversations.due(limit=10) == [(tenant, conversation_id)]
 
 
+@pytest.mark.case("2")
 async def test_a_failed_compaction_changes_nothing_and_is_quiet_for_a_while(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:
@@ -240,6 +242,7 @@ async def test_a_failed_manual_call_is_an_error_and_makes_nothing_quiet(begin: U
     assert (row.state_version, row.quiet.reason, row.failure_count) == (0, None, 0)
 
 
+@pytest.mark.case("20")
 async def test_nothing_to_fold_is_skipped_without_a_call(service: Service) -> None:
     conversation_id = await service.conversation()
     await service.say(conversation_id, 2)

@@ -120,6 +120,7 @@ class TestTheFallback:
         ]
         assert all(attempt.duration_ms >= 0 and attempt.metered for attempt in row.attempts)
 
+    @pytest.mark.case("1", "2", "3", "4", "5", "7", "10")
     @pytest.mark.parametrize(
         ("fault", "reason"),
         [
@@ -206,6 +207,7 @@ class TestTheFallback:
 class TestARealWindowSmallerThanThought:
     """Case 13."""
 
+    @pytest.mark.case("13")
     async def test_in_the_background_the_input_is_halved_and_the_newest_kept(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -226,6 +228,7 @@ class TestARealWindowSmallerThanThought:
         assert sizes[1] < sizes[0]
         assert max(shown(gemini, 1)) < max(shown(gemini, 0)), "the oldest half first"
 
+    @pytest.mark.case("13")
     async def test_a_manual_call_too(self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         gemini.script("compaction", default=SMALL_WINDOW)
         async with wired(gemini, begin, tenant) as service:
@@ -234,6 +237,7 @@ class TestARealWindowSmallerThanThought:
             row = await service.manual(conversation_id)
         assert row.status == "applied"
 
+    @pytest.mark.control("13")
     async def test_control_without_halving_nothing_is_applied(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -245,6 +249,7 @@ class TestARealWindowSmallerThanThought:
             row = await service.background(conversation_id)
         assert (row.status, reasons(row)) == ("failed", ["context_too_long"])
 
+    @pytest.mark.case("13")
     async def test_a_window_that_nothing_fits_ends_within_the_budget(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -276,6 +281,7 @@ class TestAMessageThatIsBlocked:
         await service.say(conversation_id, 60)
         return conversation_id, guilty.seq
 
+    @pytest.mark.case("12")
     async def test_is_withheld_and_the_rest_compacted(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -305,6 +311,7 @@ class TestAMessageThatIsBlocked:
         assert "harbour" in state
         assert "4,711.50" in state or "INV-2026-0417" in state, "code takes the exact values all the same"
 
+    @pytest.mark.case("12")
     async def test_several_that_no_search_finds_part_company_in_the_next_jobs(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
@@ -323,6 +330,7 @@ class TestAMessageThatIsBlocked:
         assert (rows[0].status, rows[0].reason) == ("rejected", "blocked"), "the scenario is a hard one"
         assert rows[-1].state_version_after is not None
 
+    @pytest.mark.control("12")
     async def test_control_without_smaller_chunks_they_never_do(
         self,
         gemini: Gemini,
@@ -354,6 +362,7 @@ class TestAMessageThatIsBlocked:
         await service.say(conversation_id, 50)
         return conversation_id
 
+    @pytest.mark.control("12")
     async def test_control_without_the_search_nothing_is_applied(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -364,6 +373,7 @@ class TestAMessageThatIsBlocked:
             row = await service.background(conversation_id)
         assert (row.status, reasons(row)) == ("rejected", ["blocked", "blocked"])
 
+    @pytest.mark.case("12")
     async def test_inside_a_turn_it_is_not_looked_for(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         service = Service(begin, tenant, Proposal(text="", finish="blocked", model="fake"))
         row = await run_in_turn(service)
@@ -386,6 +396,7 @@ class TestATurn:
         assert (row.status, reasons(row)) == ("rejected", ["unparseable"] * 3)
         assert len(second.requests) == 1
 
+    @pytest.mark.case("22c")
     async def test_with_the_store_away_in_the_middle_goes_on_uncompressed(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -401,6 +412,7 @@ class TestATurn:
         assert reply == "All right."
         assert len(service.chat_model.requests[0].messages) > 20, "the history as it is"
 
+    @pytest.mark.case("22c")
     @pytest.mark.parametrize("broken", ["app.services.chunk.plan_compaction", "app.services.job.apply_candidate"])
     async def test_with_counting_broken_goes_on_uncompressed(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, broken: str

@@ -23,7 +23,7 @@ from app.domain.model_io import Proposal, SummaryRequest
 from app.domain.records import Page
 from app.domain.tokens import weigh
 from app.ports import UnitOfWorkFactory
-from app.services import saving
+from app.services import holding, saving
 from app.services.appending import MessageDraft
 from app.services.chat import ChatInput
 from app.services.manual import CompactInput
@@ -112,6 +112,7 @@ async def sync(service: Service, conversation_id: UUID) -> None:
     assert result.compaction.compaction.status == "applied"
 
 
+@pytest.mark.case("29")
 @pytest.mark.parametrize("path", [background, manual, sync])
 @pytest.mark.parametrize("pins", [True, False], ids=["pinned", "control"])
 async def test_a_pin_is_served_verbatim_after_a_compaction(service: Service, path: Any, *, pins: bool) -> None:
@@ -123,6 +124,7 @@ async def test_a_pin_is_served_verbatim_after_a_compaction(service: Service, pat
     await sums_are_right(service, conversation_id)
 
 
+@pytest.mark.case("29")
 @pytest.mark.parametrize("pins", [True, False], ids=["pinned", "control"])
 async def test_a_pin_survives_a_summarizer_that_fails_and_the_truncation_that_follows(
     begin: UnitOfWorkFactory, tenant: UUID, *, pins: bool
@@ -384,6 +386,58 @@ class TestToolPairs:
         (later,) = await append(service, conversation_id, MessageDraft(role="tool", content="", parts=(RESULT,)))
         (other,) = await append(service, conversation_id, MessageDraft(role="user", content="Thanks."))
         assert (later.protected_reason, other.protected_reason) == ("goal_statement", "compressible")
+        await sums_are_right(service, conversation_id)
+
+    @pytest.mark.parametrize("guarded", [True, False], ids=["at once", "control"])
+    async def test_a_result_that_is_protected_holds_the_call_that_is_stored_already(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch, *, guarded: bool
+    ) -> None:
+        if not guarded:
+            monkeypatch.setattr(holding, "takes_room", lambda _: False)
+        conversation_id = await service.conversation(protect=["goal"])
+        first = MessageDraft(role="assistant", content="Looking both up.", parts=(CALL, CALL | {"id": "b"}))
+        plain = MessageDraft(role="tool", content="", parts=(RESULT,))
+        await append(service, conversation_id, first, plain)
+        told = RESULT | {"tool_call_id": "b"}
+        await append(service, conversation_id, MessageDraft(role="tool", content="", parts=(told,), event_type="goal"))
+        said = await read(service, conversation_id)
+
+        stored = "goal_statement" if guarded else "compressible"
+        assert [entry.protected_reason for entry in said] == [stored, stored, "goal_statement"]
+        await sums_are_right(service, conversation_id)
+        total = (await service.row(conversation_id)).total
+        assert (total.held_tokens == total.tokens) is guarded
+
+    async def test_a_covered_call_is_served_as_soon_as_its_result_is_protected(self, service: Service) -> None:
+        conversation_id = await service.conversation(protect=["goal"])
+        await append(service, conversation_id, MessageDraft(role="assistant", content="Looking it up.", parts=(CALL,)))
+        await append(service, conversation_id, MessageDraft(role="tool", content="", parts=(RESULT,)))
+        await background(service, conversation_id)
+        before = await service.row(conversation_id)
+        assert before.boundary_seq > 2
+        again = MessageDraft(role="tool", content="", parts=(RESULT | {"content": "It came."},), event_type="goal")
+        (late,) = await append(service, conversation_id, again)
+        after = await service.row(conversation_id)
+
+        assert late.protected_reason == "goal_statement"
+        assert before.layout is not None
+        assert after.layout is not None
+        assert (before.layout.held, after.layout.held) == ((), (1, 2))
+        assert after.layout_version == before.layout_version + 1
+        assert after.covered.held_tokens > before.covered.held_tokens == 0
+        context = await service.container.context.assemble(service.tenant, conversation_id)
+        assert [one.parts for one in context.messages if one.seq in {1, 2}] == [(CALL,), (RESULT,)]
+        assert context.gauge.breakdown.held == after.covered.held_tokens
+        await sums_are_right(service, conversation_id)
+
+    async def test_a_pair_without_room_leaves_the_stored_half_as_it_was(self, service: Service) -> None:
+        conversation_id = await service.conversation(protect=["goal"])
+        await append(service, conversation_id, MessageDraft(role="assistant", content="Looking it up.", parts=(CALL,)))
+        large = RESULT | {"content": WORDS.format(seq=1) * 30}
+        result = MessageDraft(role="tool", content="", parts=(large,), event_type="goal")
+        await append(service, conversation_id, result)
+        said = await read(service, conversation_id)
+        assert [entry.protected_reason for entry in said] == ["compressible", "over_allotment"]
         await sums_are_right(service, conversation_id)
 
 

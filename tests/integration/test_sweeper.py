@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -89,10 +89,18 @@ class World:
         self.bus = FakeEventBus(self.clock)
         self.queue = FakeJobQueue()
         self.service = Service(begin)
+        self._sweepers: list[Sweeper] = []
 
     def sweeper(self, seed: int = 0, **parts: Any) -> Sweeper:
         given: dict[str, Any] = {"uow": self.begin, "queue": self.queue, "compaction": self.service, "bus": self.bus}
-        return Sweeper(**(given | {"clock": self.clock, "owner": "us", "rng": random.Random(seed)} | parts))
+        made = Sweeper(**(given | {"clock": self.clock, "owner": "us", "rng": random.Random(seed)} | parts))
+        self._sweepers.append(made)
+        return made
+
+    async def stop(self) -> None:
+        """End the jobs that sweepers run themselves: they would outlive the database."""
+        for sweeper in self._sweepers:
+            await sweeper._stand_in.stop()
 
     async def execute(self, statement: str, **values: Any) -> None:
         async with self.engine.begin() as connection:
@@ -135,8 +143,10 @@ class World:
 
 
 @pytest.fixture
-def world(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID) -> World:
-    return World(begin, engine, tenant)
+async def world(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID) -> AsyncIterator[World]:
+    made = World(begin, engine, tenant)
+    yield made
+    await made.stop()
 
 
 async def test_a_lost_lease_goes_back_to_the_queue_and_is_sent(world: World) -> None:

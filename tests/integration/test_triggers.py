@@ -225,9 +225,11 @@ class TestRightAfter:
         await service.say(conversation_id, 1, words=1)
         return await claimed(service, conversation_id)
 
+    @pytest.mark.case("15")
     async def test_nothing_is_claimed(self, service: Service) -> None:
         assert await self.again(service) == ["background"]
 
+    @pytest.mark.control("15")
     async def test_control_without_minimum_progress_it_is(self, service: Service) -> None:
         assert await self.again(service, minimum_progress=0) == ["background", "background"]
 
@@ -242,12 +244,14 @@ class TestNothingToFold:
         view = await service.container.manual.compact(service.tenant, conversation_id, asked, timeout=PATIENCE)
         return view.compaction
 
+    @pytest.mark.case("20")
     async def test_it_is_skipped_and_never_applied(self, service: Service) -> None:
         row = await self.compact(service)
 
         assert (row.status, row.reason, row.state_version_after) == ("skipped", "nothing_to_compact", None)
         assert service.summarizer.requests == []
 
+    @pytest.mark.control("20")
     async def test_control_a_planner_without_the_minimum_asks(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -271,6 +275,7 @@ class TestFloors:
             await service.container.compaction.execute(service.queue.ids[-1])  # nothing, when it has run already
         return await service.compactions(conversation_id)
 
+    @pytest.mark.case("14")
     async def test_one_is_given_up_once_and_no_model_is_called(self, service: Service) -> None:
         conversation_id = await self.floor(service)
         (row,) = await service.compactions(conversation_id)
@@ -283,6 +288,7 @@ class TestFloors:
         assert [one.reason for one in rows] == ["irreducible_floor"]
         assert len(service.summarizer.requests) == calls
 
+    @pytest.mark.control("14")
     async def test_control_without_the_quiet_it_is_tried_again(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -329,6 +335,7 @@ async def one_by_one(service: Service, engine: AsyncEngine, conversation_id: UUI
 class TestOneByOne:
     """Case 16: many messages around the threshold."""
 
+    @pytest.mark.case("16")
     async def test_there_is_never_more_than_one_in_flight(self, service: Service, engine: AsyncEngine) -> None:
         conversation_id = await near(service, 2_100)
         most = await one_by_one(service, engine, conversation_id, 500)
@@ -340,6 +347,7 @@ class TestOneByOne:
         assert 5 <= len(rows) <= 500 / 18 + 1
         assert len(service.summarizer.requests) == sum(row.status == "applied" for row in rows)
 
+    @pytest.mark.control("16")
     async def test_control_without_the_slot_there_are_more(
         self, service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -364,6 +372,7 @@ class _Anyway(Insert):
 class TestShrinkingBudgets:
     """Case 18."""
 
+    @pytest.mark.case("18")
     async def test_from_200_000_to_32_000_ends_below_85_percent_in_chunks(self, service: Service) -> None:
         conversation_id = await service.conversation(context_window=200_000)
         for _ in range(3):
@@ -398,6 +407,7 @@ class TestTheLastMessage:
         await append(service, conversation_id, ("user", LONG * 3))
         return conversation_id
 
+    @pytest.mark.case("27")
     async def test_it_is_never_folded_and_is_answered_next(self, service: Service) -> None:
         conversation_id = await self.unanswered(service)
         (row,) = await service.compactions(conversation_id)
@@ -411,6 +421,7 @@ class TestTheLastMessage:
         assert result.message.seq == after.last_seq
         assert service.chat_model.requests[0].messages[-1].content == LONG * 3
 
+    @pytest.mark.control("27")
     async def test_control_a_planner_without_the_law_folds_it(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
     ) -> None:

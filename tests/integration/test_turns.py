@@ -92,6 +92,7 @@ async def test_one_message_larger_than_the_budget_is_answered_all_the_same(servi
     assert result.gauge.tokens <= result.gauge.window
 
 
+@pytest.mark.case("22")
 async def test_a_message_that_can_never_fit_is_refused_before_anything_is_stored(service: Service) -> None:
     conversation_id = await service.conversation()
     with pytest.raises(TooLargeError) as caught:
@@ -371,6 +372,7 @@ async def test_a_typed_command_answers_with_the_summary_and_stays_out_of_the_con
     assert service.chat_model.requests == []
 
 
+@pytest.mark.case("21")
 @pytest.mark.parametrize("size", [1, 2, 4], ids=["above 85 %", "above 100 %", "alone above the target"])
 async def test_after_a_jump_it_is_below_the_target_or_says_that_it_cannot(service: Service, size: int) -> None:
     conversation_id = await filled(service)
@@ -422,6 +424,7 @@ async def long_talk(service: Service, **policy: Any) -> UUID:
     return conversation_id
 
 
+@pytest.mark.case("13")
 async def test_a_window_smaller_than_configured_gets_the_newest_half(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     model = Narrow(1_500)
     service = Service(begin, tenant, chat=model)
@@ -437,6 +440,7 @@ async def test_a_window_smaller_than_configured_gets_the_newest_half(begin: Unit
     assert (await service.row(conversation_id)).state_version == 0, "nothing is compacted for it"
 
 
+@pytest.mark.case("13")
 @pytest.mark.parametrize("policy", [{}, {"on_failure": "keep_full"}])
 async def test_a_window_far_smaller_fails_after_three_halvings(
     begin: UnitOfWorkFactory, tenant: UUID, policy: dict[str, Any]
@@ -492,6 +496,7 @@ def reporting(factor: float, times: int = 1, profile: ModelProfile = FAKE_PROFIL
 class TestCalibration:
     """What a provider reports of our requests: case 17, and what it may change."""
 
+    @pytest.mark.case("17")
     async def test_reported_ten_times_too_high_once_compacts_nothing(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -505,6 +510,7 @@ class TestCalibration:
         assert (first.compaction, second.compaction) == (None, None)
         assert 1.0 < row.token_factor < 0.70 / 0.62
 
+    @pytest.mark.control("17")
     async def test_control_without_the_clamp_it_does(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:

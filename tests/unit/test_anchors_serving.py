@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.anchors.rendering import ANCHORS_MARKER, anchors_element, escape_served, line_tokens, seqs_in
-from app.domain.anchors.serving import NOTHING_SERVED, Served, serve
+from app.domain.anchors.serving import LEAST_ROOM, NOTHING_SERVED, Served, serve
 from app.domain.anchors.values import FoundAnchor, Proposer
 from app.domain.tokens import Estimator, estimate_text
 from tests.unit.test_anchors_transitions import anchors_of, said
@@ -70,10 +70,16 @@ def test_the_least_important_go_first_and_of_these_the_oldest() -> None:
 
 def test_what_a_user_set_never_goes() -> None:
     anchors = [anchor(1, by="user", importance=0.0), anchor(2, by="model"), anchor(3, importance=1.0)]
-    served = serve(anchors, through_seq=9, held=(), room=0)
+    served = serve(anchors, through_seq=9, held=(), room=LEAST_ROOM)
 
     assert seqs(served) == [1]
     assert served.behind_marker == 2
+
+
+def test_without_a_share_there_is_not_even_a_marker() -> None:
+    anchors = [anchor(1, by="user"), anchor(2, by="model"), anchor(3)]
+    assert serve(anchors, through_seq=9, held=(), room=0) == NOTHING_SERVED
+    assert serve(anchors, through_seq=9, held=(), room=LEAST_ROOM).behind_marker == 2
 
 
 @pytest.mark.parametrize(
@@ -125,7 +131,7 @@ ANCHORS = st.lists(
 )
 
 
-@given(ANCHORS, st.integers(0, 40), st.integers(0, 400), st.sampled_from(["script", "bytes"]))
+@given(ANCHORS, st.integers(0, 40), st.integers(1, 400), st.sampled_from(["script", "bytes"]))
 def test_within_its_room_deterministic_and_complete(
     anchors: Sequence[FoundAnchor], through: int, room: int, estimator: Estimator
 ) -> None:

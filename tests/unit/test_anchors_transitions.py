@@ -82,6 +82,7 @@ def statuses(*lines: str) -> dict[str, str]:
     return told
 
 
+@pytest.mark.case("24")
 def test_use_postgres_then_no_mysql() -> None:
     assert statuses("Use Postgres", "A: Postgres it is.", "no, MySQL") == {
         "Use Postgres": "superseded by no, MySQL",
@@ -99,6 +100,7 @@ def test_an_echo_of_what_is_corrected_goes_with_it() -> None:
     }
 
 
+@pytest.mark.control("24")
 def test_control_without_leaning_back_postgres_would_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_leaned_on", lambda *_: iter(()))
 

@@ -153,6 +153,7 @@ def test_an_honest_candidate_is_applied_as_it_is() -> None:
     assert not [entry for entry in applied.entries if entry.pruned]
 
 
+@pytest.mark.case("7")
 def test_the_input_given_back_is_refused_although_the_cap_would_cut_it_down() -> None:
     assert apply([one.content for one in SPAN]) == "not_smaller"
 
@@ -185,6 +186,7 @@ WORDS = "crate lamp pier iron bar open north wall green boat".split()  # noqa: S
 said = st.lists(st.sampled_from([*WORDS, "A-7781", "900 EUR", "12 May 2027"]), min_size=3, max_size=40).map(" ".join)
 
 
+@pytest.mark.case("7")
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(said, min_size=1, max_size=12),
@@ -302,6 +304,7 @@ EXACT = [
 ]
 
 
+@pytest.mark.case("26")
 def test_what_the_summary_lost_is_quoted_and_counted() -> None:
     applied = compacted(SHORT, EXACT)
     assert isinstance(applied, Applied)
@@ -309,6 +312,7 @@ def test_what_the_summary_lost_is_quoted_and_counted() -> None:
     assert applied.counts.restored_by_code >= 1
 
 
+@pytest.mark.control("26")
 def test_control_without_survival_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.domain.apply.lost_quotes", lambda *_, **__: [])
     applied = compacted(SHORT, EXACT)
@@ -355,6 +359,7 @@ def test_a_poisoned_state_loses_its_authority() -> None:
     assert gone.counts.ungrounded == quoted.counts.ungrounded == 1
 
 
+@pytest.mark.case("23")
 @pytest.mark.parametrize("rounds", [1, 3, 5, 10, 30])
 def test_a_fact_of_the_first_turns_is_there_after_many_compactions(rounds: int) -> None:
     """Although every round brings more facts than the state can hold, each with an exact value of its own."""
@@ -363,6 +368,7 @@ def test_a_fact_of_the_first_turns_is_there_after_many_compactions(rounds: int) 
         assert "ada@example.org" in state
 
 
+@pytest.mark.control("23")
 def test_control_without_sparing_the_first_facts_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.domain.pruning._FIRST", 0)
     assert "KD-20418" not in after_rounds(5)[-1]

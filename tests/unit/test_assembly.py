@@ -158,6 +158,7 @@ def test_a_last_message_that_alone_is_too_large_names_the_minimum() -> None:
     put_together(source, caught.value.extra["minimum"])
 
 
+@pytest.mark.case("22")
 def test_keep_full_sends_all_up_to_the_window_and_refuses_beyond() -> None:
     policy = policy_of(context_window=4_000, on_failure="keep_full")
     over_budget = material(said(110, policy=policy), policy=policy)

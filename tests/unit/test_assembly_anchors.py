@@ -217,6 +217,7 @@ def _within(source: Material, budget: int) -> AssembledContext | None:
         return None
 
 
+@pytest.mark.case("29")
 def test_pins_go_with_a_warning_and_identical_text_until_then() -> None:
     messages = [replace(one, protected_reason="pinned") if one.seq in {2, 3} else one for one in talk_of(40)]
     source = made_of(messages, boundary=20)
@@ -229,6 +230,7 @@ def test_pins_go_with_a_warning_and_identical_text_until_then() -> None:
             assert (served.get(seq) == messages[seq - 1].content) != (f"held_message_left_out:{seq}" in found.warnings)
 
 
+@pytest.mark.control("29")
 def test_control_without_the_holding_truncation_would_take_a_pin(monkeypatch: pytest.MonkeyPatch) -> None:
     messages = [replace(one, protected_reason="pinned") if one.seq == 15 else one for one in talk_of(140)]
     assert 15 in [one.seq for one in put_together(made_of(messages)).messages]

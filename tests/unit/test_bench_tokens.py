@@ -30,6 +30,7 @@ def off(kind: str) -> float:
     return estimate_text(text) / real - 1
 
 
+@pytest.mark.case("28")
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_every_kind_is_within_ten_percent_on_text_it_was_not_fitted_on(kind: str) -> None:
     assert abs(off(kind)) <= CLAIMED
@@ -42,6 +43,7 @@ def test_the_rules_of_thumb_are_not(rule: str) -> None:
     assert len(outside) > len(SAMPLES) / 2
 
 
+@pytest.mark.control("28")
 def test_the_check_fails_for_prices_that_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
     dear = {name: price * 1.25 for name, price in tokens.ALL_PRICES.items()}
     monkeypatch.setattr(tokens, "ALL_PRICES", dear)
@@ -53,6 +55,7 @@ def published() -> dict[str, float]:
     return {kind: float(total) / 100 for kind, total in rows}
 
 
+@pytest.mark.case("28")
 def test_the_published_table_has_every_kind_within_what_is_claimed() -> None:
     table = published()
     named = {"English chat", "English prose", "markdown", "JSON", "mixed", "emoji-rich chat"}

@@ -17,6 +17,7 @@ ENOUGH = st.integers(min_value=LEAST_TOKENS, max_value=10**7)
 SMALL_STEP = 0.051  # five hundredths, and a float's breath
 
 
+@pytest.mark.case("17")
 @given(FACTORS, COUNTS, COUNTS)
 def test_value_and_step_are_clamped_whatever_is_reported(factor: float, estimated: int, reported: int) -> None:
     after = learn(factor, estimated=estimated, reported=reported)
@@ -64,6 +65,7 @@ def moved_by_one_wild_report() -> float:
     return learn(1.0, estimated=20_000, reported=200_000) - 1.0
 
 
+@pytest.mark.case("17")
 def test_ten_times_too_high_once_is_one_small_step() -> None:
     assert 0 < moved_by_one_wild_report() <= SMALL_STEP
     # and four honest reports undo most of it
@@ -73,6 +75,7 @@ def test_ten_times_too_high_once_is_one_small_step() -> None:
     assert factor < 1.025
 
 
+@pytest.mark.control("17")
 def test_without_the_clamp_of_the_step_one_wild_report_would_move_it_far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "MOST_STEP", math.inf)
     assert moved_by_one_wild_report() > SMALL_STEP
@@ -85,10 +88,12 @@ def wildest() -> float:
     return factor
 
 
+@pytest.mark.case("17")
 def test_always_ten_times_too_high_ends_at_the_bound() -> None:
     assert wildest() == pytest.approx(MOST_FACTOR)
 
 
+@pytest.mark.control("17")
 def test_without_the_clamp_of_the_value_it_would_end_at_ten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "MOST_FACTOR", math.inf)
     assert wildest() > 9

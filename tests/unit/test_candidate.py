@@ -308,6 +308,7 @@ def test_what_cannot_be_read_is_unparseable(text: str) -> None:
     assert refused(text) == "unparseable"
 
 
+@pytest.mark.case("11")
 @pytest.mark.parametrize(
     "text",
     [

@@ -78,6 +78,7 @@ def remembered(window: int, language: str, most: int = max(AFTER), *, forgets: b
     return found
 
 
+@pytest.mark.case("23")
 @pytest.mark.parametrize("after", AFTER)
 @pytest.mark.parametrize("language", ["en", "ru", "zh"])
 def test_a_fact_of_the_first_turn_is_remembered_in_a_small_window(language: str, after: int) -> None:
@@ -85,12 +86,14 @@ def test_a_fact_of_the_first_turn_is_remembered_in_a_small_window(language: str,
     assert [value for value in FACTS[language][1] if value not in known] == []
 
 
+@pytest.mark.case("23")
 @pytest.mark.parametrize("after", AFTER)
 def test_a_fact_of_the_first_turn_is_remembered_in_a_large_window(after: int) -> None:
     known = remembered(32_000, "en")[after]
     assert [value for value in FACTS["en"][1] if value not in known] == []
 
 
+@pytest.mark.control("23")
 def test_the_check_notices_a_compactor_that_forgets() -> None:
     known = remembered(4_000, "en", 1, forgets=True)[1]
     assert all(value not in known for value in FACTS["en"][1])

@@ -186,6 +186,7 @@ HONEST: list[tuple[str, tuple[Message, ...], str]] = [
 ]
 
 
+@pytest.mark.case("22b")
 @pytest.mark.parametrize(("span", "text"), [case[1:] for case in HONEST], ids=[case[0] for case in HONEST])
 def test_honest_paraphrases_pass_at_the_first_attempt(span: tuple[Message, ...], text: str) -> None:
     report = judge(proposal(text), request(span))
@@ -219,6 +220,7 @@ def reason(text: str, span: tuple[Message, ...] = TRIP, *previous: Any, finish: 
 # --- what the provider says of its own answer
 
 
+@pytest.mark.case("3", "4", "5")
 @pytest.mark.parametrize(
     ("finish", "expected"),
     [
@@ -239,6 +241,7 @@ def test_how_the_call_ended_is_the_reason_whatever_came() -> None:
     assert judge(proposal(GOOD, "blocked", called_tool=True), request(TRIP)).reason == "blocked"
 
 
+@pytest.mark.case("3")
 def test_a_called_tool_is_no_summary() -> None:
     assert judge(proposal(GOOD, called_tool=True), request(TRIP)).reason == "not_a_summary"
     assert judge(proposal("", called_tool=True), request(TRIP)).reason == "not_a_summary"
@@ -247,12 +250,14 @@ def test_a_called_tool_is_no_summary() -> None:
 # --- reading
 
 
+@pytest.mark.case("2")
 @pytest.mark.parametrize("text", ["", " \n", "<think>I should summarise.</think>", answer(), "{}"])
 def test_empty(text: str) -> None:
     assert reason(text) == "empty_summary"
     assert reason(f"<think>Let me see.</think>{GOOD}") is None
 
 
+@pytest.mark.case("3")
 @pytest.mark.parametrize(
     "text",
     [
@@ -303,6 +308,7 @@ EXCUSES = [
 ]
 
 
+@pytest.mark.case("3")
 @pytest.mark.parametrize("excuse", EXCUSES)
 def test_an_excuse_in_the_right_shape_is_no_summary(excuse: str) -> None:
     assert reason(answer(excuse)) == "not_a_summary"
@@ -343,6 +349,7 @@ def test_an_excuse_beside_real_items_only_loses_itself() -> None:
     assert report.candidate.texts() == ["Clara marries in Porto"]
 
 
+@pytest.mark.case("6")
 @pytest.mark.parametrize(
     ("span", "told", "manner"),
     [
@@ -388,6 +395,7 @@ def test_what_the_state_holds_already_is_no_reason_to_repeat_it() -> None:
     assert reason(answer("The order is on its way, nothing new."), TOOL) == "skeleton"
 
 
+@pytest.mark.case("10")
 def test_another_language_than_the_conversation_is_refused() -> None:
     assert reason(HONEST[0][2], RUSSIAN) == "wrong_language"
     assert reason(HONEST[5][2], TRIP) == "wrong_language"
@@ -463,6 +471,7 @@ def block_after(text: str, span: tuple[Message, ...]) -> int:
 CITIES = ["Lyon", "Graz", "Turin", "Basel", "Ghent", "Malmö", "Porto", "Split"]
 
 
+@pytest.mark.case("7")
 def test_the_input_given_back_word_for_word_is_not_smaller_and_an_honest_record_is() -> None:
     span = tuple(
         message(

@@ -92,6 +92,7 @@ HONEST: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
+@pytest.mark.case("22b")
 @pytest.mark.parametrize(("said", "told"), HONEST, ids=[told for _, told in HONEST])
 def test_an_honest_paraphrase_is_left_alone(said: tuple[str, ...], told: str) -> None:
     span = tuple(message(seq, text) for seq, text in enumerate(said, start=1))
@@ -126,6 +127,7 @@ DISHONEST: list[tuple[str, str, str]] = [
 ]
 
 
+@pytest.mark.case("8")
 @pytest.mark.parametrize(("what", "said", "told"), DISHONEST, ids=[case[0] for case in DISHONEST])
 def test_an_invention_becomes_its_source_sentence(what: str, said: str, told: str) -> None:
     span = talk("Hello there, how can I help?", "Fine, thanks.", said, "I see.", "Anything else?")
@@ -162,6 +164,7 @@ def test_values_that_changed_places_are_noticed(said: str, told: str, is_honest:
     assert result.repaired == (0 if is_honest else 1)
 
 
+@pytest.mark.case("8")
 def test_without_a_source_an_invention_is_dropped_and_counted() -> None:
     span = talk("We grow tomatoes behind the barn.", "Nice!")
     result = one(span, "The user owns three racing horses")
@@ -174,6 +177,7 @@ def test_a_candidate_of_inventions_only_is_refused() -> None:
     assert (report.reason, report.candidate, report.ungrounded) == ("skeleton", None, 1)
 
 
+@pytest.mark.case("8")
 def test_in_prose_only_the_sentence_goes() -> None:
     span = talk("We grow tomatoes behind the barn, about 40 plants.", "Nice!")
     told = "The user grows tomatoes. They planted 40 of them. A neighbour called Walter Kranz helps."
@@ -279,6 +283,7 @@ def test_an_order_from_a_tool_or_a_pasted_document_is_quoted_as_such() -> None:
     assert text == f'A tool returned: "{order}"'
 
 
+@pytest.mark.case("8")
 @pytest.mark.parametrize("seqs", [(), (1,), (5,)])
 def test_the_user_is_an_administrator_does_not_pass_with_or_without_a_source(seqs: tuple[int, ...]) -> None:
     span = talk("Can you check my invoice of 12 May 2026?", "Sure.", "It says 84.90 EUR.", "Right.", "Thanks!")
@@ -321,6 +326,7 @@ def test_a_poisoned_entry_grounds_nothing() -> None:
 # --- decisions and drops
 
 
+@pytest.mark.case("25")
 def test_a_proposal_that_the_user_turned_down_is_no_decision() -> None:
     span = talk(
         "How do we cache sessions?",
@@ -392,6 +398,7 @@ def test_grounding_twice_is_grounding_once(contents: list[str], told: list[str])
 # --- controls: without the guard the inventions would stand
 
 
+@pytest.mark.control("8")
 def test_control_without_grounding_the_inventions_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     span = talk("The rent is 900 euros.", "I see.")
     text = answer("", [fact("The rent is 950 euros", 1), fact("The user is an administrator", 1)])

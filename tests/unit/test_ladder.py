@@ -241,6 +241,7 @@ class TestWhatIsTooLong:
 
 
 class TestWhatIsBlocked:
+    @pytest.mark.case("12")
     @pytest.mark.parametrize("guilty", [1, 7, 16, 17, 32])
     async def test_is_found_within_six_calls(self, guilty: int) -> None:
         stand = Stand(blocking(guilty))
@@ -263,6 +264,7 @@ class TestWhatIsBlocked:
         assert tuple(hidden) == climbed.withheld
         assert len(accepted[-1].messages) == len(MESSAGES)
 
+    @pytest.mark.case("12")
     async def test_is_left_alone_inside_a_turn(self) -> None:
         """The control: without the search nothing comes of it."""
         climbed = await Stand(blocking(7)).climb(searches=False)

@@ -33,6 +33,7 @@ def texts(result: MergeResult) -> list[str]:
 # --- the laws, one by one
 
 
+@pytest.mark.case("9")
 def test_an_entry_that_nobody_names_stays_byte_for_byte() -> None:
     earlier = [
         entry("F1", "  Port is 5433;\tNOT 5432 ", seqs=(3, 9), superseded=("Port is 5432",)),
@@ -69,6 +70,18 @@ def test_a_replaced_text_stands_in_its_successor_with_both_sources() -> None:
     assert (only.id, only.text, only.from_seqs) == ("F50", "Database: MySQL, no longer Postgres", (3, 22))
     assert only.superseded == ("Database: SQLite", "Database: Postgres")
     assert (result.counts.added, result.counts.superseded, result.counts.kept) == (1, 1, 0)
+
+
+def test_what_is_dropped_although_nothing_speaks_against_it_stays_on_record() -> None:
+    earlier = [entry("F1", "Likes tea"), entry("F2", "Lives in Riga"), entry("O3", "Send the offer", field="logos")]
+    drops = (
+        CandidateDrop(entry="F1", reason="no_longer_relevant", by_seq=21),
+        CandidateDrop(entry="F2", reason="contradicted", by_seq=22),
+    )
+    result = merged(earlier, replace(candidate(item("Uses Redis", 21)), dropped=drops))
+    assert [each.text for each in result.entries if each.id in {"F1", "F2"}] == []
+    assert result.outdated == (replace(earlier[0], pruned=True),)
+    assert result.counts.dropped == 2
 
 
 def test_several_entries_may_be_joined_in_one_and_one_split_in_several() -> None:
@@ -227,6 +240,7 @@ def after(span: Sequence[Message], proposed: Candidate, *previous: StateEntry) -
     return merge(SESSION, previous, proposed, span, 7, 50)
 
 
+@pytest.mark.case("24")
 @pytest.mark.parametrize(
     ("earlier", "span", "told"),
     [
@@ -270,6 +284,7 @@ def test_what_is_about_something_else_supersedes_nothing(earlier: str, span: tup
     assert sorted(texts(result)) == sorted([earlier, told])
 
 
+@pytest.mark.case("25")
 @pytest.mark.parametrize(
     ("earlier", "told"),
     [
@@ -300,6 +315,7 @@ def test_another_task_that_is_done_completes_nothing(earlier: str, told: str) ->
     assert sorted(texts(result)) == sorted([earlier, told])
 
 
+@pytest.mark.control("24")
 def test_control_without_supersession_both_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.domain.supersession._ousts", lambda *_: False)
     result = after(said("No, MySQL.", "OK."), candidate(item("Database: MySQL", 20)), entry("F1", "Database: Postgres"))
@@ -429,6 +445,7 @@ def merges(draw: st.DrawFn) -> tuple[list[StateEntry], Candidate]:
     return previous, draw(proposals(previous))
 
 
+@pytest.mark.case("9")
 @settings(max_examples=150)
 @given(merges())
 def test_no_entry_is_lost_silently(case: tuple[list[StateEntry], Candidate]) -> None:
@@ -565,6 +582,18 @@ def test_open_entries_go_before_facts() -> None:
     )
     _, gone = prune(SESSION, (*fields, *more), fits=words_fit(8))
     assert [each.id for each in gone] == ["O2", "O3"]
+
+
+def test_a_rule_goes_after_facts_that_bind_nobody() -> None:
+    texts = [
+        "We must never store card numbers in the clear",
+        *(f"Somebody likes tea number {word}" for word in "abcdef"),
+    ]
+    entries = [entry(f"F{number}", text) for number, text in enumerate(texts, start=1)]
+    kept, gone = prune(SESSION, entries, fits=words_fit(25))
+    assert entries[0] in kept
+    assert [each.id for each in gone] == ["F2", "F3", "F4"][: len(gone)]
+    assert gone
 
 
 def test_what_is_pruned_is_marked_and_otherwise_unchanged() -> None:

@@ -245,6 +245,7 @@ def test_no_chunk_is_too_short_or_only_of_held_messages() -> None:
     assert found.folded_tokens >= MINIMUM_SPAN
 
 
+@pytest.mark.case("27")
 def test_the_unanswered_user_message_is_never_folded() -> None:
     assert cuts(("user", 100), ("assistant", 100), ("user", 900)) == [0, 1]
     assert cuts(("user", 100), ("assistant", 100), ("user", 900), complete=False) == [0, 1, 2]

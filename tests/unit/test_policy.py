@@ -250,6 +250,7 @@ def test_quiet_ends_by_a_new_message_that_weighs_something() -> None:
     assert due(2_353, "stored", quiet=quiet, last_seq=10) == "background"
 
 
+@pytest.mark.case("14")
 def test_a_lasting_floor_is_left_alone_for_a_hundred_messages() -> None:
     policy = policy_of(context_window=4_000)
     quiet = quiet_after(policy, budgets(policy), seen_seq=9, predicted_tokens=2_200, lasting_floor=True)
@@ -346,6 +347,7 @@ def test_an_unknown_preset_lists_those_there_are() -> None:
         resolve("handoff", {})
 
 
+@pytest.mark.case("19")
 def test_a_floor_above_the_target_shows_the_arithmetic() -> None:
     policy = policy_of(context_window=4_000)
     (found,) = contradictions(policy, budgets(policy), system_tokens=1_103)
@@ -375,6 +377,7 @@ def trigger_of(**values: Any) -> dict[str, Any]:
     return trigger("max_tokens", "before_call", {"tokens": 2_000}, fold="all") | values
 
 
+@pytest.mark.case("19")
 @pytest.mark.parametrize(
     ("overrides", "system_tokens", "field", "arithmetic"),
     [
@@ -450,6 +453,7 @@ def test_a_target_just_below_every_trigger_is_fine() -> None:
     assert contradictions(policy, budgets(policy), system_tokens=0) == []
 
 
+@pytest.mark.case("21")
 @pytest.mark.parametrize("budget", [10_000, 846_518, 3_060, 9_999_999])
 def test_evaluation_at_the_boundaries_exactly(budget: int) -> None:
     """0.6999 nothing, 0.70 background, 0.8499 background, 0.85 inline: the last integer below each, and the first."""

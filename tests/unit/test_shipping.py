@@ -14,7 +14,7 @@ import yaml
 from app.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-bench.lock")
 LONG_RUNNING = ("postgres", "redis", "api", "worker")
 
 
@@ -48,10 +48,16 @@ def test_locks_name_no_package_host(lock: str) -> None:
     assert not re.search(r"://|--index|--extra-index|--find-links|file:|@ ", (ROOT / lock).read_text())
 
 
-def test_what_the_tests_install_contains_what_running_installs() -> None:
-    run, test = (requirements(lock) for lock in LOCKS)
-    pins = {name: block.splitlines()[0] for name, block in run.items()}
-    assert pins.items() <= {name: block.splitlines()[0] for name, block in test.items()}.items()
+@pytest.mark.parametrize("lock", LOCKS[1:])
+def test_what_tests_and_benchmarks_install_contains_what_running_installs(lock: str) -> None:
+    run, more = ({name: block.splitlines()[0] for name, block in requirements(one).items()} for one in (LOCKS[0], lock))
+    assert run.items() <= more.items()
+
+
+def test_benchmarks_use_the_versions_that_the_tests_use() -> None:
+    test, bench = ({name: block.splitlines()[0] for name, block in requirements(one).items()} for one in LOCKS[1:])
+    both = test.keys() & bench.keys()
+    assert {name: test[name] for name in both} == {name: bench[name] for name in both}
 
 
 def test_the_build_backend_is_locked() -> None:

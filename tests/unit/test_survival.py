@@ -111,6 +111,7 @@ def survivors(kind: str, room: int) -> tuple[int, int]:
     return sum(value in text for value in KINDS[kind]), sum(estimate_text(each) + 3 for _, each in found)
 
 
+@pytest.mark.case("26")
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_forty_values_as_many_come_back_as_the_room_holds(kind: str) -> None:
     few, weight = survivors(kind, 400)
@@ -119,6 +120,7 @@ def test_of_forty_values_as_many_come_back_as_the_room_holds(kind: str) -> None:
     assert survivors(kind, 4_000)[0] == 40
 
 
+@pytest.mark.case("26")
 def test_forty_values_in_one_list_stay_together() -> None:
     span = [message(1, f"The keys are: {', '.join(UUIDS)}.")]
     found = quotes(span, room=2_000)

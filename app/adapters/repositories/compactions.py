@@ -148,7 +148,8 @@ class SqlCompactions(Repository):
             col(row.attempts), literal_column("'$[*] ? (@.metered == true)'::jsonpath")
         )
         statement = select(func.coalesce(func.sum(func.jsonb_array_length(metered)), 0)).where(
-            func.coalesce(col(row.finished_at), now()) > now() - span
+            # The transaction's time, not the clock's: what moves within a statement no index can be searched for.
+            or_(col(row.finished_at).is_(None), col(row.finished_at) > func.transaction_timestamp() - span)
         )
         if conversation_id is not None:
             statement = statement.where(col(row.conversation_id) == conversation_id)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter
 
@@ -22,8 +23,13 @@ def columns(record: Any, **replaced: Any) -> dict[str, Any]:
 
 def value(kind: type[Record], row: Any, **replaced: Any) -> Record:
     """A row's columns as a record of that kind, ``replaced`` put in their place."""
-    names = (item.name for item in fields(kind) if item.name not in replaced)  # type: ignore[arg-type]
-    return kind(**{name: getattr(row, name) for name in names}, **replaced)
+    return kind(**{name: getattr(row, name) for name in _names(cast("Any", kind)) if name not in replaced}, **replaced)
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """Asked for every row that is read."""
+    return tuple(item.name for item in fields(kind))
 
 
 def without(values: dict[str, Any], *names: str) -> dict[str, Any]:

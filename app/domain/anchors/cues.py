@@ -93,9 +93,9 @@ class Cues:
         for piece, bits in self._short:
             if piece in folded:
                 found |= bits
-        grams = frozenset(zip(folded, folded[1:], folded[2:], strict=False))
-        for gram in self._by_gram.keys() & grams:
-            for piece, bits in self._by_gram[gram]:
+        grams = zip(folded, folded[1:], folded[2:], strict=False)
+        for known in filter(None, map(self._by_gram.get, grams)):
+            for piece, bits in known:
                 if piece in folded:
                     found |= bits
         return found

@@ -54,7 +54,7 @@ class Pool:
 
     def sharing(self, topic: Topic) -> list[Anchor]:
         """Those that share a word with a topic, newest first."""
-        found = {anchor.id: anchor for word in topic.every for anchor in self._newest_with(word)}
+        found = {id(anchor): anchor for word in topic.every for anchor in self._newest_with(word)}
         return sorted(found.values(), key=position, reverse=True)
 
     def _newest_with(self, word: str) -> list[Anchor]:

@@ -23,6 +23,9 @@ class Served:
 
 NOTHING_SERVED: Final = Served()
 
+LEAST_ROOM: Final = 1
+"""Tokens: what is asked for where nothing is left of an allotment: anchors that a user set, and the marker."""
+
 
 def serve(
     active: Sequence[FoundAnchor],
@@ -39,9 +42,12 @@ def serve(
         through_seq: The last message that is not in the served tail.
         held: Messages up to there that are served verbatim all the same.
         room: Tokens for the whole element; the least important and oldest of rule or model origin that exceed it
-            stand behind the marker, those that a user set never do. ``None``: all are shown.
+            stand behind the marker, those that a user set never do. ``None``: all are shown; ``0``: the
+            policy serves none, so that not even the marker stands there.
         estimator: How lines are weighed.
     """
+    if room == 0:
+        return NOTHING_SERVED
     eligible = [anchor for anchor in active if _is_active(anchor) and anchor.seq <= through_seq]
     eligible = sorted((anchor for anchor in eligible if anchor.seq not in held), key=_position)
     if room is None:

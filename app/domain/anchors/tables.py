@@ -32,6 +32,8 @@ from typing import Any, Final, get_args
 from app.domain.anchors.cues import Cue, Cues
 from app.domain.anchors.values import AnchorType
 
+_NEEDED: Final = ("says", "user", "assistant", "with_value", "with_name", "asks")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
@@ -44,12 +46,8 @@ class Rule:
     with_name: Cue
     asks: Cue
     never: Cue
-
-    @property
-    def mask(self) -> int:
-        """The patterns of which one must fit."""
-        needed = (self.says, self.user, self.assistant, self.with_value, self.with_name, self.asks)
-        return reduce(or_, (cue.mask for cue in needed))
+    mask: int
+    """The patterns of which one must fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,14 +107,9 @@ def _table(given: Mapping[str, Any]) -> Table:
 
 
 def _rule(given: Mapping[str, Any], cues: Cues) -> Rule:
+    needed = {name: cues.cue(_listed(given, name)) for name in _NEEDED}
     return Rule(
-        says=cues.cue(_listed(given, "says")),
-        user=cues.cue(_listed(given, "user")),
-        assistant=cues.cue(_listed(given, "assistant")),
-        with_value=cues.cue(_listed(given, "with_value")),
-        with_name=cues.cue(_listed(given, "with_name")),
-        asks=cues.cue(_listed(given, "asks")),
-        never=cues.cue(_listed(given, "never")),
+        **needed, never=cues.cue(_listed(given, "never")), mask=reduce(or_, (cue.mask for cue in needed.values()))
     )
 
 

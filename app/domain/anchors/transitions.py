@@ -35,6 +35,9 @@ _CHANGES: Final[dict[AnchorType, frozenset[AnchorType]]] = {
 }
 """What an anchor of a type can supersede."""
 
+CHANGING: Final = frozenset(_CHANGES)
+"""Types whose anchors can take another's place."""
+
 _BY_ASSISTANT: Final[frozenset[AnchorType]] = frozenset({"decision", "commitment", "correction"})
 """What an assistant can correct: never what a user stated."""
 

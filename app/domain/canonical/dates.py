@@ -8,7 +8,7 @@ from datetime import date
 from typing import Final
 
 from app.domain.canonical.calendar import HAN_DAY, MONTHS, month_pattern
-from app.domain.canonical.number_words import read_han
+from app.domain.canonical.number_words import ORDINALS, read_han
 from app.domain.canonical.values import Value
 
 _MONTH: Final = month_pattern()
@@ -24,6 +24,10 @@ _NUMERIC: Final = re.compile(
 _NAMED: Final = re.compile(
     rf"(?<![^\W_])(?P<m6>{_MONTH})\.?,?\s(?:(?P<y7>\d{{4}})\b|(?:the\s)?(?P<d6>\d{{1,2}})(?!\d|:|[.,]\d){_SUFFIX}"
     rf"(?:\s?[-–—]\s?(?P<e6>\d{{1,2}})(?!\d){_SUFFIX})?(?:,?\s(?P<y6>\d{{4}})\b)?)"
+)
+_SPELT: Final = re.compile(
+    rf"\b(?P<day>{'|'.join(sorted(ORDINALS, key=len, reverse=True))})\s(?:of\s)?(?P<month>{_MONTH})"
+    r"(?:,?\s(?P<year>\d{4})\b)?"
 )
 _HAN: Final = re.compile(
     rf"(?:(?P<y8>\d{{4}})\s?[年년]\s?)?(?P<m8>\d{{1,2}}|{HAN_DAY})\s?[月월]\s?(?:(?P<d8>\d{{1,2}}|{HAN_DAY})\s?[日号일])?"
@@ -41,6 +45,9 @@ def find_dates(text: str, at: date | None = None) -> Iterator[Value]:
         text: In small letters.
         at: The day of its message, from which a missing year follows.
     """
+    for match in _SPELT.finditer(text):
+        day = (_number(match["year"]), MONTHS[match["month"]], ORDINALS[match["day"]])
+        yield _value(match.start(), match.end(), [day], at)
     for match in _NUMERIC.finditer(text):
         days = list(_days_of_digits(match))
         for group in [[day] for day in days] if match["d5"] else [days]:
@@ -49,8 +56,8 @@ def find_dates(text: str, at: date | None = None) -> Iterator[Value]:
         month = MONTHS[match["m6"]]
         if match["y7"]:
             yield _value(match.start(), match.end(), [(int(match["y7"]), month, None)], at)
-        for day in filter(None, (match["d6"], match["e6"])):
-            yield _value(match.start(), match.end(), [(_number(match["y6"]), month, int(day))], at)
+        for number in filter(None, (match["d6"], match["e6"])):
+            yield _value(match.start(), match.end(), [(_number(match["y6"]), month, int(number))], at)
     for match in _HAN.finditer(text) if _HAN_SIGNS.search(text) else ():
         days = [(_number(match["y8"] or match["y9"]), _number(match["m8"]), _number(match["d8"]))]
         yield _value(match.start(), match.end(), days, at)

@@ -18,6 +18,7 @@ _UNITS: Final = """one 1|two 2|three 3|four 4|five 5|six 6|seven 7|eight 8|nine 
 |шестьдесят шестидесяти 60|семьдесят семидесяти 70|восемьдесят восьмидесяти 80|девяносто девяноста 90
 |сто ста 100|двести двухсот 200|триста трехсот трёхсот 300|четыреста четырехсот четырёхсот 400|пятьсот пятисот 500
 |шестьсот шестисот 600|семьсот семисот 700|восемьсот восьмисот 800|девятьсот девятисот 900|полтора полторы 1.5
+|anderthalb anderthalbe 1.5|zweieinhalb 2.5|dreieinhalb 3.5|viereinhalb 4.5|fünfeinhalb 5.5|sechseinhalb 6.5
 |zwei 2|drei 3|vier 4|fünf 5|sechs 6|sieben 7|acht 8|neun 9|zehn 10|zwölf 12|zwanzig 20
 |deux 2|trois 3|quatre 4|cinq 5|sept 7|huit 8|neuf 9|dix 10|douze 12|vingt 20|cent 100
 |dos 2|tres 3|cuatro 4|cinco 5|seis 6|siete 7|ocho 8|nueve 9|diez 10|doce 12|veinte 20|cien 100"""
@@ -25,6 +26,14 @@ _SCALES: Final = """hundred 100|thousand 1000|million millions 1000000|billion b
 |тысяча тысячи тысяч тысячу тысяче тысячам тысячами тыс 1000
 |миллион миллиона миллионов миллиону миллионе миллионам млн 1000000
 |миллиард миллиарда миллиардов млрд 1000000000|hundert 100|tausend mille mil 1000|millionen millones 1000000"""
+
+
+_HALVES: Final = frozenset({"half", "половиной"})
+_ORDINALS: Final = """first первого первое 1|second второго второе 2|third третьего третье 3
+|fourth четвертого четвёртого 4|fifth пятого 5|sixth шестого 6|seventh седьмого 7|eighth восьмого 8|ninth девятого 9
+|tenth десятого 10|eleventh одиннадцатого 11|twelfth двенадцатого 12|thirteenth тринадцатого 13
+|fourteenth четырнадцатого 14|fifteenth пятнадцатого 15|sixteenth шестнадцатого 16|seventeenth семнадцатого 17
+|eighteenth восемнадцатого 18|nineteenth девятнадцатого 19|twentieth двадцатого 20|thirtieth тридцатого 30"""
 
 
 def _table(text: str) -> dict[str, float]:
@@ -38,11 +47,28 @@ def _table(text: str) -> dict[str, float]:
 
 WORDS: Final[Mapping[str, float]] = _table(_UNITS)
 SCALES: Final[Mapping[str, float]] = _table(_SCALES)
+_FIRSTS: Final = _table(_ORDINALS)
+ORDINALS: Final[Mapping[str, int]] = {
+    **{word: int(value) for word, value in _FIRSTS.items()},
+    **{
+        f"{tens}{between}{word}": base + int(value)
+        for tens, between, base in (
+            ("twenty", "-", 20),
+            ("twenty", " ", 20),
+            ("thirty", "-", 30),
+            ("двадцать", " ", 20),
+            ("тридцать", " ", 30),
+        )
+        for word, value in _FIRSTS.items()
+        if value < 10 and word.isascii() == tens.isascii()  # noqa: PLR2004 - twenty-first to twenty-ninth
+    },
+}
+"""Days of a month, written out."""
 
 _ANY = "|".join(sorted({*WORDS, *SCALES}, key=len, reverse=True))
 WORD_NUMBER: Final = re.compile(
     rf"\b(?:(?:an?|half an?)\s+(?=hundred\b|thousand\b|million\b|billion\b|dozen\b))?"
-    rf"(?:{_ANY})\b(?:(?:\s+and\s+|\s+|-)(?:{_ANY})\b){{0,9}}"
+    rf"(?:{_ANY})\b(?:(?:\s+and\s+|\s+|-)(?:{_ANY})\b|\s+(?:and\s+a\s+half|с\s+половиной)\b){{0,9}}"
 )
 """One or more number words in a row."""
 
@@ -63,8 +89,8 @@ def read_words(text: str) -> float | None:
     for word in re.split(r"[\s-]+", text):
         if word in WORDS:
             group = group * WORDS[word] if word == "dozen" and group else group + WORDS[word]
-        elif word == "half":
-            group = 0.5
+        elif word in _HALVES:
+            group += 0.5
         elif word in SCALES:
             scale = SCALES[word]
             if scale > 100:  # noqa: PLR2004 - hundreds stay within their group

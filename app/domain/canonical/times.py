@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from app.domain.canonical.number_words import WORDS, read_han, read_words
+from app.domain.canonical.number_words import ORDINALS, WORDS, read_han, read_words
 from app.domain.canonical.values import Value
 
 _HOURS: Final = 24
@@ -14,6 +14,8 @@ _NOON: Final = 12
 _SMALL_WORDS: Final = "|".join(
     sorted((word for word, value in WORDS.items() if value <= _NOON and value == int(value)), key=len, reverse=True)
 )
+_HALF_OF: Final = {word: hour for word, hour in ORDINALS.items() if hour <= _NOON and not word.isascii()}
+"""The hour that is half over: in Russian the one that began is not named."""
 _WRITTEN: Final = re.compile(
     r"(?<![\d:.])(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2}(?:\.\d{1,6})?)?(?!\d|:\d)(?:\s?(?P<half>[ap])\.?m\b\.?)?"
     r"|(?<![\d:.,$€£])(?P<hour2>\d{1,2})(?:[.:](?P<minute2>\d{2}))?\s?(?P<half2>[ap])\.?m\b\.?"
@@ -22,6 +24,12 @@ _SPOKEN: Final = re.compile(
     rf"(?<![^\W_])(?P<hour>\d{{1,2}}|{_SMALL_WORDS})\s(?:час(?:а|ов)?\s)?(?P<half>утра|вечера|дня|ночи|o['’]clock|uhr)(?![^\W_])"
 )
 _SPOKEN_SIGN: Final = re.compile(r"\b(?:утра|вечера|дня|ночи|o['’]clock|uhr)\b")
+_HALF: Final = re.compile(
+    rf"\b(?P<past>half past)\s(?P<hour>{_SMALL_WORDS}|\d{{1,2}})(?![^\W_])"
+    rf"|\bhalb\s(?P<to>{_SMALL_WORDS}|\d{{1,2}})(?![^\W_])"
+    rf"|\b(?:половин[аеу]\s|пол-?)(?P<first>{'|'.join(_HALF_OF)})\b"
+)
+_HALF_SIGN: Final = re.compile(r"\b(?:half past|halb\s|пол)")
 _HAN: Final = re.compile(
     r"(?P<half>凌晨|清晨|早上|上午|中午|下午|傍晚|晚上)?(?P<hour>\d{1,2}|[一二两三四五六七八九十]{1,3})[点點时時](?![零一二三四五六七八九])"
     r"(?:(?P<thirty>半)|(?P<minute>\d{1,2})分?)?"
@@ -45,6 +53,9 @@ def find_times(text: str) -> Iterator[Value]:
         yield _value(match, _forms(_hour(match["hour"] or match["hour2"]), minute, match["half"] or match["half2"]))
     for match in _SPOKEN.finditer(text) if _SPOKEN_SIGN.search(text) else ():
         yield _value(match, _forms(_hour(match["hour"]), 0, match["half"]))
+    for match in _HALF.finditer(text) if _HALF_SIGN.search(text) else ():
+        hour = _hour(match["hour"]) if match["past"] else (_HALF_OF.get(match["first"]) or _hour(match["to"])) - 1
+        yield _value(match, _forms(hour or _NOON, 30, None))
     for match in _HAN.finditer(text) if _HAN_SIGN.search(text) else ():
         minute = 30 if match["thirty"] else int(match["minute"] or 0)
         yield _value(match, _forms(_hour(match["hour"]), minute, match["half"]))

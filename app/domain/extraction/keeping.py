@@ -16,6 +16,7 @@ from app.domain.text import stems
 
 _OF_OPENING: Final = 0.4  # of the room at most is reserved for the exact values of the opening message
 _STEADY: Final = 1.1  # what is kept stays unless something new is plainly worth more: a state must not flicker
+_BINDS: Final = 2.5  # a rule binds until it is taken back, however much is talked of since
 _OPEN: Final = 2.0
 _ANSWER: Final = 1.4  # somebody had asked for it
 _WORDS: Final = 0.4  # of any entry, which was chosen once for what its words say
@@ -98,7 +99,7 @@ def _worth(entry: StateEntry) -> Worth:
     label, clauses = parted(entry.text)
     said = "; ".join(clauses)
     cues = cues_of(said)
-    rest = _WORDS + cue_worth(cues) + (_ANSWER if ANSWERED in said else 0.0)
+    rest = _WORDS + cue_worth(cues) * (_BINDS if "rule" in cues else 1.0) + (_ANSWER if ANSWERED in said else 0.0)
     if entry.role == "open" or label in {words.open_question for words in PHRASES.values()}:
         rest += _OPEN
     worth = Worth(rest=rest, values=values_worth(said, find_identifiers(said)), about=kind_of(cues))

@@ -1,0 +1,55 @@
+"""What was spent of late is counted without reading what was spent long ago."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import event, text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.ports import UnitOfWorkFactory
+from tests.integration.rows import compaction, stored
+
+COPIES = text(
+    "INSERT INTO compactions SELECT (jsonb_populate_record(c, jsonb_build_object("
+    "'id', gen_random_uuid(), 'finished_at', now() - interval '1 day'))).* FROM compactions c, generate_series(1, 4000)"
+    " WHERE c.id = :id"
+)
+
+
+@pytest.mark.parametrize("whole_tenant", [True, False])
+async def test_an_index_finds_the_calls_of_the_last_hour(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, *, whole_tenant: bool
+) -> None:
+    row = await stored(begin, tenant)
+    async with begin(tenant) as uow:
+        claimed = await uow.compactions.claim(compaction(row))
+        assert claimed is not None
+        await uow.compactions.finish(claimed.id, status="failed", finished_at=datetime.now(UTC))
+        await uow.commit()
+    asked: list[tuple[str, Any]] = []
+    async with engine.begin() as connection:
+        await connection.execute(COPIES, {"id": claimed.id})
+        await connection.execute(text("ANALYZE compactions"))
+
+    def keep(_: object, __: object, statement: str, parameters: Any, *___: object) -> None:
+        asked.append((statement, parameters))
+
+    event.listen(engine.sync_engine, "before_cursor_execute", keep)
+    try:
+        async with begin(tenant) as uow:
+            of = None if whole_tenant else row.id
+            assert await uow.compactions.calls_within(timedelta(hours=1), conversation_id=of) == 0
+    finally:
+        event.remove(engine.sync_engine, "before_cursor_execute", keep)
+    (statement, parameters) = next(one for one in asked if "jsonb_path_query_array" in one[0])
+    async with engine.connect() as connection:
+        plan = "\n".join((await connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)).scalars())
+        unbounded = statement.replace("compactions.finished_at >", "coalesce(compactions.finished_at, now()) >")
+        control = "\n".join((await connection.exec_driver_sql(f"EXPLAIN {unbounded}", parameters)).scalars())
+
+    assert "ix_compactions_finished" in plan, plan
+    assert "ix_compactions_finished" not in control, control

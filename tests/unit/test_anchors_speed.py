@@ -1,0 +1,74 @@
+"""Finding anchors costs little beside taking the same texts apart into words, measured side by side in one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from app.domain.anchors.cues import Cues
+from app.domain.anchors.detect import detect
+from app.domain.conversation import Message, Role
+from app.domain.text import words
+from tests.unit.talk import message
+from tests.unit.test_anchors_detect import SAID_BY_USERS
+
+MOST = 10.0
+"""Times as long as plain tokenising: it takes about six; with every pattern tried on every sentence, twenty-four."""
+
+ROUNDS = 5
+ROLES: tuple[Role, ...] = ("user", "assistant")
+TALK = (
+    "For room {n} we looked at the oak tables from Calder, and the light in there is lovely in the afternoon.",
+    "They arrived in good shape; I was glad that nobody had to carry them up all those stairs again.",
+    "What a day! My sister came by with her two children and we had tea in the garden until it rained.",
+    "I decided to order {n} chairs as well, they cost 114 euros each.",
+    "That sounds wonderful. How did the others like the new place, and is the view as good as you hoped?",
+    "Вчера мы смотрели комнату номер {n}, там очень светло и тихо, и соседи нам понравились.",
+    "昨天我们去看了第{n}个房间，里面很亮，也很安静。",
+    "The report came back with a few remarks about wording, nothing that changes the picture as a whole.",
+)
+
+
+def spoken(count: int) -> list[Message]:
+    texts = (" ".join(TALK[(n + step) % len(TALK)] for step in (0, 3, 4)).format(n=n) for n in range(count))
+    return [message(n, text, role="user" if n % 2 else "assistant") for n, text in enumerate(texts, start=1)]
+
+
+def fastest(work: Callable[[Message], object], messages: Sequence[Message]) -> float:
+    """Seconds of this process: the least of some rounds, since whatever disturbs only adds to it."""
+
+    def once() -> float:
+        began = time.process_time()
+        for one in messages:
+            work(one)
+        return time.process_time() - began
+
+    return min(once() for _ in range(ROUNDS))
+
+
+def test_detecting_takes_a_few_times_as_long_as_tokenising() -> None:
+    messages = spoken(200)
+    plain = fastest(lambda one: words(one.content), messages)
+    found = fastest(detect, messages)
+
+    assert sum(len(detect(one)) for one in messages) > len(messages) / 4, "there is something to find"
+    assert found < MOST * plain, f"detecting took {found / plain:.1f} times as long as tokenising"
+
+
+def test_control_patterns_that_are_all_tried_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was before what a pattern needs was looked up."""
+    monkeypatch.setattr(Cues, "open", lambda *_: -1)
+    messages = spoken(200)
+    assert fastest(detect, messages) > MOST * fastest(lambda one: words(one.content), messages)
+
+
+def test_looking_up_what_a_pattern_needs_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = (text for text, _ in (*SAID_BY_USERS, *((one, "") for one in TALK)))
+    messages = [message(n, text, role=role) for n, text in enumerate(texts, start=1) for role in ROLES]
+    looked_up = [detect(one) for one in messages]
+    monkeypatch.setattr(Cues, "open", lambda *_: -1)
+    assert [detect(one) for one in messages] == looked_up
+    monkeypatch.setattr(Cues, "open", lambda *_: 0)  # control: nothing is tried
+    assert [detect(one) for one in messages] != looked_up

@@ -1,0 +1,89 @@
+"""Cases 8 and 28: exact values between signs that know no blanks, and written out, are still exact values."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from app.domain import claims
+from app.domain.canonical import numbers
+from app.domain.canonical_forms import find_values
+from app.domain.grounding import ground
+from tests.unit.talk import candidate, item, request, talk
+
+
+def needs(text: str) -> list[str]:
+    """The readings of the only value of a text."""
+    (value,) = find_values(text)
+    return list(value.needs)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("预算是6000元", "总预算六千元"),
+        ("每个人收费180元，包括茶点", "收费一百八十元"),
+        ("用了3小时", "三小时"),
+        ("below three and a half hours", "under 3.5 hours"),
+        ("две с половиной тысячи рублей", "2500 рублей"),
+        ("dreieinhalb Stunden", "3,5 Stunden"),
+        ("the third of December", "3 December"),
+        ("twenty-first of May 2027", "2027-05-21"),
+        ("двадцать третьего мая", "23.05"),
+        ("um halb neun", "8:30"),
+        ("half past eight", "8:30"),
+        ("в половине девятого", "8:30"),
+    ],
+)
+def test_two_ways_of_writing_one_value(one: str, other: str) -> None:
+    assert set(needs(one)) & set(needs(other))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["the third option", "a second opinion may count", "полный список", "полка", "в половине случаев", "half of it"],
+)
+def test_what_only_looks_like_one_is_none(text: str) -> None:
+    assert find_values(text) == []
+
+
+INVENTED = ("我们的总预算是6000元，不能再多了。", "总预算是9000元，不能超过", 1)
+
+
+@pytest.mark.case("8", "28")
+@pytest.mark.parametrize(
+    ("said", "told", "repaired"),
+    [
+        ("我们的总预算是6000元，不能再多了。", "总预算是6000元，不能超过", 0),
+        INVENTED,
+        ("我们的总预算是6000元，不能再多了。", "总预算九千元，不能超过", 1),
+        ("会议在下午3点开始，一共有17个人参加。", "下午3点的会议有19个人参加", 1),
+        ("会议在下午3点开始，一共有17个人参加。", "下午3点的会议有17个人参加", 0),
+    ],
+)
+def test_an_invented_amount_between_chinese_signs_is_found(said: str, told: str, repaired: int) -> None:
+    span = talk("你好，我们来谈谈这件事情。", "好的。", said, "明白了。")
+    assert ground(candidate(item(told, 3)), request(span)).repaired == repaired
+
+
+@pytest.mark.control("8", "28")
+def test_control_where_digits_need_a_blank_before_them_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = numbers._NUMBER.pattern.replace(numbers._NO_LETTER, r"(?<![^\W_])", 1)
+    assert narrow != numbers._NUMBER.pattern
+    monkeypatch.setattr(numbers, "_NUMBER", re.compile(narrow))
+    claims._claims.cache_clear()
+    with pytest.raises(AssertionError):
+        test_an_invented_amount_between_chinese_signs_is_found(*INVENTED)
+    claims._claims.cache_clear()
+
+
+@pytest.mark.parametrize("unit", ["half ", "three and a half ", "пол", "halb ", "first of ", "с половиной ", "元1"])
+def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
+    def seconds(count: int) -> float:
+        begun = time.process_time()
+        find_values(unit * count)
+        return time.process_time() - begun
+
+    assert seconds(32_000) < 24 * max(seconds(4_000), 0.01)  # eight times the text

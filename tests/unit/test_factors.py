@@ -1,0 +1,108 @@
+"""What a text must contain for a pattern to fit: never too much, and enough to be of use."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain import factors
+from app.domain.factors import alternatives, fold, pieces
+
+LETTERS = "abi"
+ATOMS = st.sampled_from(["a", "b", "i", "ab", r"\b", ".", "[ab]", "[^a]", r"\w", r"\.", "(?!a)", "(?<=b)", "^", "$"])
+PATTERNS = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map("".join),
+        st.lists(inner, min_size=2, max_size=3).map(lambda some: f"(?:{'|'.join(some)})"),
+        st.tuples(inner, st.sampled_from(["?", "*", "+", "{2}", "{0,2}", "{1,3}?"])).map(
+            lambda given: f"(?:{given[0]}){given[1]}"
+        ),
+    ),
+    max_leaves=8,
+)
+TEXTS = st.text(alphabet=f"{LETTERS}ABIİıſ.", max_size=12)
+
+
+def rules_out(pattern: str, text: str) -> bool:
+    needed = pieces(pattern)
+    return needed is not None and not any(piece in fold(text) for piece in needed)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"\b(?:we|i) decided\b", {"we decided", "i decided"}),
+        (r"colou?r", {"color", "colour"}),
+        (r"no longer \w+ing", {"no longer "}),
+        (r"(?:ab)+c", {"ab"}),
+        (r"(?:ab){0,3}c?", None),
+        (r"(?:reading|read)", {"read"}),
+        (r"[^\d]+", None),
+        (r"(?=needed)[a-z]+", None),
+        (r"(?P<name>secret)\s?=\s?\S+", {"secret"}),
+        (r"Ещё раз", {"ещё раз"}),
+        (r"(?-i:Paris|Rome)", {"paris", "rome"}),
+        (r"a{2}\x41bcd", {"bcd"}),
+        (r"(a)(?(1)b|c)", None),
+        (r"(a)\1", None),
+    ],
+)
+def test_what_a_pattern_needs(pattern: str, expected: set[str] | None) -> None:
+    assert re.compile(pattern)
+    assert pieces(pattern) == expected
+
+
+def test_alternatives_meet_outside_all_brackets() -> None:
+    assert alternatives(r"a|b(?:c|d)[|]|\|e|") == ["a", "b(?:c|d)[|]", r"\|e", ""]
+
+
+@given(PATTERNS, TEXTS)
+def test_no_text_that_a_pattern_fits_is_ruled_out(pattern: str, text: str) -> None:
+    if re.search(pattern, text, re.IGNORECASE):
+        assert not rules_out(pattern, text)
+
+
+@given(st.lists(PATTERNS, min_size=1, max_size=3).map("|".join), TEXTS)
+def test_a_pattern_fits_where_an_alternative_does(pattern: str, text: str) -> None:
+    parts = [re.search(part, text, re.IGNORECASE) for part in alternatives(pattern)]
+    assert any(parts) == (re.search(pattern, text, re.IGNORECASE) is not None)
+
+
+def test_control_a_look_ahead_read_as_text_rules_out_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern, text = r"(?!needed)free", "free"
+    assert not rules_out(pattern, text)
+    monkeypatch.setattr(factors, "_GROUP", re.compile(r"\?(?:(?P<around>never)|(?P<inside>:|<?[=!]))"))
+    assert rules_out(pattern, text)
+
+
+def test_the_tables_are_ruled_out_by_most_texts() -> None:
+    """Next to every pattern needs something: one that needs nothing is tried on every sentence."""
+    tables = files("app.domain.anchors") / "tables"
+    patterns = [
+        part
+        for name in ("en.toml", "ru.toml")
+        for pattern in strings(tomllib.loads((tables / name).read_text(encoding="utf-8")))
+        for part in alternatives(pattern)
+    ]
+    idle = [part for part in patterns if not rules_out(part, "The gulls sat there.")]
+    assert len(idle) < len(patterns) / 50
+
+
+def strings(given: Any) -> Iterator[str]:
+    """Every pattern of a table."""
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, list):
+        yield from given
+    else:
+        for key, inner in given.items():
+            if key not in {"language", "letters", "opening"}:
+                yield from strings(inner)
