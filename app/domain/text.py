@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from app.domain.identifiers import identifiers as identifiers  # noqa: PLC0414 - belongs to this module's words
@@ -138,8 +139,10 @@ _RUSSIAN_ENDINGS: Final = tuple(
 _MIN_RUSSIAN: Final = 3
 _MIN_ENGLISH: Final = 3
 _VOWELS: Final = frozenset("aeiouy")
+_REMEMBERED: Final = 65_536  # words of a large vocabulary; the same ones come again and again
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def stem(word: str) -> str:
     """Fold the commonest endings of a lower-case English or Russian word; other words come back as they are."""
     if "а" <= word[:1] <= "я":
