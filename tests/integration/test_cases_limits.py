@@ -328,7 +328,7 @@ async def test_truncate_never_refuses(begin: UnitOfWorkFactory, tenant: UUID) ->
 async def test_control_without_truncation_too_much_is_sent(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.domain.assembly.exceeds", lambda *_, **__: False)
+    monkeypatch.setattr("app.domain.assembly.fit", lambda _, draft, *__: draft)
     with pytest.raises(AssertionError, match="cut to the budget"):
         await truncates(begin, tenant)
 
