@@ -30,6 +30,7 @@ _MONTHS = (
     r"|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
 )
 _RUSSIAN_MONTHS = r"(?:январ|феврал|март|апрел|ма[йя]|июн|июл|август|сентябр|октябр|ноябр|декабр)[а-яё]{0,3}\b"
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # of a month, or the month: 8.0.36 is a version
 _AMOUNT = r"\d{1,15}(?:[.,\u00a0\u202f ]\d{3}){0,5}(?:[.,]\d{1,6})?"
 _SCALE = r"(?:\s?(?:k|K|m|M|bn|thousand|million|billion|тыс\.?|тысяч[аи]?|млн\.?|млрд\.?|миллион\w{0,3})\b\.?)"
 _CURRENCY = (
@@ -69,7 +70,7 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
         "date",
         (
             r"(?<![\w.-])\d{4}-\d{2}(?:-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z?)?)?(?![\w-])"
-            r"|(?<![\w.-])\d{1,2}(?P<separator>[./-])\d{1,2}(?P=separator)\d{2}(?:\d{2})?(?![\w])"
+            rf"|(?<![\w.-]){_DAY}(?P<separator>[./-]){_DAY}(?P=separator)\d{{2}}(?:\d{{2}})?(?![\w])"
             rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?:\sof)?\s(?:{_MONTHS})(?:,?\s\d{{4}}\b)?"
             rf"|\b(?:{_MONTHS})\s\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s\d{{4}}\b)?|\b(?:{_MONTHS})\s\d{{4}}\b"
             rf"|\b\d{{1,2}}(?:-?го)?\s{_RUSSIAN_MONTHS}(?:\s\d{{4}}\b)?"

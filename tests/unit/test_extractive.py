@@ -809,3 +809,16 @@ def test_linear_time_on_hostile_text(unit: str) -> None:
     state([message(1, "user", text), message(2, "assistant", text), message(3, "user", "Is it $5?")])
     respond((ContextMessage(role="user", content=text, seq=1), ContextMessage(role="user", content=text, seq=2)))
     assert time.process_time() - started < 20
+
+
+def test_anchors_of_the_block_are_quoted_with_their_number() -> None:
+    block = (
+        '<session_state>\n{"logos":[],"pathos":[],"abstract":[],"conversation_summary":""}\n<anchors>\n'
+        "- correction #7: no, MySQL is the database we can have.\n</anchors>\n</session_state>"
+    )
+    context = (
+        ContextMessage(role="user", content=block),
+        ContextMessage(role="assistant", content="Understood."),
+        ContextMessage(role="user", content="Which database can we have?", seq=9),
+    )
+    assert "> #7: no, MySQL is the database we can have." in respond(context)

@@ -5,21 +5,19 @@ What matters is precision: an anchor is served for ever, so a sentence that only
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from typing import Final, Literal
+from itertools import takewhile
+from typing import Final
 
-from app.domain.anchors.cues import Cue, Folded
+from app.domain.anchors.cues import Folded
+from app.domain.anchors.recognition import EXACT, Speaker, has_name, has_value, is_standing, reads_of, type_of
 from app.domain.anchors.rendering import line_tokens
 from app.domain.anchors.statements import Statement, statements
-from app.domain.anchors.tables import TABLES, Rule, Table
-from app.domain.anchors.topics import stems_of, technology_in
+from app.domain.anchors.tables import TABLES, Table
 from app.domain.anchors.values import AnchorType, FoundAnchor
 from app.domain.conversation import Message
 from app.domain.identifiers import Identifier
 from app.domain.redaction import redact
-from app.domain.text import GENERIC_STEMS
 
 MOST_BY_USER: Final = 24
 MOST_BY_ASSISTANT: Final = 8
@@ -34,34 +32,20 @@ _BASE: Final[dict[AnchorType, float]] = {
 }
 """Importance by type: what changes other anchors weighs most, what is over soonest least."""
 
-_ORDER: Final[tuple[AnchorType, ...]] = (
-    "correction",
-    "unresolved_question",
-    "decision",
-    "commitment",
-    "critical_fact",
-)
-"""A statement is one anchor: of the first of these types that it fits."""
-
 _PER_VALUE: Final = 0.05
 _MOST_FOR_VALUES: Final = 0.2
 _BY_USER: Final = 0.1
-_OPEN_TO_REPORT: Final = frozenset({"critical_fact", "unresolved_question"})
-"""What somebody else said can be a fact, but neither binds nor corrects the speaker."""
+_RULE: Final = 0.2  # as much as values can give: a rule is broken unseen, a fact that is missing is asked for
+_MOST_JOINED: Final = 2
+"""Statements behind a label, or a bare no, that may belong to it."""
 
-_DATED: Final = frozenset({"correction"})
-"""Types to which a mere day of the week is a value."""
+_BARE: Final = 3  # words: "no", "scratch that", "ну уж нет"
+_MOST_WORDS: Final = 12  # of what is right instead
+_BELONGING: Final = frozenset({None, "critical_fact"})
+"""Types of what can belong to a label before it."""
 
-_BINDING: Final = frozenset({"commitment", "decision"})
-_CONCRETE: Final = frozenset({"correction", "decision", "critical_fact"})
-"""Types whose patterns ask for an object by themselves."""
-
-_EXACT: Final = frozenset({"url", "email", "uuid", "path", "date", "time", "money", "version", "number", "code"})
-_NAMED: Final = frozenset({"name", "quoted", "symbol"})
-_QUOTED: Final = re.compile(
-    r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|„[^“”\n]{1,300}[“”]|`[^`\n]{1,300}`|「[^」\n]{1,300}」"
-)
-_LABEL: Final = re.compile(r"[^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: ")
+_REPLACING: Final = frozenset({None, "decision", "correction"})
+"""Types of what can say what is right instead: a fact of its own does not."""
 
 
 def detect(
@@ -85,23 +69,68 @@ def detect(
 
 
 def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table]) -> Iterator[FoundAnchor]:
-    role: Literal["user", "assistant"] = "user" if message.role == "user" else "assistant"
+    role: Speaker = "user" if message.role == "user" else "assistant"
     going_on: tuple[int, AnchorType] | None = None
     redacted: str | None = None
-    for statement in said:
+    for statement in _together(said, message.content, tables) if role == "user" else said:
         if _shows(statement, tables):
             return
         if going_on and going_on[0] == statement.sentence:
-            type_ = going_on[1] if _has_value(statement) else None  # the rest of a long sentence
+            type_ = going_on[1] if has_value(statement) else None  # the rest of a long sentence
         else:
-            type_ = _type(statement, role, tables)
+            type_ = type_of(statement, role, tables)
         if type_ is None:
             continue
         going_on = (statement.sentence, type_)
         redacted = redact(message.content) if redacted is None else redacted
         content = _presentable(statement.text, message.content, redacted)
         if content:
-            yield found_anchor(message, type_, content, statement.offset, statement.identifiers)
+            emphasis = _RULE if role == "user" and is_standing(statement, tables) else 0.0
+            yield found_anchor(message, type_, content, statement.offset, statement.identifiers, emphasis=emphasis)
+
+
+def _together(said: Sequence[Statement], content: str, tables: Sequence[Table]) -> Iterator[Statement]:
+    """Statements of a user, those joined that say one thing together: a label and its line, ``No. MySQL.``."""
+    number = 0
+    while number < len(said):
+        statement, following = said[number], said[number + 1 : number + 1 + _MOST_JOINED]
+        if _labelled(statement, tables):
+            more = list(takewhile(lambda one: type_of(one, "user", tables) in _BELONGING, following))
+        elif following and _is_bare(statement, tables) and _corrects(statement, following[0], content, tables):
+            more = list(following[:1])
+        else:
+            more = []
+        for one in more:
+            longer = statement.joined(one, content)
+            if longer is None:
+                break
+            statement, number = longer, number + 1
+        yield statement
+        number += 1
+
+
+def _labelled(statement: Statement, tables: Sequence[Table]) -> bool:
+    if statement.is_question:
+        return False
+    opened = ((table, statement.folded.opened(table.cues)) for table in tables)
+    return any(rule.labelled.fits((statement.plain,), fit) for table, fit in opened for rule in table.rules.values())
+
+
+def _is_bare(statement: Statement, tables: Sequence[Table]) -> bool:
+    """Whether it turns something down, or takes it back, and says no more."""
+    if statement.is_question or statement.text.count(" ") >= _BARE or has_value(statement) or has_name(statement):
+        return False
+    fitting = reads_of(statement, tables)
+    return any(read.has(read.table.no) for read in fitting) or type_of(statement, "user", tables) == "correction"
+
+
+def _corrects(bare: Statement, following: Statement, content: str, tables: Sequence[Table]) -> bool:
+    """Whether what follows says what is right instead."""
+    if following.is_question or following.text.count(" ") >= _MOST_WORDS:
+        return False
+    longer = bare.joined(following, content)
+    own = type_of(following, "user", tables)
+    return own in _REPLACING and longer is not None and type_of(longer, "user", tables) == "correction"
 
 
 def _shows(statement: Statement, tables: Sequence[Table]) -> bool:
@@ -113,11 +142,18 @@ def _shows(statement: Statement, tables: Sequence[Table]) -> bool:
 
 
 def found_anchor(
-    message: Message, type_: AnchorType, content: str, offset: int, identifiers: Iterable[Identifier]
+    message: Message,
+    type_: AnchorType,
+    content: str,
+    offset: int,
+    identifiers: Iterable[Identifier],
+    *,
+    emphasis: float = 0.0,
 ) -> FoundAnchor:
-    """The value, with its importance and weight."""
-    values = sum(one.kind in _EXACT for one in identifiers)
-    importance = _BASE[type_] + min(_PER_VALUE * values, _MOST_FOR_VALUES) + (_BY_USER if message.role == "user" else 0)
+    """The value, with its weight and its importance, to which its emphasis is added."""
+    values = sum(one.kind in EXACT for one in identifiers)
+    importance = _BASE[type_] + min(_PER_VALUE * values, _MOST_FOR_VALUES)
+    importance += (_BY_USER if message.role == "user" else 0) + emphasis
     return FoundAnchor(
         type=type_,
         content=content,
@@ -134,94 +170,3 @@ def _presentable(text: str, content: str, redacted: str) -> str:
         return text
     cleaned = redact(text)
     return cleaned if cleaned != text or text in redacted else ""
-
-
-def _type(statement: Statement, role: Literal["user", "assistant"], tables: Sequence[Table]) -> AnchorType | None:
-    masked = _QUOTED.sub(_mask, statement.plain.replace("\xa0", " "))
-    folded = statement.folded if masked == statement.plain else Folded(masked)
-    fitting = [_Read(masked, folded.opened(table.cues), table) for table in tables if table.letters.search(masked)]
-    types = ("unresolved_question",) if statement.is_question else _ORDER
-    return next((type_ for type_ in types if any(_is(type_, statement, read, role) for read in fitting)), None)
-
-
-class _Read:
-    """A statement as one table sees it."""
-
-    def __init__(self, masked: str, opened: int, table: Table) -> None:
-        self.masked = masked
-        self.opened = opened
-        self.table = table
-
-    @cached_property
-    def texts(self) -> list[str]:
-        """See ``leads``."""
-        return leads(self.masked, self.table)
-
-    def has(self, cue: Cue) -> bool:
-        """Whether the statement fits a cue of the table, with or without what leads to its point."""
-        return cue.fits(self.texts, self.opened) if cue.mask & self.opened else False
-
-    def has_whole(self, cue: Cue) -> bool:
-        """The same, as it is."""
-        return cue.fits((self.masked,), self.opened)
-
-
-def _is(type_: AnchorType, statement: Statement, read: _Read, role: Literal["user", "assistant"]) -> bool:
-    rule = read.table.rules.get(type_)
-    if rule is None or not rule.mask & read.opened or not _says(rule, type_, read, statement, role):
-        return False
-    return (type_ in _CONCRETE or _is_concrete(statement)) and not _denied(type_, read)
-
-
-def _denied(type_: AnchorType, read: _Read) -> bool:
-    """Whether it only sounds so: an exception of the table, somebody else's words, or what merely might be."""
-    table = read.table
-    if read.has_whole(table.rules[type_].never):
-        return True
-    if type_ in _BINDING and read.has_whole(table.hypothetical):
-        return True
-    return type_ not in _OPEN_TO_REPORT and read.has_whole(table.reported)
-
-
-def leads(masked: str, table: Table) -> list[str]:
-    """The statement as patterns see it: as it is, and behind a speaker's name and the words before the point."""
-    texts = [masked]
-    label = _LABEL.match(masked)
-    if label:
-        texts.append(masked[label.end() :])
-    opening = table.opening.match(texts[-1])
-    if opening and opening.end():
-        texts.append(texts[-1][opening.end() :])
-    return texts
-
-
-def _says(rule: Rule, type_: AnchorType, read: _Read, statement: Statement, role: Literal["user", "assistant"]) -> bool:
-    if statement.is_question:
-        return read.has(rule.asks)
-    if read.has(rule.says):
-        return True
-    if role == "assistant":
-        return read.has(rule.assistant) and _has_value(statement)
-    if read.has(rule.user):
-        return True
-    if read.has(rule.with_value) and (_has_value(statement) or (type_ in _DATED and read.has_whole(read.table.times))):
-        return True
-    return read.has(rule.with_name) and _has_name(statement)
-
-
-def _is_concrete(statement: Statement) -> bool:
-    """Whether it says what is promised or asked, not only that something is."""
-    return not stems_of(statement.text) <= GENERIC_STEMS
-
-
-def _has_value(statement: Statement) -> bool:
-    return any(one.kind in _EXACT for one in statement.identifiers)
-
-
-def _has_name(statement: Statement) -> bool:
-    return any(one.kind in _NAMED for one in statement.identifiers) or bool(technology_in(statement.text))
-
-
-def _mask(quote: re.Match[str]) -> str:
-    """Somebody else's words, or a value: what it says is not said by the speaker."""
-    return "“" + "·" * (len(quote.group()) - 2) + "”"

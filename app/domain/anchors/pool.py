@@ -100,7 +100,15 @@ class _Old:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _topic(text: str, tables: tuple[Table, ...]) -> Topic:
+    text = without_label(text, tables)
     return topic_of(text, (day.group() for table in tables for day in table.times.all_in(text)))
+
+
+def without_label(text: str, tables: Sequence[Table]) -> str:
+    """What a label says it is, left out: ``Rule:`` is no subject."""
+    labels = (rule.labelled for table in tables for rule in table.rules.values())
+    label = next((found for cue in labels for found in cue.all_in(text)), None)
+    return text[label.end() :] if label else text
 
 
 def position(anchor: Anchor) -> tuple[int, int, int]:

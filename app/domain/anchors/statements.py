@@ -38,6 +38,7 @@ _SHOWN: Final = re.compile(
 _LIST_MARK: Final = re.compile(r"[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})\s")
 _OPENING: Final = re.compile(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
 _BREAKS: Final = str.maketrans(dict.fromkeys("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", " "))
+_BREAK: Final = re.compile(r"[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _JOINT: Final = re.compile(r"[;:]\s|,\s|\s[—–-]\s|[，、；：]|\s(?=\S)")
 
 
@@ -57,6 +58,13 @@ class Statement:
     def identifiers(self) -> tuple[Identifier, ...]:
         """Its exact values."""
         return values_of(self.text) if self.inside is None else self.inside
+
+    def joined(self, following: Statement, content: str) -> Statement | None:
+        """Both as one, where they stand in one line of this content, and are no longer than a statement may be."""
+        text = content[self.offset : following.offset + len(following.text)]
+        if following.is_question or following.sentence == self.sentence or len(text) > LONGEST or _BREAK.search(text):
+            return None
+        return Statement(text=text, offset=self.offset, is_question=False, sentence=following.sentence)
 
     @cached_property
     def plain(self) -> str:

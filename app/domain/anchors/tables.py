@@ -7,10 +7,13 @@ A language is added by adding a file to ``tables/``; nothing here or anywhere el
   ``reported``, ``hypothetical``: speech that binds nobody; ``shows``: what leads in a text that is only shown
   (``translate this:``), so that what follows in the message is nobody's word.
 * a section per anchor type: ``says`` (patterns for whoever speaks), ``user`` (for users),
-  ``with_value`` and ``with_name`` (for users, beside an exact value or a name), ``assistant`` (for assistants, beside
-  an exact value), ``asks`` (for questions), ``never`` (no anchor all the same).
+  ``with_value``, ``with_name`` and ``with_technology`` (for users, beside an exact value, a name, a name of
+  technology), ``assistant`` (for assistants, beside an exact value), ``asks`` (for questions), ``never`` (no anchor all
+  the same); for users, before any other type is thought of: ``labelled`` (a label that says it: ``Rule:``) and
+  ``standing`` (its own words leave no doubt: ``Never disclose ...``).
 * ``turn``: what a later message does: ``kept`` (a commitment is met), ``evasive`` (no answer), ``yes``, ``no``,
   ``polite_no`` (turns nothing down), ``smalltalk`` (answers nothing), ``ousts`` (its group names what goes),
+  ``takes_back`` (says that something is taken back, not what), ``because`` (a reason begins),
   ``times`` (words for days and hours that take each other's place).
 
 Patterns are regular expressions without regard to case, with straight apostrophes. They are tried on statements of a
@@ -32,7 +35,7 @@ from typing import Any, Final, get_args
 from app.domain.anchors.cues import Cue, Cues
 from app.domain.anchors.values import AnchorType
 
-_NEEDED: Final = ("says", "user", "assistant", "with_value", "with_name", "asks")
+_NEEDED: Final = ("says", "user", "assistant", "with_value", "with_name", "with_technology", "asks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +47,13 @@ class Rule:
     assistant: Cue
     with_value: Cue
     with_name: Cue
+    with_technology: Cue
     asks: Cue
     never: Cue
     mask: int
     """The patterns of which one must fit."""
+    labelled: Cue
+    standing: Cue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,6 +76,8 @@ class Table:
     polite_no: Cue
     smalltalk: Cue
     ousts: Cue
+    takes_back: Cue
+    because: Cue
     times: Cue
 
 
@@ -102,6 +110,8 @@ def _table(given: Mapping[str, Any]) -> Table:
         polite_no=cues.cue(_listed(turn, "polite_no")),
         smalltalk=cues.cue(_listed(turn, "smalltalk")),
         ousts=cues.cue(_listed(turn, "ousts")),
+        takes_back=cues.cue(_listed(turn, "takes_back")),
+        because=cues.cue(_listed(turn, "because")),
         times=cues.cue(_listed(turn, "times")),
     )
 
@@ -109,7 +119,11 @@ def _table(given: Mapping[str, Any]) -> Table:
 def _rule(given: Mapping[str, Any], cues: Cues) -> Rule:
     needed = {name: cues.cue(_listed(given, name)) for name in _NEEDED}
     return Rule(
-        **needed, never=cues.cue(_listed(given, "never")), mask=reduce(or_, (cue.mask for cue in needed.values()))
+        **needed,
+        never=cues.cue(_listed(given, "never")),
+        mask=reduce(or_, (cue.mask for cue in needed.values())),
+        labelled=cues.cue(_listed(given, "labelled")),
+        standing=cues.cue(_listed(given, "standing")),
     )
 
 

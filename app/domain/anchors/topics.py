@@ -29,6 +29,26 @@ _CLASSES: Final[Mapping[str, str]] = {
 }
 """Values of one class can take each other's place."""
 
+_KINDS: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(named.split())
+    for kind, named in {
+        "database": """postgres postgresql mysql mariadb sqlite mongo mongodb clickhouse redis valkey elasticsearch
+            supabase firebase постгрес монго редис""",
+        "cache": "redis valkey memcached редис",
+        "queue": "kafka rabbitmq redis valkey celery кафка редис",
+        "language": "python java javascript typescript golang kotlin scala ruby php perl haskell lua bash matlab питон",
+        "server": "django flask fastapi rails node wordpress джанго",
+        "interface": "react vue svelte angular flutter",
+        "host": "aws azure gcp cloudflare firebase supabase",
+        "forge": "github gitlab jenkins",
+        "system": "linux windows ubuntu debian android ios линукс",
+        "format": "json xml yaml markdown html latex",
+        "learning": "pytorch tensorflow scikit",
+        "protocol": "graphql grpc http https websocket websockets",
+    }.items()
+}
+"""What takes the place of what: of two names that are both known, only those of one kind do."""
+
 _WORD: Final = re.compile(r"[^\W_]+(?:[.+#-][^\W_]+)*")
 _REMEMBERED: Final = 4_096
 _QUOTES: Final = "\"'`«»“”„"
@@ -48,6 +68,16 @@ class Topic:
     """Words and the stems of values together."""
     classes: frozenset[str]
     """Of its values."""
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Of the technology it names; none where its names say nothing of that."""
+        return frozenset[str]().union(*(self.kinds_of(name) for name in self.of_class("name")))
+
+    @staticmethod
+    def kinds_of(name: str) -> frozenset[str]:
+        """Of one name, in lower case."""
+        return frozenset(kind for kind, known in _KINDS.items() if not known.isdisjoint(_WORD.findall(name)))
 
     def of_class(self, class_: str) -> frozenset[str]:
         """The values of one class."""

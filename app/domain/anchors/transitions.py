@@ -7,12 +7,13 @@ anchors that share a rare word with it.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from app.domain.anchors.detect import leads
 from app.domain.anchors.pool import Pool, position
+from app.domain.anchors.recognition import leads
 from app.domain.anchors.statements import Statement, statements
 from app.domain.anchors.tables import TABLES, Table
 from app.domain.anchors.topics import Topic, ousted
@@ -21,12 +22,17 @@ from app.domain.conversation import Message
 
 _NEAR: Final = 8  # positions: as far as a remark without a subject of its own points back
 _PROMISED: Final = 12  # positions: as far as a bare "done" does
+_FAR: Final = 24  # positions: as far as a name of a known kind does
 _NEXT: Final = 3  # positions: a direct answer, with a tool call and its result in between
 _HALF: Final = 0.5  # of the smaller topic's words: about the same thing
 _MOST: Final = 0.6  # of a question's words: answered from afar
 _SOME: Final = 0.3  # of them: answered from near by
 _TERSE: Final = 2  # content words: with fewer than these an utterance leans on the one before
 _SHORT: Final = 12  # words of a direct answer
+_JOINTS: Final = re.compile(r"[:;,(]\s?|\s[—–-]\s|[.!]\s")
+_MOST_JOINTS: Final = 6
+_ASKED: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
+_ECHOING: Final[frozenset[AnchorType]] = frozenset({"commitment", "decision", "correction"})
 
 _CHANGES: Final[dict[AnchorType, frozenset[AnchorType]]] = {
     "correction": frozenset({"decision", "critical_fact", "commitment", "correction"}),
@@ -94,6 +100,7 @@ def _read(
         pool.add(anchor)
     if message is None or not said:
         return
+    asked = next(pool.newest(before=message.seq - 1, within=_NEXT - 1, types=_ASKED), None)
     for number, statement in enumerate(said):
         if statement.is_question or not pool.open:
             continue
@@ -101,7 +108,7 @@ def _read(
             if table.letters.search(statement.text):
                 yield from _resolved(pool, message, statement, table, is_first=number == 0)
     if message.role == "user" and not any(one.type in {"correction", "decision"} for one in own):
-        yield from _rejected(pool, message, said[0], tables)
+        yield from _rejected(pool, message, said[0], tables, asked=asked)
 
 
 def _superseded(pool: Pool, by: Anchor, tables: Sequence[Table], *, by_user: bool) -> Iterator[Transition]:
@@ -112,15 +119,22 @@ def _superseded(pool: Pool, by: Anchor, tables: Sequence[Table], *, by_user: boo
     if not types:
         return
     topic = pool.topic(by.content)
-    text = by.content.replace("’", "'")
-    gone = ousted(given for table in tables if table.letters.search(text) for given in table.ousts.all_in(text))
+    gone = _ousts(by.content, tables)
     meant = [old for old in pool.sharing(topic) if old.type in types and _earlier(old, by)]
-    meant = [old for old in meant if _replaces(by, topic, gone, pool.topic(old.content))]
-    if not meant and by.type == "correction":
-        meant = list(_leaned_on(pool, by, topic, types))
+    meant = [old for old in meant if _replaces(by, topic, gone - _ousts(old.content, tables), pool.topic(old.content))]
+    if by.type == "correction":
+        leaned = None if meant else _leaned_on(pool, by, types, tables)
+        meant = meant or ([leaned] if leaned else [])
+        meant += list(_echoes(pool, by, topic, meant))
     for old in meant:
         pool.remove(old)
         yield Transition(anchor_id=old.id, status="superseded", superseded_by=by.id)
+
+
+def _ousts(text: str, tables: Sequence[Table]) -> frozenset[str]:
+    """Stems of what a text gives up."""
+    plain = text.replace("’", "'")
+    return ousted(given for table in tables if table.letters.search(plain) for given in table.ousts.all_in(plain))
 
 
 def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic) -> bool:
@@ -154,19 +168,73 @@ def _other_value(new: Topic, old: Topic) -> bool:
     return bool(fresh and stale) and bool(shared or rest) and len(shared) >= 2 * _SOME * larger
 
 
-def _leaned_on(pool: Pool, by: Anchor, topic: Topic, types: frozenset[AnchorType]) -> Iterator[Anchor]:
+def _leaned_on(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: Sequence[Table]) -> Anchor | None:
     """What a correction without a subject of its own is about: the last thing with a value of its kind."""
-    if len(topic.words) > _TERSE:
-        return
-    classes = topic.classes
-    near = [old for old in pool.newest(before=by.seq, within=_NEAR, types=types) if _earlier(old, by)]
-    fitting = [old for old in near if classes & pool.topic(old.content).classes]
-    if not fitting and classes and not (near and near[0].type == "decision"):
-        return
-    for meant in (fitting or near)[:1]:
-        values = pool.topic(meant.content).values
-        yield meant
-        yield from (old for old in near if old is not meant and values and values == pool.topic(old.content).values)
+    point = pool.topic(_point(pool, by.content, tables))
+    if len(point.words) > _TERSE:
+        return None
+    asked = next(pool.newest(before=by.seq - 1, within=_NEXT - 1, types=_ASKED), None)
+    question = pool.topic(asked.content) if asked else None
+    old = [one for one in pool.newest(before=by.seq, within=_FAR, types=types) if _earlier(one, by)]
+    old.sort(key=lambda one: one.type == "commitment")  # what was decided before what follows from it
+    for is_meant in (_is_like, _is_plain):
+        for one in old:
+            topic = pool.topic(one.content)
+            if is_meant(point, topic, one, by.seq - one.seq) and (
+                question is None or point.kinds & topic.kinds or question.every & topic.every
+            ):
+                return one
+    return None
+
+
+def _is_like(point: Topic, topic: Topic, _: Anchor, distance: int) -> bool:
+    """Whether both have a value of one kind, and not the same one."""
+    if not point.classes & topic.classes or point.values <= topic.values:
+        return False
+    if point.kinds and topic.kinds:
+        return bool(point.kinds & topic.kinds)
+    return distance <= _NEAR
+
+
+def _is_plain(point: Topic, topic: Topic, old: Anchor, distance: int) -> bool:
+    """Whether it is near enough to be meant where values do not tell."""
+    if not point.every:
+        return distance <= _NEAR
+    reach = _NEAR if point.classes else _NEXT
+    return old.type in {"decision", "correction"} and not topic.classes and distance <= reach
+
+
+def _point(pool: Pool, text: str, tables: Sequence[Table]) -> str:
+    """What a correction says is right, without the reasons that follow, and the words that only take back."""
+    text = text.replace("’", "'")
+    ends = {joint.start() for joint in _JOINTS.finditer(text)}
+    for table in tables:
+        for said in table.takes_back.all_in(text):
+            text = text[: said.start()] + " " * len(said.group()) + text[said.end() :]
+        ends |= {reason.start() for reason in table.because.all_in(text)}
+    heads = [text[:end] for end in sorted(ends)[:_MOST_JOINTS]]
+    valued = next((head for head in heads if pool.topic(head).values), None)
+    if valued is not None or pool.topic(text).values:
+        return valued or text
+    return next((head for head in heads if pool.topic(head).every), text)
+
+
+def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> Iterator[Anchor]:
+    """Decisions and promises near by that only repeat what is outdated."""
+    outdated = [pool.topic(old.content) for old in meant if old.type != "critical_fact"]
+    names = frozenset(
+        name
+        for old in outdated
+        for name in old.of_class("name") - topic.of_class("name")
+        if Topic.kinds_of(name) & topic.kinds
+    )
+    values = {old.values for old in outdated if old.values and old.values != topic.values}
+    for one in pool.newest(before=by.seq, within=_FAR, types=_ECHOING):
+        said = pool.topic(one.content)
+        if one not in meant and _earlier(one, by) and not said.of_class("name") & topic.of_class("name") - names:
+            near = by.seq - one.seq <= _NEAR
+            if said.of_class("name") & names or (near and said.values in values):
+                yield one
 
 
 def _resolved(
@@ -231,12 +299,14 @@ def _last_promise(pool: Pool, message: Message) -> Iterator[Transition]:
         yield Transition(anchor_id=promise.id, status="resolved")
 
 
-def _rejected(pool: Pool, message: Message, first: Statement, tables: Sequence[Table]) -> Iterator[Transition]:
-    """A user's plain no to what was decided in the message before."""
+def _rejected(
+    pool: Pool, message: Message, first: Statement, tables: Sequence[Table], *, asked: Anchor | None
+) -> Iterator[Transition]:
+    """A user's plain no to what was decided in the message before; behind a question it answers that."""
     no = any(_refuses(first, table) for table in tables if table.letters.search(first.text))
     if no and not first.is_question:
-        for old in list(pool.newest(before=message.seq - 1, within=_NEXT - 1, types=frozenset({"decision"}))):
-            if old.proposed_by != "user":
+        for old in list(pool.newest(before=message.seq - 1, within=0, types=frozenset({"decision"}))):
+            if old.proposed_by != "user" and (asked is None or _earlier(asked, old)):
                 pool.remove(old)
                 yield Transition(anchor_id=old.id, status="superseded")
 

@@ -19,6 +19,7 @@ from app.domain.text import GENERIC_STEMS, sentences, stems
 
 _BLOCK: Final = re.compile(r"<session_state>(.*?)</session_state>", re.DOTALL)
 _NUMBERED: Final = re.compile(r"^#(\d+) (.+)$")
+_ANCHOR: Final = re.compile(r"^- [a-z_]+ #(\d+): (.+)$")
 _SPREAD: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
 """How much of a message's score its neighbours get: an answer often shares no word with the question."""
 
@@ -94,7 +95,8 @@ def _state_notes(inner: str) -> list[Note]:
         elif isinstance(value, list):
             notes.extend(_note(unescape(entry), None, "state") for entry in value if isinstance(entry, str))
     for line in text[end:].splitlines():
-        numbered = _NUMBERED.match(unescape(line.strip()))
+        plain = unescape(line.strip())
+        numbered = _NUMBERED.match(plain) or _ANCHOR.match(plain)
         if numbered:
             notes.append(_note(numbered.group(2), int(numbered.group(1)), "digest"))
     return notes

@@ -1,0 +1,141 @@
+"""A correction reaches what it corrects, however it is said, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.domain.anchors import transitions as module
+from tests.unit.test_anchors_transitions import statuses
+
+DECIDED = "Let's use Postgres for the orders database."
+BETWEEN = (
+    "A: Good choice: Postgres it is.",
+    "Our tracking id is 7f3c9a52-1b7e-4c55-9a01-0e5f6a7b8c9d, config in /etc/lakeside/orders.yaml",
+    "A: Noted.",
+    "By the way, it rains here.",
+    "A: Then stay inside.",
+)
+
+CORRECTIONS = [
+    "no, MySQL",
+    "No, MySQL.",
+    "nope, MySQL",
+    "no, mysql",
+    "no, MySQL: our host only offers MySQL 8.0.36.",
+    "No, MySQL; our host offers nothing else.",
+    "No, MySQL, since our host has nothing else.",
+    "no, MySQL because our host only offers that",
+    "No, MySQL — the host has nothing else.",
+    "No. MySQL.",
+    "No! MySQL!",
+    "Sorry, MySQL.",
+    "scratch that, MySQL",
+    "Scratch that. MySQL.",
+    "let's do MySQL instead",
+    "Let's do MySQL instead, our host has no other.",
+    "we can't use Postgres, so MySQL it is",
+    "We can't use Postgres, so let's go with MySQL.",
+    "Actually MySQL",
+    "Actually, MySQL: our host has nothing else.",
+    "Actually, let's use MySQL; the host offers it.",
+    "not Postgres, but MySQL",
+    "Not Postgres, MySQL.",
+    "нет, MySQL",
+    "Нет. MySQL.",
+    "Нет, MySQL: хостинг даёт только его.",
+    "нет, MySQL, потому что хостинг даёт только его",
+    "Нет, MySQL, так как другого нет.",
+    "не Postgres, а MySQL",
+    "Не Postgres, а MySQL — так дешевле.",
+    "давай лучше MySQL",
+    "Давай лучше MySQL, так как хостинг даёт только его.",
+    "мы не можем использовать Postgres, так что берём MySQL",
+    "Передумал, MySQL.",
+]
+
+OTHERWISE = [
+    "No, thanks.",
+    "no problem",
+    "No problem, MySQL is fine as well.",
+    "No, I meant the red one.",
+    "No, the red one: it suits the room.",
+    "No, not yet.",
+    "No.",
+    "No, Vue.",
+    "No, Melanie, we had fun.",
+    "No, 15.",
+    "Actually, Python is great.",
+    "Нет, спасибо.",
+    "Нет, красную.",
+    "Нет, ещё нет.",
+]
+
+
+@pytest.mark.case("24")
+@pytest.mark.parametrize("text", CORRECTIONS)
+def test_only_the_latter_is_active(text: str) -> None:
+    told = statuses(DECIDED, *BETWEEN, text)
+
+    assert told[DECIDED] == f"superseded by {text}"
+    assert told[text] == "active"
+    assert told[BETWEEN[1]] == "active", "what lies between is about something else"
+
+
+@pytest.mark.control("24")
+def test_control_without_the_point_the_reasons_hide_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "no, MySQL: our cheap host only offers MySQL 8.0.36 there."
+    assert statuses(DECIDED, *BETWEEN, text)[DECIDED] != "active"
+
+    monkeypatch.setattr(module, "_point", lambda _pool, text, _tables: text)
+    assert statuses(DECIDED, *BETWEEN, text)[DECIDED] == "active"
+
+
+@pytest.mark.parametrize("text", OTHERWISE)
+def test_a_no_to_something_else_leaves_the_decision(text: str) -> None:
+    assert statuses(DECIDED, *BETWEEN, text)[DECIDED] == "active"
+
+
+def test_a_no_answers_the_question_just_before() -> None:
+    own = statuses(DECIDED, "A: Should I book it?", "No, not yet.")
+    proposed = statuses("A: We'll use Oracle for it. Should I book it?", "No.")
+    counted = statuses("The budget is $500.", "A: Should I book it for 4 people?", "No, 6.")
+
+    assert own[DECIDED] == "active"
+    assert proposed["We'll use Oracle for it."] == "active"
+    assert counted["The budget is $500."] == "active"
+    assert statuses("A: We'll use Oracle for it.", "No.") == {"We'll use Oracle for it.": "superseded"}
+
+
+def test_what_repeats_the_outdated_value_goes_with_it() -> None:
+    told = statuses(
+        DECIDED,
+        "A: We'll use Postgres then. I'll migrate the tables to Postgres tonight. I'll write the report.",
+        "no, MySQL",
+    )
+
+    assert told.pop("I'll write the report.") == "active"
+    assert told.pop("no, MySQL") == "active"
+    assert set(told.values()) == {"superseded by no, MySQL"}
+
+
+def test_the_last_thing_of_its_kind_is_meant() -> None:
+    page = "Let's use React for the frontend."
+    told = statuses(DECIDED, "A: ok", page, "A: ok", "no, MySQL")
+
+    assert (told[DECIDED], told[page]) == ("superseded by no, MySQL", "active")
+    assert statuses(DECIDED, "A: ok", page, "A: ok", "no, Vue")[page] == "superseded by no, Vue"
+
+
+def test_far_away_a_name_of_a_known_kind_reaches_and_a_number_does_not() -> None:
+    talk = ["A: It rains."] * 12
+
+    assert statuses(DECIDED, *talk, "no, MySQL")[DECIDED] == "superseded by no, MySQL"
+    assert statuses(DECIDED, *talk, *talk, "no, MySQL")[DECIDED] == "active"
+    assert statuses("The budget is $500.", *talk, "No, $600.")["The budget is $500."] == "active"
+
+
+def test_an_assistants_echo_leaves_the_correction_as_it_is() -> None:
+    echo = "We'll use MySQL instead of Postgres."
+    told = statuses(DECIDED, "A: ok", "we can't use Postgres, so MySQL it is", f"A: {echo}")
+
+    assert told["we can't use Postgres, so MySQL it is"] == "active"
