@@ -53,8 +53,6 @@ _WORD: Final = re.compile(r"[^\W_]+(?:[.+#-][^\W_]+)*")
 _REMEMBERED: Final = 4_096
 _QUOTES: Final = "\"'`«»“”„"
 
-_stem: Final = lru_cache(maxsize=_REMEMBERED)(stem)
-
 
 @dataclass(frozen=True, slots=True)
 class Topic:
@@ -93,7 +91,7 @@ def values_of(text: str) -> tuple[Identifier, ...]:
 @lru_cache(maxsize=_REMEMBERED)
 def stems_of(text: str) -> frozenset[str]:
     """``stems``, each once."""
-    return frozenset(map(_stem, words(text)))
+    return frozenset(map(stem, words(text)))
 
 
 def technology_in(text: str) -> list[str]:
@@ -119,4 +117,4 @@ def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
 def ousted(found: Iterable[re.Match[str]]) -> frozenset[str]:
     """Stems of what a text says is given up: ``instead of Postgres``, ``no longer Jenkins``."""
     named = (word for match in found for word in match.groups() if word)
-    return frozenset(_stem(part.lower()) for word in named for part in _WORD.findall(word)) - GENERIC_STEMS
+    return frozenset(stem(part.lower()) for word in named for part in _WORD.findall(word)) - GENERIC_STEMS
