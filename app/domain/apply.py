@@ -28,6 +28,7 @@ QUOTES_SHARE: Final = 4
 """One part in four of the state's cap is for values that code brings back."""
 QUOTES_LEAST: Final = 60
 """Tokens; in less, quotes are scraps, and a state that small needs all of its room for whole statements."""
+SEAM: Final = 8  # tokens: a block weighed whole differs from the sum of its parts by less
 MARKER_TOKENS: Final = 12  # of the marker behind which anchors stand: it counts as state
 
 
@@ -161,7 +162,7 @@ def _applied(
     excess = applied.tokens_after - to.target
     if to.plan.is_last and excess > 0:
         own = applied.layout.tokens - applied.layout.anchor_tokens
-        applied = _pruned(whole, to, found, cap=max(own - excess, to.budgets.state_tokens), anchor_room=room)
+        applied = _pruned(whole, to, found, cap=max(own - excess, to.budgets.state_tokens - SEAM), anchor_room=room)
     return applied
 
 

@@ -39,6 +39,7 @@ BODIES: Final[dict[tuple[str, str], Json]] = {
     ("post", "/tokens/count"): {"text": "Hello."},
     ("patch", "/conversations/{conversation_id}/anchors/{anchor_id}"): {"status": "resolved"},
 }
+QUERIES: Final = {("get", "/conversations/{conversation_id}/search"): {"q": "hello"}}
 ROUTES: Final = [
     (method, path) for path, methods in OPENAPI["paths"].items() for method in methods if path.startswith("/")
 ]
@@ -105,7 +106,7 @@ def alices(guarded: Guarded) -> Talk:
 
 def call(client: httpx.Client, method: str, path: str, ids: dict[str, str]) -> httpx.Response:
     body = BODIES.get((method, path), {} if method in {"post", "patch"} else None)
-    return client.request(method, path.format(**ids), json=body)
+    return client.request(method, path.format(**ids), json=body, params=QUERIES.get((method, path)))
 
 
 def ids_of(talk: Talk) -> dict[str, str]:
