@@ -109,12 +109,18 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
 
 
 def _smallest_loss(merged: MergeResult, to: Applying, proposed: tuple[FoundAnchor, ...]) -> Applied | str:
-    """With as much of what code and model added as leaves the context smaller than it was."""
+    """With as much of what code and model added as keeps the context below its target, or else smaller than it was."""
     quotes = _quotes(merged, to, proposed)
-    for given_quotes, found in ((quotes, proposed), ((), proposed), ((), ())):
+    smaller: Applied | None = None
+    for given_quotes, found in dict.fromkeys(((quotes, proposed), (quotes, ()), ((), proposed), ((), ()))):
         applied = _applied(merged, to, given_quotes, found)
-        if applied.tokens_after < to.tokens_before:
+        if applied.tokens_after >= to.tokens_before:
+            continue
+        if not to.plan.is_last or applied.tokens_after <= to.target:
             return applied
+        smaller = smaller or applied
+    if smaller is not None:
+        return smaller
     without = applied.tokens_after - applied.layout.anchor_tokens
     if to.policy.anchor_share is None:
         return "anchors_over_budget" if without < to.tokens_before else "not_smaller"
