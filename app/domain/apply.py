@@ -28,7 +28,7 @@ QUOTES_SHARE: Final = 4
 """One part in four of the state's cap is for values that code brings back."""
 QUOTES_LEAST: Final = 60
 """Tokens; in less, quotes are scraps, and a state that small needs all of its room for whole statements."""
-SEAM: Final = 8  # tokens: a block weighed whole differs from the sum of its parts by less
+SEAM: Final = 8  # tokens: a block weighed whole differs from the sum of its parts by less; pruning goes on in such steps
 MARKER_TOKENS: Final = 12  # of the marker behind which anchors stand: it counts as state
 
 
@@ -165,10 +165,10 @@ def _applied(
     counts = replace(merged.counts, restored_by_code=merged.counts.restored_by_code + len(quotes))
     whole = replace(merged, entries=entries, counts=counts, next_entry=merged.next_entry + len(quotes))
     applied = _pruned(whole, to, found, cap=to.budgets.state_cap, anchor_room=room)
-    excess = applied.tokens_after - to.target
-    if to.plan.is_last and excess > 0:
-        own = applied.layout.tokens - applied.layout.anchor_tokens
-        applied = _pruned(whole, to, found, cap=max(own - excess, to.budgets.state_tokens - SEAM), anchor_room=room)
+    cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, to.budgets.state_tokens - SEAM
+    while to.plan.is_last and (excess := applied.tokens_after - to.target) > 0 and cap > floor:
+        cap = max(cap - max(excess, SEAM), floor)
+        applied = _pruned(whole, to, found, cap=cap, anchor_room=room)
     return applied
 
 
