@@ -14,8 +14,8 @@ from app.domain.conversation import Conversation, Message, Outline, Sums
 from app.domain.model_io import ChatRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
 from app.domain.recall.corpus import Source
 from app.domain.records import ApiKey, Compaction, Event, IdempotencyRecord, Page, RanIn, Turn
-from app.domain.state import StateVersion
-from app.domain.tokens import Estimator
+from app.domain.states.state import StateVersion
+from app.domain.weighing.tokens import Estimator
 
 
 class Clock(Protocol):

@@ -32,8 +32,8 @@ from compaction_kit.report import build_report
 from compaction_kit.runner import run_conformance
 from compaction_kit.session import Turn
 
-from app.domain.apply import QUOTES_LEAST, QUOTES_SHARE
 from app.domain.conversation import Role
+from app.domain.merging.apply import QUOTES_LEAST, QUOTES_SHARE
 from app.domain.records import FoldRequest
 from bench.measurements import write
 from bench.replay import EVERYTHING, Replay

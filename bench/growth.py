@@ -20,16 +20,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from app.domain.apply import Applied, Applying, apply_candidate
-from app.domain.compaction import CompactionPlan
 from app.domain.conversation import Message
-from app.domain.extractive import compress
-from app.domain.gate import judge
+from app.domain.gating.gate import judge
+from app.domain.merging.apply import Applied, Applying, apply_candidate
 from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.policy import budgets_of
-from app.domain.presets import resolve
+from app.domain.planning.compaction import CompactionPlan
+from app.domain.policies.policy import budgets_of
+from app.domain.policies.presets import resolve
 from app.domain.schemas.session import SESSION
-from app.domain.tokens import weigh
+from app.domain.summarizing.extractive import compress
+from app.domain.weighing.tokens import weigh
 from bench.report import print_table, write_json
 
 PROMISED_TURNS: Final = 100

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from app.domain.text import stems
-from app.domain.tokens import estimate_text
+from app.domain.weighing.tokens import estimate_text
+from app.domain.words.text import stems
 from bench.survival import _centrality
 
 _K1: Final = 1.2

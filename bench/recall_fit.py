@@ -13,7 +13,7 @@ from app.domain.recall.choose import LINE, PRICE
 from app.domain.recall.corpus import Corpus
 from app.domain.recall.features import features
 from app.domain.recall.question import question_of
-from app.domain.tokens import MESSAGE_OVERHEAD
+from app.domain.weighing.tokens import MESSAGE_OVERHEAD
 from bench.recall_talks import Asked, Talk, corpus_of
 
 SHARES: Final = (0.05, 0.10, 0.20, 0.50)

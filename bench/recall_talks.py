@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from app.domain.assembly import AssembledContext, Material, assemble, system_text
-from app.domain.awareness import awareness_block
+from app.domain.assembling.assembly import AssembledContext, Material, assemble, system_text
+from app.domain.assembling.awareness import awareness_block
 from app.domain.conversation import Conversation, Message, Sums
-from app.domain.extractive import digest as extractive_digest
 from app.domain.recall.corpus import Corpus, Source
 from app.domain.recall.serving import Recall
 from app.domain.schemas.session import SESSION
-from app.domain.tokens import estimate_text
+from app.domain.summarizing.extractive import digest as extractive_digest
+from app.domain.weighing.tokens import estimate_text
 from bench.replay import EVERYTHING, Replay
 from bench.survival import DATA
 

@@ -12,23 +12,23 @@ from app.domain.anchors.detect import detect
 from app.domain.anchors.serving import serve
 from app.domain.anchors.transitions import transitions
 from app.domain.anchors.values import Anchor, FoundAnchor
-from app.domain.apply import Applied, Applying, apply_candidate, served
-from app.domain.compaction import CompactionPlan, NothingToFold, plan_compaction
+from app.domain.assembling.layout import block_messages, layout_of
 from app.domain.conversation import UNPROTECTED, Layout, Message, Outline, Part, ProtectedReason, Role
-from app.domain.cuts import Tail
-from app.domain.extractive import compress
-from app.domain.gate import judge
-from app.domain.gauge import Breakdown
-from app.domain.layout import block_messages, layout_of
+from app.domain.fencing.redaction import redact_message
+from app.domain.gating.gate import judge
+from app.domain.merging.apply import Applied, Applying, apply_candidate, served
 from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.policy import Budgets, CompactionPolicy, budgets_of, trigger_tokens
-from app.domain.presets import resolve
-from app.domain.protection import protected_reason
+from app.domain.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
+from app.domain.planning.cuts import Tail
+from app.domain.policies.policy import Budgets, CompactionPolicy, budgets_of, trigger_tokens
+from app.domain.policies.presets import resolve
+from app.domain.policies.protection import protected_reason
 from app.domain.records import FoldRequest
-from app.domain.redaction import redact_message
 from app.domain.schemas.session import SESSION
-from app.domain.state import StateEntry
-from app.domain.tokens import estimate_text, weigh
+from app.domain.states.state import StateEntry
+from app.domain.summarizing.extractive import compress
+from app.domain.weighing.gauge import Breakdown
+from app.domain.weighing.tokens import estimate_text, weigh
 
 CHUNK_TOKENS: Final = 8_000  # what the offline model digests at once
 BEGINNING: Final = datetime(2026, 1, 5, 9, tzinfo=UTC)

@@ -41,7 +41,7 @@ from app.domain.recall.choose import scores
 from app.domain.recall.corpus import Corpus, words_of
 from app.domain.recall.question import question_of
 from app.domain.search import Query, query_of, rank
-from app.domain.text import stem
+from app.domain.words.text import stem
 from app.embedded import EmbeddedServers, Endpoints
 from app.ports import Narrowed, UnitOfWorkFactory
 from app.services.appending import MessageDraft

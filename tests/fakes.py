@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 from uuid import UUID
 
+from app.domain.assembling.layout import messages_tokens
 from app.domain.conversation import Usage
 from app.domain.errors import InvalidInputError
-from app.domain.layout import messages_tokens
 from app.domain.model_io import (
     ChatRequest,
     FinishReason,

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from app.api.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected
 from app.domain.errors import DomainError, FieldError, NotFoundError
-from app.domain.redaction import redact, redact_value
+from app.domain.fencing.redaction import redact, redact_value
 
 STATUS: Final[Mapping[str, int]] = {
     "unreadable": 400,

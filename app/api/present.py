@@ -6,10 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from app.api import schemas
-from app.domain import assembly, conversation, gauge, presets, records, state
+from app.domain import conversation, records
 from app.domain.anchors.values import Anchor
+from app.domain.assembling import assembly
+from app.domain.policies import presets
 from app.domain.recall.choose import Recalled
-from app.domain.state_difference import StateDifference
+from app.domain.states import state
+from app.domain.states.state_difference import StateDifference
+from app.domain.weighing import gauge
 from app.services.conversations import ConversationView
 from app.services.turn_handle import ChatResult
 from app.services.views import CompactionView

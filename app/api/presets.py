@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from app.api import schemas
 from app.api.present import present_preset
 from app.api.routing import StrictRoute
-from app.domain.presets import PRESETS
+from app.domain.policies.presets import PRESETS
 
 router = APIRouter(prefix="/presets", route_class=StrictRoute, tags=["presets"])
 

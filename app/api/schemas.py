@@ -10,9 +10,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.domain.anchors.values import AnchorStatus, AnchorType, Proposer
 from app.domain.conversation import MessageStatus, ProtectedReason, Role
-from app.domain.gauge import GaugeStatus
 from app.domain.records import CompactionStatus, RanIn
-from app.domain.state import Origin
+from app.domain.states.state import Origin
+from app.domain.weighing.gauge import GaugeStatus
 
 Item = TypeVar("Item")
 Moment = Annotated[datetime, AfterValidator(lambda value: value.astimezone(UTC))]

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from app.domain.conversation import Message, Part
-from app.domain.identifiers import Kind, find_identifiers
-from app.domain.state import StateEntry
-from app.domain.text import GENERIC_STEMS, stem, stems, words
-from app.domain.tokens import weigh
+from app.domain.states.state import StateEntry
+from app.domain.weighing.tokens import weigh
+from app.domain.words.identifiers import Kind, find_identifiers
+from app.domain.words.text import GENERIC_STEMS, stem, stems, words
 
 STUB: Final = "erased"
 """The content of a tool's result whose pair was erased: providers refuse an empty one."""

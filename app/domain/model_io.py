@@ -7,7 +7,7 @@ from typing import Literal
 
 from app.domain.anchors.values import Anchor
 from app.domain.conversation import Message, Part, Usage
-from app.domain.state import StateEntry, StateSchema
+from app.domain.states.state import StateEntry, StateSchema
 
 FinishReason = Literal["stop", "length", "blocked", "tool_call", "other"]
 

@@ -11,7 +11,7 @@ from app.domain.recall.corpus import Corpus, Source
 from app.domain.recall.features import features
 from app.domain.recall.question import question_of
 from app.domain.recall.weights import WEIGHTS
-from app.domain.text import sentences, stem, stems, words
+from app.domain.words.text import sentences, stem, stems, words
 
 SNIPPET: Final = 300  # characters
 WORDS: Final = 0.7

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import structlog
 
-from app.domain.assembly import AssembledContext, recalled_seqs
+from app.domain.assembling.assembly import AssembledContext, recalled_seqs
 from app.domain.errors import BudgetTooSmallError, ModelFailedError
 from app.domain.model_io import ChatRequest
 from app.domain.records import Turn

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.domain.calibration import learn
 from app.domain.conversation import Conversation
+from app.domain.weighing.calibration import learn
 from app.ports import UnitOfWork
 from app.services.reply import Answer
 from app.services.resolve import Resolved

@@ -10,17 +10,17 @@ from uuid import UUID
 import structlog
 
 from app.domain.anchors.values import Anchor
-from app.domain.apply import Applying, served
-from app.domain.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.domain.conversation import Message
-from app.domain.cuts import Tail
 from app.domain.errors import FieldError, InvalidInputError, PolicyInvalidError
+from app.domain.fencing.redaction import redact, redact_message
+from app.domain.merging.apply import Applying, served
 from app.domain.model_io import ModelProfile, SummaryRequest
-from app.domain.policy import CompactionPolicy
+from app.domain.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
+from app.domain.planning.cuts import Tail
+from app.domain.planning.withholding import without
+from app.domain.policies.policy import CompactionPolicy
 from app.domain.records import Compaction, FoldRequest
-from app.domain.redaction import redact, redact_message
-from app.domain.state import StateEntry, StateVersion
-from app.domain.withholding import without
+from app.domain.states.state import StateEntry, StateVersion
 from app.ports import Models, Summarizer, UnitOfWork
 from app.services.ladder import BLOCKED, TOO_LONG
 from app.services.layouts import MOST_ANCHORS, held_messages

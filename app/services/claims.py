@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from app.domain.conversation import Conversation, Quiet
-from app.domain.policy import Trigger, trigger_messages, trigger_tokens
+from app.domain.policies.policy import Trigger, trigger_messages, trigger_tokens
 from app.domain.records import Compaction, FoldRequest, RanIn
 from app.ports import UnitOfWork
 from app.services.resolve import Resolved

@@ -12,7 +12,7 @@ import structlog
 
 from app.domain.conversation import Quiet
 from app.domain.errors import DependencyUnavailableError, DomainError, InvalidInputError, NotFoundError
-from app.domain.policy import quiet_after
+from app.domain.policies.policy import quiet_after
 from app.domain.records import ERASURE, Compaction, CompactionStatus, RanIn
 from app.ports import UnitOfWork
 from app.services import job as jobs

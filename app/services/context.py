@@ -10,13 +10,13 @@ from uuid import UUID
 
 import structlog
 
-from app.domain.assembly import AssembledContext, Material, assemble, exceeds
+from app.domain.assembling.assembly import AssembledContext, Material, assemble, exceeds
 from app.domain.conversation import Message
 from app.domain.errors import BudgetTooSmallError, ContextOverWindowError
-from app.domain.extractive import digest as extractive_digest
-from app.domain.redaction import redact_message
+from app.domain.fencing.redaction import redact_message
 from app.domain.schemas import schema_named
-from app.domain.tokens import estimate_text, tokens_of, weigh
+from app.domain.summarizing.extractive import digest as extractive_digest
+from app.domain.weighing.tokens import estimate_text, tokens_of, weigh
 from app.ports import UnitOfWork
 from app.services.appending import MessageDraft
 from app.services.layouts import MOST_ANCHORS, held_messages

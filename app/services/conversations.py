@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from app.domain.contradictions import contradictions
 from app.domain.conversation import Conversation, Quiet
 from app.domain.errors import FieldError, InvalidInputError, PolicyInvalidError, StateVersionMismatchError
-from app.domain.gauge import Gauge
 from app.domain.json_merge import merge_patch
-from app.domain.policy import CompactionPolicy
-from app.domain.presets import DEFAULT_PRESET
+from app.domain.policies.contradictions import contradictions
+from app.domain.policies.policy import CompactionPolicy
+from app.domain.policies.presets import DEFAULT_PRESET
 from app.domain.records import Page
+from app.domain.weighing.gauge import Gauge
 from app.ports import UnitOfWork
 from app.services.chunk import check_fallback
 from app.services.claims import refresh_sizes

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from app.domain.conversation import Message
-from app.domain.policy import Moment, Trigger, evaluate, moments_at_rest, moments_of_append, moments_of_reply
+from app.domain.policies.policy import Moment, Trigger, evaluate, moments_at_rest, moments_of_append, moments_of_reply
 from app.ports import UnitOfWork
 from app.services.claims import claim_background
 from app.services.resolve import Resolved

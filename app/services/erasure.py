@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
+from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Conversation, Message
 from app.domain.erasing import Erased, Remaining, call_of, lines_without, other_half, suspicious, told_by, tombstone
 from app.domain.erasing import without as entries_without
-from app.domain.extractive import digest
-from app.domain.layout import layout_of
-from app.domain.pruning import state_of
+from app.domain.fencing.redaction import redact, redact_message
+from app.domain.merging.pruning import state_of
 from app.domain.records import ERASURE, FoldRequest, Page
-from app.domain.redaction import redact, redact_message
 from app.domain.schemas import schema_named
-from app.domain.state import StateEntry, StateVersion
-from app.domain.tokens import estimate_text, weigh
+from app.domain.states.state import StateEntry, StateVersion
+from app.domain.summarizing.extractive import digest
+from app.domain.weighing.tokens import estimate_text, weigh
 from app.ports import UnitOfWork
 from app.services.claims import claim_queued, new_compaction, refresh_sizes
 from app.services.commands import compact_command

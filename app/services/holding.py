@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from app.domain.conversation import Conversation, Message, ProtectedReason, Sums
-from app.domain.protection import call_ids, decided, size_of, takes_room, units_of
+from app.domain.policies.protection import call_ids, decided, size_of, takes_room, units_of
 from app.domain.schemas import schema_named
 from app.ports import UnitOfWork
 from app.services.layouts import lay_out

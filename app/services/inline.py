@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import structlog
 
 from app.domain.errors import DependencyUnavailableError
-from app.domain.policy import Trigger
+from app.domain.policies.policy import Trigger
 from app.domain.records import Compaction
 from app.ports import UnitOfWork
 from app.services.claims import claim_running

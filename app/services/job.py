@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from app.domain.apply import apply_candidate
+from app.domain.merging.apply import apply_candidate
 from app.services.chunk import Chunk, Nothing, fallback_of, read_chunk, summarizer_of
 from app.services.ladder import TOO_LONG, Asking, Calls, Climb, climb
 from app.services.lease import Lease

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from app.domain.apply import Applied
 from app.domain.conversation import Usage
 from app.domain.errors import ModelUnavailableError
-from app.domain.gate import GateReport, judge
+from app.domain.gating.gate import GateReport, judge
+from app.domain.merging.apply import Applied
 from app.domain.model_io import ModelProfile, Proposal, SummaryRequest
+from app.domain.planning.withholding import Search
 from app.domain.records import Attempt
-from app.domain.withholding import Search
 from app.ports import Clock, Summarizer
 
 PAUSE: Final = 0.5  # seconds before asking a provider again that just failed and named no time itself

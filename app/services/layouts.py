@@ -7,9 +7,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.domain.anchors.serving import serve
+from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Layout, Message
-from app.domain.layout import layout_of
-from app.domain.state import StateSchema
+from app.domain.states.state import StateSchema
 from app.ports import UnitOfWork
 from app.services.resolve import Resolved
 

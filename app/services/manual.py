@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
 
-from app.domain.compaction import CompactionPlan, NothingToFold
 from app.domain.errors import (
     CompactionInProgressError,
     ConflictError,
@@ -18,8 +17,9 @@ from app.domain.errors import (
     RateLimitedError,
     SummarizerFailedError,
 )
+from app.domain.fencing.redaction import redact
+from app.domain.planning.compaction import CompactionPlan, NothingToFold
 from app.domain.records import ERASURE, Compaction, FoldRequest, Page
-from app.domain.redaction import redact
 from app.ports import UnitOfWork
 from app.services.chunk import plan, read_tail, summarizer_of
 from app.services.claims import claim_queued, claim_running, new_compaction

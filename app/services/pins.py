@@ -8,7 +8,7 @@ from uuid import UUID
 
 from app.domain.conversation import Message, Quiet, Sums
 from app.domain.errors import NotPinnableError, PinBudgetExceededError
-from app.domain.protection import size_of
+from app.domain.policies.protection import size_of
 from app.ports import UnitOfWork
 from app.services.claims import refresh_sizes
 from app.services.due import claim_at_rest

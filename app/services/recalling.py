@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from app.domain.assembly import Material, exceeds
+from app.domain.assembling.assembly import Material, exceeds
 from app.domain.conversation import Message
 from app.domain.recall.corpus import Corpus
 from app.domain.recall.deciding import decided_by_itself

@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from app.domain.apply import Applied
-from app.domain.candidate import Candidate
-from app.domain.compaction import CompactionPlan
+from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Conversation, Layout, Message
-from app.domain.gate import GateReport
-from app.domain.layout import layout_of
-from app.domain.pruning import prune, state_of
+from app.domain.fencing.redaction import redact_message
+from app.domain.gating.gate import GateReport
+from app.domain.merging.apply import Applied
+from app.domain.merging.pruning import prune, state_of
+from app.domain.planning.compaction import CompactionPlan
 from app.domain.records import Compaction, CompactionStatus, EntryCounts
-from app.domain.redaction import redact_message
 from app.domain.schemas import schema_named
-from app.domain.state import ID_LETTERS, StateEntry, StateVersion
+from app.domain.states.state import ID_LETTERS, StateEntry, StateVersion
+from app.domain.summarizing.candidate import Candidate
 from app.ports import UnitOfWork
 from app.services.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, fallback_of, summarizer_of
 from app.services.claims import refresh_sizes

@@ -11,17 +11,17 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, TypedDict
 
-from app.domain.assembly import system_text
-from app.domain.awareness import awareness_block
+from app.domain.assembling.assembly import system_text
+from app.domain.assembling.awareness import awareness_block
+from app.domain.assembling.layout import messages_tokens
 from app.domain.conversation import Conversation, Quiet
-from app.domain.gauge import Breakdown, Gauge, breakdown_of, gauge_of
-from app.domain.layout import messages_tokens
 from app.domain.model_io import ContextMessage
-from app.domain.policy import Budgets, CompactionPolicy, budgets_of
-from app.domain.presets import resolve
+from app.domain.policies.policy import Budgets, CompactionPolicy, budgets_of
+from app.domain.policies.presets import resolve
 from app.domain.schemas import schema_named
-from app.domain.state import StateSchema
-from app.domain.tokens import Estimator
+from app.domain.states.state import StateSchema
+from app.domain.weighing.gauge import Breakdown, Gauge, breakdown_of, gauge_of
+from app.domain.weighing.tokens import Estimator
 from app.ports import Models
 
 

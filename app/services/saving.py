@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from app.domain.apply import Applied, Applying, version_of
 from app.domain.conversation import Conversation
-from app.domain.policy import quiet_after
+from app.domain.merging.apply import Applied, Applying, version_of
+from app.domain.policies.policy import quiet_after
 from app.domain.records import Compaction
 from app.ports import UnitOfWork
 from app.services.anchoring import add_proposed

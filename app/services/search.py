@@ -10,9 +10,9 @@ from uuid import UUID
 
 from app.domain.conversation import Role
 from app.domain.errors import FieldError, InvalidInputError
-from app.domain.overlap import message_text
 from app.domain.recall.corpus import Source
 from app.domain.search import Query, Ranked, query_of, rank, says, snippet
+from app.domain.words.overlap import message_text
 from app.ports import Narrowed
 from app.services.shell import Shell
 

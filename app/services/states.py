@@ -8,8 +8,8 @@ from uuid import UUID
 from app.domain.conversation import Conversation, Quiet
 from app.domain.records import Page
 from app.domain.schemas import schema_named
-from app.domain.state import StateVersion
-from app.domain.state_difference import StateDifference, difference
+from app.domain.states.state import StateVersion
+from app.domain.states.state_difference import StateDifference, difference
 from app.ports import UnitOfWork
 from app.services.claims import refresh_sizes
 from app.services.conversations import ConversationService, ConversationView, check_version

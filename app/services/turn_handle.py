@@ -9,8 +9,8 @@ from typing import Any
 
 from app.domain.conversation import Message
 from app.domain.errors import DomainError
-from app.domain.gauge import Gauge
 from app.domain.records import Event
+from app.domain.weighing.gauge import Gauge
 from app.services.views import CompactionView
 
 

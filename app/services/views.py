@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.domain.assembling.rendering import render_text
 from app.domain.records import Compaction
-from app.domain.rendering import render_text
 from app.domain.schemas import schema_named
 from app.ports import UnitOfWork
 

@@ -1,4 +1,4 @@
-"""From the pages to the prices: what is fixed, what is fitted, and the module that ``app.domain.token_prices`` is."""
+"""From the pages to the prices: what is fixed, what is fitted, and the module ``app.domain.weighing.token_prices``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from app.domain.tokens import class_of, counts
+from app.domain.weighing.tokens import class_of, counts
 from bench.tokens.corpus import OTHER, Page
 from bench.tokens.fitting import Row, Shrinkage, fit
 
@@ -103,7 +103,7 @@ def _rows(pages: Sequence[Page], weights: Sequence[float], apart: Iterable[str])
 
 
 def as_module(prices: Mapping[str, float], letters: Mapping[str, float], names: Iterable[str]) -> str:
-    """The source of ``app/domain/token_prices.py``; a name that no page had gets its price from what is nearest."""
+    """The source of ``token_prices.py``; a name that no page had gets its price from what is nearest."""
     everything = {**dict.fromkeys(names, 1.0), **prices}
     lines = [
         '"""What each kind of character and run costs in tokens, as printed by ``python -m bench.tokens fit``.',

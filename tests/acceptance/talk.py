@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 import httpx
 import redis
 
-from app.domain.tokens import weigh
+from app.domain.weighing.tokens import weigh
 from tests.acceptance.service import Service, until
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from app.domain.anchors.values import Anchor, FoundAnchor
 from app.domain.conversation import Message, Role
 from app.domain.errors import NotFoundError
 from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.policy import quiet_after
+from app.domain.policies.policy import quiet_after
 from app.domain.records import Page
 from app.ports import UnitOfWorkFactory
 from app.services import anchoring, appending, saving

@@ -17,15 +17,15 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain import gate
-from app.domain.candidate import Candidate, CandidateError, parse_candidate
 from app.domain.conversation import Quiet
 from app.domain.errors import DomainError, ModelUnavailableError
-from app.domain.gate import GateReport
-from app.domain.grounding import Grounded
+from app.domain.gating import gate
+from app.domain.gating.gate import GateReport
+from app.domain.gating.grounding import Grounded
 from app.domain.model_io import FinishReason, Proposal, SummaryRequest
 from app.domain.records import Compaction
 from app.domain.schemas import SESSION
+from app.domain.summarizing.candidate import Candidate, CandidateError, parse_candidate
 from app.ports import UnitOfWorkFactory
 from app.services import ladder
 from app.services.manual import CompactInput
@@ -205,7 +205,7 @@ def without_grounding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.apply.not_smaller", lambda *_: False)
+    monkeypatch.setattr("app.domain.merging.apply.not_smaller", lambda *_: False)
 
 
 ALL_EMPTY: Final = answer("They talked about several things.")
@@ -462,7 +462,7 @@ async def test_an_earlier_entry_is_carried_forward(
 async def test_control_a_merge_that_takes_the_candidate_as_it_is(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.domain.merge._staying", lambda *_: [])
+    monkeypatch.setattr("app.domain.merging.merge._staying", lambda *_: [])
     played = await play(begin, engine, tenant, honest)
     with pytest.raises(AssertionError, match="the earlier entry"):
         check_carried_forward(played)
@@ -552,7 +552,7 @@ async def test_an_odd_answer_is_cleaned_or_refused(begin: UnitOfWorkFactory, ten
 async def test_control_without_cleaning_the_database_refuses_it(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr("app.domain.candidate.clean", lambda value: value)
+    monkeypatch.setattr("app.domain.summarizing.candidate.clean", lambda value: value)
     with pytest.raises(AssertionError, match="rejected"):
         await survives(begin, tenant, odd(kind))
 
@@ -561,7 +561,7 @@ async def test_control_without_cleaning_the_database_refuses_it(
 async def test_control_a_reader_without_bounds_has_a_defect(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.domain.candidate._load", lambda told, _: json.loads(told, strict=False))
+    monkeypatch.setattr("app.domain.summarizing.candidate._load", lambda told, _: json.loads(told, strict=False))
     with pytest.raises(AssertionError, match="failed"):
         await survives(begin, tenant, odd("nested"))
 
@@ -571,5 +571,5 @@ def test_control_without_a_limit_to_size_it_is_read(monkeypatch: pytest.MonkeyPa
     huge = answer("so on and " * 500_000)
     with pytest.raises(CandidateError):
         parse_candidate(huge, SESSION)
-    monkeypatch.setattr("app.domain.candidate._MOST_CHARACTERS", 10**9)
+    monkeypatch.setattr("app.domain.summarizing.candidate._MOST_CHARACTERS", 10**9)
     assert len(parse_candidate(huge, SESSION).narrative["conversation_summary"]) > 4_000_000

@@ -19,15 +19,15 @@ import pytest
 
 from app.adapters.models.offline import OfflineSummarizer
 from app.adapters.repositories.messages import SqlMessages
-from app.domain import gate
 from app.domain.conversation import Message
 from app.domain.errors import ModelUnavailableError, SummarizerFailedError
-from app.domain.grounding import Grounded
-from app.domain.language import detect, differs
+from app.domain.gating import gate
+from app.domain.gating.grounding import Grounded
+from app.domain.merging.supersession import Superseding
 from app.domain.model_io import Proposal, SummaryRequest
 from app.domain.records import Compaction, Page
-from app.domain.state import StateEntry
-from app.domain.supersession import Superseding
+from app.domain.states.state import StateEntry
+from app.domain.words.language import detect, differs
 from app.ports import UnitOfWorkFactory
 from app.services.appending import MessageDraft
 from app.services.chat import ChatInput
@@ -80,7 +80,9 @@ def written(*candidates: str) -> list[SummaryEntry]:
 
 
 def without_supersession(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.merge.supersede", lambda items, *_: Superseding(items=tuple(items), older={}))
+    monkeypatch.setattr(
+        "app.domain.merging.merge.supersede", lambda items, *_: Superseding(items=tuple(items), older={})
+    )
 
 
 def without_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +138,7 @@ async def test_control_without_anchors_and_carrying_forward_it_is_forgotten(
 ) -> None:
     """Either of the two alone keeps it."""
     monkeypatch.setattr("app.services.anchoring.detect", lambda *_, **__: [])
-    monkeypatch.setattr("app.domain.merge._staying", lambda *_: [])
+    monkeypatch.setattr("app.domain.merging.merge._staying", lambda *_: [])
     with pytest.raises(AssertionError, match="forgotten after 3"):
         await remembers(Service(begin, tenant, offline), 3)
 
@@ -302,7 +304,7 @@ async def test_forty_exact_values_that_the_model_leaves_out_survive(begin: UnitO
 async def test_control_without_survival_they_are_lost(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.domain.apply.lost_quotes", lambda *_, **__: [])
+    monkeypatch.setattr("app.domain.merging.apply.lost_quotes", lambda *_, **__: [])
     with pytest.raises(AssertionError, match="lost: "):
         await keeps_forty(begin, tenant)
 
@@ -514,6 +516,6 @@ async def test_control_with_nobody_who_holds_it(
 
     monkeypatch.setattr(SqlMessages, "held", none)
     if path is truncation:
-        monkeypatch.setattr("app.domain.fitting.held_indexes", lambda _: frozenset())
+        monkeypatch.setattr("app.domain.assembling.fitting.held_indexes", lambda _: frozenset())
     with pytest.raises(AssertionError, match="identical text"):
         await keeps_its_pin(begin, tenant, path)

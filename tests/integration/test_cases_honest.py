@@ -12,10 +12,10 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.candidate import candidate_json_schema, parse_candidate
 from app.domain.model_io import Proposal, SummaryRequest
 from app.domain.records import Compaction
 from app.domain.schemas import SESSION
+from app.domain.summarizing.candidate import candidate_json_schema, parse_candidate
 from app.ports import UnitOfWorkFactory
 from app.services.appending import MessageDraft
 from app.services.manual import CompactInput
@@ -357,8 +357,8 @@ async def test_an_honest_paraphrase_is_applied_as_it_is_at_the_first_attempt(
 async def test_control_a_gate_that_wants_values_word_for_word(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, talk: Retold
 ) -> None:
-    monkeypatch.setattr("app.domain.evidence.Evidence.with_form", lambda *_: ())
-    monkeypatch.setattr("app.domain.evidence.Evidence.with_about", lambda *_: False)
+    monkeypatch.setattr("app.domain.gating.evidence.Evidence.with_form", lambda *_: ())
+    monkeypatch.setattr("app.domain.gating.evidence.Evidence.with_about", lambda *_: False)
     row, state = await played(begin, tenant, talk)
     with pytest.raises(AssertionError, match="taken for an invention"):
         check_applied_as_it_is(talk, row, state)

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+from app.domain.assembling.layout import messages_tokens
 from app.domain.errors import (
     ContextOverWindowError,
     DependencyUnavailableError,
@@ -21,7 +22,6 @@ from app.domain.errors import (
     PolicyInvalidError,
     TooLargeError,
 )
-from app.domain.layout import messages_tokens
 from app.ports import UnitOfWorkFactory
 from app.services.chat import ChatInput
 from app.services.compaction import CompactionService
@@ -213,7 +213,7 @@ async def test_control_a_planner_that_stops_short_says_so_nowhere(
 
 def _stopping_short(tail: Any, **given: Any) -> Any:
     """Plans for a target that is higher than the policy's."""
-    from app.domain.compaction import plan_compaction  # noqa: PLC0415 - the function as it is
+    from app.domain.planning.compaction import plan_compaction  # noqa: PLC0415 - the function as it is
 
     return plan_compaction(tail, **given | {"budgets": replace(given["budgets"], target=2_500)})
 
@@ -303,7 +303,7 @@ async def test_keep_full_sends_all_up_to_the_window_and_fails_beyond(
 async def test_control_without_the_look_at_window_and_budget(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, over: int, failing: str
 ) -> None:
-    monkeypatch.setattr("app.domain.assembly._kept_full", lambda _, draft: draft)
+    monkeypatch.setattr("app.domain.assembling.assembly._kept_full", lambda _, draft: draft)
     with pytest.raises(AssertionError, match=failing):
         await keeps_full(begin, tenant, over=over)
 
@@ -328,7 +328,7 @@ async def test_truncate_never_refuses(begin: UnitOfWorkFactory, tenant: UUID) ->
 async def test_control_without_truncation_too_much_is_sent(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.domain.assembly.fit", lambda _, draft, *__: draft)
+    monkeypatch.setattr("app.domain.assembling.assembly.fit", lambda _, draft, *__: draft)
     with pytest.raises(AssertionError, match="cut to the budget"):
         await truncates(begin, tenant)
 

@@ -10,9 +10,9 @@ import pytest
 
 from app.adapters.repositories.anchors import SqlAnchors
 from app.domain.anchors.values import Anchor
-from app.domain.assembly import AssembledContext
+from app.domain.assembling.assembly import AssembledContext
 from app.domain.conversation import Message
-from app.domain.extractive import digest as extractive_digest
+from app.domain.summarizing.extractive import digest as extractive_digest
 from app.ports import UnitOfWorkFactory
 from app.services import context as module
 from app.services.appending import MessageDraft

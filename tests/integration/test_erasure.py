@@ -18,7 +18,7 @@ from app.domain.conversation import Conversation, Message, Part
 from app.domain.errors import ModelUnavailableError, NotFoundError
 from app.domain.model_io import Proposal, SummaryRequest
 from app.domain.records import Compaction, Page
-from app.domain.state import StateVersion
+from app.domain.states.state import StateVersion
 from app.ports import UnitOfWorkFactory
 from app.services import erasure, saving
 from app.services.appending import MessageDraft

@@ -16,7 +16,7 @@ import pytest
 
 from app.adapters.models.registry import ModelRegistry
 from app.domain.errors import ModelUnavailableError
-from app.domain.gate import judge
+from app.domain.gating.gate import judge
 from app.domain.model_io import (
     ChatRequest,
     ContextMessage,
@@ -27,7 +27,7 @@ from app.domain.model_io import (
     TextDelta,
 )
 from app.domain.schemas.session import SESSION
-from app.domain.state import StateEntry
+from app.domain.states.state import StateEntry
 from app.ports import ChatModel
 from tests.gemini_faults import BEHAVIOURS, CONTINUED_CHAT, INVENTED, PLEASE_PROVIDE, Behaviour
 from tests.gemini_server import Gemini, gemini_process, running_gemini

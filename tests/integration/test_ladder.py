@@ -25,10 +25,10 @@ from app.domain.errors import (
     PolicyInvalidError,
     SummarizerFailedError,
 )
-from app.domain.framing import unframe
+from app.domain.fencing.framing import unframe
 from app.domain.model_io import Proposal, SummaryRequest
+from app.domain.planning.withholding import WITHHELD
 from app.domain.records import Compaction
-from app.domain.withholding import WITHHELD
 from app.ports import Models, UnitOfWorkFactory
 from app.services.appending import MessageDraft
 from app.services.chat import ChatInput

@@ -21,7 +21,7 @@ from app.domain.errors import (
 )
 from app.domain.model_io import Proposal, SummaryRequest
 from app.domain.records import Page
-from app.domain.tokens import weigh
+from app.domain.weighing.tokens import weigh
 from app.ports import UnitOfWorkFactory
 from app.services import holding, saving
 from app.services.appending import MessageDraft

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from app.adapters.repositories.messages import SqlMessages
-from app.domain.assembly import AssembledContext
+from app.domain.assembling.assembly import AssembledContext
 from app.domain.model_io import ContextMessage
 from app.domain.recall.serving import Passage
 from app.ports import Narrowed, UnitOfWorkFactory

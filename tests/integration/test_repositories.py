@@ -20,7 +20,7 @@ from app.adapters.repositories.cursor import encode
 from app.domain.conversation import Conversation, Layout, Message, Outline, Quiet, Sums
 from app.domain.errors import ConflictError, InvalidInputError, NotFoundError
 from app.domain.records import Page
-from app.domain.state import StateEntry, StateVersion
+from app.domain.states.state import StateEntry, StateVersion
 from app.ports import UnitOfWorkFactory
 from tests.integration.rows import (
     START,

@@ -18,7 +18,7 @@ from app.adapters.repositories import messages as messages_module
 from app.adapters.repositories import narrowing, term_keys
 from app.adapters.unit_of_work import unit_of_work_factory
 from app.domain.conversation import Message
-from app.domain.text import stems
+from app.domain.words.text import stems
 from app.ports import Narrowed, UnitOfWorkFactory
 from tests.integration.rows import make_tenant, message, stored, talk
 

@@ -30,7 +30,7 @@ from app.domain.anchors.values import Transition
 from app.domain.conversation import Sums, Usage
 from app.domain.errors import DomainError, NotFoundError
 from app.domain.records import ApiKey, Attempt, IdempotencyRecord, Page
-from app.domain.state import StateVersion
+from app.domain.states.state import StateVersion
 from app.ports import Narrowed, UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import START, anchor, append, compaction, conversation, make_tenant, message, turn
 

@@ -255,7 +255,7 @@ class TestNothingToFold:
     async def test_control_a_planner_without_the_minimum_asks(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.domain.compaction.MINIMUM_SPAN", 1)
+        monkeypatch.setattr("app.domain.planning.compaction.MINIMUM_SPAN", 1)
         await self.compact(service)
 
         assert service.summarizer.requests
@@ -292,7 +292,7 @@ class TestFloors:
     async def test_control_without_the_quiet_it_is_tried_again(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.domain.policy.FLOOR_MESSAGES", 0)
+        monkeypatch.setattr("app.domain.policies.policy.FLOOR_MESSAGES", 0)
         conversation_id = await self.floor(service)
         rows = await self.hundred_messages(service, conversation_id)
 
@@ -430,7 +430,7 @@ class TestTheLastMessage:
         def lawless(tail: Any, **_: Any) -> list[int]:
             return list(range(len(tail.outline)))
 
-        monkeypatch.setattr("app.domain.compaction.legal_cuts", lawless)
+        monkeypatch.setattr("app.domain.planning.compaction.legal_cuts", lawless)
         await append(service, conversation_id, ("user", LONG * 3))
         (row,) = await service.compactions(conversation_id)
         await service.container.compaction.execute(row.id)

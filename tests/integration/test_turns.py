@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from app.domain.assembling.layout import messages_tokens
 from app.domain.conversation import Usage
 from app.domain.errors import (
     ConversationMovedOnError,
@@ -23,7 +24,6 @@ from app.domain.errors import (
     TooLargeError,
     TurnInProgressError,
 )
-from app.domain.layout import messages_tokens
 from app.domain.model_io import ChatRequest, ModelProfile, StepEvent, StepFinish
 from app.ports import UnitOfWorkFactory
 from app.services.chat import ChatInput
@@ -171,7 +171,7 @@ async def test_a_defect_in_the_core_costs_a_compaction_and_never_a_turn(
         raise RuntimeError("counting tokens raises")
 
     conversation_id = await filled(service)
-    monkeypatch.setattr("app.domain.apply.merge", broken)
+    monkeypatch.setattr("app.domain.merging.apply.merge", broken)
     result = await chat(service, conversation_id, JUMP)
 
     assert result.reply.content == "All right."

@@ -17,9 +17,9 @@ from app.bootstrap import Container
 from app.domain.anchors.values import Anchor
 from app.domain.conversation import Conversation, Message, Usage
 from app.domain.errors import DomainError, UnauthenticatedError
-from app.domain.gauge import Breakdown, Gauge
-from app.domain.policy import CompactionPolicy
+from app.domain.policies.policy import CompactionPolicy
 from app.domain.records import Attempt, Compaction, EntryCounts, Event, Scope, Turn
+from app.domain.weighing.gauge import Breakdown, Gauge
 from app.main import create_app
 from app.services.conversations import ConversationView
 from app.services.keys import Principal

@@ -12,10 +12,10 @@ from app.domain.anchors import proposals as module
 from app.domain.anchors.detect import detect
 from app.domain.anchors.proposals import MOST_PROPOSALS, accept
 from app.domain.anchors.values import FoundAnchor
-from app.domain.candidate import AnchorProposal
 from app.domain.conversation import Message
-from app.domain.prompts import render_summary
-from app.domain.text import sentences
+from app.domain.summarizing.candidate import AnchorProposal
+from app.domain.summarizing.prompts import render_summary
+from app.domain.words.text import sentences
 from tests.unit.talk import message, request, talk
 
 SPAN = talk(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.domain.anchors.rendering import ANCHORS_MARKER, anchors_element, escape_served, line_tokens, seqs_in
 from app.domain.anchors.serving import LEAST_ROOM, NOTHING_SERVED, Served, serve
 from app.domain.anchors.values import FoundAnchor, Proposer
-from app.domain.tokens import Estimator, estimate_text
+from app.domain.weighing.tokens import Estimator, estimate_text
 from tests.unit.test_anchors_transitions import anchors_of, said
 
 

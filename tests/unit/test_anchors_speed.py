@@ -10,7 +10,7 @@ import pytest
 from app.domain.anchors.cues import Cues
 from app.domain.anchors.detect import detect
 from app.domain.conversation import Message, Role
-from app.domain.text import words
+from app.domain.words.text import words
 from tests.unit.talk import message
 from tests.unit.test_anchors_detect import SAID_BY_USERS
 

@@ -10,13 +10,13 @@ import pytest
 
 from app.api.idempotency import fingerprint
 from app.domain import errors
-from app.domain.assembly import AssembledContext, Section
+from app.domain.assembling.assembly import AssembledContext, Section
 from app.domain.conversation import Sums
 from app.domain.errors import FieldError
 from app.domain.model_io import ContextMessage
 from app.domain.records import Page
-from app.domain.state import StateEntry, StateVersion
-from app.domain.state_difference import EntryChange, StateDifference
+from app.domain.states.state import StateEntry, StateVersion
+from app.domain.states.state_difference import EntryChange, StateDifference
 from app.services.turn_handle import ChatEvent
 from app.services.views import CompactionView
 from tests.unit.api_fakes import (

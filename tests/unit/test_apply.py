@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 
 from app.domain.anchors.rendering import line_tokens
 from app.domain.anchors.values import Anchor
-from app.domain.apply import Applied, Applying, apply_candidate
-from app.domain.candidate import Candidate, parse_candidate
-from app.domain.compaction import CompactionPlan
+from app.domain.assembling.layout import state_json
 from app.domain.conversation import Message
-from app.domain.gate import GateReport, judge
-from app.domain.layout import state_json
+from app.domain.gating.gate import GateReport, judge
+from app.domain.merging.apply import Applied, Applying, apply_candidate
 from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.policy import CompactionPolicy
+from app.domain.planning.compaction import CompactionPlan
+from app.domain.policies.policy import CompactionPolicy
 from app.domain.schemas.session import SESSION
-from app.domain.state import StateEntry
-from app.domain.tokens import estimate_text
+from app.domain.states.state import StateEntry
+from app.domain.summarizing.candidate import Candidate, parse_candidate
+from app.domain.weighing.tokens import estimate_text
 from tests.builders import budgets, message, policy_of
 from tests.unit.talk import answer, fact
 
@@ -314,7 +314,7 @@ def test_what_the_summary_lost_is_quoted_and_counted() -> None:
 
 @pytest.mark.control("26")
 def test_control_without_survival_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.apply.lost_quotes", lambda *_, **__: [])
+    monkeypatch.setattr("app.domain.merging.apply.lost_quotes", lambda *_, **__: [])
     applied = compacted(SHORT, EXACT)
     assert isinstance(applied, Applied)
     assert not any("A-7781" in text for text in applied.state["logos"])
@@ -370,7 +370,7 @@ def test_a_fact_of_the_first_turns_is_there_after_many_compactions(rounds: int) 
 
 @pytest.mark.control("23")
 def test_control_without_sparing_the_first_facts_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.pruning._FIRST", 0)
+    monkeypatch.setattr("app.domain.merging.pruning._FIRST", 0)
     assert "KD-20418" not in after_rounds(5)[-1]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.assembly import AssembledContext, Material, assemble
+from app.domain.assembling.assembly import AssembledContext, Material, assemble
 from app.domain.conversation import Message
 from app.domain.errors import BudgetTooSmallError, ContextOverWindowError
 from tests.builders import material, message, policy_of

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
 from app.adapters.models.messages import to_provider
-from app.domain import fitting
 from app.domain.anchors.serving import serve
 from app.domain.anchors.values import Anchor, Proposer
-from app.domain.assembly import AssembledContext, Material, assemble, exceeds
+from app.domain.assembling import fitting
+from app.domain.assembling.assembly import AssembledContext, Material, assemble, exceeds
+from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Message
 from app.domain.errors import BudgetTooSmallError
-from app.domain.extractive import digest as extractive_digest
-from app.domain.layout import layout_of
-from app.domain.policy import CompactionPolicy
-from app.domain.redaction import redact_message
+from app.domain.fencing.redaction import redact_message
+from app.domain.policies.policy import CompactionPolicy
+from app.domain.summarizing.extractive import digest as extractive_digest
 from tests.builders import material, message, policy_of
 from tests.unit.test_anchors_transitions import anchors_of
 from tests.unit.test_assembly import STATE

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.assembly import AssembledContext, Material, assemble
+from app.domain.assembling.assembly import AssembledContext, Material, assemble
 from app.domain.conversation import Message
 from app.domain.recall import joining
 from app.domain.recall.corpus import Corpus, Source

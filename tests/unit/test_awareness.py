@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.domain.awareness import AWARENESS_TOKENS, awareness_block
-from app.domain.language import detect
+from app.domain.assembling.awareness import AWARENESS_TOKENS, awareness_block
 from app.domain.schemas import SESSION
-from app.domain.tokens import estimate_text
+from app.domain.weighing.tokens import estimate_text
+from app.domain.words.language import detect
 
 
 @pytest.mark.parametrize("locale", ["en", "ru", "de", "zh-CN", ""])

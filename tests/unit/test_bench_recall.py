@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.assembly import AssembledContext, Material
+from app.domain.assembling.assembly import AssembledContext, Material
 from app.domain.recall.corpus import Corpus
 from bench import recall
 from bench.recall import CONTROL, OURS, SHARES, interval, outcomes, table

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain import tokens
-from app.domain.token_prices import LETTERS, PRICES
-from app.domain.tokens import NAMES, class_of, counts, estimate_text
+from app.domain.weighing import tokens
+from app.domain.weighing.token_prices import LETTERS, PRICES
+from app.domain.weighing.tokens import NAMES, class_of, counts, estimate_text
 from bench.growth import exponent, talk
 from bench.tokens import error, readers
 from bench.tokens.corpus import LANGUAGES, Page

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.candidate import (
+from app.domain.schemas import SESSION
+from app.domain.summarizing.candidate import (
     CandidateDrop,
     CandidateError,
     CandidateItem,
@@ -16,7 +17,6 @@ from app.domain.candidate import (
     candidate_json_schema,
     parse_candidate,
 )
-from app.domain.schemas import SESSION
 from tests.unit.talk import answer, candidate, fact, item, message, talk
 
 

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from app.domain import claims
 from app.domain.canonical import numbers
 from app.domain.canonical_forms import find_values
-from app.domain.grounding import ground
+from app.domain.gating import claims
+from app.domain.gating.grounding import ground
 from tests.unit.talk import candidate, item, request, talk
 
 

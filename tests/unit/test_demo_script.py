@@ -11,9 +11,9 @@ from app.cli.demo.gauge_bar import bar, marks
 from app.cli.demo.listener import events_of
 from app.cli.demo.script import CONTEXT_WINDOW, LINES, SCENES, Line, read_scene
 from app.cli.demo.view import event_words
-from app.domain.policy import budgets_of
-from app.domain.presets import resolve
-from app.domain.tokens import estimate_text
+from app.domain.policies.policy import budgets_of
+from app.domain.policies.presets import resolve
+from app.domain.weighing.tokens import estimate_text
 
 BUDGETS = budgets_of(resolve("semantic", {"context_window": CONTEXT_WINDOW}), model_limit=1_000_000)
 IMPORTED = [line for line in LINES if line.manner == "imported"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.erasing import Erased, Remaining, lines_without, other_half, suspicious, told_by, tombstone, without
-from app.domain.tokens import weigh
+from app.domain.weighing.tokens import weigh
 from tests.unit.talk import entry, message
 
 SECRET = "The vault in Trondheim opens with kestrel-7741, and Ragnhild keeps 12 500 euros in the violet envelope."

@@ -15,17 +15,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from app.domain.candidate import parse_candidate
 from app.domain.conversation import Message, Role
 from app.domain.extraction.clauses import begins_unresolved, is_fragment, tight
-from app.domain.extractive import compress, digest, respond
-from app.domain.gate import judge
-from app.domain.identifiers import find_identifiers
-from app.domain.language import detect
+from app.domain.gating.gate import judge
 from app.domain.model_io import ContextMessage, Proposal, SummaryRequest
 from app.domain.schemas.session import SESSION
-from app.domain.state import FieldRole, StateEntry, StateField, StateSchema
-from app.domain.tokens import estimate_text, weigh
+from app.domain.states.state import FieldRole, StateEntry, StateField, StateSchema
+from app.domain.summarizing.candidate import parse_candidate
+from app.domain.summarizing.extractive import compress, digest, respond
+from app.domain.weighing.tokens import estimate_text, weigh
+from app.domain.words.identifiers import find_identifiers
+from app.domain.words.language import detect
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
 

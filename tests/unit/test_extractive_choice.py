@@ -11,7 +11,7 @@ from app.domain.extraction.choice import Option, Told, choose
 from app.domain.extraction.cues import cues_of
 from app.domain.extraction.restated import statement_of
 from app.domain.extraction.scoring import Worth, values_worth
-from app.domain.identifiers import find_identifiers
+from app.domain.words.identifiers import find_identifiers
 from tests.unit.test_extractive import AT, CHATTER, entry, state, talk, texts
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain import factors
-from app.domain.factors import alternatives, fold, pieces
+from app.domain.words import factors
+from app.domain.words.factors import alternatives, fold, pieces
 
 LETTERS = "abi"
 ATOMS = st.sampled_from(["a", "b", "i", "ab", r"\b", ".", "[ab]", "[^a]", r"\w", r"\.", "(?!a)", "(?<=b)", "^", "$"])

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.domain.anchors.values import FoundAnchor
-from app.domain.elision import elide, shares
-from app.domain.escaping import TAGS, clean, escape, escape_block, place_in_escaped, unescape
-from app.domain.framing import fence, frame, frame_entries, unframe
-from app.domain.tokens import estimate_text
+from app.domain.fencing.elision import elide, shares
+from app.domain.fencing.escaping import TAGS, clean, escape, escape_block, place_in_escaped, unescape
+from app.domain.fencing.framing import fence, frame, frame_entries, unframe
+from app.domain.weighing.tokens import estimate_text
 from tests.unit.talk import entry, message
 
 LOOK_ALIKES = [

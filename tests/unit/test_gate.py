@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Message
-from app.domain.gate import judge, not_smaller
-from app.domain.layout import layout_of
-from app.domain.merge import merge
+from app.domain.gating.gate import judge, not_smaller
+from app.domain.merging.merge import merge
+from app.domain.merging.pruning import state_of
 from app.domain.model_io import FinishReason
-from app.domain.pruning import state_of
 from app.domain.schemas import SESSION
-from app.domain.tokens import estimate_text
+from app.domain.weighing.tokens import estimate_text
 from tests.unit.talk import answer, entry, fact, message, proposal, request, talk
 
 TRIP = talk(

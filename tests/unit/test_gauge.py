@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.domain.anchors.serving import Served
-from app.domain.gauge import breakdown_of, gauge_of
-from app.domain.layout import layout_of
+from app.domain.assembling.layout import layout_of
 from app.domain.schemas import SESSION
+from app.domain.weighing.gauge import breakdown_of, gauge_of
 from tests.builders import material, message, policy_of
 from tests.unit.test_anchors_serving import anchor
 from tests.unit.test_assembly import STATE, put_together

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.authority import claims_authority
-from app.domain.candidate import Candidate, CandidateItem, attribute_sources
 from app.domain.conversation import Message
-from app.domain.gate import judge
-from app.domain.grounding import Grounded, cleaned, ground
+from app.domain.gating.authority import claims_authority
+from app.domain.gating.gate import judge
+from app.domain.gating.grounding import Grounded, cleaned, ground
 from app.domain.schemas import SESSION
-from app.domain.state import StateEntry
-from app.domain.text import sentences
+from app.domain.states.state import StateEntry
+from app.domain.summarizing.candidate import Candidate, CandidateItem, attribute_sources
+from app.domain.words.text import sentences
 from tests.unit.talk import answer, candidate, entry, fact, item, message, proposal, request, talk
 
 
@@ -405,7 +405,7 @@ def test_control_without_grounding_the_inventions_pass(monkeypatch: pytest.Monke
     honest = judge(proposal(text), request(span))
     assert honest.candidate is not None
     assert (honest.candidate.texts(), honest.ungrounded) == (["The rent is 900 euros."], 2)
-    monkeypatch.setattr("app.domain.gate.ground", lambda each, _: Grounded(candidate=each, repaired=0))
+    monkeypatch.setattr("app.domain.gating.gate.ground", lambda each, _: Grounded(candidate=each, repaired=0))
     broken = judge(proposal(text), request(span))
     assert broken.candidate is not None
     assert broken.candidate.texts() == [one["text"] for one in json.loads(text)["logos"]]

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from app.domain.apply import Applied
 from app.domain.conversation import Layout, Usage
 from app.domain.errors import ModelUnavailableError
-from app.domain.gate import GateReport
+from app.domain.gating.gate import GateReport
+from app.domain.merging.apply import Applied
 from app.domain.model_io import ModelProfile, Proposal, SummaryRequest
+from app.domain.planning.withholding import WITHHELD, without
 from app.domain.records import EntryCounts
 from app.domain.schemas.session import SESSION
-from app.domain.withholding import WITHHELD, without
 from app.services.ladder import Apply, Asking, Calls, Climb, climb
 from tests.builders import message
 from tests.fakes import FAKE_PROFILE, FakeClock, ScriptedSummarizer, SummaryEntry

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.gate import judge
-from app.domain.language import detect, differs, shares
+from app.domain.gating.gate import judge
+from app.domain.words.language import detect, differs, shares
 from tests.unit.talk import answer, fact, proposal, request, talk
 
 TEXTS = {

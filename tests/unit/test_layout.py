@@ -7,7 +7,7 @@ import json
 import pytest
 
 from app.domain.anchors.serving import Served
-from app.domain.layout import LeftOut, block_messages, layout_of
+from app.domain.assembling.layout import LeftOut, block_messages, layout_of
 from app.domain.schemas import SESSION
 from tests.unit.test_anchors_serving import anchor
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.candidate import Candidate, CandidateDrop, CandidateItem
 from app.domain.conversation import Message
-from app.domain.merge import MergeResult, merge
-from app.domain.pruning import prune, state_of
-from app.domain.sameness import canonical, covers
+from app.domain.merging.merge import MergeResult, merge
+from app.domain.merging.pruning import prune, state_of
 from app.domain.schemas import SESSION
-from app.domain.state import ID_LETTERS, StateEntry
-from app.domain.tokens import estimate_text
+from app.domain.states.state import ID_LETTERS, StateEntry
+from app.domain.summarizing.candidate import Candidate, CandidateDrop, CandidateItem
+from app.domain.weighing.tokens import estimate_text
+from app.domain.words.sameness import canonical, covers
 from tests.unit.talk import candidate, entry, item, message, talk
 
 SPAN = talk("one", "two", "three", "four", start=20)  # seq 20 to 23
@@ -317,7 +317,7 @@ def test_another_task_that_is_done_completes_nothing(earlier: str, told: str) ->
 
 @pytest.mark.control("24")
 def test_control_without_supersession_both_stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.supersession._ousts", lambda *_: False)
+    monkeypatch.setattr("app.domain.merging.supersession._ousts", lambda *_: False)
     result = after(said("No, MySQL.", "OK."), candidate(item("Database: MySQL", 20)), entry("F1", "Database: Postgres"))
     assert sorted(texts(result)) == ["Database: MySQL", "Database: Postgres"]
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from app.domain.compaction import MINIMUM_SPAN, CompactionPlan, NothingToFold, plan_compaction
 from app.domain.conversation import Outline, Role
-from app.domain.cuts import Tail, held_indexes, legal_cuts
-from app.domain.gauge import Breakdown
-from app.domain.policy import Budgets
+from app.domain.planning.compaction import MINIMUM_SPAN, CompactionPlan, NothingToFold, plan_compaction
+from app.domain.planning.cuts import Tail, held_indexes, legal_cuts
+from app.domain.policies.policy import Budgets
 from app.domain.records import FoldRequest
+from app.domain.weighing.gauge import Breakdown
 from tests.builders import budgets, policy_of
 
 ALL, TO_TARGET = FoldRequest(fold="all"), FoldRequest(fold="to_target")

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.contradictions import contradictions
 from app.domain.conversation import Quiet
 from app.domain.errors import PolicyInvalidError, UnknownPresetError
-from app.domain.gauge import Breakdown, gauge_of
-from app.domain.policy import (
+from app.domain.policies.contradictions import contradictions
+from app.domain.policies.policy import (
     Budgets,
     CompactionPolicy,
     Moment,
@@ -28,7 +27,8 @@ from app.domain.policy import (
     trigger_messages,
     trigger_tokens,
 )
-from app.domain.presets import PRESETS, SHORT_FORMS, resolve
+from app.domain.policies.presets import PRESETS, SHORT_FORMS, resolve
+from app.domain.weighing.gauge import Breakdown, gauge_of
 from app.services.resolve import scaled
 from tests.builders import START, budgets, policy_of
 

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from app.domain.policy import CompactionPolicy, Moment, Threshold, Trigger, TriggerName
-from app.domain.presets import PRESETS
+from app.domain.policies.policy import CompactionPolicy, Moment, Threshold, Trigger, TriggerName
+from app.domain.policies.presets import PRESETS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "presets.md").read_text(encoding="utf-8")
 

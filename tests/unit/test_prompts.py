@@ -6,12 +6,12 @@ from uuid import UUID
 import pytest
 
 from app.domain.anchors.values import Anchor
-from app.domain.candidate import ANCHOR_TYPES, candidate_json_schema
-from app.domain.framing import unframe
+from app.domain.fencing.framing import unframe
 from app.domain.model_io import SummaryRequest
-from app.domain.prompts import FEEDBACK, render_summary
 from app.domain.schemas import SESSION
-from app.domain.tokens import estimate_text
+from app.domain.summarizing.candidate import ANCHOR_TYPES, candidate_json_schema
+from app.domain.summarizing.prompts import FEEDBACK, render_summary
+from app.domain.weighing.tokens import estimate_text
 from tests.unit.talk import CONVERSATION, START, entry, message, request, talk
 
 ENGLISH = talk(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.conversation import Message
-from app.domain.protection import GOALS, decided, protected_reason, size_of, states_goal, takes_room, units_of
+from app.domain.policies.protection import GOALS, decided, protected_reason, size_of, states_goal, takes_room, units_of
 from tests.builders import message, policy_of
 
 EVERYTHING = ["turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"]

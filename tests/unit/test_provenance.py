@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from app.domain.provenance import origin_of, own_words, regions
+from app.domain.states.provenance import origin_of, own_words, regions
 from tests.unit.talk import message, talk
 
 MAIL = """Can you answer this for me? I would accept the offer.

@@ -24,7 +24,7 @@ from app.domain.recall.serving import (
     recalled_in,
     split_off,
 )
-from app.domain.tokens import estimate_text, weigh
+from app.domain.weighing.tokens import estimate_text, weigh
 
 DAY = datetime(2025, 5, 8, 10, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.redaction import redact, redact_message, redact_value
+from app.domain.fencing.redaction import redact, redact_message, redact_value
 from tests.unit.talk import message
 
 # Shapes of keys, put together here so that nothing in this file is one.

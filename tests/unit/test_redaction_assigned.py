@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from app.domain.redaction import redact
+from app.domain.fencing.redaction import redact
 
 VALUE = "hunter2hunter2"
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.anchors.values import FoundAnchor
-from app.domain.claims import is_critical
 from app.domain.conversation import Message
+from app.domain.gating.claims import is_critical
+from app.domain.merging.survival import lost_quotes, with_quotes
 from app.domain.schemas import SESSION
-from app.domain.state import StateEntry
-from app.domain.survival import lost_quotes, with_quotes
-from app.domain.tokens import estimate_text
+from app.domain.states.state import StateEntry
+from app.domain.weighing.tokens import estimate_text
 from tests.unit.talk import entry, message, talk
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.identifiers import find_identifiers
-from app.domain.text import identifiers, sentences, stem, stems, words
+from app.domain.words.identifiers import find_identifiers
+from app.domain.words.text import identifiers, sentences, stem, stems, words
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_stems_keep_words_apart() -> None:
             ["Dana Brooks", "Lisbon", "Anna", "$1,250.50", "May 20th, 2024", "9:30 am"],
         ),
         (
-            "Deploy v2.1.3 of app/domain/text.py to https://example.com/x?y=1. Call getUser() with parse_args.",
-            ["v2.1.3", "app/domain/text.py", "https://example.com/x?y=1", "getUser()", "parse_args"],
+            "Deploy v2.1.3 of app/domain/words/text.py to https://example.com/x?y=1. Call getUser() with parse_args.",
+            ["v2.1.3", "app/domain/words/text.py", "https://example.com/x?y=1", "getUser()", "parse_args"],
         ),
         (
             "Меня зовут Марина Иванова, бюджет 250 тыс. рублей, срок 15 марта 2025, звонить в 10:30.",

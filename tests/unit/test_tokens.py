@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.tokens import MESSAGE_OVERHEAD, byte_length, estimate_text, tokens_of, weigh
+from app.domain.weighing.tokens import MESSAGE_OVERHEAD, byte_length, estimate_text, tokens_of, weigh
 
 SAMPLES = {
     "english chat": (

@@ -16,9 +16,9 @@ from app.adapters.models.failures import is_block, unavailable
 from app.adapters.models.messages import TakesMedia, to_provider
 from app.adapters.models.replies import calls_tool, delta_of, finish_of, text_of, usage_of
 from app.domain.conversation import Usage
-from app.domain.escaping import clean
+from app.domain.fencing.escaping import clean
 from app.domain.model_io import ChatRequest, ModelProfile, Proposal, StepEvent, StepFinish, SummaryRequest, TextDelta
-from app.domain.prompts import render_summary
+from app.domain.summarizing.prompts import render_summary
 
 OUTPUT_NAME: Final = "candidate"
 

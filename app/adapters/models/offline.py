@@ -10,9 +10,9 @@ from typing import Final
 
 from app.adapters.models.profiles import offline_profile
 from app.domain.conversation import Usage
-from app.domain.extractive import compress, respond
 from app.domain.model_io import ChatRequest, ModelProfile, Proposal, StepEvent, StepFinish, SummaryRequest, TextDelta
-from app.domain.tokens import estimate_text, weigh
+from app.domain.summarizing.extractive import compress, respond
+from app.domain.weighing.tokens import estimate_text, weigh
 
 NAME: Final = "offline"
 

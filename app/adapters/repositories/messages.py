@@ -40,7 +40,7 @@ from app.domain.conversation import UNPROTECTED, Message, Outline, Sums
 from app.domain.errors import NotFoundError
 from app.domain.recall.corpus import Source
 from app.domain.records import Page
-from app.domain.tokens import Estimator, tokens_of
+from app.domain.weighing.tokens import Estimator, tokens_of
 from app.ports import Narrowed
 
 ON_LOOP = 20_000  # bytes of text whose words are taken apart in the event loop: some milliseconds

@@ -19,8 +19,8 @@ from app.adapters.repositories.term_keys import TermKeys
 from app.adapters.scoped_session import TenantSession
 from app.adapters.tables import MessageRow
 from app.domain.conversation import Message
-from app.domain.overlap import message_text
 from app.domain.recall.corpus import Source
+from app.domain.words.overlap import message_text
 from app.ports import Narrowed
 
 WHOLE: Final = 1_500

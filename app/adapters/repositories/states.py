@@ -17,7 +17,7 @@ from app.adapters.repositories.mapping import LAYOUT, columns, plain, sums_colum
 from app.adapters.tables import StateVersionRow
 from app.domain.errors import NotFoundError
 from app.domain.records import Page
-from app.domain.state import StateEntry, StateVersion
+from app.domain.states.state import StateEntry, StateVersion
 
 _ENTRIES = TypeAdapter(tuple[StateEntry, ...])
 _number = col(StateVersionRow.version)

@@ -1,8 +1,8 @@
 """Keys of the word index: one 64-bit number for each stem of each conversation.
 
 The conversation is part of what is hashed, so that one index over all messages finds those of one conversation
-without another condition. Keys are made with the stems of ``app.domain.text``: when those change, the keys of stored
-messages must be made again, by a migration like the one that made them first.
+without another condition. Keys are made with the stems of ``app.domain.words.text``: when those change, the keys of
+stored messages must be made again, by a migration like the one that made them first.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final
 from uuid import UUID
 
 from app.domain.conversation import Message
-from app.domain.overlap import message_text
-from app.domain.text import stem, words
+from app.domain.words.overlap import message_text
+from app.domain.words.text import stem, words
 
 _BYTES: Final = 8  # Postgres' bigint
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from app.domain.factors import alternatives, fold, pieces
+from app.domain.words.factors import alternatives, fold, pieces
 
 _GRAM: Final = 3  # signs by which pieces are looked up
 _NOTHING: Final = re.compile(r"(?!)")

@@ -16,8 +16,8 @@ from app.domain.anchors.statements import Statement, statements
 from app.domain.anchors.tables import TABLES, Table
 from app.domain.anchors.values import AnchorType, FoundAnchor
 from app.domain.conversation import Message
-from app.domain.identifiers import Identifier
-from app.domain.redaction import redact
+from app.domain.fencing.redaction import redact
+from app.domain.words.identifiers import Identifier
 
 MOST_BY_USER: Final = 24
 MOST_BY_ASSISTANT: Final = 8

@@ -10,11 +10,11 @@ from typing import Final, get_args
 from app.domain.anchors.detect import found_anchor
 from app.domain.anchors.statements import LONGEST
 from app.domain.anchors.values import AnchorType, FoundAnchor
-from app.domain.candidate import AnchorProposal
 from app.domain.conversation import Message
-from app.domain.identifiers import find_identifiers
-from app.domain.redaction import redact
-from app.domain.text import words
+from app.domain.fencing.redaction import redact
+from app.domain.summarizing.candidate import AnchorProposal
+from app.domain.words.identifiers import find_identifiers
+from app.domain.words.text import words
 
 MOST_PROPOSALS: Final = 24
 """Accepted from one candidate: a model that anchors everything has chosen nothing."""

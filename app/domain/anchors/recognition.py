@@ -12,7 +12,7 @@ from app.domain.anchors.statements import Statement
 from app.domain.anchors.tables import Rule, Table
 from app.domain.anchors.topics import stems_of, technology_in
 from app.domain.anchors.values import AnchorType
-from app.domain.text import GENERIC_STEMS
+from app.domain.words.text import GENERIC_STEMS
 
 Speaker = Literal["user", "assistant"]
 

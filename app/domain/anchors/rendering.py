@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.domain.anchors.values import AnchorType, FoundAnchor
-from app.domain.escaping import escape_block
-from app.domain.tokens import Estimator, estimate_text, tokens_of
+from app.domain.fencing.escaping import escape_block
+from app.domain.weighing.tokens import Estimator, estimate_text, tokens_of
 
 ANCHORS_TAG: Final = "anchors"
 ANCHORS_MARKER: Final = "[anchors →L3:anchors]"

@@ -8,7 +8,7 @@ from typing import Final
 
 from app.domain.anchors.rendering import FRAME_TOKENS, line_tokens
 from app.domain.anchors.values import Anchor, FoundAnchor
-from app.domain.tokens import Estimator
+from app.domain.weighing.tokens import Estimator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

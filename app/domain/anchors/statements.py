@@ -15,8 +15,8 @@ from app.domain.anchors.cues import Folded
 from app.domain.anchors.topics import values_of
 from app.domain.conversation import Message
 from app.domain.extraction.passages import own_words
-from app.domain.identifiers import Identifier, find_identifiers
-from app.domain.text import sentences
+from app.domain.words.identifiers import Identifier, find_identifiers
+from app.domain.words.text import sentences
 
 LONGEST: Final = 400
 """Characters of a statement: a longer sentence is parted at its clauses."""

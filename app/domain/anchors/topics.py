@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from app.domain.identifiers import Identifier, find_identifiers
-from app.domain.text import GENERIC_STEMS, stem, words
-from app.domain.vocabulary import TECHNOLOGY
+from app.domain.words.identifiers import Identifier, find_identifiers
+from app.domain.words.text import GENERIC_STEMS, stem, words
+from app.domain.words.vocabulary import TECHNOLOGY
 
 _CLASSES: Final[Mapping[str, str]] = {
     "date": "time",

@@ -10,10 +10,10 @@ from typing import Final
 from app.domain.extraction.cues import PLEASANTRY, cues_of
 from app.domain.extraction.passages import clip, own_words
 from app.domain.extraction.retrieval import Found, notes_of, rank, telling
-from app.domain.language import detect
 from app.domain.model_io import ContextMessage
 from app.domain.recall.serving import split_off
-from app.domain.text import GENERIC_STEMS, sentences, stems
+from app.domain.words.language import detect
+from app.domain.words.text import GENERIC_STEMS, sentences, stems
 
 _MOST_WORDS: Final = 118
 _QUOTES: Final = 3

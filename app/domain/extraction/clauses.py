@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from app.domain.identifiers import Identifier
-from app.domain.text import words
+from app.domain.words.identifiers import Identifier
+from app.domain.words.text import words
 
 FEWEST_WORDS: Final = 3
 """Content words; with fewer, a text does not stand alone."""

@@ -11,9 +11,9 @@ from typing import Final
 from app.domain.extraction.items import parted
 from app.domain.extraction.passages import Passage
 from app.domain.extraction.restated import statement_of
-from app.domain.identifiers import Identifier, find_identifiers
-from app.domain.state import StateEntry
-from app.domain.text import GENERIC_STEMS, stem, stems
+from app.domain.states.state import StateEntry
+from app.domain.words.identifiers import Identifier, find_identifiers
+from app.domain.words.text import GENERIC_STEMS, stem, stems
 
 FEW: Final = 3
 """Content words; an utterance with fewer needs the one before to be understood."""

@@ -13,7 +13,7 @@ from app.domain.extraction.keeping import Keeping
 from app.domain.extraction.passages import Passage
 from app.domain.extraction.phrasing import SHORT, Phrasing
 from app.domain.extraction.scoring import Worth, score_all
-from app.domain.state import StateEntry
+from app.domain.states.state import StateEntry
 
 _CORRECTS: Final = 2.5  # what replaces something else must not be missing
 _RESTATES: Final = 1.0  # what is said again with another value has moved, and will be asked for

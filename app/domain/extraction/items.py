@@ -9,7 +9,7 @@ from typing import Final
 
 from app.domain.extraction.labels import PHRASES
 from app.domain.extraction.passages import Passage
-from app.domain.tokens import estimate_text
+from app.domain.weighing.tokens import estimate_text
 
 ITEM_OVERHEAD: Final = 1
 """Tokens of the marks between two items of a list."""

@@ -10,9 +10,9 @@ from app.domain.extraction.cues import cues_of
 from app.domain.extraction.items import ANSWERED, cost, parted
 from app.domain.extraction.labels import PHRASES, role_of
 from app.domain.extraction.scoring import OPENING, Worth, cue_worth, kind_of, values_worth
-from app.domain.identifiers import find_identifiers
-from app.domain.state import StateEntry
-from app.domain.text import stems
+from app.domain.states.state import StateEntry
+from app.domain.words.identifiers import find_identifiers
+from app.domain.words.text import stems
 
 _OF_OPENING: Final = 0.4  # of the room at most is reserved for the exact values of the opening message
 _STEADY: Final = 1.1  # what is kept stays unless something new is plainly worth more: a state must not flicker

@@ -11,9 +11,9 @@ from app.domain.extraction.cues import PLEASANTRY, Cue
 from app.domain.extraction.labels import PHRASES, Phrases, phrases
 from app.domain.extraction.passages import Passage, clip
 from app.domain.extraction.topics import topics
-from app.domain.state import StateEntry
-from app.domain.text import sentences
-from app.domain.tokens import estimate_text
+from app.domain.states.state import StateEntry
+from app.domain.weighing.tokens import estimate_text
+from app.domain.words.text import sentences
 
 _LONGEST_PART: Final = 130  # characters of a quoted sentence
 _EARLIER: Final = 160  # characters kept of a story without a template

@@ -12,8 +12,8 @@ from app.domain.extraction.cues import NON_ANSWER
 from app.domain.extraction.items import Item, bare
 from app.domain.extraction.labels import PHRASES, phrases
 from app.domain.extraction.passages import Passage
-from app.domain.state import StateEntry
-from app.domain.text import GENERIC_STEMS, stems
+from app.domain.states.state import StateEntry
+from app.domain.words.text import GENERIC_STEMS, stems
 
 _LATER: Final = 400  # sentences; what settles a question comes soon, and the search stays bounded
 

@@ -14,8 +14,8 @@ from app.domain.conversation import Message
 from app.domain.extraction.clauses import tight
 from app.domain.extraction.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READING_TOOL, REJECTION, Cue, cues_of
 from app.domain.extraction.labels import role_label
-from app.domain.identifiers import Identifier, find_identifiers
-from app.domain.text import sentences, stems
+from app.domain.words.identifiers import Identifier, find_identifiers
+from app.domain.words.text import sentences, stems
 
 _LABEL: Final = re.compile(r"\s*([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): ")
 _LABELLED_SHARE: Final = 0.6  # of a role's messages must begin with the same name for it to be the speaker's

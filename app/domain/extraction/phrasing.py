@@ -13,7 +13,7 @@ from app.domain.extraction.items import ANSWERED
 from app.domain.extraction.labels import phrases
 from app.domain.extraction.passages import Passage, clip
 from app.domain.extraction.scoring import proposal_before
-from app.domain.text import stems, words
+from app.domain.words.text import stems, words
 
 SHORT: Final = 90
 """Characters quoted of the utterance before or after."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from app.domain.identifiers import Identifier, Kind
+from app.domain.words.identifiers import Identifier, Kind
 
 _VALUES: Final[frozenset[Kind]] = frozenset(
     {"date", "time", "money", "number", "version", "code", "uuid", "url", "email"}

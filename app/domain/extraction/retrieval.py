@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from app.domain.escaping import unescape
 from app.domain.extraction.cues import BOILERPLATE, cues_of
 from app.domain.extraction.passages import clip
+from app.domain.fencing.escaping import unescape
 from app.domain.model_io import ContextMessage
 from app.domain.recall.serving import recalled_in
-from app.domain.text import GENERIC_STEMS, sentences, stems
+from app.domain.words.text import GENERIC_STEMS, sentences, stems
 
 _BLOCK: Final = re.compile(r"<session_state>(.*?)</session_state>", re.DOTALL)
 _NUMBERED: Final = re.compile(r"^#(\d+) (.+)$")

@@ -11,8 +11,8 @@ from typing import Final
 
 from app.domain.extraction.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
 from app.domain.extraction.passages import Passage
-from app.domain.identifiers import Identifier, Kind
-from app.domain.text import GENERIC_STEMS, stems
+from app.domain.words.identifiers import Identifier, Kind
+from app.domain.words.text import GENERIC_STEMS, stems
 
 _IDENTIFIER_WORTH: Final[Mapping[Kind, float]] = {
     "code": 4.0, "email": 4.0, "url": 3.0, "uuid": 4.0, "version": 2.0, "path": 1.6, "money": 1.8, "date": 1.8,

@@ -24,7 +24,7 @@ from app.domain.extraction.items import Item
 from app.domain.extraction.labels import PHRASES, Phrases, phrases
 from app.domain.extraction.passages import Passage, own_words
 from app.domain.extraction.topics import returning
-from app.domain.state import StateEntry
+from app.domain.states.state import StateEntry
 
 _BRIEF: Final = 8  # words of the median message
 _LENGTHY: Final = 40

@@ -12,8 +12,8 @@ from typing import Final
 
 from app.domain.extraction.cues import EXPLAIN
 from app.domain.extraction.passages import Passage
-from app.domain.text import GENERIC_STEMS, stem, words
-from app.domain.vocabulary import GENERIC, TECHNOLOGY
+from app.domain.words.text import GENERIC_STEMS, stem, words
+from app.domain.words.vocabulary import GENERIC, TECHNOLOGY
 
 _FEWEST: Final = 2
 _MASTERED: Final = 3  # messages in which a term is used before its user is at home with it

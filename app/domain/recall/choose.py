@@ -12,7 +12,7 @@ from app.domain.recall.corpus import Corpus, Source
 from app.domain.recall.features import Values, features
 from app.domain.recall.question import Question
 from app.domain.recall.weights import WEIGHTS
-from app.domain.tokens import MESSAGE_OVERHEAD
+from app.domain.weighing.tokens import MESSAGE_OVERHEAD
 
 PRICE: Final = 0.5
 """What a message's length costs it, per natural logarithm of its tokens: value per token, softened."""

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from app.domain.recall.words import any_of
-from app.domain.text import stems
+from app.domain.words.text import stems
 
 PAUSE: Final = timedelta(hours=3)  # a longer silence begins a new sitting
 SITTING: Final = 60  # messages; a longer run of talk is several sittings, or "the same sitting" would say nothing

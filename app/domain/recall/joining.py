@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
+from app.domain.assembling.drafts import Draft, Material, first_draft, size_of, weigh_all, weight_of
 from app.domain.conversation import Message
-from app.domain.drafts import Draft, Material, first_draft, size_of, weigh_all, weight_of
 from app.domain.model_io import ContextMessage
 from app.domain.recall.choose import MARGIN, Recalled, choose
 from app.domain.recall.deciding import decide

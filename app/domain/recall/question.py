@@ -10,7 +10,7 @@ from datetime import date
 from typing import Final
 
 from app.domain.recall.words import LANGUAGES, any_of
-from app.domain.text import stem, stems
+from app.domain.words.text import stem, stems
 
 _WHEN, _WHO, _WHERE, _TITLE, _HOW_MANY = (any_of(name) for name in ("when", "who", "where", "title", "how_many"))
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")

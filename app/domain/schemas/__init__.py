@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from app.domain.schemas.session import SESSION
-from app.domain.state import StateSchema
+from app.domain.states.state import StateSchema
 
 __all__ = ["SCHEMAS", "SESSION", "schema_named"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from app.domain.state import StateField, StateSchema
+from app.domain.states.state import StateField, StateSchema
 
 
 class SessionState(BaseModel):

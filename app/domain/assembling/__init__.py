@@ -1,0 +1,1 @@
+"""What a model is sent: the state block laid out, and the context fitted into its room."""

@@ -1,0 +1,169 @@
+"""What a model is sent: budgeter and assembler. Pure; never compacts; never exceeds its budget.
+
+Order, from stable to volatile, so that a provider's prompt cache hits: system prompt with awareness block, state block,
+held messages, tail; what is recalled for a question stands inside the last user message. Between two state versions
+each of the others only grows at its end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from app.domain.assembling.drafts import (
+    Draft,
+    Material,
+    anchored_seqs,
+    block_of,
+    block_sizes,
+    first_draft,
+    size_of,
+    weigh_all,
+    weight_of,
+)
+from app.domain.assembling.fitting import Digest, Room, fit
+from app.domain.conversation import Message
+from app.domain.errors import ContextOverWindowError
+from app.domain.model_io import ContextMessage
+from app.domain.recall.choose import Recalled
+from app.domain.recall.joining import recall_tokens, spoken, with_recall
+from app.domain.weighing.gauge import Breakdown, Gauge, gauge_of
+
+__all__ = ["AssembledContext", "Digest", "Material", "Section", "assemble", "exceeds", "system_text"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A stretch of the context and where it came from."""
+
+    kind: str
+    seqs: tuple[int, ...]
+    tokens: int
+    level: str | None = None
+    segment_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssembledContext:
+    """What a model would be sent, with everything needed to trace it."""
+
+    messages: tuple[ContextMessage, ...]
+    sections: tuple[Section, ...]
+    gauge: Gauge
+    warnings: tuple[str, ...] = ()
+    truncated: tuple[int, int] | None = None
+    """First and last ``seq`` left out for want of room."""
+    recalled: tuple[Recalled, ...] = ()
+    """Messages brought back for the question, best first, each with the reasons for it."""
+
+
+def system_text(system_prompt: str, awareness: str) -> str:
+    """The system prompt as it is sent: never changes because of a compaction."""
+    return f"{system_prompt}\n\n{awareness}" if system_prompt else awareness
+
+
+def exceeds(material: Material, *, budget: int | None = None) -> bool:
+    """Whether something has to be left out, so that assembling needs the active anchors."""
+    if budget is None and material.policy.on_failure == "keep_full":
+        return False
+    return _whole(material, first_draft(material)) > _room(material, budget).tokens
+
+
+def assemble(material: Material, *, digest: Digest, budget: int | None = None) -> AssembledContext:
+    """Put a context together within its budget.
+
+    Args:
+        material: The conversation, its held messages, its tail, its anchors, and what to recall from.
+        digest: Makes the digest of what has to be left out.
+        budget: Tokens for all that stands after the system prompt; ``None`` = the policy's budget, which holds the
+            system prompt too.
+
+    Raises:
+        BudgetTooSmallError: Not even the last user message fits.
+        ContextOverWindowError: Under ``keep_full`` the whole exceeds the window.
+    """
+    room = _room(material, budget)
+    keeps_full = budget is None and material.policy.on_failure == "keep_full"
+
+    def fitted(tokens: int) -> Draft:
+        draft = first_draft(material)
+        if keeps_full:
+            return _kept_full(material, draft)
+        smaller = replace(room, tokens=tokens)
+        return fit(material, draft, smaller, digest) if _whole(material, draft) > tokens else draft
+
+    base = material.budgets.budget if budget is None else budget
+    return _assembled(material, with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full))
+
+
+def _room(material: Material, budget: int | None) -> Room:
+    """The policy's budget less the system prompt, or what was asked; shares are of the one that counts."""
+    if budget is None:
+        tokens = material.budgets.budget - _system_tokens(material)
+        return Room(tokens=tokens, anchors=material.budgets.anchor_tokens)
+    share = material.policy.anchor_share
+    return Room(tokens=budget, anchors=None if share is None else math.floor(Fraction(str(share)) * budget))
+
+
+def _whole(material: Material, draft: Draft) -> int:
+    return size_of(material, draft) + material.unloaded_tokens
+
+
+def _kept_full(material: Material, draft: Draft) -> Draft:
+    """``keep_full``: over the budget but inside the window is sent whole, with a warning."""
+    total = _system_tokens(material) + _whole(material, draft)
+    if total > material.budgets.window:
+        raise ContextOverWindowError(
+            f"the context of {total} tokens exceeds the window of {material.budgets.window};"
+            " compact the conversation, or choose on_failure: truncate",
+            extra={"tokens": total, "window": material.budgets.window},
+        )
+    return draft.warned("context_over_budget") if total > material.budgets.budget else draft
+
+
+def _assembled(material: Material, draft: Draft) -> AssembledContext:
+    system = _system_tokens(material)
+    state, anchors = block_sizes(material, draft)
+    held, tail = _weight(material, draft.held), _weight(material, draft.tail)
+    recalled, passages = recall_tokens(material, draft), recall_tokens(material, replace(draft, recalled=()))
+    sections = (
+        Section(kind="system", seqs=(), tokens=system),
+        Section(kind="state", seqs=(), tokens=state),
+        Section(kind="anchors", seqs=anchored_seqs(draft), tokens=anchors),
+        Section(kind="held", seqs=tuple(message.seq for message in draft.held), tokens=held),
+        Section(kind="tail", seqs=tuple(message.seq for message in draft.tail), tokens=tail),
+        Section(kind="passages", seqs=(), tokens=passages),
+        Section(kind="recalled", seqs=recalled_seqs(draft.recalled), tokens=recalled - passages),
+    )
+    return AssembledContext(
+        messages=(_system(material), *block_of(material, draft), *spoken(draft)),
+        sections=tuple(section for section in sections if section.tokens),
+        gauge=gauge_of(
+            material.policy,
+            material.budgets,
+            Breakdown(system=system, state=state, anchors=anchors, held=held, tail=tail, recalled=recalled),
+            anchors_behind_marker=draft.behind_marker,
+        ),
+        warnings=draft.warnings,
+        truncated=(draft.left_out.from_seq, draft.left_out.to_seq) if draft.left_out else None,
+        recalled=draft.recalled,
+    )
+
+
+def recalled_seqs(recalled: Sequence[Recalled]) -> tuple[int, ...]:
+    """Positions of recalled messages, in order."""
+    return tuple(sorted(one.source.seq for one in recalled))
+
+
+def _system(material: Material) -> ContextMessage:
+    return ContextMessage(role="system", content=material.system)
+
+
+def _system_tokens(material: Material) -> int:
+    return weigh_all(material, (_system(material),))
+
+
+def _weight(material: Material, messages: tuple[Message, ...]) -> int:
+    return sum(weight_of(material, message) for message in messages)

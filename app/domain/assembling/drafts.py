@@ -1,0 +1,159 @@
+"""A context in the making: what it is made of, what of it may still shrink, and what it weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.domain.anchors.rendering import anchors_element, seqs_in
+from app.domain.anchors.serving import Served, serve
+from app.domain.anchors.values import Anchor
+from app.domain.assembling.layout import LeftOut, block_messages, messages_tokens
+from app.domain.conversation import Conversation, Message, Outline
+from app.domain.model_io import ContextMessage
+from app.domain.policies.policy import Budgets, CompactionPolicy
+from app.domain.recall.choose import Recalled
+from app.domain.recall.serving import Passage, Recall
+from app.domain.states.state import StateSchema
+from app.domain.weighing.tokens import tokens_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What there is to assemble from."""
+
+    conversation: Conversation
+    schema: StateSchema
+    policy: CompactionPolicy
+    budgets: Budgets
+    system: str
+    """System prompt with awareness block."""
+    held: tuple[Message, ...]
+    """Held messages up to the boundary."""
+    tail: tuple[Message, ...]
+    """The newest messages after the boundary, commands left out."""
+    unloaded_tokens: int = 0
+    """What the messages between the boundary and ``tail[0]`` weigh: they cannot be served, only cut."""
+    anchors: tuple[Anchor, ...] = ()
+    """Active anchors; needed only where something has to be left out (``assembly.exceeds``)."""
+    recall: Recall | None = None
+    """What to recall from, and what a caller brings along."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """The parts of a context after the system prompt."""
+
+    state: str | None
+    """The state's JSON."""
+    anchors: str
+    """The rendered element."""
+    behind_marker: int
+    held: tuple[Message, ...]
+    tail: tuple[Message, ...]
+    left_out: LeftOut | None = None
+    warnings: tuple[str, ...] = ()
+    recalled: tuple[Recalled, ...] = ()
+    """Messages that are brought back, best first."""
+    named: frozenset[str] = frozenset()
+    """Roles whose messages begin with the speaker's name."""
+    passages: tuple[Passage, ...] = ()
+    """Those of the caller."""
+
+    @property
+    def through_seq(self) -> int:
+        """The last message that truncation took out of the tail; 0 when it took none."""
+        return self.left_out.to_seq if self.left_out else 0
+
+    def warned(self, *warnings: str) -> Draft:
+        """With further warnings, each once."""
+        return replace(self, warnings=tuple(dict.fromkeys((*self.warnings, *warnings))))
+
+
+def first_draft(material: Material) -> Draft:
+    """Everything there is, the block as it was laid out."""
+    layout = material.conversation.layout
+    return Draft(
+        state=layout.text if layout else None,
+        anchors=layout.anchors if layout else "",
+        behind_marker=layout.anchors_behind_marker if layout else 0,
+        held=tuple(message for message in material.held if says_something(message)),
+        tail=tuple(message for message in material.tail if says_something(message)),
+    )
+
+
+def says_something(message: Message) -> bool:
+    """Whether a model is told anything: not by a command, an erased message, or an answer broken off at once."""
+    return not message.is_command and message.status != "erased" and bool(message.content or message.parts)
+
+
+def with_anchors(material: Material, draft: Draft, *, room: int | None) -> Draft:
+    """The draft with those anchors whose messages it does not serve, within a room of their own."""
+    served = _served(material, draft, room=room)
+    element = anchors_element(served.shown, behind_marker=served.behind_marker)
+    return replace(draft, anchors=element, behind_marker=served.behind_marker)
+
+
+def _served(material: Material, draft: Draft, *, room: int | None) -> Served:
+    return serve(
+        material.anchors,
+        through_seq=max(draft.through_seq, material.conversation.boundary_seq),
+        held={message.seq for message in draft.held},
+        room=room,
+        estimator=material.policy.estimator,
+    )
+
+
+def block_of(material: Material, draft: Draft) -> tuple[ContextMessage, ...]:
+    """The messages of the state block."""
+    return block_messages(
+        draft.state,
+        served_as=material.policy.served_as,
+        anchors=draft.anchors,
+        left_out=draft.left_out if draft.left_out and draft.left_out.digest else None,
+    )
+
+
+def block_sizes(material: Material, draft: Draft) -> tuple[int, int]:
+    """(what the block weighs without its anchors, what these add)."""
+    whole = weigh_all(material, block_of(material, draft))
+    if not draft.anchors:
+        return whole, 0
+    bare = weigh_all(material, block_of(material, replace(draft, anchors="")))
+    return bare, whole - bare
+
+
+def size_of(material: Material, draft: Draft) -> int:
+    """Tokens of everything after the system prompt, but for what is recalled."""
+    messages = (*draft.held, *draft.tail)
+    return weigh_all(material, block_of(material, draft)) + sum(weight_of(material, one) for one in messages)
+
+
+def weigh_all(material: Material, messages: Sequence[ContextMessage]) -> int:
+    """What rendered messages weigh."""
+    return messages_tokens(messages, material.policy.estimator)
+
+
+def weight_of(material: Material, message: Message) -> int:
+    """What a stored message weighs."""
+    return tokens_of(message.token_count, message.byte_length, material.policy.estimator)
+
+
+def anchored_seqs(draft: Draft) -> tuple[int, ...]:
+    """Positions of the anchors that stand in the block, each once, in order."""
+    return seqs_in(draft.anchors)
+
+
+def outline_of(message: Message) -> Outline:
+    """A message as the planner's laws see it."""
+    calls = (part.get("id") for part in message.parts if part.get("type") == "tool_call")
+    results = (part.get("tool_call_id") for part in message.parts if part.get("type") == "tool_result")
+    return Outline(
+        seq=message.seq,
+        role=message.role,
+        token_count=message.token_count,
+        byte_length=message.byte_length,
+        is_protected=message.is_protected,
+        calls=frozenset(str(call) for call in calls),
+        results=frozenset(str(call) for call in results),
+    )

@@ -1,0 +1,75 @@
+"""Serving a message that can never fit without its middle; the original stays as it was said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from app.domain.assembling.drafts import Draft, Material, outline_of, size_of, weight_of
+from app.domain.conversation import Message
+from app.domain.fencing.elision import elide, shares
+from app.domain.planning.cuts import turn_starts
+from app.domain.weighing.tokens import estimate_text, weigh
+
+_SHARE: Final = 2  # such a message is shown in half the room, so that the rest stays
+
+
+def with_giants_elided(material: Material, draft: Draft, room: int) -> Draft:
+    """Messages of the last turn that can never fit, without their middle."""
+    starts = turn_starts([outline_of(message) for message in draft.tail])
+    first = starts[-1] if starts else 0
+    tail = list(draft.tail)
+    for index in range(first, len(tail)):
+        if weight_of(material, tail[index]) > room:
+            tail[index] = _elided(material, tail[index], room // _SHARE)
+    changed = [new.seq for new, old in zip(tail, draft.tail, strict=True) if new is not old]
+    return replace(draft, tail=tuple(tail)).warned(*(f"message_elided:{seq}" for seq in changed))
+
+
+def with_tail_elided(material: Material, draft: Draft, room: int) -> Draft:
+    """What must stay, as short as it takes: the largest messages give way first."""
+    originals = {message.seq: message for message in material.tail}
+    whole = [originals[message.seq] for message in draft.tail]
+    rest = size_of(material, replace(draft, tail=()))
+    left = max(room - rest, 0)
+    while True:
+        rooms = shares([weight_of(material, message) for message in whole], left)
+        tail = tuple(_elided(material, message, share) for message, share in zip(whole, rooms, strict=True))
+        excess = rest + sum(weight_of(material, message) for message in tail) - room
+        if excess <= 0 or not left:
+            break
+        left -= min(left, excess)
+    changed = [new.seq for new, old in zip(tail, whole, strict=True) if new is not old]
+    return replace(draft, tail=tail).warned(*(f"message_elided:{seq}" for seq in changed))
+
+
+def _elided(material: Material, message: Message, tokens: int) -> Message:
+    """A message without its middle, at most so heavy if elision can do it; texts of parts are shortened too."""
+    if weight_of(material, message) <= tokens:
+        return message
+    texts = [message.content, *(str(part[key]) for part in message.parts if (key := _text_key(part)))]
+    room = max(tokens, 0)
+    while True:
+        rooms = shares([estimate_text(text) for text in texts], room)
+        cut = iter([_shorter(text, share) for text, share in zip(texts, rooms, strict=True)])
+        content = next(cut)
+        parts = tuple({**part, key: next(cut)} if (key := _text_key(part)) else part for part in message.parts)
+        weight = weigh(message.role, content, parts)
+        shorter = replace(message, content=content, parts=parts, token_count=weight.tokens, byte_length=weight.bytes)
+        excess = weight_of(material, shorter) - tokens
+        if excess <= 0 or not room:
+            return shorter if weight_of(material, shorter) < weight_of(material, message) else message
+        room -= min(room, excess)
+
+
+def _shorter(text: str, tokens: int) -> str:
+    """The text in so many tokens, or itself where saying that it was cut would take more."""
+    shown = elide(text, tokens)
+    return shown if estimate_text(shown) < estimate_text(text) else text
+
+
+def _text_key(part: Mapping[str, Any]) -> str | None:
+    """Where a part keeps a text that may be shortened."""
+    key = {"text": "text", "tool_result": "content"}.get(str(part.get("type")))
+    return key if key and isinstance(part.get(key), str) else None

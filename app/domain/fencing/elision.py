@@ -1,0 +1,64 @@
+"""Showing a giant text in part: its head, its tail, and the exact values that stand between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from app.domain.weighing.tokens import estimate_text
+from app.domain.words.identifiers import identifiers
+
+_HEAD: Final = 0.55  # of the room: beginnings say what a text is
+_TAIL: Final = 0.25  # conclusions, results and questions stand last
+_NAMED: Final = 0.15  # exact values from between; the rest is for the note that says so
+_WINDOW: Final = 10_000  # characters looked at for values at a time, and
+_WINDOWS: Final = 8  # how many times, evenly from all over: bounds the time for a message of any size
+_SHRINK: Final = 0.8  # a step of shortening; a few are enough, as density varies little within a text
+_NOTE: Final = "[… {count} characters left out here{named} …]"
+
+
+def elide(text: str, tokens: int) -> str:
+    """The text itself when it weighs at most ``tokens`` (script estimate), else its head, tail and values between."""
+    weight = estimate_text(text)
+    if weight <= tokens:
+        return text
+    room = max(0, int(tokens * len(text) / weight))
+    values = _values(text[int(room * _HEAD) : len(text) - int(room * _TAIL)])
+    while room:
+        shown = _shortened(text, room, values)
+        if estimate_text(shown) <= tokens:
+            return shown
+        room = int(room * _SHRINK)
+    return _NOTE.format(count=len(text), named="")
+
+
+def shares(sizes: Sequence[int], total: int) -> list[int]:
+    """What each may weigh so that all together weigh at most ``total``: only the largest are cut, to one same size."""
+    left, allowed = total, dict[int, int]()
+    for count, index in zip(range(len(sizes), 0, -1), sorted(range(len(sizes)), key=sizes.__getitem__), strict=True):
+        allowed[index] = min(sizes[index], max(left, 0) // count)
+        left -= allowed[index]
+    return [allowed[index] for index in range(len(sizes))]
+
+
+def _shortened(text: str, room: int, values: Sequence[str]) -> str:
+    head, tail = int(room * _HEAD), int(room * _TAIL)
+    named = _some(values, int(room * _NAMED))
+    note = _NOTE.format(count=len(text) - head - tail, named=f"; named there: {named}" if named else "")
+    return f"{text[:head]}\n{note}\n{text[len(text) - tail :]}"
+
+
+def _values(middle: str) -> list[str]:
+    step = max(_WINDOW, len(middle) // _WINDOWS)
+    windows = (middle[start : start + _WINDOW] for start in range(0, len(middle), step))
+    return list(dict.fromkeys(value for window in windows for value in identifiers(window)))
+
+
+def _some(values: Sequence[str], room: int) -> str:
+    """As many values as fit, evenly from all over: later ones matter as much as earlier ones."""
+    if not values or room <= 0:
+        return ""
+    length = sum(len(value) + 2 for value in values)
+    step = max(1, -(-length // room))
+    chosen = ", ".join(values[::step])
+    return chosen if len(chosen) <= room else ""

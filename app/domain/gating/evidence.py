@@ -1,0 +1,146 @@
+"""What a record may rest on: the span with its times, the state so far, anchors, the system prompt.
+
+Everything is indexed once, in time linear in the texts, by *source*: a message by its ``seq``, an earlier entry by a
+negative number, what belongs to no message by 0.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from app.domain.anchors.values import FoundAnchor
+from app.domain.canonical_forms import forms_of_day, given_forms
+from app.domain.conversation import Message
+from app.domain.states.state import StateEntry
+from app.domain.words.overlap import message_text
+from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, stems
+
+BACKGROUND: Final = 0
+"""The source of what stands in the system prompt."""
+_TOKEN: Final = re.compile(r"[^\s\"'«»“”„`()<>\[\]{},;!?|=]+")
+_EDGE: Final = ".:…*_-"
+_UNSEEN: Final = 0.5  # of the rarest word's weight: paraphrases bring words that the span lacks
+_GENERIC: Final = 0.3  # words too common in talk to say much
+_SEARCHES: Final = 2_000  # texts that no index knows: more of them no honest summary brings
+_NEAR: Final = 0.05  # "about a thousand" may stand for 987
+
+
+class Evidence:
+    """Answers which sources hold a word, an exact text, or one form of a value."""
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        previous: Sequence[StateEntry] = (),
+        anchors: Sequence[FoundAnchor] = (),
+        system_prompt: str = "",
+    ) -> None:
+        self.messages: Mapping[int, Message] = {message.seq: message for message in messages}
+        self.entries: Mapping[int, StateEntry] = {-number: entry for number, entry in enumerate(previous, start=1)}
+        self._texts: list[tuple[int, str]] = []
+        self._stems: defaultdict[str, list[int]] = defaultdict(list)
+        self._forms: defaultdict[str, list[int]] = defaultdict(list)
+        self._tokens: defaultdict[str, list[int]] = defaultdict(list)
+        self._beginnings: dict[int, frozenset[str]] = {}
+        self._searches = 0
+        for message in messages:
+            day = message.created_at.date()
+            forms = given_forms(message_text(message), day)
+            self._add(message.seq, message_text(message), forms | set(forms_of_day(day)))
+        for source, entry in self.entries.items():
+            text = "\n".join([entry.text, *entry.superseded])
+            self._add(source, text, given_forms(text))
+        for anchor in anchors:
+            if anchor.seq not in self.messages:
+                self._add(anchor.seq, anchor.content, given_forms(anchor.content))
+        if system_prompt:
+            self._add(BACKGROUND, system_prompt, given_forms(system_prompt))
+        self.count = len(self._texts)
+
+    def _add(self, source: int, text: str, forms: Iterable[str]) -> None:
+        self._texts.append((source, text))
+        for form in forms:
+            self._forms[form].append(source)
+        for stem in set(stems(text)):
+            self._stems[stem].append(source)
+        for token in {token.strip(_EDGE) for token in _TOKEN.findall(text.casefold())}:
+            self._tokens[token].append(source)
+
+    def with_stem(self, stem: str) -> Sequence[int]:
+        """Sources that hold the word."""
+        return self._stems.get(stem, ())
+
+    def with_form(self, form: str) -> Sequence[int]:
+        """Sources that give the form."""
+        return self._forms.get(form, ())
+
+    def with_text(self, text: str) -> Sequence[int]:
+        """Sources in which the text stands, differences of case and of blanks aside."""
+        wanted = " ".join(text.casefold().split())
+        if known := self._tokens.get(wanted.strip(_EDGE)):
+            return known
+        self._searches += 1
+        if not wanted or self._searches > _SEARCHES:
+            return ()
+        return [source for source, folded in self._folded if wanted in folded]
+
+    def with_about(self, amount: float, unit: str) -> bool:
+        """Whether some source states a number near this one, in the same unit."""
+        return any(abs(other - amount) <= _NEAR * abs(amount) for other in self._amounts.get(unit, ()))
+
+    def weight(self, stem: str) -> float:
+        """How much a word says: the rarer, the more; words of the record's own voice nothing."""
+        if stem in FRAME_STEMS:
+            return 0.0
+        held = len(self._stems.get(stem, ()))
+        weight = math.log(1 + self.count / held) if held else _UNSEEN * math.log(1 + self.count)
+        return weight * (_GENERIC if stem in GENERIC_STEMS else 1)
+
+    def sources_about(self, content: Iterable[str]) -> set[int]:
+        """Sources that hold any of these words, those too common in talk left out."""
+        return {
+            source
+            for stem in content
+            if stem not in GENERIC_STEMS and stem not in FRAME_STEMS
+            for source in self._stems.get(stem, ())
+        }
+
+    def text(self, source: int) -> str:
+        """What a source says; empty when there is none of that number."""
+        if source in self.messages:
+            return message_text(self.messages[source])
+        return self.entries[source].text if source in self.entries else ""
+
+    def beginnings(self, source: int) -> frozenset[str]:
+        """The first letters of every word that a source holds."""
+        if source not in self._beginnings:
+            self._beginnings[source] = frozenset(beginning(stem) for stem in stems(self.text(source)))
+        return self._beginnings[source]
+
+    @cached_property
+    def _folded(self) -> list[tuple[int, str]]:
+        return [(source, " ".join(text.casefold().split())) for source, text in self._texts]
+
+    @cached_property
+    def _amounts(self) -> Mapping[str, list[float]]:
+        found: defaultdict[str, list[float]] = defaultdict(list)
+        for form in self._forms:
+            if form.startswith(("n:", "m:")):
+                amount, _, unit = form[2:].partition("|")
+                found[unit.strip("*")].append(float(amount))
+        return found
+
+
+_LATIN_BEGINNING: Final = 5
+_CYRILLIC_BEGINNING: Final = 4
+
+
+def beginning(stem: str) -> str:
+    """What words of one family share: their first letters."""
+    length = _CYRILLIC_BEGINNING if "а" <= stem[:1] <= "я" else _LATIN_BEGINNING
+    return stem[:length]

@@ -1,0 +1,228 @@
+"""The gate: every check that a summarizer's answer has to pass before anything is made of it.
+
+Order matters, and the first refusal is the reason that is recorded. First what the provider says of its own answer
+(``FINISH``): a blocked or cut-off answer is refused also when what came can be read. Then reading
+(``parse_candidate``). Then what was proposed (``CHECKS``), from "this is no record" to "this is a poor one": a refusal
+in the right shape is no skeleton, and a skeleton has too few words to tell its language.
+
+Checks that refuse stand in those two tables. Checks that *repair* a candidate without a retry (whether each entry rests
+on the span, whether exact values survived) belong between ``CHECKS`` and the report.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.domain.conversation import Message
+from app.domain.gating.grounding import Grounded, cleaned, ground
+from app.domain.model_io import FinishReason, Proposal, SummaryRequest
+from app.domain.states.provenance import own_words
+from app.domain.states.state import StateEntry
+from app.domain.summarizing.candidate import Candidate, CandidateError, attribute_sources, parse_candidate
+from app.domain.words.identifiers import Identifier, Kind, find_identifiers
+from app.domain.words.language import differs
+from app.domain.words.text import stem, stems, words
+from app.domain.words.vocabulary import GENERIC
+
+LEAST_SAVED: Final = 0.10
+"""Of the folded span's tokens: below that, a compaction costs more than it brings."""
+
+FINISH: Final[Mapping[FinishReason, str]] = {
+    "blocked": "blocked",
+    "length": "cut_off",
+    "tool_call": "not_a_summary",
+}
+"""How a call ended, to why its answer is refused whatever it says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateReport:
+    """Either a candidate with its sources attributed, or the reason word of the refusal."""
+
+    candidate: Candidate | None = None
+    reason: str | None = None
+    ungrounded: int = 0
+    """Items replaced by their source, dropped, or cut, because they said what the conversation does not say."""
+
+
+def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
+    """Check a summarizer's answer.
+
+    Reasons: ``blocked``, ``cut_off``, ``not_a_summary``, ``empty_summary``, ``unparseable``, ``skeleton``,
+    ``wrong_language``. (``not_smaller`` is known only after the merge: see ``not_smaller``.)
+    """
+    refused = "not_a_summary" if proposal.called_tool and proposal.finish not in FINISH else FINISH.get(proposal.finish)
+    if refused:
+        return GateReport(reason=refused)
+    try:
+        candidate = parse_candidate(proposal.text, request.schema)
+    except CandidateError as error:
+        return GateReport(reason=error.reason)
+    for check in CHECKS:
+        if reason := check(candidate, request):
+            return GateReport(reason=reason)
+    trusted = replace(request, previous=cleaned(request.previous)[0])
+    attributed = attribute_sources(_without_excuse(candidate), request.messages)
+    return _report(candidate, ground(attributed, trusted), request)
+
+
+def not_smaller(span_tokens: int, block_before: int, block_after: int) -> bool:
+    """Whether folding saves less than a tenth of the folded span, at the same tail.
+
+    Args:
+        span_tokens: What leaves the context.
+        block_before: What the state block weighed.
+        block_after: What it weighs now.
+    """
+    return span_tokens + block_before - block_after < LEAST_SAVED * span_tokens
+
+
+def _report(proposed: Candidate, grounded: Grounded, request: SummaryRequest) -> GateReport:
+    """What is left after the repairs, refused when that is nothing, or no item at all of a span that holds facts."""
+    left = grounded.candidate
+    nothing = not left.items and not left.narrative
+    if grounded.repaired and (nothing or (proposed.items and _is_skeleton(left, request))):
+        return GateReport(reason="skeleton", ungrounded=grounded.repaired)
+    return GateReport(candidate=left, ungrounded=grounded.repaired)
+
+
+def _is_no_record(candidate: Candidate, request: SummaryRequest) -> str | None:
+    """A refusal, or a request for input, in the right shape, with nothing else beside it."""
+    del request
+    return "not_a_summary" if all(_is_excuse(text) for text in candidate.texts()) else None
+
+
+def _is_skeleton(candidate: Candidate, request: SummaryRequest) -> str | None:
+    """No item at all, although the span holds facts that the state does not have yet."""
+    return "skeleton" if not candidate.items and _holds_facts(request.messages, request.previous) else None
+
+
+def _is_in_another_language(candidate: Candidate, request: SummaryRequest) -> str | None:
+    """Written in a language that neither the whole conversation nor the user alone speaks, pasted texts apart."""
+    written = "\n".join(candidate.texts())
+    users = [message for message in request.messages if message.role == "user"]
+    texts = [own_words(request.messages), own_words(users)]
+    return "wrong_language" if all(differs(written, text) for text in texts) else None
+
+
+Check = Callable[[Candidate, SummaryRequest], str | None]
+
+CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton, _is_in_another_language)
+"""In order; each returns a reason word or nothing."""
+
+
+# --- texts that are no record -------------------------------------------------------------------------------------
+
+_OPENING: Final = (
+    r"\W*(?:(?:sure|certainly|of course|okay|ok|hello|hi|well|unfortunately|конечно|хорошо|к сожалению|здравствуйте)"
+    r"\b[\s,.!:—-]*){0,2}"
+)
+_EXCUSES: Final = (
+    # English: refusals in the first person, requests for input, and "there is nothing here"
+    (
+        r"(?:i['’]?m|i am)\s+(?:very\s+|so\s+)?(?:sorry|afraid)\b.{0,40}\b(?:can(?:['’]?t|not)|unable|don['’]?t|do not"
+        r"|won['’]?t|but)"
+    ),
+    (
+        r"(?:sorry,?\s+(?:but\s+)?)?i\s+(?:can(?:['’]?t|\s?not)|am unable to|am not able to|won['’]?t|will not"
+        r"|must decline to|do not feel comfortable)\s+(?:\w+\s+){0,2}(?:help|assist|provide|create|generate|produce"
+        r"|process|fulfil|fulfill|complete|comply|continue|summari[sz]e|do (?:that|this)|record|answer|discuss)"
+    ),
+    r"as an? (?:ai|artificial intelligence|(?:large )?language model)(?: (?:language )?(?:model|assistant))?,?\s+i\b",
+    (
+        r"(?:could|can|would) you (?:please )?(?:provide|share|paste|send|give)\b.{0,60}"
+        r"\b(?:conversation|messages?|transcript|text|chat|content|history|dialogue)"
+    ),
+    (
+        r"please (?:provide|share|paste|send|give|supply|upload)\b.{0,60}"
+        r"\b(?:conversation|messages?|transcript|text|chat|content|history|dialogue|details|information)"
+    ),
+    (
+        r"(?:there (?:is|are|was|were) no|no|i (?:do not|don['’]?t) (?:see|have) (?:any|a|the|access to(?: the| any)?))"
+        r"\s+(?:\w+\s+){0,2}(?:conversation|messages?|transcript|text|chat|content|history|dialogue)\b"
+        r"(?:\s+(?:history|content|text|messages?|here|yet))*\s*"
+        r"(?:(?:was|were|is|has been|have been)\s+(?:\w+\s+)?(?:provided|given|shared|available|found|included|present)"
+        r"|to (?:summari[sz]e|record|process|compress)|provided|available|above"
+        r"|in (?:your|the) (?:message|request|input)|[.!]|$)"
+    ),
+    r"i(?:['’]?m| am) (?:ready|happy) to (?:help|assist|summari[sz]e|record)\b",
+    r"how (?:can|may) i (?:help|assist)\b",
+    # Russian
+    r"(?:извините|простите|прошу прощения),?\s+(?:но\s+)?(?:я\s+)?(?:не\s+(?:могу|смогу|вижу|имею)|как\s+)",
+    (
+        r"(?:я\s+)?не\s+(?:могу|смогу)\s+(?:\w+\s+){0,2}(?:помочь|выполнить|предоставить|создать|составить|обработать"
+        r"|продолжить|обсуждать|ответить|суммировать|сжать)"
+    ),
+    r"как\s+(?:языковая\s+модель|искусственный\s+интеллект|ии),?\s+я\b",
+    (
+        r"(?:пожалуйста,?\s+)?(?:предоставьте|пришлите|отправьте|вставьте|дайте|скиньте|поделитесь)(?:,?\s+пожалуйста,?)?"
+        r"\s+(?:\w+\s+){0,3}(?:беседу|беседы|беседой|переписк\w*|разговор\w*|диалог\w*|сообщени\w*|текст\w*|истори\w*)"
+    ),
+    (
+        r"(?:беседа|переписка|разговор|диалог|сообщения|текст|история)\s+(?:\w+\s+){0,2}"
+        r"(?:не\s+(?:предоставлен\w*|найден\w*|указан\w*|передан\w*)|отсутству\w+)"
+    ),
+    r"(?:нет|отсутствуют)\s+(?:\w+\s+){0,2}(?:сообщений|сообщения|беседы|переписки|диалога|текста)\s+(?:для|чтобы)",
+    r"чем\s+(?:я\s+)?могу\s+(?:вам\s+)?помочь",
+    # others: the two sentences that models say most
+    r"(?:lo siento|je suis désolé\w*|es tut mir leid|mi dispiace|desculpe|sinto muito|很抱歉|抱歉|对不起|申し訳)",
+    r"(?:por favor,? (?:proporcion|comparte|envía)|veuillez (?:fournir|partager)|请提供)",
+    r"bitte (?:geben|stellen|senden) sie",
+)
+_EXCUSE: Final = re.compile(rf"{_OPENING}(?:{'|'.join(_EXCUSES)})", re.IGNORECASE)
+
+
+def _is_excuse(text: str) -> bool:
+    """Whether a text begins like a model that talks about its task instead of doing it.
+
+    Only the beginning counts, in the first person or as a request: a record that tells of such a sentence in the third
+    person ("the assistant could not help with …") is a record.
+    """
+    return _EXCUSE.match(text[:400]) is not None
+
+
+def _without_excuse(candidate: Candidate) -> Candidate:
+    """Beside items an excuse tells nothing: it goes, and the narrative so far stays."""
+    told = {field: text for field, text in candidate.narrative.items() if not _is_excuse(text)}
+    return replace(candidate, narrative=told)
+
+
+# --- whether a span holds facts -----------------------------------------------------------------------------------
+
+_FACTS: Final = 3  # a time and a name ("see you at 5, Anna") are small talk; an amount and a date are not
+_WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbol": 0}
+"""By kind of value, 2 for all others: shouting, abbreviations and quoted words say little."""
+_MUCH: Final = 40  # different content words of users that the state lacks: ten messages that are more than small talk
+_SCANNED: Final = 100_000  # characters of the span that are looked at
+_STATEMENT: Final = re.compile(
+    r"\bmy name is\b|\bcall me [A-Z]|\bi(?:['’]m| am) (?:allergic|vegan|vegetarian|married|a \w+er\b|an? engineer)"
+    r"|\bi (?:live in|work (?:at|for|as)|decided|prefer)\b|\b(?:we|i)(?:['’]ve| have)? (?:decided|agreed|chose)\b"
+    r"|\blet['’]?s (?:go with|use|stick with)\b|\b(?:deadline|budget) is\b|\bmust not\b"
+    r"|\bменя зовут\b|\bу меня аллерги|\bя (?:живу|работаю|предпочитаю|решила?)\b|\b(?:мы )?(?:решили|договорились)\b"
+    r"|\bдавай(?:те)? (?:возьм[её]м|использовать|остановимся)\b|\b(?:срок|дедлайн|бюджет)\s*(?:—|-|:|это|до)",
+    re.IGNORECASE,
+)
+
+
+def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) -> bool:
+    """Whether users or tools said what a record must hold: several exact values, a plain statement, or simply much."""
+    said = "\n".join(_said(message) for message in messages if message.role in {"user", "tool"})[:_SCANNED]
+    recorded = "\n".join(entry.text for entry in previous).casefold()
+    values = {found.text.casefold(): found for found in find_identifiers(said)}
+    if sum(_weight(found) for text, found in values.items() if text not in recorded) >= _FACTS:
+        return True
+    news = {stem(word) for word in words(said) if word not in GENERIC} - set(stems(recorded))
+    return len(news) >= _MUCH or (not previous and _STATEMENT.search(said) is not None)
+
+
+def _weight(found: Identifier) -> int:
+    bare_number = found.kind == "number" and found.text.isdigit()
+    return 1 if bare_number else _WEIGHTS.get(found.kind, 2)
+
+
+def _said(message: Message) -> str:
+    results = (part.get("content") for part in message.parts if part.get("type") == "tool_result")
+    return "\n".join([message.content, *(text for text in results if isinstance(text, str))])

@@ -1,0 +1,1 @@
+"""From an accepted candidate to a state version: merged, completed, pruned, applied."""

@@ -1,0 +1,257 @@
+"""From an accepted candidate to a state version: merge, prune to the cap, lay out, and prove that it is smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from app.domain.anchors.proposals import accept
+from app.domain.anchors.serving import LEAST_ROOM, Served, serve
+from app.domain.anchors.values import Anchor, FoundAnchor
+from app.domain.assembling.layout import layout_of
+from app.domain.conversation import Layout, Message, Sums
+from app.domain.gating.gate import GateReport, not_smaller
+from app.domain.gating.grounding import cleaned
+from app.domain.merging.merge import MergeResult, merge
+from app.domain.merging.pruning import prune, state_of
+from app.domain.merging.survival import lost_quotes, with_quotes
+from app.domain.planning.compaction import CompactionPlan
+from app.domain.policies.policy import Budgets, CompactionPolicy
+from app.domain.records import EntryCounts
+from app.domain.states.state import StateEntry, StateSchema, StateVersion
+from app.domain.weighing.tokens import MESSAGE_OVERHEAD
+
+QUOTES_SHARE: Final = 4
+"""One part in four of the state's cap is for values that code brings back."""
+QUOTES_LEAST: Final = 60
+"""Tokens; in less, quotes are scraps, and a state that small needs all of its room for whole statements."""
+SEAM: Final = (
+    8  # tokens: a block weighed whole differs from the sum of its parts by less; pruning goes on in such steps
+)
+MARKER_TOKENS: Final = 12  # of the marker behind which anchors stand: it counts as state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applying:
+    """Everything that an accepted candidate is applied to."""
+
+    schema: StateSchema
+    policy: CompactionPolicy
+    budgets: Budgets
+    plan: CompactionPlan
+    span: tuple[Message, ...]
+    previous: tuple[StateEntry, ...]
+    next_entry: int
+    version: int
+    """The number of the version to be written."""
+    tokens_before: int
+    """The context's size now."""
+    block_before: int
+    """What the present state block weighs, its anchors included."""
+    target: int
+    """Estimated tokens that the whole context is to end below: the budget's target, by the conversation's factor."""
+    anchors: tuple[Anchor, ...] = ()
+    """Active anchors up to the end of the chunk whose messages are not held."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """A new state, ready to be saved."""
+
+    state: dict[str, Any]
+    entries: tuple[StateEntry, ...]
+    """Served ones first, then those that the cap pushed out."""
+    next_entry: int
+    layout: Layout
+    counts: EntryCounts
+    tokens_after: int
+    """The context's size with this state, at the same tail."""
+    found: tuple[FoundAnchor, ...] = ()
+    """Anchors that the model proposed and that stand verbatim in the span."""
+    anchor_room: int | None = None
+    """Tokens for anchors, where their allotment would have outweighed what was folded; ``None``: the allotment."""
+
+
+def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
+    """The state that an accepted candidate leads to, or the reason word why there is none.
+
+    What is weighed is the candidate's own text, as it came, without what code puts beside it: one that repeats its
+    input is no summary, though the cap would cut it down to size. Exact values that it lost come back as quotes. The
+    state stays within its cap; where the context would still be above the target after the last chunk, it is pruned
+    as far as that takes, at most to its planned size. What is applied is smaller than what it replaces, always: where
+    it would not be, the quotes go first, then the anchors that the model proposed, then others behind their marker:
+    a short conversation may consist of little else.
+
+    Reasons: ``not_smaller``, ``anchors_over_budget`` (under a policy without an allotment for anchors).
+    """
+    if report.candidate is None:
+        return report.reason or "not_smaller"
+    previous, distrusted = cleaned(to.previous)
+    merged = merge(to.schema, previous, report.candidate, to.span, to.version, to.next_entry)
+    if not_smaller(
+        _said(to),
+        _own_tokens(state_of(to.schema, to.previous), to) if to.block_before else 0,
+        _own_tokens(state_of(to.schema, merged.entries), to),
+    ):
+        return "not_smaller"
+    counts = replace(
+        merged.counts,
+        ungrounded=report.ungrounded + distrusted,
+        dropped=merged.counts.dropped + len(to.previous) - len(previous),
+    )
+    merged = replace(merged, counts=counts)
+    proposed = accept(report.candidate.anchors, [one for one in to.span if not _is_held(one)], to.anchors)
+    applied = _smallest_loss(merged, to, proposed)
+    if isinstance(applied, Applied) and _anchors_exceed(applied, to):
+        return "anchors_over_budget"
+    return applied
+
+
+def _smallest_loss(merged: MergeResult, to: Applying, proposed: tuple[FoundAnchor, ...]) -> Applied | str:
+    """With as much of what code and model added as keeps the context below its target, or else smaller than it was."""
+    quotes = _quotes(merged, to, proposed)
+    smaller: Applied | None = None
+    for given_quotes, found in dict.fromkeys(((quotes, proposed), (quotes, ()), ((), proposed), ((), ()))):
+        applied = _applied(merged, to, given_quotes, found)
+        if applied.tokens_after >= to.tokens_before:
+            continue
+        if not to.plan.is_last or applied.tokens_after <= to.target:
+            return applied
+        smaller = smaller or applied
+    if smaller is not None:
+        return smaller
+    without = applied.tokens_after - applied.layout.anchor_tokens
+    if to.policy.anchor_share is None:
+        return "anchors_over_budget" if without < to.tokens_before else "not_smaller"
+    return _with_fewer_anchors(merged, to, applied)
+
+
+def _with_fewer_anchors(merged: MergeResult, to: Applying, applied: Applied) -> Applied | str:
+    """With as many anchors behind their marker as it takes; those that a user set stay."""
+    room = applied.layout.anchor_tokens
+    while applied.tokens_after >= to.tokens_before and room > LEAST_ROOM:
+        room = max(room - (applied.tokens_after - to.tokens_before + 1), LEAST_ROOM)
+        applied = _applied(merged, to, (), (), room)
+    return applied if applied.tokens_after < to.tokens_before else "not_smaller"
+
+
+def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -> tuple[tuple[int, str], ...]:
+    room = to.budgets.state_cap // QUOTES_SHARE
+    if room < QUOTES_LEAST:
+        return ()
+    shown = _served(to, found).shown
+    span = {message.seq for message in to.span}
+    hidden = [anchor for anchor in (*to.anchors, *found) if anchor.seq in span and anchor not in shown]
+    quotes = lost_quotes(
+        merged.entries,
+        to.span,
+        shown=shown,
+        hidden=hidden,
+        room=room,
+        estimator=to.policy.estimator,
+    )
+    return tuple(quotes)
+
+
+def _applied(
+    merged: MergeResult,
+    to: Applying,
+    quotes: Sequence[tuple[int, str]],
+    found: tuple[FoundAnchor, ...],
+    room: int | None = None,
+) -> Applied:
+    entries = with_quotes(to.schema, merged.entries, quotes, to.span, version=to.version, next_entry=merged.next_entry)
+    counts = replace(merged.counts, restored_by_code=merged.counts.restored_by_code + len(quotes))
+    whole = replace(merged, entries=entries, counts=counts, next_entry=merged.next_entry + len(quotes))
+    applied = _pruned(whole, to, found, cap=to.budgets.state_cap, anchor_room=room)
+    cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, to.budgets.state_tokens - SEAM
+    while to.plan.is_last and (excess := applied.tokens_after - to.target) > 0 and cap > floor:
+        cap = max(cap - max(excess, SEAM), floor)
+        applied = _pruned(whole, to, found, cap=cap, anchor_room=room)
+    return applied
+
+
+def _anchors_exceed(applied: Applied, to: Applying) -> bool:
+    """Whether anchors without an allotment of their own leave the context above its budget."""
+    if to.policy.anchor_share is not None or not to.plan.is_last or not applied.layout.anchor_tokens:
+        return False
+    budget = to.budgets.budget * to.target // max(to.budgets.target, 1)
+    return applied.tokens_after > budget >= applied.tokens_after - applied.layout.anchor_tokens
+
+
+def _is_held(message: Message) -> bool:
+    return message.is_protected
+
+
+def version_of(
+    applied: Applied, to: Applying, *, boundary: UUID, covered: Sums, compaction_id: UUID, layout: Layout, now: datetime
+) -> StateVersion:
+    """The version to be stored; ``layout`` names the held messages that follow the block."""
+    return StateVersion(
+        version=to.version,
+        state_schema=to.schema.name,
+        state=applied.state,
+        entries=applied.entries,
+        next_entry=applied.next_entry,
+        boundary_seq=to.plan.to_seq,
+        boundary_message_id=boundary,
+        covered=covered,
+        layout=layout,
+        compaction_id=compaction_id,
+        created_at=now,
+    )
+
+
+def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
+    """The entries that are in the state, without those that the cap pushed out."""
+    return tuple(entry for entry in entries if not entry.pruned)
+
+
+def _said(to: Applying) -> int:
+    """What the folded messages say, without the marks around each: echoing them all would already save those."""
+    marks = MESSAGE_OVERHEAD if to.policy.estimator == "script" else 0
+    return max(to.plan.folded_tokens - marks * to.plan.messages, 0)
+
+
+def _pruned(
+    merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...], *, cap: int, anchor_room: int | None
+) -> Applied:
+    anchors = _served(to, found, anchor_room)
+    room = cap - (MARKER_TOKENS if anchors.behind_marker else 0)
+
+    def fits(state: dict[str, Any]) -> bool:
+        """The block with its frame, anchors apart: so the planner and the policy's floor reckon it."""
+        return _own_tokens(state, to) <= room
+
+    kept, pushed_out = prune(to.schema, merged.entries, fits=fits)
+    state = state_of(to.schema, kept)
+    layout = layout_of(to.schema, state, served_as=to.policy.served_as, estimator=to.policy.estimator, anchors=anchors)
+    return Applied(
+        state=state,
+        entries=(*kept, *pushed_out, *merged.outdated),
+        next_entry=merged.next_entry,
+        layout=layout,
+        counts=merged.counts,
+        tokens_after=to.tokens_before - to.plan.folded_tokens - to.block_before + layout.tokens,
+        found=found,
+        anchor_room=anchor_room,
+    )
+
+
+def _served(to: Applying, found: Sequence[FoundAnchor], room: int | None = None) -> Served:
+    """What of the anchors will stand in the block."""
+    return serve(
+        (*to.anchors, *found),
+        through_seq=to.plan.to_seq,
+        held=(),
+        room=to.budgets.anchor_tokens if room is None else room,
+        estimator=to.policy.estimator,
+    )
+
+
+def _own_tokens(state: dict[str, Any], to: Applying) -> int:
+    """What the block weighs without anchors."""
+    return layout_of(to.schema, state, served_as=to.policy.served_as, estimator=to.policy.estimator).tokens

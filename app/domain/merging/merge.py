@@ -1,0 +1,282 @@
+"""The merge, finished by code: what becomes of the entries of a state when a candidate is accepted.
+
+Laws: an earlier entry that no item replaces and no valid drop names stays, byte for byte. What is replaced stands in
+``superseded`` of what replaced it. A candidate that states an entry again keeps it, whatever else it says of it. The
+same candidate merged twice adds nothing. Ids are never used again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.domain.conversation import Message
+from app.domain.merging.carrying import carried, uncarried
+from app.domain.merging.pruning import age
+from app.domain.merging.supersession import supersede
+from app.domain.records import EntryCounts
+from app.domain.states.provenance import origin_of
+from app.domain.states.state import ID_LETTERS, FieldRole, Origin, StateEntry, StateSchema
+from app.domain.summarizing.candidate import DROP_REASONS, Candidate, CandidateItem
+from app.domain.words.sameness import canonical, covers, length
+
+_OLDER_TEXTS: Final = 20
+"""Of the texts that replaced entries had replaced themselves: earlier ones stand in earlier versions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeResult:
+    """The entries of the new state in served order: by field, then by age."""
+
+    entries: tuple[StateEntry, ...]
+    counts: EntryCounts
+    next_entry: int
+    outdated: tuple[StateEntry, ...] = ()
+    """Entries that were dropped although nothing speaks against them: on record as ``pruned`` ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fate:
+    """What a candidate does to the earlier entries."""
+
+    replaced: Mapping[str, StateEntry]
+    dropped: frozenset[str]
+    threatened: frozenset[str]
+    """Named by an invalid drop or replacement: they stay, and are counted."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Place:
+    """An entry being made: an earlier one that stays, or a new one (``earlier`` is ``None``)."""
+
+    field: str
+    text: str
+    order: int
+    from_seqs: set[int]
+    superseded: list[str]
+    replaced: list[str] = dataclasses.field(default_factory=list)
+    """Texts of entries that it takes the place of now."""
+    earlier: StateEntry | None = None
+
+    @property
+    def key(self) -> str:
+        """What it is compared by."""
+        return canonical(self.text)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether an earlier entry took a longer text."""
+        return self.earlier is not None and self.text != self.earlier.text
+
+
+def merge(
+    schema: StateSchema,
+    previous: Sequence[StateEntry],
+    candidate: Candidate,
+    span: Sequence[Message],
+    version: int,
+    next_entry: int,
+) -> MergeResult:
+    """Merge an accepted candidate into the state.
+
+    Args:
+        schema: Of the state and of the candidate.
+        previous: Entries of the state so far; pruned ones are left out.
+        candidate: With sources attributed.
+        span: The messages it was made from: a drop needs a source among them.
+        version: The version that new and changed entries begin with.
+        next_entry: The number of the next new id.
+    """
+    served = {entry.id: entry for entry in previous if not entry.pruned}
+    roles = {field.name: field.role for field in schema.fields}
+    dropped = {drop.entry for drop in candidate.dropped}
+    unrefuted = {drop.entry for drop in candidate.dropped if drop.reason == "no_longer_relevant"}
+    known = supersede(candidate.items, list(served.values()), roles, span, dropped)
+    candidate = replace(candidate, items=known.items)
+    fate = _fate(served, candidate, roles, {message.seq for message in span})
+    places = _place_items(_staying(served, fate), candidate.items, fate.replaced, known.older)
+    for place, text in carried([(place.text, place.replaced) for place in places]).items():
+        places[place].text = text
+    origins = _Origins(span, served.values())
+    retold, narratives = _narratives(served, candidate)
+    made = sorted((place for place in [*places, *narratives] if place.earlier is None), key=lambda place: place.order)
+    fresh = [
+        _new_entry(place, roles[place.field], number, version, origins)
+        for number, place in enumerate(made, start=next_entry)
+    ]
+    staying = [_earlier_entry(place, place.earlier, version, origins) for place in places if place.earlier is not None]
+    untold = [entry for entry in served.values() if entry.role == "narrative" and entry.id not in retold]
+    changed = {place.earlier.id for place in places if place.earlier is not None and place.has_changed}
+    superseded = {*fate.replaced, *changed, *retold}
+    restored = fate.threatened - superseded - fate.dropped
+    return MergeResult(
+        entries=_in_served_order(schema, [*staying, *untold, *fresh]),
+        counts=EntryCounts(
+            added=len(fresh),
+            kept=len(served) - len(superseded) - len(fate.dropped) - len(restored),
+            superseded=len(superseded),
+            dropped=len(fate.dropped),
+            restored_by_code=len(restored),
+        ),
+        next_entry=next_entry + len(fresh),
+        outdated=tuple(
+            replace(entry, pruned=True)
+            for entry in served.values()
+            if entry.id in fate.dropped and entry.id in unrefuted
+        ),
+    )
+
+
+def _fate(
+    served: Mapping[str, StateEntry], candidate: Candidate, roles: Mapping[str, FieldRole], span: set[int]
+) -> _Fate:
+    stated = {(item.field, canonical(item.text)) for item in candidate.items}
+    restated = {entry.id for entry in served.values() if (entry.field, canonical(entry.text)) in stated}
+    named = [
+        (served[entry], roles[item.field]) for item in candidate.items for entry in item.replaces if entry in served
+    ]
+    replaced = {entry.id: entry for entry, role in named if entry.role == role and entry.id not in restated}
+    sound = {
+        drop.entry
+        for drop in candidate.dropped
+        if drop.entry in served and drop.reason in DROP_REASONS and drop.by_seq in span
+    }
+    droppable = {entry for entry in sound if served[entry].role != "narrative"} - restated - replaced.keys()
+    threatened = {entry.id for entry, _ in named} | {drop.entry for drop in candidate.dropped if drop.entry in served}
+    return _Fate(
+        replaced=replaced,
+        dropped=frozenset(droppable),
+        threatened=frozenset(threatened - replaced.keys() - droppable - restated),
+    )
+
+
+def _staying(served: Mapping[str, StateEntry], fate: _Fate) -> list[_Place]:
+    return [
+        _Place(
+            field=entry.field,
+            text=entry.text,
+            order=-1,
+            from_seqs=set(entry.from_seqs),
+            superseded=list(entry.superseded),
+            earlier=entry,
+        )
+        for entry in served.values()
+        if entry.role != "narrative" and entry.id not in fate.replaced and entry.id not in fate.dropped
+    ]
+
+
+def _place_items(
+    staying: Sequence[_Place],
+    items: Sequence[CandidateItem],
+    replaced: Mapping[str, StateEntry],
+    older: Mapping[int, Sequence[CandidateItem]],
+) -> list[_Place]:
+    """Fold items that say what an entry says, and make places for the others.
+
+    Longest first: a text, once placed, is then never overgrown by a later one, which is why merging twice adds nothing.
+    """
+    fields: defaultdict[str, list[_Place]] = defaultdict(list)
+    exact: dict[tuple[str, str], _Place] = {}
+    for stays in staying:
+        fields[stays.field].append(stays)
+        exact.setdefault((stays.field, stays.key), stays)
+        exact.setdefault((stays.field, canonical(uncarried(stays.text, stays.superseded))), stays)
+    for order, item in sorted(enumerate(items), key=lambda pair: -length(pair[1].text)):
+        place = exact.get((item.field, canonical(item.text))) or _near(fields[item.field], item.text)
+        if place is None:
+            place = _Place(field=item.field, text=item.text, order=order, from_seqs=set(), superseded=[])
+            fields[item.field].append(place)
+        elif length(item.text) > length(place.text):
+            place.superseded.append(place.text)
+            place.text = item.text
+        exact[item.field, canonical(item.text)] = place
+        _take_over(place, item, [replaced[id_] for id_ in item.replaces if id_ in replaced], older.get(order, ()))
+    return [place for group in fields.values() for place in group]
+
+
+def _near(places: Sequence[_Place], text: str) -> _Place | None:
+    """A place that says all of the text already, or else one whose text it would make longer."""
+    saying = (place for place in places if covers(place.text, text))
+    said = (place for place in places if covers(text, place.text))
+    return next(saying, None) or next(said, None)
+
+
+def _take_over(
+    place: _Place, item: CandidateItem, replaced: Sequence[StateEntry], older: Sequence[CandidateItem]
+) -> None:
+    place.from_seqs.update(item.from_seqs)
+    sources: list[StateEntry | CandidateItem] = [*replaced, *older]
+    for source in sources:
+        place.from_seqs.update(source.from_seqs)
+    before = [text for entry in replaced for text in entry.superseded][-_OLDER_TEXTS:]
+    gone = [source.text for source in sources]
+    place.superseded[:] = [*before, *place.superseded, *gone]
+    place.replaced += [entry.text for entry in replaced]
+
+
+class _Origins:
+    """Where the sources of a text came from: the span's messages are here, of earlier ones their entries know."""
+
+    def __init__(self, span: Sequence[Message], served: Iterable[StateEntry]) -> None:
+        self._messages = {message.seq: message for message in span}
+        self._known: defaultdict[int, set[Origin]] = defaultdict(set)
+        for entry in served:
+            for seq in entry.from_seqs:
+                self._known[seq].update(entry.origins)
+
+    def of(self, text: str, seqs: Iterable[int]) -> tuple[Origin, ...]:
+        """Each origin once, sorted."""
+        found: set[Origin] = set()
+        for seq in seqs:
+            if seq in self._messages:
+                found.add(origin_of(self._messages[seq], text))
+            else:
+                found |= self._known[seq]
+        return tuple(sorted(found))
+
+
+def _narratives(served: Mapping[str, StateEntry], candidate: Candidate) -> tuple[set[str], list[_Place]]:
+    """Ids of narratives that are told anew, and the new ones. A narrative draws on all that is covered: no sources."""
+    retold: set[str] = set()
+    places: list[_Place] = []
+    for order, (field, text) in enumerate(candidate.narrative.items(), start=len(candidate.items)):
+        old = [entry for entry in served.values() if entry.field == field]
+        if any(canonical(entry.text) == canonical(text) for entry in old):
+            continue
+        retold.update(entry.id for entry in old)
+        superseded = [entry.text for entry in old]
+        places.append(_Place(field=field, text=text, order=order, from_seqs=set(), superseded=superseded))
+    return retold, places
+
+
+def _new_entry(place: _Place, role: FieldRole, number: int, version: int, origins: _Origins) -> StateEntry:
+    return StateEntry(
+        id=f"{ID_LETTERS[role]}{number}",
+        field=place.field,
+        role=role,
+        text=place.text,
+        from_seqs=tuple(sorted(place.from_seqs)),
+        since_version=version,
+        origins=origins.of(place.text, place.from_seqs),
+        superseded=tuple(dict.fromkeys(place.superseded)),
+    )
+
+
+def _earlier_entry(place: _Place, entry: StateEntry, version: int, origins: _Origins) -> StateEntry:
+    new = place.from_seqs - set(entry.from_seqs)
+    return replace(
+        entry,
+        text=place.text,
+        from_seqs=tuple(sorted(place.from_seqs)),
+        since_version=version if place.has_changed else entry.since_version,
+        origins=tuple(sorted({*entry.origins, *origins.of(place.text, new)})),
+        superseded=tuple(dict.fromkeys(place.superseded)),
+    )
+
+
+def _in_served_order(schema: StateSchema, entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
+    position = {field.name: index for index, field in enumerate(schema.fields)}
+    return tuple(sorted(entries, key=lambda entry: (position[entry.field], age(entry))))

@@ -1,0 +1,156 @@
+"""Making a state fit its cap, by roles. What goes stays on record: removed entries come back marked ``pruned``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final
+
+from app.domain.extraction.cues import cues_of
+from app.domain.gating.claims import is_critical
+from app.domain.states.state import FieldRole, StateEntry, StateSchema
+from app.domain.words.text import sentences, stems
+
+_SPARED: Final = 2
+"""The newest entries of each field that go only in the last round: in a state that is always full of facts, tone and
+shared knowledge would otherwise never be served at all."""
+_FIRST: Final = 3
+"""The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
+_DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
+
+Fits = Callable[[dict[str, Any]], bool]
+"""Whether a state, in the shape of the schema's model, is small enough; smaller states must fit when larger ones do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """One thing to give up: an entry, or (``shorter``) all but its beginning."""
+
+    entry: StateEntry
+    shorter: StateEntry | None = None
+
+
+def state_of(schema: StateSchema, entries: Sequence[StateEntry]) -> dict[str, Any]:
+    """The state that these entries make, in exactly the shape of the schema's model; pruned ones left out.
+
+    Raises:
+        KeyError: An entry names a field that the schema lacks.
+    """
+    texts: dict[str, list[str]] = {field.name: [] for field in schema.fields}
+    for entry in entries:
+        if not entry.pruned:
+            texts[entry.field].append(entry.text)
+    state = {field.name: texts[field.name] if field.is_list else " ".join(texts[field.name]) for field in schema.fields}
+    return schema.model.model_validate(state).model_dump()
+
+
+def age(entry: StateEntry) -> int:
+    """The number in an entry's id: smaller is older."""
+    return int(entry.id[1:])
+
+
+def prune(
+    schema: StateSchema, entries: Sequence[StateEntry], *, fits: Fits
+) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
+    """Give up as little as makes the state fit.
+
+    In this order: the narrative but its first sentence; style and known, doubles first, then the oldest; open ones, the
+    oldest first; facts, the oldest first, rules and those with exact values after all others. The newest few of each
+    field and the first facts with exact values are spared until nothing else is left; then they go by the same order,
+    the narrative before the open ones, and the newest fact last of all.
+
+    Args:
+        schema: Of the state.
+        entries: In served order.
+        fits: Asked about a logarithmic number of states.
+
+    Returns:
+        What stays, in the same order, and what went, marked ``pruned``. What stays fits, unless nothing is left.
+    """
+    served = tuple(entry for entry in entries if not entry.pruned)
+    steps = tuple(_steps(served))
+
+    def fits_after(count: int) -> bool:
+        return fits(state_of(schema, _after(served, steps[:count])))
+
+    count = _fewest(len(steps), fits_after)
+    kept = _after(served, steps[:count])
+    staying = {entry.id for entry in kept}
+    return kept, tuple(replace(entry, pruned=True) for entry in served if entry.id not in staying)
+
+
+def _fewest(most: int, enough: Callable[[int], bool]) -> int:
+    """The smallest number of steps that is enough, ``most`` when none is; by bisection."""
+    if enough(0):
+        return 0
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _after(served: Sequence[StateEntry], steps: Sequence[_Step]) -> tuple[StateEntry, ...]:
+    left = {step.entry.id: step.shorter for step in steps}
+    now = (left.get(entry.id, entry) for entry in served)
+    return tuple(entry for entry in now if entry is not None)
+
+
+def _steps(served: Sequence[StateEntry]) -> Iterator[_Step]:
+    yield from (_Step(entry=entry, shorter=shorter) for entry in served if (shorter := _shortened(entry)))
+    spared = _newest_of_each_field(served) | _first_exact(served)
+    doubles = _doubles(_of(served, "style", "known"))
+    for last_round in (False, True):
+        pool = [entry for entry in served if (entry.id in spared) == last_round]
+        manner = _of(pool, "style", "known")
+        yield from _removed(entry for entry in manner if entry.id in doubles)
+        yield from _removed(entry for entry in manner if entry.id not in doubles)
+        yield from _removed(_of(served, "narrative") if last_round else [])
+        yield from _removed(_of(pool, "open"))
+        facts = _of(pool, "fact")
+        yield from _removed(facts if last_round else sorted(facts, key=lambda entry: _is_firm(entry.text)))
+
+
+def _removed(entries: Iterable[StateEntry]) -> Iterator[_Step]:
+    return (_Step(entry=entry) for entry in entries)
+
+
+def _of(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
+    return sorted((entry for entry in entries if entry.role in roles), key=age)
+
+
+def _shortened(entry: StateEntry) -> StateEntry | None:
+    """A narrative cut down to its first sentence, the whole of it on record; ``None`` where there is nothing to cut."""
+    told = sentences(entry.text) if entry.role == "narrative" else []
+    return replace(entry, text=told[0], superseded=(*entry.superseded, entry.text)) if len(told) > 1 else None
+
+
+def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
+    fields: defaultdict[str, list[StateEntry]] = defaultdict(list)
+    for entry in served:
+        if entry.role != "narrative":
+            fields[entry.field].append(entry)
+    return {entry.id for group in fields.values() for entry in sorted(group, key=age)[-_SPARED:]}
+
+
+def _first_exact(served: Sequence[StateEntry]) -> set[str]:
+    exact = (entry.id for entry in _of(served, "fact") if is_critical(entry.text))
+    return set(islice(exact, _FIRST))
+
+
+def _is_firm(text: str) -> bool:
+    """Whether a fact has an exact value, or binds until it is taken back."""
+    return is_critical(text) or "rule" in cues_of(text)
+
+
+def _doubles(entries: Sequence[StateEntry]) -> set[str]:
+    """Entries (oldest first) most of whose words a newer one of the same field has too."""
+    bags = [frozenset(stems(entry.text)) for entry in entries]
+    return {
+        older.id
+        for index, older in enumerate(entries)
+        for newer, bag in zip(entries[index + 1 :], bags[index + 1 :], strict=True)
+        if newer.field == older.field and len(bag & bags[index]) > _DOUBLE * len(bag | bags[index])
+    }

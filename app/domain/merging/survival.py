@@ -1,0 +1,198 @@
+"""Survival: exact values that a user gave, and that a summary lost, come back as quotes written by code.
+
+Critical are the values in anchors of the span, and amounts, dates, addresses, paths, versions and codes from the user's
+messages. One that stands in the merged state in any form, in an anchor that is served, or in a message that is held,
+has survived. The others are quoted in their sentence; where that takes more than the room, only the values are listed,
+behind the words that introduce them, as many as the room holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.domain.anchors.values import FoundAnchor
+from app.domain.conversation import Message
+from app.domain.fencing.redaction import redact
+from app.domain.gating.authority import claims_authority, quoted
+from app.domain.gating.claims import Claim, find_claims, holders
+from app.domain.gating.evidence import Evidence
+from app.domain.states.provenance import origin_of
+from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema
+from app.domain.weighing.tokens import Estimator, estimate_text
+from app.domain.words.language import detect
+from app.domain.words.text import sentences
+
+_SENTENCE: Final = 200  # characters of a quoted sentence
+_LEAD: Final = 5  # words that introduce a list of values
+_LINE: Final = 400  # characters of one list of values: pruning gives up a line at a time
+_FRAME: Final = 3  # tokens around an entry in the state's JSON
+_OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
+_Weight = Callable[[str], int]
+_MOST_LOST: Final = 2_000  # values that are looked after in one chunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lost:
+    """Values of one sentence that would not survive."""
+
+    seq: int
+    sentence: str
+    values: tuple[str, ...]
+    urgency: int
+    """0: in an anchor; 1: in the user's own words; 2: in a long message."""
+
+
+def lost_quotes(
+    entries: Sequence[StateEntry],
+    span: Sequence[Message],
+    *,
+    shown: Sequence[FoundAnchor],
+    hidden: Sequence[FoundAnchor],
+    room: int,
+    estimator: Estimator = "script",
+) -> list[tuple[int, str]]:
+    """(message, text) of the quotes that bring lost values back, within ``room`` tokens.
+
+    Args:
+        entries: The merged state.
+        span: The folded messages; held ones are served anyway.
+        shown: Anchors that are served.
+        hidden: Anchors of the span for which there is no room.
+        room: Tokens for all quotes together.
+        estimator: How they are weighed.
+    """
+    present = Evidence((), [replace(entry, superseded=()) for entry in entries], shown)
+    held = [message for message in span if message.is_protected or message.role == "system"]
+    served = Evidence(held) if held else None
+    lost = list(_lost(span, present, served, {anchor.seq: anchor.content for anchor in hidden}))
+    if not lost:
+        return []
+
+    def weight(text: str) -> int:
+        return estimate_text(text, estimator) + _FRAME
+
+    lost.sort(key=lambda one: one.urgency)
+    whole = [(one.seq, _quote(one, span)) for one in lost]
+    if sum(weight(text) for _, text in whole) <= room:
+        return sorted(whole, key=lambda quote: quote[0])
+    chosen: list[tuple[int, str]] = []
+    for urgency in range(3):
+        for seq, text in _lists([one for one in lost if one.urgency == urgency], room, weight):
+            chosen.append((seq, text))
+            room -= weight(text)
+    return sorted(chosen, key=lambda quote: quote[0])
+
+
+def with_quotes(
+    schema: StateSchema,
+    entries: Sequence[StateEntry],
+    quotes: Sequence[tuple[int, str]],
+    span: Sequence[Message],
+    *,
+    version: int,
+    next_entry: int,
+) -> tuple[StateEntry, ...]:
+    """The entries with the quotes among the first ``fact`` field's, as its newest."""
+    target = next((field for field in schema.fields if field.role == "fact"), None)
+    if target is None:
+        return tuple(entries)
+    messages = {message.seq: message for message in span}
+    made = [
+        StateEntry(
+            id=f"{ID_LETTERS[target.role]}{number}",
+            field=target.name,
+            role=target.role,
+            text=text,
+            from_seqs=(seq,),
+            since_version=version,
+            origins=(origin_of(messages[seq], text),),
+        )
+        for number, (seq, text) in enumerate(quotes, start=next_entry)
+    ]
+    last = max((place for place, entry in enumerate(entries) if entry.field == target.name), default=-1)
+    return (*entries[: last + 1], *made, *entries[last + 1 :]) if last >= 0 else (*made, *entries)
+
+
+def _lost(
+    span: Sequence[Message], present: Evidence, served: Evidence | None, anchored: dict[int, str]
+) -> Iterator[_Lost]:
+    count = 0
+    seen: set[str] = set()
+    for message in span:
+        if message.is_protected or message.is_command or message.status == "erased":
+            continue
+        if message.role != "user" and message.seq not in anchored:
+            continue
+        text = message.content if message.role == "user" else anchored[message.seq]
+        for sentence in sentences(text):
+            values = [
+                claim.text
+                for claim in find_claims(sentence)
+                if claim.is_critical and claim.text not in seen and not _survives(claim, present, served)
+            ]
+            seen.update(values)
+            count += len(values)
+            if count > _MOST_LOST:
+                return
+            if values:
+                is_anchored = sentence in anchored.get(message.seq, "")
+                urgency = 0 if is_anchored else 1 if len(message.content) <= _OWN_WORDS else 2
+                yield _Lost(seq=message.seq, sentence=sentence, values=tuple(dict.fromkeys(values)), urgency=urgency)
+
+
+def _survives(claim: Claim, present: Evidence, served: Evidence | None) -> bool:
+    """Whether a value stands in what is served: exact texts to the letter, amounts and dates in any form."""
+    for evidence in (present, served):
+        if evidence is not None and (holders(claim, evidence) if claim.value else evidence.with_text(claim.text)):
+            return True
+    return False
+
+
+def _quote(lost: _Lost, span: Sequence[Message]) -> str:
+    """The sentence, or of a long one the part around the values."""
+    sentence = " ".join(lost.sentence.split())
+    if len(sentence) > _SENTENCE:
+        first = sentence.find(lost.values[0])
+        last = max(sentence.find(value) + len(value) for value in lost.values)
+        if last - first > _SENTENCE:
+            return redact(_listed(lost))
+        begin = sentence.rfind(" ", 0, max(first - (_SENTENCE - (last - first)) // 2, 1)) + 1
+        end = sentence.find(" ", max(last, min(begin + _SENTENCE, len(sentence) - 1)))
+        sentence = sentence[begin : end if end > 0 else len(sentence)]
+    text = redact(sentence)
+    if claims_authority(text):
+        message = next(one for one in span if one.seq == lost.seq)
+        return quoted(text, origin_of(message, text), detect(message.content))
+    return text
+
+
+def _listed(lost: _Lost, values: Sequence[str] | None = None) -> str:
+    given = ", ".join(lost.values if values is None else values)
+    sentence = " ".join(lost.sentence.split())
+    lead = " ".join(sentence[: max(sentence.find(lost.values[0]), 0)].split()[-_LEAD:]).rstrip(" :-—–#([\"'«")
+    return f"{lead}: {given}" if lead else given
+
+
+def _lists(lost: Sequence[_Lost], room: int, weight: _Weight) -> Iterator[tuple[int, str]]:
+    """Lists of values, those that cost least first, so that most of them fit."""
+    for one in sorted(lost, key=lambda each: max(map(len, each.values))):
+        line: list[str] = []
+        for value in sorted(one.values, key=len):
+            longer = [*line, value]
+            text = redact(_listed(one, longer))
+            if weight(text) <= room and (len(text) <= _LINE or not line):
+                line = longer
+                continue
+            if line:
+                done = redact(_listed(one, line))
+                yield one.seq, done
+                room -= weight(done)
+            line = [value] if weight(redact(_listed(one, [value]))) <= room else []
+            if not line:
+                break
+        if line:
+            done = redact(_listed(one, line))
+            yield one.seq, done
+            room -= weight(done)

@@ -1,0 +1,1 @@
+"""When and how a conversation is compacted, as data: policies, presets, protection."""

@@ -1,0 +1,83 @@
+"""What is wrong with a policy as it was written, in its own words: the field, what it may be, and what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from app.domain.errors import FieldError, PolicyInvalidError
+from app.domain.policies.policy import CompactionPolicy
+
+OUT_OF_RANGE = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
+BOUNDS: Mapping[str, str] = {
+    "exclusiveMinimum": "more than {}",
+    "minimum": "at least {}",
+    "exclusiveMaximum": "less than {}",
+    "maximum": "at most {}",
+}
+
+Node = Mapping[str, Any]
+
+
+def policy_invalid(error: ValidationError, short_forms: Sequence[str]) -> PolicyInvalidError:
+    """Pydantic's findings as field errors; ``short_forms`` are fields that stand for others."""
+    findings = [
+        FieldError(field=".".join(["policy", *map(str, item["loc"])]), message=_message(item, short_forms))
+        for item in error.errors(include_url=False)
+    ]
+    return PolicyInvalidError(f"{findings[0].field}: {findings[0].message}", errors=findings)
+
+
+def field_error(field: str, message: str) -> PolicyInvalidError:
+    """The error of a single field."""
+    finding = FieldError(field=f"policy.{field}", message=message)
+    return PolicyInvalidError(f"{finding.field}: {message}", errors=[finding])
+
+
+def _message(item: ErrorDetails, short_forms: Sequence[str]) -> str:
+    if item["type"] in OUT_OF_RANGE:
+        return f"must be {_range(item['loc'])}, not {item['input']}"
+    if item["type"] == "extra_forbidden":
+        there_are = [name for node in _nodes(item["loc"][:-1]) for name in node.get("properties", ())]
+        forms = short_forms if len(item["loc"]) == 1 else ()
+        return f"there is no such field; there are {', '.join([*there_are, *forms])}"
+    return item["msg"].removeprefix("Value error, ")
+
+
+def _range(loc: Sequence[int | str]) -> str:
+    """What a number may be: both its ends, whichever it was that it missed."""
+    bounds = {name: node[name] for node in _nodes(loc) for name in BOUNDS if name in node}
+    return " and ".join(words.format(bounds[name]) for name, words in BOUNDS.items() if name in bounds)
+
+
+def _nodes(loc: Sequence[int | str]) -> list[Node]:
+    """The parts of the policy's JSON schema that describe this place."""
+    nodes = list(_alternatives(_schema()))
+    for part in loc:
+        nodes = [deeper for node in nodes for child in _children(node, part) for deeper in _alternatives(child)]
+    return nodes
+
+
+def _children(node: Node, part: int | str) -> list[Node]:
+    child = node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part)
+    return [child] if child is not None else []
+
+
+def _alternatives(node: Node) -> Iterator[Node]:
+    """A node itself, or what it refers to or chooses from."""
+    if "$ref" in node:
+        yield from _alternatives(_schema()["$defs"][node["$ref"].rpartition("/")[2]])
+    elif "anyOf" in node:
+        for choice in node["anyOf"]:
+            yield from _alternatives(choice)
+    else:
+        yield node
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return CompactionPolicy.model_json_schema()

@@ -1,0 +1,119 @@
+"""Presets are data: each is one ``CompactionPolicy``; nothing branches on a preset's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from app.domain.errors import FieldError, UnknownPresetError
+from app.domain.policies.policy import CompactionPolicy, Threshold, Trigger
+from app.domain.policies.policy_errors import field_error, policy_invalid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A policy under a name."""
+
+    name: str
+    title: str
+    description: str
+    policy: CompactionPolicy
+
+
+SEMANTIC = Preset(
+    name="semantic",
+    title="Session State Compression",
+    description="Old messages become a structured state of facts, tone, shared concepts and a narrative.",
+    policy=CompactionPolicy(
+        triggers=(
+            Trigger(name="background", on="stored", at=Threshold(share=0.70), run="background"),
+            Trigger(name="sync", on="before_call", at=Threshold(share=0.85), run="inline"),
+        ),
+        recall="auto",
+    ),
+)
+
+PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in (SEMANTIC,)}
+DEFAULT_PRESET = SEMANTIC.name
+
+SHORT_FORMS = ("background_at", "sync_at", "max_tokens", "keep_tail_messages", "keep_tail_turns")
+
+
+def preset_named(name: str) -> Preset:
+    """The preset of that name.
+
+    Raises:
+        UnknownPresetError: There is none; the error lists those there are.
+    """
+    preset = PRESETS.get(name)
+    if preset is None:
+        known = ", ".join(PRESETS)
+        message = f"unknown preset {name!r}; known: {known}"
+        raise UnknownPresetError(message, errors=[FieldError(field="preset", message=message)])
+    return preset
+
+
+def resolve(preset_name: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
+    """The preset's policy with a conversation's overrides, short forms resolved.
+
+    Raises:
+        UnknownPresetError: No such preset.
+        PolicyInvalidError: A field is unknown or out of range, or the fields contradict each other.
+    """
+    values = preset_named(preset_name).policy.model_dump()
+    short = {name: overrides[name] for name in SHORT_FORMS if name in overrides}
+    values.update({name: value for name, value in overrides.items() if name not in short})
+    try:
+        return CompactionPolicy.model_validate(_with_short_forms(values, short))
+    except ValidationError as error:
+        raise policy_invalid(error, SHORT_FORMS) from None
+
+
+def _with_short_forms(values: dict[str, Any], short: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the short forms into the triggers that they stand for."""
+    if not isinstance(values.get("triggers"), list | tuple) or not all(isinstance(t, dict) for t in values["triggers"]):
+        return values  # the model's own validation says what is wrong
+    triggers = [dict(trigger) for trigger in values["triggers"]]
+    if "background_at" in short:
+        _set_threshold(triggers, "background", "stored", {"share": _number(short, "background_at")})
+    if "sync_at" in short:
+        _set_threshold(triggers, "sync", "before_call", {"share": _number(short, "sync_at")})
+    triggers = _with_max_tokens(triggers, short)
+    for form, kept in (("keep_tail_messages", "messages"), ("keep_tail_turns", "turns")):
+        if form in short:
+            amount = _number(short, form)
+            triggers = [{**trigger, f"keep_{kept}": amount} for trigger in triggers]
+            values = {**values, "manual_keep": {kept: amount}}
+    return {**values, "triggers": triggers}
+
+
+def _with_max_tokens(triggers: list[dict[str, Any]], short: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """−1 clears every automatic trigger, 0 or absent leaves the preset's, a number sets or adds one."""
+    limit = short.get("max_tokens") or 0
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < -1:
+        raise field_error(
+            "max_tokens", "a number of tokens, 0 for the preset's default, or -1 for no automatic trigger"
+        )
+    if limit == -1:
+        return []
+    if limit:
+        _set_threshold(triggers, "max_tokens", "before_call", {"tokens": limit})
+    return triggers
+
+
+def _set_threshold(triggers: list[dict[str, Any]], name: str, on: str, at: Mapping[str, Any]) -> None:
+    for trigger in triggers:
+        if trigger.get("name") == name:
+            trigger["at"] = at
+            return
+    triggers.append({"name": name, "on": on, "at": at, "run": "background" if on == "stored" else "inline"})
+
+
+def _number(short: Mapping[str, Any], form: str) -> Any:
+    value = short[form]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise field_error(form, "must be a number")
+    return value

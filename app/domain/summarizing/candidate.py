@@ -1,0 +1,335 @@
+"""The candidate: what a summarizer is asked for, and reading its answer.
+
+Reading is tolerant where nothing can be misunderstood (fences, bare strings, numbers as strings, unknown keys) and
+refuses the rest. Nothing here judges content: that is the gate's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final, cast, get_args
+
+from app.domain.anchors.values import AnchorType
+from app.domain.conversation import Message
+from app.domain.fencing.escaping import clean
+from app.domain.states.state import StateField, StateSchema
+from app.domain.words.overlap import Overlap
+from app.domain.words.text import sentences
+
+DROP_REASONS: Final = ("contradicted", "resolved", "no_longer_relevant")
+ANCHOR_TYPES: Final[tuple[str, ...]] = get_args(AnchorType)
+
+_MOST_CHARACTERS: Final = 400_000  # above what any output limit lets through as an honest state
+_DEEPEST: Final = 24  # the format needs five
+_MOST_ITEMS: Final = 1_000
+_MOST_ANCHORS: Final = 200  # proposals that are read; each is looked for in its message
+_LONGEST_QUOTE: Final = 2_000  # characters; what is longer is no passage but a message, and can be pinned
+_LONGEST_ITEM: Final = 1_000  # characters; longer ones are cut into several at sentence ends, so that nothing is lost
+
+_REASONING: Final = re.compile(r"\s*<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCED: Final = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_STRUCTURE: Final = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
+_BULLET: Final = re.compile(r"^(?:[-*•–—]\s+)+")
+_NUMBER: Final = re.compile(r"\d{1,15}")
+_ENTRY_ID: Final = re.compile(r"[A-Za-z]\d{1,15}")
+
+
+class CandidateError(Exception):
+    """The answer cannot be read; ``reason`` is ``empty_summary``, ``not_a_summary`` or ``unparseable``."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateItem:
+    """One proposed text of a list field."""
+
+    field: str
+    text: str
+    from_seqs: tuple[int, ...] = ()
+    replaces: tuple[str, ...] = ()
+    """Ids of entries that this text takes the place of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateDrop:
+    """A proposal to forget an entry; valid only with a known reason and a source in the new span."""
+
+    entry: str
+    reason: str
+    by_seq: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorProposal:
+    """A passage that the model would keep verbatim; accepted only if it stands so in its message."""
+
+    type: AnchorType
+    quote: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A proposal that could be read; visible to nobody until the gate has passed it."""
+
+    items: tuple[CandidateItem, ...] = ()
+    narrative: Mapping[str, str]
+    """Narrative fields that have a text."""
+    dropped: tuple[CandidateDrop, ...] = ()
+    anchors: tuple[AnchorProposal, ...] = ()
+
+    def texts(self) -> list[str]:
+        """Every proposed text, narratives first."""
+        return [*self.narrative.values(), *(item.text for item in self.items)]
+
+
+def candidate_json_schema(schema: StateSchema) -> dict[str, Any]:
+    """The JSON Schema for constrained decoding: no references, every key required, nothing else allowed."""
+    fields = {field.name: _field_schema(field) for field in schema.fields}
+    lists = {"dropped": _DROP_SCHEMA, "anchors": _ANCHOR_SCHEMA}
+    return _object({**fields, **{name: {"type": "array", "items": shape} for name, shape in lists.items()}})
+
+
+def parse_candidate(text: str, schema: StateSchema) -> Candidate:
+    """Read a summarizer's answer.
+
+    Raises:
+        CandidateError: ``empty_summary`` (nothing but blanks or reasoning, or no field holds a text), ``not_a_summary``
+            (prose instead of JSON), ``unparseable`` (anything else that is not the object asked for).
+    """
+    data = _state_object(_load(text, schema), schema)
+    items = tuple(islice(_items(data, schema), _MOST_ITEMS))
+    narrative = {
+        field.name: told for field in schema.fields if not field.is_list and (told := _narrative(data.get(field.name)))
+    }
+    if not items and not narrative:
+        raise CandidateError("empty_summary")
+    return Candidate(
+        items=items,
+        narrative=narrative,
+        dropped=tuple(_drops(data.get("dropped"))),
+        anchors=tuple(dict.fromkeys(_anchors(data.get("anchors")))),
+    )
+
+
+def attribute_sources(candidate: Candidate, messages: Sequence[Message]) -> Candidate:
+    """Keep sources inside the span; an item left without one gets the message that shares most with it, if any does."""
+    span = {message.seq for message in messages}
+    known = [replace(item, from_seqs=tuple(seq for seq in item.from_seqs if seq in span)) for item in candidate.items]
+    if all(item.from_seqs for item in known):
+        return replace(candidate, items=tuple(known))
+    overlap = Overlap(messages)
+    return replace(
+        candidate,
+        items=tuple(item if item.from_seqs else replace(item, from_seqs=overlap.sources(item.text)) for item in known),
+    )
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _field_schema(field: StateField) -> dict[str, Any]:
+    if not field.is_list:
+        return {"type": "string"}
+    return {"type": "array", "items": _ITEM_SCHEMA}
+
+
+_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "string"}}
+_ITEM_SCHEMA: Final = _object(
+    {"text": {"type": "string"}, "from": {"type": "array", "items": {"type": "integer"}}, "replaces": _STRINGS}
+)
+_DROP_SCHEMA: Final = _object(
+    {
+        "entry": {"type": "string"},
+        "reason": {"type": "string", "enum": list(DROP_REASONS)},
+        "by_seq": {"type": "integer"},
+    }
+)
+_ANCHOR_SCHEMA: Final = _object(
+    {
+        "type": {"type": "string", "enum": list(ANCHOR_TYPES)},
+        "quote": {"type": "string"},
+        "seq": {"type": "integer"},
+    }
+)
+
+
+def _load(text: str, schema: StateSchema) -> Any:
+    """The JSON value in an answer, alone, fenced, or after a word of introduction."""
+    answer = clean(_REASONING.sub("", text, count=3)).strip()
+    if not answer:
+        raise CandidateError("empty_summary")
+    if len(answer) > _MOST_CHARACTERS:
+        raise CandidateError("unparseable")
+    for piece in _pieces(answer):
+        if _depth(piece) > _DEEPEST:
+            continue
+        try:
+            return json.loads(piece, strict=False)
+        except (ValueError, RecursionError):
+            continue
+    meant = answer[0] in "{[" or "```" in answer or any(f'"{field.name}"' in answer for field in schema.fields)
+    is_prose = any(character.isalpha() for character in answer)
+    raise CandidateError("not_a_summary" if is_prose and not meant else "unparseable")
+
+
+def _pieces(answer: str) -> Iterator[str]:
+    yield answer
+    if fenced := _FENCED.search(answer):
+        yield fenced[1]
+    start, end = answer.find("{"), answer.rfind("}")
+    if 0 <= start < end:
+        yield answer[start : end + 1]
+
+
+def _depth(text: str) -> int:
+    """How deep brackets nest, strings left out; linear, before any recursive reader sees the text."""
+    depth = deepest = 0
+    quoted = False
+    for found in _STRUCTURE.finditer(text):
+        mark = found.group()
+        if mark == '"':
+            quoted = not quoted
+        elif not quoted and mark in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif not quoted and mark in "]}":
+            depth -= 1
+    return deepest
+
+
+def _state_object(value: Any, schema: StateSchema) -> Mapping[str, Any]:
+    """The object that holds state fields: the value itself, or the only thing wrapped in it."""
+    names = {field.name for field in schema.fields}
+    for _ in range(3):
+        if isinstance(value, dict) and names & value.keys():
+            return value
+        inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        if len(inner) != 1:
+            break
+        value = inner[0]
+    if value is None or value in ("", {}, []):
+        raise CandidateError("empty_summary")
+    raise CandidateError("not_a_summary" if isinstance(value, str) else "unparseable")
+
+
+def _items(data: Mapping[str, Any], schema: StateSchema) -> Iterator[CandidateItem]:
+    for field in schema.fields:
+        if not field.is_list:
+            continue
+        for raw in _listed(data.get(field.name)):
+            yield from _item(field.name, raw)
+
+
+def _item(field: str, raw: Any) -> Iterator[CandidateItem]:
+    given: Mapping[str, Any] = raw if isinstance(raw, dict) else {"text": raw}
+    if "text" not in given:
+        raise CandidateError("unparseable")
+    from_seqs = tuple(dict.fromkeys(seq for value in _listed(given.get("from")) if (seq := _seq(value)) is not None))
+    replaces = tuple(dict.fromkeys(entry for value in _listed(given.get("replaces")) if (entry := _entry_id(value))))
+    for text in _split(_BULLET.sub("", _line(given["text"]))):
+        yield CandidateItem(field=field, text=text, from_seqs=from_seqs, replaces=replaces)
+
+
+def _drops(value: Any) -> Iterator[CandidateDrop]:
+    for raw in islice(_listed(value), _MOST_ITEMS):
+        if isinstance(raw, dict) and (entry := _entry_id(raw.get("entry"))):
+            yield CandidateDrop(entry=entry, reason=_word(raw.get("reason")), by_seq=_seq(raw.get("by_seq")))
+
+
+def _anchors(value: Any) -> Iterator[AnchorProposal]:
+    """Proposals that can be read; whatever else stands there is no reason to refuse a candidate."""
+    for raw in islice(_listed(value), _MOST_ANCHORS):
+        if not isinstance(raw, dict):
+            continue
+        type_, quote, seq = _word(raw.get("type")), raw.get("quote"), _seq(raw.get("seq"))
+        if type_ not in ANCHOR_TYPES or not isinstance(quote, str) or seq is None or len(quote) > _LONGEST_QUOTE:
+            continue
+        if kept := clean(quote).strip():
+            yield AnchorProposal(type=cast("AnchorType", type_), quote=kept, seq=seq)
+
+
+def _narrative(value: Any) -> str:
+    given = value.get("text") if isinstance(value, dict) else value
+    return " ".join(text for part in _listed(given) if (text := _line(part)))
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None or value == "":
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _line(value: Any) -> str:
+    """A text on one line; ``CandidateError`` for what is no text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise CandidateError("unparseable")
+    if isinstance(value, float) and not math.isfinite(value):
+        return ""
+    return " ".join(clean(str(value)).split())
+
+
+def _split(text: str) -> Iterator[str]:
+    """The text, or for an overlong one its pieces: at sentence ends, at blanks where a sentence alone is too long."""
+    if len(text) <= _LONGEST_ITEM:
+        yield from [text] if text else []
+        return
+    piece = ""
+    for sentence in sentences(text):
+        for part in _at_blanks(sentence):
+            if piece and len(piece) + 1 + len(part) > _LONGEST_ITEM:
+                yield piece
+                piece = part
+            else:
+                piece = f"{piece} {part}" if piece else part
+    if piece:
+        yield piece
+
+
+def _at_blanks(sentence: str) -> Iterator[str]:
+    rest = sentence
+    while len(rest) > _LONGEST_ITEM:
+        cut = rest.rfind(" ", 1, _LONGEST_ITEM)
+        cut = cut if cut > 0 else _LONGEST_ITEM
+        yield rest[:cut].strip()
+        rest = rest[cut:].strip()
+    if rest:
+        yield rest
+
+
+def _seq(value: Any) -> int | None:
+    """A message number, also as ``"12"``, ``12.0`` or ``"#12"``."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    found = _NUMBER.search(value) if isinstance(value, str) else None
+    return int(found.group()) if found else None
+
+
+def _entry_id(value: Any) -> str:
+    """An entry id, also as ``"[f12]"``; empty when there is none."""
+    found = _ENTRY_ID.search(value) if isinstance(value, str) else None
+    return found.group().upper() if found else ""
+
+
+def _word(value: Any) -> str:
+    return "_".join(value.lower().split()) if isinstance(value, str) else ""

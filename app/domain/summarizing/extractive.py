@@ -1,0 +1,296 @@
+"""The offline model: deterministic, without a vocabulary or a network; what it says stands in what it was given.
+
+``compress`` proposes a state, ``digest`` tells in a few lines what truncation leaves out, ``respond`` answers from the
+context. All three are linear in the number of messages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from app.domain.anchors.serving import serve
+from app.domain.anchors.values import FoundAnchor
+from app.domain.conversation import Message
+from app.domain.extraction.answers import respond
+from app.domain.extraction.choice import Option, Told, choose
+from app.domain.extraction.corrections import Corrections
+from app.domain.extraction.facts import Facts, Room, facts_of
+from app.domain.extraction.items import Item, cost
+from app.domain.extraction.labels import PHRASES, phrases
+from app.domain.extraction.narrative import narrative
+from app.domain.extraction.open_points import open_items, resolved_entries
+from app.domain.extraction.passages import Passage, clip, passages_of
+from app.domain.extraction.phrasing import Phrasing
+from app.domain.extraction.scoring import score_all
+from app.domain.extraction.style import style_items
+from app.domain.extraction.topics import familiar_terms
+from app.domain.model_io import SummaryRequest
+from app.domain.states.state import FieldRole, StateEntry, StateField
+from app.domain.weighing.tokens import estimate_text, weigh
+from app.domain.words.identifiers import find_identifiers
+from app.domain.words.language import detect
+from app.domain.words.text import stems
+
+__all__ = ["compress", "digest", "respond"]
+
+_NEW_SHARE: Final = 0.25  # of the target is always there for the new span, at the cost of the weakest entries
+_GROWN: Final = 1.5  # of the target: what code added to an earlier state may stay; the rest up to the cap is code's
+_FRAME: Final = 24  # tokens of the block's tags and its acknowledgement
+_SAVING_SHARE: Final = 0.6  # of the chunk's own tokens at most, so that folding it saves
+_ONE_FACT: Final = 120  # tokens: a span of facts never ends as a story alone, even where no fact is short
+_NARRATIVE_SHARE: Final = 0.12  # of the target
+_NARRATIVE_ROOM: Final = 0.45  # of what is new
+_NARRATIVE_MOST: Final = 60
+_NARRATIVE_LEAST: Final = 44
+_BRIEF: Final = 340  # tokens of target below which every one of them is needed for facts
+_STYLE_SHARE: Final = 0.12
+_STYLE_LEAST: Final = 48  # the tone and one wish
+_KNOWN_SHARE: Final = 0.06
+_MOST_OPEN: Final = 6
+_SAMPLE: Final = 20_000  # characters by which the language is told
+
+
+def compress(request: SummaryRequest) -> str:
+    """Propose a state for a span: the candidate as JSON, in the conversation's language.
+
+    Every item is taken from the span nearly verbatim and names its messages; a correction replaces the entry that it
+    corrects, a settled open entry is dropped.
+    """
+    language = _language(request.messages, request.locale)
+    passages = passages_of(request.messages, language, brief=_is_brief(request))
+    collected = _Collected(request, passages, language, Corrections(passages, request.previous))
+    fields: dict[str, Any] = collected.fields()
+    fields["dropped"] = collected.drops(request.messages[-1].seq if request.messages else 0)
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def digest(messages: Sequence[Message], max_tokens: int, locale: str = "en") -> str:
+    """The best sentences of these messages in order, each behind its ``#seq``, within ``max_tokens``."""
+    passages = passages_of(messages, _language(messages, locale))
+    worths = score_all(passages)
+    options = [
+        Option(
+            key=passage.index,
+            worth=worths[passage.index],
+            stems=passage.stems,
+            size=len(passage.text),
+            cost=partial(_line_cost, passage),
+        )
+        for passage in passages
+    ]
+    chosen = choose(options, room=max_tokens, told=Told(), at_least_one=True)
+    lines = [_numbered(passages[option.key]) for option in chosen]
+    while lines and estimate_text("\n".join(lines)) > max_tokens:
+        lines.pop()
+    return "\n".join(lines)
+
+
+def _numbered(passage: Passage) -> str:
+    return f"#{passage.seq} {passage.spoken}"
+
+
+def _line_cost(passage: Passage) -> int:
+    return cost(_numbered(passage))
+
+
+def _shown(request: SummaryRequest) -> Sequence[FoundAnchor]:
+    """The anchors that are served beside the state: what they say need not be told."""
+    through = max((anchor.seq for anchor in request.anchors), default=0)
+    return serve(request.anchors, through_seq=through, held=(), room=request.anchor_room).shown
+
+
+def _is_brief(request: SummaryRequest) -> bool:
+    """Whether the state is so small that it has neither a story nor a tone, and facts stand together."""
+    return request.target_tokens < _BRIEF
+
+
+def _language(messages: Sequence[Message], locale: str) -> str:
+    """The language that is spoken, by the newest messages; the locale's when that cannot be told."""
+    sample: list[str] = []
+    length = 0
+    for message in reversed(messages):
+        if message.role in {"user", "assistant"}:
+            sample.append(message.content[:2_000])
+            length += len(sample[-1])
+        if length > _SAMPLE:
+            break
+    return detect("\n".join(sample)) or locale.replace("_", "-").partition("-")[0].lower() or "en"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """How much may be told, in tokens."""
+
+    target: int
+    """The whole state, its frame left out."""
+    new: int
+    """Everything new, at most: more would not save."""
+    least: int
+    """Everything new, at least, however full the state is."""
+
+    @classmethod
+    def of(cls, request: SummaryRequest) -> _Limits:
+        """By what the state so far weighs, and the messages that are folded."""
+        before = sum(cost(entry.text) for entry in request.previous)
+        own = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
+        frame = estimate_text(json.dumps({field.name: "" for field in request.schema.fields})) + _FRAME
+        grown = max(request.target_tokens, min(before + frame, int(_GROWN * request.target_tokens)))
+        target, new = max(grown - frame, request.target_tokens // 2), int(_SAVING_SHARE * own)
+        return cls(target=target, new=new, least=int(min(max(_NEW_SHARE * target, target - before), new)))
+
+
+class _Collected:
+    """The items of one request, by role, and their way into the fields of its schema."""
+
+    def __init__(
+        self, request: SummaryRequest, passages: Sequence[Passage], language: str, corrections: Corrections
+    ) -> None:
+        limits, previous = _Limits.of(request), request.previous
+        self._schema = request.schema
+        self._roles = {field.role for field in request.schema.fields}
+        room = limits.least
+        manner = style_items(request.messages, passages, previous, language)
+        if _is_brief(request):
+            manner = [item for item in manner if item.passages]
+        self.style = self._within(manner, _style_room(room), "style")
+        known = [] if _is_brief(request) else _known_items(passages, previous, language)
+        self.known = self._within(known, int(_KNOWN_SHARE * room), "known")
+        self.open = self._within(open_items(passages, previous, language, most=_MOST_OPEN), int(room * 0.2), "open")
+        self.story = self._story(request, passages, language, room) if "narrative" in self._roles else ""
+        aside = [item.cost for item in [*self.style, *self.known, *self.open]] + [estimate_text(self.story)]
+        self.resolved = dict(resolved_entries(passages, previous))
+        gone = {entry for ids in corrections.replaced.values() for entry in ids} | self.resolved.keys()
+        gone.update(entry for item in [*self.style, *self.known, *self.open] for entry in item.replaces)
+        staying = [entry for entry in previous if entry.id not in gone]
+        earlier = [entry for entry in staying if entry.role in {"fact", "open"}]
+        beside = sum(cost(entry.text) for entry in staying if entry.role in {"style", "known"})
+        facts = self._facts(
+            passages,
+            earlier,
+            language=language,
+            corrections=corrections,
+            request=request,
+            room=Room(
+                total=limits.target - beside - sum(aside),
+                new=limits.new - sum(aside),
+                least=max(room - sum(aside), 0),
+            ),
+        )
+        self.facts, self.given_up = list(facts.items), facts.given_up
+        self.replaced = {
+            entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
+        }
+
+    def _story(self, request: SummaryRequest, passages: Sequence[Passage], language: str, room: int) -> str:
+        """The narrative; none in a state so small that each token is needed for facts."""
+        target = request.target_tokens
+        if _is_brief(request):
+            return ""
+        most = min(_NARRATIVE_MOST, int(_NARRATIVE_ROOM * room), max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * target)))
+        return narrative(passages, request.previous, language, room=most)
+
+    def _facts(
+        self,
+        passages: Sequence[Passage],
+        earlier: Sequence[StateEntry],
+        *,
+        language: str,
+        corrections: Corrections,
+        request: SummaryRequest,
+        room: Room,
+    ) -> Facts:
+        anchored = [anchor.content for anchor in _shown(request)]
+        find = partial(
+            facts_of,
+            passages,
+            earlier,
+            told=Told(
+                (frozenset(stems(text)) for text in anchored),
+                (found.text.casefold() for text in anchored for found in find_identifiers(text)),
+            ),
+            focus=request.focus,
+            phrasing=Phrasing(passages, corrections, language, is_brief=_is_brief(request)),
+            corrections=corrections,
+            spared=frozenset(p.index for item in [*self.open, *self.style] for p in item.passages),
+        )
+        facts = find(room=room)
+        if facts.items or anchored:
+            return facts
+        return Facts(items=find(room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT)).items[:1], given_up=())
+
+    def _within(self, items: Sequence[Item], room: int, role: FieldRole) -> list[Item]:
+        """The first items that fit; none for a role which has neither a field nor a place among the facts."""
+        if role not in self._roles and role != "open":
+            return []
+        kept: list[Item] = []
+        for item in items:
+            room -= item.cost
+            if room < 0:
+                break
+            kept.append(item)
+        return kept
+
+    def drops(self, last_seq: int) -> list[dict[str, Any]]:
+        """Open entries that the span settles, and those that had to make room for what is worth more."""
+        settled = {entry: seq for entry, seq in self.resolved.items() if entry not in self.replaced}
+        found = [{"entry": entry, "reason": "resolved", "by_seq": seq} for entry, seq in settled.items()]
+        weak = [entry for entry in self.given_up if entry not in self.replaced]
+        return found + [{"entry": entry, "reason": "no_longer_relevant", "by_seq": last_seq} for entry in weak]
+
+    def fields(self) -> dict[str, Any]:
+        """Every field of the schema, filled by its role."""
+        lists: dict[str, list[dict[str, Any]]] = {field.name: [] for field in self._schema.fields if field.is_list}
+        by_role: dict[FieldRole, list[Item]] = {
+            "fact": self.facts,
+            "open": self.open,
+            "style": self.style,
+            "known": self.known,
+        }
+        story = self.story
+        for role, items in by_role.items():
+            for item in items:
+                target = _field_for(item, role, self._schema.fields)
+                if target is None:
+                    story = f"{story} {item.text}".strip() if role in {"fact", "open"} else story
+                else:
+                    lists[target].append({"text": item.text, "from": list(item.seqs), "replaces": list(item.replaces)})
+        stories = {field.name: story for field in self._schema.fields if not field.is_list}
+        return {field.name: stories.get(field.name, lists.get(field.name)) for field in self._schema.fields}
+
+
+def _field_for(item: Item, role: FieldRole, fields: Sequence[StateField]) -> str | None:
+    """The field of that role, by the words of its request where there are several; facts take in what has no field."""
+    fitting = [field for field in fields if field.role == role] or [field for field in fields if field.role == "fact"]
+    if not fitting:
+        return None
+    if len(fitting) == 1:
+        return fitting[0].name
+    wanted = frozenset(stems(" ".join(cue for passage in item.passages for cue in sorted(passage.cues))))
+    if any(found.kind == "path" for passage in item.passages for found in passage.identifiers):
+        wanted |= {"file", "path"}
+    return max(fitting, key=lambda field: (len(wanted & frozenset(stems(field.ask))), -fitting.index(field))).name
+
+
+def _known_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str) -> list[Item]:
+    """The terms the user is at home with, joined to those known before."""
+    found = familiar_terms(passages)
+    if not found:
+        return []
+    words = phrases(language)
+    label = words.uses if words else ""
+    labels = tuple(known.uses for known in PHRASES.values())
+    ours = [entry for entry in previous if entry.role == "known" and entry.text.startswith(labels)]
+    before = [term for entry in ours for term in entry.text.partition(": ")[2].split(", ")]
+    terms = list(dict.fromkeys([*before, *(term for term, _ in found)]))
+    text = clip(label + ", ".join(terms))
+    if any(entry.text == text for entry in previous):
+        return []
+    return [Item(text=text, seqs=tuple(sorted({seq for _, seq in found})), replaces=tuple(entry.id for entry in ours))]
+
+
+def _style_room(room: int) -> int:
+    return min(room // 3, max(_STYLE_LEAST, int(_STYLE_SHARE * room)))

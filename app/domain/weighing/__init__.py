@@ -1,0 +1,1 @@
+"""Tokens: estimated, calibrated against what providers report, and shown as a gauge."""

@@ -1,0 +1,96 @@
+"""How full a conversation's context is: the numbers of utilization, and the gauge that clients see."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from app.domain.conversation import Conversation
+from app.domain.policies.policy import Budgets, CompactionPolicy
+from app.domain.weighing.tokens import Estimator, tokens_of
+
+GaugeStatus = Literal["ok", "background", "sync", "over"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """Where a context's tokens are; the sum is utilization's numerator."""
+
+    system: int = 0
+    state: int = 0
+    anchors: int = 0
+    digests: int = 0
+    held: int = 0
+    tail: int = 0
+    recalled: int = 0
+    pending: int = 0
+
+    @property
+    def total(self) -> int:
+        """The numerator of utilization."""
+        return sum(asdict(self).values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauge:
+    """What clients see of a context's size."""
+
+    tokens: int
+    budget: int
+    window: int
+    utilization: float
+    status: GaugeStatus
+    background_at: int | None
+    sync_at: int | None
+    tokens_until_compaction: int | None
+    breakdown: Breakdown
+    anchors_behind_marker: int = 0
+    """Active anchors for which the block has no room."""
+
+
+def breakdown_of(conversation: Conversation, estimator: Estimator, *, system: int) -> Breakdown:
+    """The breakdown from the row's sums alone: O(1), whatever the history's length."""
+    total, covered, layout = conversation.total, conversation.covered, conversation.layout
+    anchors = layout.anchor_tokens if layout else 0
+    return Breakdown(
+        system=system,
+        state=layout.tokens - anchors if layout else 0,
+        anchors=anchors,
+        held=tokens_of(covered.held_tokens, covered.held_bytes, estimator),
+        tail=tokens_of(total.tokens - covered.tokens, total.bytes - covered.bytes, estimator),
+    )
+
+
+def gauge_of(
+    policy: CompactionPolicy, budgets: Budgets, breakdown: Breakdown, *, anchors_behind_marker: int = 0
+) -> Gauge:
+    """The gauge of a breakdown under a policy."""
+    tokens = breakdown.total
+    background = _lowest(policy, budgets, "background")
+    sync = _lowest(policy, budgets, "inline")
+    thresholds = [value for value in (background, sync) if value is not None]
+    return Gauge(
+        tokens=tokens,
+        budget=budgets.budget,
+        window=budgets.window,
+        utilization=round(tokens / budgets.budget, 4) if budgets.budget else 1.0,
+        status=_status(tokens, budgets.budget, background, sync),
+        background_at=background,
+        sync_at=sync,
+        tokens_until_compaction=max(min(thresholds) - tokens, 0) if thresholds else None,
+        breakdown=breakdown,
+        anchors_behind_marker=anchors_behind_marker,
+    )
+
+
+def _lowest(policy: CompactionPolicy, budgets: Budgets, run: str) -> int | None:
+    firsts = (item.at.first_tokens(budgets) for item in policy.triggers if item.run == run)
+    return min((first for first in firsts if first is not None), default=None)
+
+
+def _status(tokens: int, budget: int, background: int | None, sync: int | None) -> GaugeStatus:
+    if tokens > budget:
+        return "over"
+    if sync is not None and tokens >= sync:
+        return "sync"
+    return "background" if background is not None and tokens >= background else "ok"
