@@ -11,9 +11,10 @@ from uuid import UUID
 
 from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, Transition
 from app.domain.conversation import Conversation, Message, Outline, Sums
-from app.domain.model_io import ChatRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
+from app.domain.model_io import ChatRequest, DetailRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
 from app.domain.recall.corpus import Source
 from app.domain.records import ApiKey, Compaction, Event, IdempotencyRecord, Page, RanIn, Turn
+from app.domain.segments.values import Expansion, Segment, SegmentLevel
 from app.domain.states.state import StateVersion
 from app.domain.weighing.tokens import Estimator
 
@@ -51,6 +52,9 @@ class Summarizer(Protocol):
 
     async def propose(self, request: SummaryRequest) -> Proposal:
         """One call, no retries of its own. Raises ``ModelUnavailableError``."""
+
+    async def detail(self, request: DetailRequest) -> Proposal:
+        """A segment's L1 as plain text: one call, no retries of its own. Raises ``ModelUnavailableError``."""
 
 
 class Models(Protocol):
@@ -334,6 +338,71 @@ class AnchorRepository(Protocol):
         """Delete the anchors of these messages; how many there were. References to them are cleared."""
 
 
+class SegmentRepository(Protocol):
+    """Rows of ``segments`` and ``segment_levels``. Every segment ever made stays; ``is_current`` says which count."""
+
+    async def add(self, segments: Sequence[Segment]) -> None:
+        """Insert, with their levels. The caller has looked for the same range (``of_ranges``) and for free ids."""
+
+    async def get(self, conversation_id: UUID, segment_id: str) -> Segment:
+        """One, current or not, with its levels. Raises ``NotFoundError``."""
+
+    async def of_ranges(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Segment]:
+        """Those that have exactly one of these (first, last) ``seq``s, current or not, with levels, by ``from_seq``."""
+
+    async def ids_like(self, conversation_id: UUID, stems: Sequence[str]) -> frozenset[str]:
+        """Ids in use that are one of these, or one of these with a number behind it (``auth``, ``auth_2``)."""
+
+    async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Segment], str | None]:
+        """The current version's, by ``from_seq``, with levels."""
+
+    async def newest(self, conversation_id: UUID, *, limit: int) -> list[Segment]:
+        """The newest current ones, with their L2 and L3, by ``from_seq``; one query, bounded by ``limit``."""
+
+    async def count(self, conversation_id: UUID) -> int:
+        """How many are current."""
+
+    async def covering(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Segment]:
+        """The current ones that hold any of these messages, without levels, by ``from_seq``."""
+
+    async def touching(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Segment]:
+        """Every one ever made that holds any of these messages, with levels."""
+
+    async def within(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Segment]:
+        """The current ones that lie wholly or in part in this range, with levels, by ``from_seq``."""
+
+    async def put_levels(self, conversation_id: UUID, segment_id: str, levels: Sequence[SegmentLevel]) -> None:
+        """Insert or replace these levels."""
+
+    async def rewrite(self, segment: Segment) -> None:
+        """Store a segment's topic, counts, identifiers and levels again (no other level stays): erasure only."""
+
+    async def update(self, conversation_id: UUID, segment_id: str, **changes: Any) -> None:
+        """Set ``wants_detail``, ``detail_tries``, ``detail_after``."""
+
+    async def make_current(self, conversation_id: UUID, version: int) -> None:
+        """Recompute ``is_current`` from the chain of parents of that version; for restores."""
+
+    async def set_current(self, conversation_id: UUID, segment_ids: Sequence[str]) -> None:
+        """Make these current beside the others."""
+
+    async def wanting_detail(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID, str]]:
+        """(tenant, conversation, segment) of current ones that want an L1 and whose ``detail_after`` is over.
+
+        Oldest first, over all tenants for the sweeper, by the partial index; database time.
+        """
+
+
+class ExpansionRepository(Protocol):
+    """Rows of ``expansions``: what was brought back, in numbers."""
+
+    async def add(self, expansions: Sequence[Expansion]) -> None:
+        """Insert."""
+
+    async def mark_used(self, expansion_ids: Sequence[UUID], *, used: bool) -> None:
+        """Whether a reply drew on what they brought back."""
+
+
 class TurnRepository(Protocol):
     """Rows of ``turns``."""
 
@@ -432,6 +501,8 @@ class UnitOfWork(Protocol):
     compactions: CompactionRepository
     states: StateRepository
     anchors: AnchorRepository
+    segments: SegmentRepository
+    expansions: ExpansionRepository
     turns: TurnRepository
     events: EventRepository
     idempotency: IdempotencyRepository

@@ -30,6 +30,7 @@ from sqlmodel import Field, SQLModel
 from app.domain.anchors.values import AnchorStatus, AnchorType, Proposer
 from app.domain.conversation import MessageStatus, Role
 from app.domain.records import IN_FLIGHT, CompactionStatus, RanIn, TurnStatus
+from app.domain.segments.values import Level, Way
 
 NAMING = {
     "pk": "pk_%(table_name)s",
@@ -251,6 +252,89 @@ class StateVersionRow(TenantScoped, table=True):
     covered_held_bytes: int = Field(sa_type=BIG)
     layout: dict[str, Any] | None = Field(sa_type=JSON)
     compaction_id: UUID | None
+    created_at: datetime = Field(sa_type=MOMENT)
+    parent_version: int | None = Field(sa_type=BIG)
+    segment_ids: list[str] = Field(sa_type=TEXTS)
+
+
+CURRENT = "is_current"
+WANTS_DETAIL = "wants_detail AND is_current"
+
+
+class SegmentRow(TenantScoped, table=True):
+    """A stretch of covered messages under a readable id; its range never changes, and no row ever goes."""
+
+    __tablename__ = "segments"
+    __table_args__ = (
+        _in_conversation(),
+        CheckConstraint("from_seq > 0 AND to_seq >= from_seq", name="range"),
+        UniqueConstraint("tenant_id", "conversation_id", "from_seq", "to_seq"),
+        Index(
+            "ix_segments_current", "tenant_id", "conversation_id", "from_seq", "to_seq", postgresql_where=text(CURRENT)
+        ),
+        # The sweeper's: holds only what waits.
+        Index("ix_segments_wanting", "detail_after", postgresql_where=text(WANTS_DETAIL)),
+    )
+
+    conversation_id: UUID = Field(primary_key=True)
+    id: str = Field(primary_key=True)
+    from_seq: int = Field(sa_type=BIG)
+    to_seq: int = Field(sa_type=BIG)
+    topic: str
+    started_at: datetime = Field(sa_type=MOMENT)
+    ended_at: datetime = Field(sa_type=MOMENT)
+    messages: int
+    tokens: int = Field(sa_type=BIG)
+    identifiers: list[str] = Field(sa_type=TEXTS)
+    is_current: bool
+    wants_detail: bool
+    detail_tries: int
+    detail_after: datetime | None = Field(sa_type=MOMENT)
+    created_at: datetime = Field(sa_type=MOMENT)
+
+
+class SegmentLevelRow(TenantScoped, table=True):
+    """A segment at one level of detail."""
+
+    __tablename__ = "segment_levels"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "conversation_id", "segment_id"],
+            ["segments.tenant_id", "segments.conversation_id", "segments.id"],
+            ondelete="CASCADE",
+        ),
+        _one_of("level", Level),
+    )
+
+    conversation_id: UUID = Field(primary_key=True)
+    segment_id: str = Field(primary_key=True)
+    level: str = Field(primary_key=True)
+    text: str
+    tokens: int
+    made_by: str
+    content_hash: str
+    created_at: datetime = Field(sa_type=MOMENT)
+
+
+class ExpansionRow(TenantScoped, table=True):
+    """One expansion, in numbers."""
+
+    __tablename__ = "expansions"
+    __table_args__ = (
+        _in_conversation(),
+        _one_of("way", Way),
+        Index("ix_expansions_of_conversation", "tenant_id", "conversation_id", "id"),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    way: str
+    level: str | None
+    segment_id: str | None
+    passages: int
+    tokens: int = Field(sa_type=BIG)
+    used: bool | None
+    duration_ms: int = Field(sa_type=BIG)
     created_at: datetime = Field(sa_type=MOMENT)
 
 

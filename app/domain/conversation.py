@@ -127,6 +127,12 @@ class Layout:
     """Active anchors for which there was no room."""
     held: tuple[int, ...] = ()
     """``seq`` of the held messages that follow the block."""
+    digests: str = ""
+    """The rendered ``<digests>`` element with its markers; empty when none is served."""
+    digest_tokens: int = 0
+    """What of ``tokens`` the digests weigh."""
+    digest_room: int | None = None
+    """What they may weigh until the next version; ``None``: their allotment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

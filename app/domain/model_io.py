@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from app.domain.anchors.values import Anchor
 from app.domain.conversation import Message, Part, Usage
+from app.domain.segments.values import CutSegment
 from app.domain.states.state import StateEntry, StateSchema
 
 FinishReason = Literal["stop", "length", "blocked", "tool_call", "other"]
@@ -36,11 +38,22 @@ class ContextMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool that is offered to the chat model."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON Schema of the arguments, an object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """One step of the chat model: ``messages[0]`` is the system prompt when it has role ``system``."""
 
     messages: tuple[ContextMessage, ...]
     max_output_tokens: int | None = None
+    tools: tuple[ToolSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +61,15 @@ class TextDelta:
     """A piece of the reply."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """The model wants a tool's result before it goes on."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +81,7 @@ class StepFinish:
     model: str
 
 
-StepEvent = TextDelta | StepFinish
+StepEvent = TextDelta | ToolCall | StepFinish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +112,21 @@ class SummaryRequest:
     locale: str = "en"
     chunk_tokens: int | None = None
     """The most the messages may weigh as shown to an LLM: giants in a heavier chunk are shown elided."""
+    segments: tuple[CutSegment, ...] = ()
+    """The stretches of the chunk, each to be described too; empty where no digests are wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailRequest:
+    """One call of the summarizer for a segment's L1: a condensed narrative of key exchanges and their outcomes."""
+
+    topic: str
+    messages: tuple[Message, ...]
+    """The segment's, without their secrets; commands and erased ones left out."""
+    target_tokens: int
+    max_output_tokens: int
+    locale: str = "en"
+    instructions: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from app.domain.merging.survival import lost_quotes, with_quotes
 from app.domain.planning.compaction import CompactionPlan
 from app.domain.policies.policy import Budgets, CompactionPolicy
 from app.domain.records import EntryCounts
+from app.domain.segments.values import SegmentDigest
 from app.domain.states.state import StateEntry, StateSchema, StateVersion
 from app.domain.weighing.tokens import MESSAGE_OVERHEAD
 
@@ -71,6 +72,8 @@ class Applied:
     """The context's size with this state, at the same tail."""
     found: tuple[FoundAnchor, ...] = ()
     """Anchors that the model proposed and that stand verbatim in the span."""
+    digests: tuple[SegmentDigest, ...] = ()
+    """What the model wrote about the chunk's segments, checked."""
     anchor_room: int | None = None
     """Tokens for anchors, where their allotment would have outweighed what was folded; ``None``: the allotment."""
 

@@ -118,6 +118,8 @@ def plan_compaction(
             lasting=stuck and reckoned.floor > budgets.target,
         )
     end = _chunk_end(cuts, reckoned, goal=goal, chunk_tokens=chunk_tokens, starts=set(turn_starts(tail.outline)))
+    if request.fold == "to_target" and reckoned.saved[end] >= reckoned.needed:
+        goal = end  # the target is reached within this chunk: the way to the next turn's start is no chunk of its own
     predicted = reckoned.predicted(goal, request.fold)
     irreducible = request.fold == "to_target" and tail.complete and predicted > budgets.target
     return CompactionPlan(

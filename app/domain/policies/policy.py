@@ -16,12 +16,15 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from app.domain.conversation import Quiet
 from app.domain.records import Fold, FoldRequest
+from app.domain.segments.values import LEVELS, Level
 from app.domain.weighing.tokens import Estimator
 
-Moment = Literal["stored", "before_call", "completed", "interrupted"]
-TriggerName = Literal["background", "sync", "max_tokens", "max_messages", "completion", "interrupted"]
+Moment = Literal["stored", "before_call", "completed", "interrupted", "between_calls"]
+TriggerName = Literal["background", "sync", "max_tokens", "max_messages", "completion", "interrupted", "mid_turn"]
 Run = Literal["background", "inline"]
 Protect = Literal["turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"]
+
+_IN_TURN: frozenset[Moment] = frozenset({"before_call", "between_calls"})
 
 Share = Annotated[float, Field(gt=0, le=1)]
 KEEP_MAX = 1_000  # keeps are read from one bounded outline of the tail (services.compaction)
@@ -104,7 +107,7 @@ class Trigger(_Frozen):
 
     @model_validator(mode="after")
     def _somebody_waits_for_inline(self) -> Self:
-        expected: Run = "inline" if self.on == "before_call" else "background"
+        expected: Run = "inline" if self.on in _IN_TURN else "background"
         if self.run != expected:
             raise ValueError(f'a trigger on "{self.on}" runs "{expected}", not "{self.run}"')
         if self.at.messages is not None and self.fold != "all":
@@ -119,6 +122,15 @@ class Trigger(_Frozen):
             keep_messages=self.keep_messages,
             keep_tokens=self.keep_tokens,
         )
+
+
+class SegmentBy(_Frozen):
+    """How covered messages are cut into segments."""
+
+    by: Literal["topic", "turns", "messages", "time"] = "topic"
+    size: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    """Turns or messages in a segment, or the minutes of silence that end one; ``None`` = 10, 20, 180; topics: unused.
+    """
 
 
 class CompactionPolicy(_Frozen):
@@ -145,6 +157,12 @@ class CompactionPolicy(_Frozen):
     """Share of the budget for anchors; ``None`` = all the room there is, and what does not fit rejects."""
     pin_share: Annotated[float, Field(ge=0, le=1)] = 0.10
     """Share of the budget for messages that are pinned or protected (held system messages apart)."""
+    levels: tuple[Level, ...] = LEVELS
+    """Which levels of detail are made and served; empty = neither digests nor markers are served."""
+    segment_by: SegmentBy = SegmentBy()
+    """How covered messages are cut into segments."""
+    digest_share: Annotated[float, Field(ge=0, le=1)] = 0.10
+    """Share of the budget for digests of segments; only what keeps block and held messages below half the budget."""
     recall: Literal["off", "auto"] = "off"
     """Whether a turn brings back earlier messages that its question needs."""
     recall_share: Annotated[float, Field(ge=0, le=1)] = 0.15
@@ -167,6 +185,11 @@ class CompactionPolicy(_Frozen):
     calls_per_hour: Annotated[int, Field(ge=1, le=100_000)] = 40
     """Metered model calls of this conversation's compactions within an hour."""
 
+    @field_validator("levels", mode="after")
+    @classmethod
+    def _each_level_once(cls, levels: tuple[Level, ...]) -> tuple[Level, ...]:
+        return tuple(level for level in LEVELS if level in levels)
+
     @field_validator("triggers")
     @classmethod
     def _names_once(cls, triggers: tuple[Trigger, ...]) -> tuple[Trigger, ...]:
@@ -188,6 +211,8 @@ class Budgets:
     anchor_tokens: int | None
     """The room for anchors; ``None`` = all there is."""
     pin_tokens: int
+    digest_tokens: int = 0
+    """The room for digests; 0 where none is served."""
 
     def share(self, share: float) -> int:
         """A share of the budget in tokens, rounded down."""
@@ -211,6 +236,7 @@ def budgets_of(policy: CompactionPolicy, model_limit: int) -> Budgets:
         state_cap=CAP_FACTOR * state_tokens,
         anchor_tokens=None if policy.anchor_share is None else math.floor(_exact(policy.anchor_share) * budget),
         pin_tokens=math.floor(_exact(policy.pin_share) * budget),
+        digest_tokens=math.floor(_exact(policy.digest_share) * budget) if policy.levels else 0,
     )
 
 

@@ -86,3 +86,7 @@ class StateVersion:
     layout: Layout | None
     compaction_id: UUID | None
     created_at: datetime
+    parent_version: int | None = None
+    """The version that this one goes on from: the one before it, or the one that was restored."""
+    segment_ids: tuple[str, ...] = ()
+    """Segments that this version covers beyond its parent's."""

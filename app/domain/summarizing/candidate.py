@@ -17,6 +17,7 @@ from typing import Any, Final, cast, get_args
 from app.domain.anchors.values import AnchorType
 from app.domain.conversation import Message
 from app.domain.fencing.escaping import clean
+from app.domain.segments.values import SegmentDigest
 from app.domain.states.state import StateField, StateSchema
 from app.domain.words.overlap import Overlap
 from app.domain.words.text import sentences
@@ -85,6 +86,8 @@ class Candidate:
     """Narrative fields that have a text."""
     dropped: tuple[CandidateDrop, ...] = ()
     anchors: tuple[AnchorProposal, ...] = ()
+    digests: tuple[SegmentDigest, ...] = ()
+    """Of the request's segments; those that are missing are made by code."""
 
     def texts(self) -> list[str]:
         """Every proposed text, narratives first."""

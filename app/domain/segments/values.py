@@ -1,0 +1,127 @@
+"""Segments as values: a stretch of covered messages, and what stands for it at each level of detail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal
+from uuid import UUID
+
+Level = Literal["L1", "L2", "L3"]
+"""L1 a condensed narrative, L2 goals, decisions and where things stand, L3 keywords and names. L0 are the originals."""
+
+LevelName = Literal["full", "detailed", "brief", "tags"]
+"""The published names of L0 to L3."""
+
+LEVELS: Final[tuple[Level, ...]] = ("L1", "L2", "L3")
+LEVEL_OF: Final[Mapping[LevelName, Level | None]] = {"full": None, "detailed": "L1", "brief": "L2", "tags": "L3"}
+NAME_OF: Final[Mapping[Level | None, LevelName]] = {level: name for name, level in LEVEL_OF.items()}
+
+EXTRACTIVE: Final = "extractive"
+"""``made_by`` of a level that code wrote; else the name of the model that did."""
+
+EARLIER: Final = "earlier"
+"""Reserved segment id: all covered segments of the current version, paged."""
+ANCHORS: Final = "anchors"
+"""Reserved segment id: the active anchors for which the state block had no room."""
+RESERVED: Final[frozenset[str]] = frozenset({EARLIER, ANCHORS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentLevel:
+    """A segment at one level of detail, stored by itself."""
+
+    level: Level
+    text: str
+    tokens: int
+    made_by: str
+    """``extractive``, or the name of the model."""
+    content_hash: str
+    """Of the span, the level, the maker and the version of what it was told: the key of the cache."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A stretch of covered messages; its range never changes."""
+
+    id: str
+    """Readable, unique in its conversation for ever: ``auth_discussion``, ``auth_discussion_2``."""
+    conversation_id: UUID
+    from_seq: int
+    to_seq: int
+    topic: str
+    started_at: datetime
+    ended_at: datetime
+    messages: int
+    """Commands and erased messages left out."""
+    tokens: int
+    """What the originals weigh."""
+    identifiers: tuple[str, ...] = ()
+    """Exact values that stand in it, as they were written."""
+    levels: Mapping[Level, SegmentLevel] = field(default_factory=dict)
+    is_current: bool = True
+    """Whether it is one of the current version's segments."""
+    wants_detail: bool = False
+    """Whether a model is still to write its L1, in the background."""
+    detail_tries: int = 0
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutSegment:
+    """A stretch that was cut and described, before it has an id and a row."""
+
+    from_seq: int
+    to_seq: int
+    topic: str
+    started_at: datetime
+    ended_at: datetime
+    messages: int
+    tokens: int
+    identifiers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentDigest:
+    """What a summarizer wrote about one of the stretches it was shown; unchecked until the gate has seen it."""
+
+    number: int
+    """1, 2, 3 … in the order of the request's ``segments``."""
+    topic: str = ""
+    brief: str = ""
+    """L2."""
+    tags: tuple[str, ...] = ()
+    """L3."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """Where a compressed text can be expanded: ``[text →level:segment_id]``."""
+
+    text: str
+    level: Level
+    segment_id: str
+
+
+Way = Literal["explicit", "search", "automatic"]
+"""A client or the model's ``expand_context``; ``search_history``; recall before a model call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """One expansion, for the measures: ids and numbers, never text."""
+
+    id: UUID
+    conversation_id: UUID
+    way: Way
+    level: LevelName | None = None
+    segment_id: str | None = None
+    passages: int
+    """Messages or levels that came back."""
+    tokens: int
+    used: bool | None = None
+    """Whether the reply drew on what came back; ``None`` while there is no reply, and where a client asked."""
+    duration_ms: int
+    created_at: datetime
