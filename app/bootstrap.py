@@ -12,11 +12,13 @@ from functools import partial
 
 from pydantic import SecretStr
 
+from app.adapters.callables import load_tools
 from app.adapters.clock import SystemClock
 from app.adapters.database import make_engine, ping
 from app.adapters.event_bus import RedisEventBus
 from app.adapters.ids import new_id
 from app.adapters.job_queue import CeleryJobQueue
+from app.adapters.metrics import ProcessMeter
 from app.adapters.models.registry import ModelRegistry
 from app.adapters.unit_of_work import unit_of_work_factory
 from app.domain.errors import DependencyUnavailableError
@@ -26,12 +28,18 @@ from app.services.chat import ChatService
 from app.services.commands import CommandRunner
 from app.services.compaction import CompactionService
 from app.services.context import ContextService
+from app.services.context_requests import ContextRequests
 from app.services.conversations import ConversationService
+from app.services.detailing import DetailService
 from app.services.erasure import ErasureService
 from app.services.events import EventFeed
+from app.services.expansion import ExpansionService
+from app.services.export import ExportService
 from app.services.inline import InlineCompaction
 from app.services.keys import KeyService
+from app.services.lookups import Lookups
 from app.services.manual import ManualCompaction
+from app.services.measuring import Measuring
 from app.services.messages import MessageService
 from app.services.outbox import Outbox
 from app.services.pins import PinService
@@ -40,7 +48,10 @@ from app.services.search import SearchService
 from app.services.shell import Shell
 from app.services.spending import SpendGuard
 from app.services.states import StateService
+from app.services.stats import StatsService
 from app.services.sweeper import Sweeper
+from app.services.toolbox import Toolbox
+from app.services.toolloop import ToolLoop
 from app.services.turn import TurnRunner
 from app.settings import OFFLINE_MODEL, Settings
 
@@ -75,14 +86,20 @@ class Container:
     pins: PinService
     anchors: AnchorService
     search: SearchService
+    expansion: ExpansionService
+    export: ExportService
     chat: ChatService
     compaction: CompactionService
+    detailing: DetailService
     manual: ManualCompaction
     context: ContextService
+    context_requests: ContextRequests
     feed: EventFeed
     keys: KeyService
     sweeper: Sweeper
     outbox: Outbox
+    stats: StatsService
+    measuring: Measuring
 
     async def database_ok(self) -> bool:
         """Whether Postgres answers."""
@@ -120,7 +137,8 @@ async def build_container(settings: Settings, owner: str | None = None) -> Conta
 
 
 def compose(settings: Settings, parts: Parts, owner: str) -> Container:
-    """Wire the services over their ports."""
+    """Wire the services over their ports. Raises ``ToolSettingError`` for a tool that cannot be used."""
+    further = load_tools(settings.tools)
     shell = Shell(
         uow=parts.uow,
         models=parts.models,
@@ -128,16 +146,21 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         clock=parts.clock,
         new_id=new_id,
         owner=owner,
-        resolver=Resolver(parts.models),
+        resolver=Resolver(parts.models, [tool.spec for tool in further]),
         outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
     )
     conversations = ConversationService(shell)
     spending = SpendGuard(settings.tenant_calls_per_hour)
     compaction = CompactionService(shell, spending)
+    detailing = DetailService(shell, spending, slots=max(settings.worker_concurrency // 2, 1))
     inline = InlineCompaction(shell, compaction)
     manual = ManualCompaction(shell, compaction, spending)
     context = ContextService(shell)
-    runner = TurnRunner(shell, inline=inline, commands=CommandRunner(manual), context=context)
+    search, expansion = SearchService(shell), ExpansionService(shell, detailing, spending)
+    lookups = Lookups(shell, expansion=expansion, search=search)
+    toolbox = Toolbox(shell, lookups=lookups, further=further)
+    loop = ToolLoop(shell, context=context, inline=inline, toolbox=toolbox)
+    runner = TurnRunner(shell, inline=inline, commands=CommandRunner(manual), loop=loop)
     return Container(
         settings=settings,
         owner=owner,
@@ -148,15 +171,21 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         erasure=ErasureService(shell),
         pins=PinService(shell),
         anchors=AnchorService(shell),
-        search=SearchService(shell),
+        search=search,
+        expansion=expansion,
+        export=ExportService(shell, conversations),
         chat=ChatService(shell, inline, runner),
         compaction=compaction,
+        detailing=detailing,
         manual=manual,
         context=context,
+        context_requests=ContextRequests(shell, context, InlineCompaction(shell, compaction, ran_in="request")),
         feed=EventFeed(parts.uow, parts.bus, parts.clock),
         keys=KeyService(shell, anonymous_allowed=anonymous_allowed(settings)),
-        sweeper=Sweeper(parts.uow, parts.queue, compaction, parts.bus, parts.clock, owner, random.Random()),
+        sweeper=Sweeper(parts.uow, parts.queue, compaction, parts.bus, parts.clock, owner, random.Random(), detailing),
         outbox=shell.outbox,
+        stats=StatsService(shell),
+        measuring=Measuring(shell, ProcessMeter()),
     )
 
 

@@ -11,11 +11,13 @@ from uuid import UUID
 
 from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, Transition
 from app.domain.conversation import Conversation, Message, Outline, Sums
+from app.domain.instruments import Instrument
 from app.domain.model_io import ChatRequest, DetailRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
 from app.domain.recall.corpus import Source
-from app.domain.records import ApiKey, Compaction, Event, IdempotencyRecord, Page, RanIn, Turn
+from app.domain.records import ApiKey, Attempt, Compaction, DetailCall, Event, IdempotencyRecord, Page, RanIn, Turn
 from app.domain.segments.values import Expansion, Segment, SegmentLevel
 from app.domain.states.state import StateVersion
+from app.domain.statistics import LevelMeasure, Measured
 from app.domain.weighing.tokens import Estimator
 
 
@@ -40,7 +42,7 @@ class ChatModel(Protocol):
         """Limits of the model."""
 
     def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
-        """Yield deltas, then one ``StepFinish``. Raises ``ModelUnavailableError``; no retries of its own."""
+        """Yield deltas, then calls, then one ``StepFinish``. Raises ``ModelUnavailableError``; no retries of its own."""
 
 
 class Summarizer(Protocol):
@@ -93,11 +95,33 @@ class WakeUp(Protocol):
         """True when something was published meanwhile, False after ``timeout`` seconds."""
 
 
+class Meter(Protocol):
+    """Counters, gauges and distributions of this process; words and numbers, never any text."""
+
+    def count(self, instrument: Instrument, amount: float = 1, **labels: str) -> None:
+        """Add to a counter; it never goes down."""
+
+    def observe(self, instrument: Instrument, value: float, **labels: str) -> None:
+        """Add one value to a distribution."""
+
+    def set(self, instrument: Instrument, value: float, **labels: str) -> None:
+        """What a gauge shows from now on."""
+
+    def render(self) -> str:
+        """Everything, as Prometheus reads it."""
+
+
 class JobQueue(Protocol):
     """Hands a compaction's id to the worker: a hint, sent after the commit, off the request path."""
 
     async def send(self, compaction_id: UUID, request_id: str | None = None) -> bool:
         """True when the broker took it; time-boxed, never raises."""
+
+    async def send_detail(self, conversation_id: UUID) -> bool:
+        """Ask a worker to have one L1 of that conversation written, after everything else.
+
+        False when the broker is away; True also where so many wait that none is added. Time-boxed, never raises.
+        """
 
 
 class ConversationRepository(Protocol):
@@ -203,6 +227,9 @@ class MessageRepository(Protocol):
 
     async def at_seq(self, conversation_id: UUID, seq: int) -> Message:
         """One message by position. Raises ``NotFoundError``."""
+
+    async def quoting(self, conversation_id: UUID, seq: int) -> list[Message]:
+        """Later results of tools that quote this message (a part's ``quotes`` are ranges of ``seq``), in order."""
 
     async def calls(self, conversation_id: UUID, ids: Sequence[str]) -> frozenset[str]:
         """Which of these tool call ids were made in this conversation."""
@@ -368,6 +395,9 @@ class SegmentRepository(Protocol):
     async def touching(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Segment]:
         """Every one ever made that holds any of these messages, with levels."""
 
+    async def named(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
+        """These, current or not, with levels, by ``from_seq``."""
+
     async def within(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Segment]:
         """The current ones that lie wholly or in part in this range, with levels, by ``from_seq``."""
 
@@ -376,6 +406,9 @@ class SegmentRepository(Protocol):
 
     async def rewrite(self, segment: Segment) -> None:
         """Store a segment's topic, counts, identifiers and levels again (no other level stays): erasure only."""
+
+    async def rename(self, conversation_id: UUID, segment_id: str, new_id: str) -> None:
+        """Another id for a segment, wherever one stands (levels, versions, expansions): erasure only."""
 
     async def update(self, conversation_id: UUID, segment_id: str, **changes: Any) -> None:
         """Set ``wants_detail``, ``detail_tries``, ``detail_after``."""
@@ -401,6 +434,68 @@ class ExpansionRepository(Protocol):
 
     async def mark_used(self, expansion_ids: Sequence[UUID], *, used: bool) -> None:
         """Whether a reply drew on what they brought back."""
+
+
+class DetailCallRepository(Protocol):
+    """Rows of ``detail_calls``: model calls outside of compactions, for the spend guard and the measures."""
+
+    async def begin(self, call: DetailCall) -> None:
+        """Insert, before the model is asked."""
+
+    async def end(self, call_id: UUID, attempt: Attempt) -> None:
+        """How it went."""
+
+    async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
+        """Metered calls begun within that time (database time), of a conversation or of the whole tenant."""
+
+    async def running(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
+        """Calls begun within that time that have not ended, of a conversation or of all that the unit of work sees."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedTurn:
+    """A turn that is over, with what its conversation looks like by now."""
+
+    turn: Turn
+    usage: Mapping[str, Any] | None
+    """Of its reply."""
+    preset: str
+    policy: Mapping[str, Any]
+    """The overrides."""
+    context_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What ended of late, over all tenants: for metrics, which forget whose it was."""
+
+    compactions: list[Compaction]
+    turns: list[EndedTurn]
+    expansions: list[Expansion]
+    details: list[DetailCall]
+    """Each under the time at which it began."""
+
+
+class StatisticsRepository(Protocol):
+    """Sums over rows, made by the database: exact by construction, whoever writes meanwhile."""
+
+    async def one_moment(self) -> None:
+        """Let every statement of this transaction see the same moment; before any other statement of it."""
+
+    async def measured(self, conversation_id: UUID | None = None, *, since: datetime | None = None) -> Measured:
+        """Everything counted, of a conversation or of the whole tenant; of what was asked for at or after ``since``."""
+
+    async def levels(self, conversation_id: UUID) -> list[LevelMeasure]:
+        """What the current segments weigh at each level that they have."""
+
+    async def levels_of(self, conversation_id: UUID, compaction_id: UUID) -> list[LevelMeasure]:
+        """The same of the segments that this compaction made."""
+
+    async def ended(self, since: datetime, *, limit: int) -> Ended:
+        """What ended after ``since``, over all tenants, by indexes on time; at most ``limit`` of each, the first."""
+
+    async def waiting(self) -> Mapping[str, int]:
+        """Compactions in flight by status, over all tenants, by the partial index."""
 
 
 class TurnRepository(Protocol):
@@ -503,6 +598,8 @@ class UnitOfWork(Protocol):
     anchors: AnchorRepository
     segments: SegmentRepository
     expansions: ExpansionRepository
+    detail_calls: DetailCallRepository
+    statistics: StatisticsRepository
     turns: TurnRepository
     events: EventRepository
     idempotency: IdempotencyRepository

@@ -67,6 +67,8 @@ class Settings(BaseSettings):
     """For how long, until one call may try."""
     tenant_calls_per_hour: int = Field(default=1_000, ge=1)
     """Model calls that cost money, of all compactions of a tenant together; ``policy.calls_per_hour`` is one's own."""
+    tools: Annotated[tuple[str, ...], NoDecode] = ()
+    """Further tools of the chat model: Python callables, each as ``package.module:function``."""
 
     auth_required: bool | None = None
     """Unset: keys are required unless the server listens on loopback in embedded mode."""
@@ -77,9 +79,9 @@ class Settings(BaseSettings):
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
-    @field_validator("cors_origins", mode="before")
+    @field_validator("cors_origins", "tools", mode="before")
     @classmethod
-    def _split_origins(cls, value: Any) -> Any:
+    def _split_lists(cls, value: Any) -> Any:
         """Accept ``a,b`` from the environment beside a YAML list."""
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from app.domain.weighing.tokens import estimate_text
@@ -13,6 +15,7 @@ from bench.survival import _centrality
 
 _K1: Final = 1.2
 _B: Final = 0.75
+_SEED: Final = 1
 
 Baseline = Callable[[str, int], set[int]]
 """(question, room in tokens) to the positions of the messages that are served."""
@@ -28,6 +31,9 @@ class Baselines:
         self._mean = sum(bag.total() for bag in self._bags) / max(len(texts), 1)
         central = _centrality(self._bags)
         self._central = sorted(range(len(texts)), key=lambda index: (-central[index], index))
+        self._drawn = list(range(len(texts)))
+        random.Random(_SEED).shuffle(self._drawn)
+        self._matched = lru_cache(maxsize=8)(self.by_match)  # the same question at several sizes
 
     def all(self) -> dict[str, Baseline]:
         """Each by its name."""
@@ -35,7 +41,8 @@ class Baselines:
             "newest first": self._newest,
             "head and tail": self._head_and_tail,
             "LexRank": lambda _, room: self._filled(self._central, room),
-            "BM25": self._bm25,
+            "random": lambda _, room: self._filled(self._drawn, room),
+            "BM25": lambda question, room: self._filled(self._matched(question), room),
         }
 
     def _newest(self, question: str, room: int) -> set[int]:  # noqa: ARG002 - one shape for all
@@ -45,7 +52,8 @@ class Baselines:
         head = self._filled(range(len(self._costs)), room // 2)
         return head | self._newest(question, room - room // 2)
 
-    def _bm25(self, question: str, room: int) -> set[int]:
+    def by_match(self, question: str) -> list[int]:
+        """Positions from 0 by BM25, best first."""
         asked, total = set(stems(question)), len(self._bags)
         scores = [0.0] * total
         for stem in asked:
@@ -55,7 +63,7 @@ class Baselines:
                 if count := bag[stem]:
                     weight = count + _K1 * (1 - _B + _B * bag.total() / self._mean)
                     scores[index] += rarity * count * (_K1 + 1) / weight
-        return self._filled(sorted(range(total), key=lambda index: (-scores[index], index)), room)
+        return sorted(range(total), key=lambda index: (-scores[index], index))
 
     def _filled(self, order: Iterable[int], room: int) -> set[int]:
         """Positions in this order, each message that still fits."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,8 @@ from app.domain.recall.corpus import Corpus, Source
 from app.domain.recall.serving import Recall
 from app.domain.schemas.session import SESSION
 from app.domain.summarizing.extractive import digest as extractive_digest
-from app.domain.weighing.tokens import estimate_text
+from app.domain.weighing.tokens import estimate_text, weigh
+from app.domain.words.overlap import message_text
 from bench.replay import EVERYTHING, Replay
 from bench.survival import DATA
 
@@ -26,7 +27,9 @@ WINDOW: Final = 1_048_576
 """The default model's: what an asked budget is measured against."""
 _NIL: Final = UUID(int=0)
 _THEN: Final = datetime(2026, 1, 1, tzinfo=UTC)
-CATEGORIES: Final = {1: "multi-hop", 2: "temporal", 3: "open domain", 4: "single hop"}
+LONG_ANSWER: Final = 400
+"""Tokens of a joined message."""
+CATEGORIES: Final[Mapping[Any, str]] = {1: "multi-hop", 2: "temporal", 3: "open domain", 4: "single hop"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +38,13 @@ class Asked:
 
     text: str
     evidence: tuple[int, ...]
-    category: int
+    category: str
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """A conversation of the data set."""
+    """A conversation of a data set."""
 
     id: str
     messages: tuple[dict[str, Any], ...]
@@ -65,48 +69,93 @@ def talks(path: Path = DATA) -> list[Talk]:
     return [talk_of(row) for row in rows]
 
 
-def talk_of(row: dict[str, Any]) -> Talk:
+def talk_of(row: Mapping[str, Any]) -> Talk:
     """One conversation; questions without evidence are left out."""
     asked = (
-        Asked(text=one["question"], evidence=tuple(one["evidence"]), category=one.get("category", 0))
-        for one in row["questions"]
-        if one["evidence"]
+        Asked(
+            text=one["question"],
+            evidence=tuple(one["evidence"]),
+            category=CATEGORIES.get(one.get("category"), str(one.get("category", "other"))),
+            answer=str(one.get("answer") or ""),
+        )
+        for one in row.get("questions") or ()
+        if one.get("evidence")
     )
     return Talk(id=row["id"], messages=tuple(row["messages"]), questions=tuple(asked))
 
 
+def with_long_answers(talk: Talk, size: int = LONG_ANSWER) -> Talk:
+    """The talk with one side's nearby messages joined to long ones of about so many tokens, their evidence with them.
+
+    The other side's messages stay as they are. Each joined message stands where its last part stood.
+    """
+    messages: list[dict[str, Any]] = []
+    place: dict[int, int] = {}
+    waiting: list[tuple[int, dict[str, Any]]] = []
+
+    def join() -> None:
+        if waiting:
+            last = waiting[-1][1]
+            messages.append({**last, "content": "\n".join(one["content"] for _, one in waiting)})
+            place.update({seq: len(messages) for seq, _ in waiting})
+            waiting.clear()
+
+    for seq, message in enumerate(talk.messages, start=1):
+        if message["role"] == "assistant":
+            waiting.append((seq, message))
+            if sum(estimate_text(one["content"]) for _, one in waiting) >= size:
+                join()
+        else:
+            messages.append(message)
+            place[seq] = len(messages)
+    join()
+    questions = tuple(
+        replace(one, evidence=tuple(sorted({place[seq] for seq in one.evidence}))) for one in talk.questions
+    )
+    return Talk(id=talk.id, messages=tuple(messages), questions=questions)
+
+
 def folded(talk: Talk) -> tuple[Material, Corpus]:
     """The whole talk compacted (``keep_tail_messages: 0``), and its messages to recall from."""
-    replay = _said(talk)
-    replay.fold(EVERYTHING)
-    return _material(replay), _corpus(replay)
+    replay = said(talk.messages, fold=True)
+    return material_of(replay), corpus_in(replay)
 
 
 def corpus_of(talk: Talk) -> Corpus:
     """The talk's messages alone."""
-    return _corpus(_said(talk))
+    return corpus_in(said(talk.messages))
 
 
-def _said(talk: Talk) -> Replay:
+def said(messages: Sequence[Mapping[str, Any]], *, fold: bool = False) -> Replay:
+    """These messages imported, and with ``fold`` compacted as a whole."""
     replay = Replay.in_window(WINDOW)
-    for message in talk.messages:
-        said = message.get("created_at")
-        replay.say(message["role"], message["content"], at=datetime.fromisoformat(said) if said else None)
+    for message in messages:
+        at = message.get("created_at")
+        replay.say(
+            message["role"],
+            message["content"],
+            parts=message.get("parts") or (),
+            at=datetime.fromisoformat(at) if at else None,
+        )
+    if fold:
+        replay.fold(EVERYTHING)
     return replay
 
 
-def _corpus(replay: Replay) -> Corpus:
+def corpus_in(replay: Replay) -> Corpus:
+    """The messages to recall from."""
     return Corpus([source_of(message) for message in replay.messages])
 
 
 def source_of(message: Message) -> Source:
     """A message as recall sees it."""
+    text = message_text(message)
     return Source(
         seq=message.seq,
         role=message.role,
-        text=message.content,
+        text=text,
         at=message.created_at,
-        tokens=message.token_count,
+        tokens=weigh(message.role, text).tokens,
     )
 
 
@@ -125,7 +174,8 @@ def _digest(messages: Sequence[Message], max_tokens: int) -> str:
     return extractive_digest(messages, max_tokens, "en")
 
 
-def _material(replay: Replay) -> Material:
+def material_of(replay: Replay) -> Material:
+    """What a context is assembled from."""
     total, covered = _sums(replay.messages), _sums(replay.messages[: replay.boundary])
     layout = replay.layout
     conversation = Conversation(

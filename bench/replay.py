@@ -12,8 +12,9 @@ from app.domain.anchors.detect import detect
 from app.domain.anchors.serving import serve
 from app.domain.anchors.transitions import transitions
 from app.domain.anchors.values import Anchor, FoundAnchor
+from app.domain.assembling.drafts import outline_of
 from app.domain.assembling.layout import block_messages, layout_of
-from app.domain.conversation import UNPROTECTED, Layout, Message, Outline, Part, ProtectedReason, Role
+from app.domain.conversation import UNPROTECTED, Layout, Message, Part, ProtectedReason, Role
 from app.domain.fencing.redaction import redact_message
 from app.domain.gating.gate import judge
 from app.domain.merging.apply import Applied, Applying, apply_candidate, served
@@ -21,16 +22,17 @@ from app.domain.model_io import Proposal, SummaryRequest
 from app.domain.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.domain.planning.cuts import Tail
 from app.domain.policies.policy import Budgets, CompactionPolicy, budgets_of, trigger_tokens
-from app.domain.policies.presets import resolve
+from app.domain.policies.presets import DEFAULT_PRESET, resolve
 from app.domain.policies.protection import protected_reason
 from app.domain.records import FoldRequest
-from app.domain.schemas.session import SESSION
-from app.domain.states.state import StateEntry
+from app.domain.schemas import schema_named
+from app.domain.states.state import StateEntry, StateSchema
 from app.domain.summarizing.extractive import compress
 from app.domain.weighing.gauge import Breakdown
 from app.domain.weighing.tokens import estimate_text, weigh
 
 CHUNK_TOKENS: Final = 8_000  # what the offline model digests at once
+OUTPUT_LIMIT: Final = 65_536  # of the default summarizer
 BEGINNING: Final = datetime(2026, 1, 5, 9, tzinfo=UTC)
 CONVERSATION: Final = UUID(int=1)
 EVERYTHING: Final = FoldRequest(fold="all")
@@ -56,10 +58,15 @@ class Replay:
     """Reason words of the candidates that did not pass."""
 
     @classmethod
-    def in_window(cls, window: int, **overrides: object) -> Replay:
-        """A conversation of the default preset in a window of this many tokens."""
-        policy = resolve("semantic", {"context_window": window, **overrides})
-        return cls(policy=policy, budgets=budgets_of(policy, window))
+    def in_window(cls, window: int, preset: str = DEFAULT_PRESET, **overrides: object) -> Replay:
+        """A conversation of the default preset, or another, in a window of this many tokens."""
+        policy = resolve(preset, {"context_window": window, **overrides})
+        return cls(policy=policy, budgets=budgets_of(policy, window, output_limit=OUTPUT_LIMIT))
+
+    @property
+    def schema(self) -> StateSchema:
+        """The state's."""
+        return schema_named(self.policy.state_schema)
 
     def say(self, role: Role, content: str, parts: Sequence[Part] = (), at: datetime | None = None) -> Message:
         """Append one message; what it says and changes is detected as when the service stores it."""
@@ -119,13 +126,13 @@ class Replay:
         """Lose everything that is known of the folded messages: for seeing that a check notices."""
         self.entries, self.anchors = (), []
         if self.layout is not None:
-            self._lay_out(SESSION.model().model_dump())
+            self._lay_out(self.schema.model().model_dump())
 
     def request(self, span: Sequence[Message]) -> SummaryRequest:
         """What the offline model is asked about these messages."""
         through = span[-1].seq if span else self.boundary
         return SummaryRequest(
-            schema=SESSION,
+            schema=self.schema,
             messages=tuple(span),
             previous=served(self.entries),
             anchors=self._active(through),
@@ -225,7 +232,7 @@ class Replay:
             estimator=self.policy.estimator,
         )
         self.layout = layout_of(
-            SESSION,
+            self.schema,
             state,
             served_as=self.policy.served_as,
             estimator=self.policy.estimator,
@@ -234,16 +241,7 @@ class Replay:
         )
 
     def _plan(self, request: FoldRequest) -> CompactionPlan | NothingToFold:
-        outline = tuple(
-            Outline(
-                seq=message.seq,
-                role=message.role,
-                token_count=message.token_count,
-                byte_length=message.byte_length,
-                is_protected=message.is_protected,
-            )
-            for message in self.tail()
-        )
+        outline = tuple(outline_of(message) for message in self.tail())
         return plan_compaction(
             Tail(outline=outline),
             breakdown=self.breakdown(),
@@ -255,7 +253,7 @@ class Replay:
 
     def _applying(self, planned: CompactionPlan, span: tuple[Message, ...]) -> Applying:
         return Applying(
-            schema=SESSION,
+            schema=self.schema,
             policy=self.policy,
             budgets=self.budgets,
             plan=planned,

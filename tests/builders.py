@@ -121,7 +121,7 @@ def material(
         schema=schema,
         policy=policy,
         budgets=budgets(policy),
-        system=system_text(system_prompt, awareness_block(schema, "en")),
+        system=system_text(system_prompt, awareness_block(schema, "en", policy.levels)),
         held=held,
         tail=tuple(item for item in messages if item.seq > boundary and not item.is_command),
     )

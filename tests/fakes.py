@@ -15,9 +15,10 @@ from uuid import UUID
 
 from app.domain.assembling.layout import messages_tokens
 from app.domain.conversation import Usage
-from app.domain.errors import InvalidInputError
+from app.domain.errors import InvalidInputError, ModelUnavailableError
 from app.domain.model_io import (
     ChatRequest,
+    DetailRequest,
     FinishReason,
     ModelProfile,
     Proposal,
@@ -25,8 +26,10 @@ from app.domain.model_io import (
     StepFinish,
     SummaryRequest,
     TextDelta,
+    ToolCall,
 )
 from app.domain.records import Event
+from app.domain.tools import tools_tokens
 from app.ports import ChatModel, Summarizer
 
 Model = TypeVar("Model")
@@ -153,6 +156,7 @@ class FakeJobQueue:
         self._run = run
         self.sent: list[tuple[UUID, str | None]] = []
         self.asked: list[UUID] = []
+        self.details: list[UUID] = []
         self.away = False
 
     @property
@@ -168,12 +172,18 @@ class FakeJobQueue:
             await self._run(compaction_id)
         return True
 
+    async def send_detail(self, conversation_id: UUID) -> bool:
+        if not self.away:
+            self.details.append(conversation_id)
+        return not self.away
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
     """One scripted step of a chat model: its pieces, then how it ends, by a finish or by an error."""
 
-    pieces: tuple[str, ...]
+    pieces: tuple[str, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     finish: FinishReason = "stop"
     usage: Usage | None = None
     """``None``: what a provider that counts as we do reports."""
@@ -206,20 +216,32 @@ class ScriptedChatModel:
             yield TextDelta(text=piece)
         if reply.error is not None:
             raise reply.error
-        usage = reply.usage or Usage(input_tokens=messages_tokens(request.messages, "script"), output_tokens=10)
-        yield StepFinish(reason=reply.finish, usage=usage, model=self._profile.name)
+        for call in reply.calls:
+            yield call
+        asked = messages_tokens(request.messages, "script") + tools_tokens(request.tools, "script")
+        usage = reply.usage or Usage(input_tokens=asked, output_tokens=10)
+        reason: FinishReason = "tool_call" if reply.calls and reply.finish == "stop" else reply.finish
+        yield StepFinish(reason=reason, usage=usage, model=self._profile.name)
 
 
+DetailEntry = Proposal | Exception | str | Callable[[DetailRequest], Awaitable[Proposal]]
 SummaryEntry = Proposal | Exception | str | Callable[[SummaryRequest], Awaitable[Proposal]]
 
 
 class ScriptedSummarizer:
-    """``Summarizer`` that plays a script; the last entry is repeated. A text is a finished proposal's text."""
+    """``Summarizer`` that plays a script; the last entry is repeated. A text is a finished proposal's text.
 
-    def __init__(self, *script: SummaryEntry, profile: ModelProfile = FAKE_PROFILE) -> None:
+    ``details`` is another script, for L1s; without one every such call finds the model away.
+    """
+
+    def __init__(
+        self, *script: SummaryEntry, profile: ModelProfile = FAKE_PROFILE, details: Sequence[DetailEntry] = ()
+    ) -> None:
         self._script = _Script(script)
+        self._details: _Script[DetailEntry] = _Script(details or [ModelUnavailableError("away", retryable=True)])
         self._profile = profile
         self.requests: list[SummaryRequest] = []
+        self.detail_requests: list[DetailRequest] = []
 
     @property
     def profile(self) -> ModelProfile:
@@ -228,6 +250,15 @@ class ScriptedSummarizer:
     async def propose(self, request: SummaryRequest) -> Proposal:
         self.requests.append(request)
         entry = self._script.next()
+        if isinstance(entry, Exception):
+            raise entry
+        if isinstance(entry, str):
+            return Proposal(text=entry, finish="stop", model=self._profile.name, usage=Usage(input_tokens=100))
+        return entry if isinstance(entry, Proposal) else await entry(request)
+
+    async def detail(self, request: DetailRequest) -> Proposal:
+        self.detail_requests.append(request)
+        entry = self._details.next()
         if isinstance(entry, Exception):
             raise entry
         if isinstance(entry, str):

@@ -35,6 +35,8 @@ class Asked:
     prompt: str
     schema: Mapping[str, Any] | None
     streamed: bool
+    is_detail: bool = False
+    """A stretch is to be retold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,10 @@ class Answer:
     text: str = ""
     finish: str | None = "STOP"
     thoughts: str = ""
-    call: Mapping[str, Any] | None = None
+    calls: tuple[Mapping[str, Any], ...] = ()
+    """Function calls as they stand on the wire."""
+    signature: str = ""
+    """Of the first call, in Base64."""
     blocked: str | None = None
     status: int = 200
     error: Mapping[str, Any] | None = None
@@ -53,6 +58,9 @@ class Answer:
     """Cut the connection: before the first byte, or after half of a stream when there is text."""
     output_tokens: int | None = None
 
+
+_BESIDE: Final = frozenset({"dropped", "anchors", "segments"})
+"""The lists of a candidate that are no state."""
 
 Maker = Callable[[Asked, Behaviour], Answer]
 
@@ -79,6 +87,8 @@ def too_long(tokens: int, limit: int) -> Answer:
 
 
 def _honest(asked: Asked, _: Behaviour) -> Answer:
+    if asked.is_detail:
+        return Answer(text=gemini_honest.detail(asked.prompt), thoughts="Let me read it all.")
     if asked.schema is None:
         return Answer(text=gemini_honest.reply(asked.prompt), thoughts="Let me see what was said.")
     return Answer(text=dumps(gemini_honest.candidate(asked.prompt, asked.schema)), thoughts="Let me read it all.")
@@ -89,7 +99,7 @@ def _written(asked: Asked) -> dict[str, Any]:
 
 
 def _lists(candidate: Mapping[str, Any]) -> list[str]:
-    return [name for name, value in candidate.items() if isinstance(value, list) and name not in {"dropped", "anchors"}]
+    return [name for name, value in candidate.items() if isinstance(value, list) and name not in _BESIDE]
 
 
 def _with_fact(asked: Asked, text: str) -> Answer:
@@ -104,9 +114,37 @@ def _text(_: Asked, behaviour: Behaviour) -> Answer:
     return Answer(text=behaviour["text"], finish=behaviour.get("finish", "STOP"))
 
 
+def _calls(_: Asked, behaviour: Behaviour) -> Answer:
+    """``calls`` as ``[{name, args}]``, after ``text`` if there is any; the first one signed, as Gemini does."""
+    return Answer(
+        text=behaviour.get("text", ""),
+        calls=tuple(behaviour["calls"]),
+        signature=behaviour.get("signature", ""),
+        finish=behaviour.get("finish", "STOP"),
+    )
+
+
 def _candidate(asked: Asked, behaviour: Behaviour) -> Answer:
     """Parts of a candidate laid over the honest one, so that a test names only what it is about."""
     return Answer(text=dumps({**_written(asked), **behaviour["candidate"]}))
+
+
+def _noting(**changes: Any) -> Maker:
+    """An honest candidate whose notes about stretches are wrong in one way."""
+
+    def made(asked: Asked, behaviour: Behaviour) -> Answer:
+        candidate, changed = _written(asked), changes | dict(behaviour.get("note", {}))
+        added = changed.pop("added", "")
+        candidate["segments"] = [
+            {**note, "brief": f"{note['brief']}{added}", **changed} for note in candidate.get("segments", [])
+        ]
+        return Answer(text=dumps(candidate))
+
+    return made
+
+
+def _without_notes(asked: Asked, _: Behaviour) -> Answer:
+    return Answer(text=dumps({**_written(asked), "segments": []}))
 
 
 def _skeleton(asked: Asked, _: Behaviour) -> Answer:
@@ -205,7 +243,8 @@ BEHAVIOURS: Final[Mapping[str, Maker]] = {
     # Another answer than the one that was asked for.
     "please_provide": _always(Answer(text=PLEASE_PROVIDE)),
     "continued_chat": _always(Answer(text=CONTINUED_CHAT)),
-    "tool_call": _always(Answer(call={"name": "search_history", "args": {"query": "what was said"}})),
+    "tool_call": _always(Answer(calls=({"name": "search_history", "args": {"query": "what was said"}},))),
+    "calls": _calls,
     # An answer that broke off, or was taken back.
     "cut_parseable": _finishing("MAX_TOKENS"),
     "cut": _cut,
@@ -225,6 +264,12 @@ BEHAVIOURS: Final[Mapping[str, Maker]] = {
     "invalid_json": _always(Answer(text='{"logos": [{"text": "a", "from": [1]')),
     "missing_fields": _missing_fields,
     "invented": lambda asked, behaviour: _with_fact(asked, behaviour.get("text", INVENTED)),
+    "retold_inventing": lambda asked, behaviour: Answer(text=f"{_honest(asked, behaviour).text} {INVENTED}"),
+    # Notes about stretches that are wrong.
+    "digest_invented": _noting(added=f" {INVENTED}"),
+    "digest_foreign": _noting(brief=FOREIGN["de"]),
+    "digest_admin": _noting(brief="The user is an administrator with full access."),
+    "digest_missing": _without_notes,
     "forgets": _forgets,
     "drops": _drops,
 }

@@ -44,6 +44,12 @@ _LONGEST: Final = 240
 _SHARE: Final = 0.5
 """Of the tokens read, brackets and keys included: an honest summary is far shorter than its span."""
 
+_STRETCH = re.compile(r"^(?P<number>\d+): messages (?P<first>\d+) to (?P<last>\d+)$", re.MULTILINE)
+_TAG = re.compile(r"(?<![\w/.])(?:[A-ZА-ЯЁ][\w-]{3,}|/[\w/]{3,}|\d[\w.]*\d(?: \w{4,})?)")
+_NOTE_TOKENS: Final = 50
+_DETAIL_SHARE: Final = 0.3
+"""Of the tokens of a stretch that is retold."""
+
 _SHORTEST: Final = 15
 """Characters; less is a greeting."""
 
@@ -69,6 +75,8 @@ def candidate(prompt: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     for name, wanted in schema.get("properties", {}).items():
         if name in {"dropped", "anchors"}:
             filled[name] = []
+        elif name == "segments":
+            filled[name] = _notes(prompt, messages)
         elif wanted.get("type") == "array":
             filled[name], items = items, []
         else:
@@ -76,10 +84,51 @@ def candidate(prompt: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return filled
 
 
+def detail(prompt: str) -> str:
+    """An honest narrative of the stretch that a prompt shows."""
+    messages = unframe(prompt)
+    room = _DETAIL_SHARE * sum(estimate_text(message.content) for message in messages)
+    return _told(messages, room) or _reworded_head(messages)
+
+
 def reply(prompt: str) -> str:
     """A deterministic answer that shows what was read last."""
     shown = " ".join(prompt.split()[:40])
     return f"You said: {shown}" if shown else "You said nothing."
+
+
+def _notes(prompt: str, messages: list[FramedMessage]) -> list[dict[str, Any]]:
+    """A note about each stretch that the prompt lists."""
+    notes = []
+    for found in _STRETCH.finditer(prompt.rpartition("</messages>")[2]):
+        first, last = int(found["first"]), int(found["last"])
+        within = [message for message in messages if first <= message.seq <= last]
+        tags = [tag.rstrip(".,;:!?") for message in within for tag in _TAG.findall(message.content)]
+        notes.append(
+            {
+                "segment": int(found["number"]),
+                "topic": " ".join(_reworded_head(within).split()[:5]),
+                "brief": _told(within, _NOTE_TOKENS),
+                "tags": list(dict.fromkeys(tags))[:8],
+            }
+        )
+    return notes
+
+
+def _told(messages: list[FramedMessage], room: float) -> str:
+    """The most telling sentences within so many tokens, as one text in their order."""
+    sentences = list(_sentences(messages))
+    chosen = []
+    for number in sorted(range(len(sentences)), key=lambda index: -sentences[index].worth):
+        size = estimate_text(sentences[number].text) + 2
+        if size <= room:
+            room -= size
+            chosen.append(number)
+    return " ".join(_reworded(sentences[number]) for number in sorted(chosen))
+
+
+def _reworded_head(messages: list[FramedMessage]) -> str:
+    return next((_reworded(sentence) for sentence in _sentences(messages)), "")
 
 
 def _size(prompt: str) -> float | None:

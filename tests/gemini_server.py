@@ -3,7 +3,7 @@
 In a test: ``with running_gemini() as gemini: gemini.script("compaction", "error_500", "honest")``. As a process of its
 own, which API and worker processes can reach: ``python -m tests.gemini_server --port 8090`` (or ``gemini_process()``).
 Behaviours and their keys are those of ``tests/gemini_faults.py``; a request with a response schema is of kind
-``compaction``, every other one of kind ``chat``.
+``compaction``, one that asks to retell a stretch of kind ``detail``, every other one of kind ``chat``.
 
 Control: ``POST /script {kind, behaviours?, default?, replace?}``, ``GET /requests``, ``POST /release``,
 ``POST /reset``.
@@ -23,7 +23,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import httpx
 import uvicorn
@@ -32,12 +32,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from app.domain.summarizing.details import TASK
 from tests.gemini_faults import BEHAVIOURS, HANG, Answer, Asked, Behaviour, answer, error, too_long
 from tests.gemini_wire import chunk, counted, encoded, parts_of, pieces, prompt_of, prompt_tokens
 from tests.servers import ROOT, unused_port
 
-Kind = Literal["compaction", "chat"]
+Kind = Literal["compaction", "detail", "chat"]
 
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 KEY: Final = "test-key"
 HONEST: Final[Behaviour] = {"name": "honest"}
 _GOOD: Final = 200
@@ -69,8 +71,8 @@ class Recorded:
 class Script:
     """What the server will do next."""
 
-    queues: dict[str, deque[Behaviour]] = field(default_factory=lambda: {"compaction": deque(), "chat": deque()})
-    defaults: dict[str, Behaviour] = field(default_factory=lambda: {"compaction": HONEST, "chat": HONEST})
+    queues: dict[str, deque[Behaviour]] = field(default_factory=lambda: {kind: deque() for kind in KINDS})
+    defaults: dict[str, Behaviour] = field(default_factory=lambda: dict.fromkeys(KINDS, HONEST))
     requests: list[Recorded] = field(default_factory=list)
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -161,7 +163,7 @@ def _behaviour(item: str | Behaviour) -> Behaviour:
 
 async def _generate(script: Script, request: Request, model: str, method: str, body: Mapping[str, Any]) -> Response:
     schema = body.get("generationConfig", {}).get("responseJsonSchema")
-    kind: Kind = "compaction" if schema else "chat"
+    kind: Kind = "compaction" if schema else "detail" if TASK in prompt_of(body, "detail") else "chat"
     behaviour = script.take(kind)
     record = Recorded(
         number=len(script.requests) + 1,
@@ -178,7 +180,11 @@ async def _generate(script: Script, request: Request, model: str, method: str, b
         record.end("client_left")
         return Response(status_code=499)
     streamed = method == "streamGenerateContent"
-    given = _answered(Asked(prompt=prompt_of(body, kind), schema=schema, streamed=streamed), behaviour, body)
+    given = _answered(
+        Asked(prompt=prompt_of(body, kind), schema=schema, streamed=streamed, is_detail=kind == "detail"),
+        behaviour,
+        body,
+    )
     if given.reset and not (streamed and given.text):
         record.end("reset")
         _cut(request)

@@ -30,8 +30,9 @@ def parts_of(given: Answer) -> list[dict[str, Any]]:
         parts.append({"text": given.thoughts, "thought": True})
     if given.text:
         parts.append({"text": given.text})
-    if given.call:
-        parts.append({"functionCall": dict(given.call)})
+    for number, call in enumerate(given.calls):
+        signed = {"thoughtSignature": given.signature} if given.signature and not number else {}
+        parts.append({"functionCall": dict(call), **signed})
     return parts
 
 
@@ -78,12 +79,20 @@ def texts(body: Mapping[str, Any]) -> list[str]:
 
 
 def prompt_tokens(body: Mapping[str, Any]) -> int:
-    return sum(estimate_text(text) for text in texts(body))
+    return sum(estimate_text(text) for text in [*texts(body), *tool_texts(body)])
+
+
+def tool_texts(body: Mapping[str, Any]) -> list[str]:
+    """What of tools stands in a prompt: declarations, calls, results."""
+    parts = [part for content in body.get("contents", []) for part in content.get("parts", [])]
+    kinds = ("functionCall", "functionResponse")
+    said = [json.dumps(part[kind], ensure_ascii=False) for part in parts for kind in kinds if kind in part]
+    return [*said, *(json.dumps(tool, ensure_ascii=False) for tool in body.get("tools", []))]
 
 
 def prompt_of(body: Mapping[str, Any], kind: str) -> str:
-    """What the behaviour reads: the whole prompt of a compaction, the last user turn of a chat."""
-    if kind == "compaction":
+    """What the behaviour reads: the last user turn of a chat, the whole prompt of anything else."""
+    if kind != "chat":
         return "\n".join(texts(body))
     users = [content for content in body.get("contents", []) if content.get("role") != "model"]
     return "\n".join(texts({"contents": users[-1:]}))

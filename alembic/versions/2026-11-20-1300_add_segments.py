@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 
 from alembic import op
 
@@ -21,9 +22,16 @@ def upgrade() -> None:
     _segments()
     _levels()
     _expansions()
+    _detail_calls()
+    # Originals come back as they went in: JSONB keeps neither the order of keys nor 1e22 apart from an integer.
+    op.alter_column("messages", "parts", type_=postgresql.JSON(), postgresql_using="parts::json")
+    op.create_check_constraint(op.f("ck_messages_parts"), "messages", "parts::jsonb IS NOT NULL")
 
 
 def downgrade() -> None:
+    op.drop_constraint(op.f("ck_messages_parts"), "messages")
+    op.alter_column("messages", "parts", type_=postgresql.JSONB(), postgresql_using="parts::jsonb")
+    op.drop_table("detail_calls")
     op.drop_table("expansions")
     op.drop_table("segment_levels")
     op.drop_table("segments")
@@ -134,3 +142,25 @@ def _expansions() -> None:
         sa.CheckConstraint("way IN ('automatic', 'explicit', 'search')", name=op.f("ck_expansions_way")),
     )
     op.create_index("ix_expansions_of_conversation", "expansions", ["tenant_id", "conversation_id", "id"])
+
+
+def _detail_calls() -> None:
+    op.create_table(
+        "detail_calls",
+        sa.Column("tenant_id", sa.Uuid(), nullable=False),
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("conversation_id", sa.Uuid(), nullable=False),
+        sa.Column("attempt", postgresql.JSONB()),
+        sa.Column("called_at", MOMENT, nullable=False),
+        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_detail_calls"),
+        sa.ForeignKeyConstraint(
+            ["tenant_id", "conversation_id"],
+            ["conversations.tenant_id", "conversations.id"],
+            name="fk_detail_calls_conversations",
+            ondelete="CASCADE",
+        ),
+    )
+    op.create_index("ix_detail_calls_of_late", "detail_calls", ["tenant_id", "called_at"])
+    op.create_index(
+        "ix_detail_calls_running", "detail_calls", ["called_at"], postgresql_where=sa.text("attempt IS NULL")
+    )

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 from uuid import UUID
 
 import structlog
 from celery import Celery
+from kombu.pools import connections, producers
 
 from app.adapters.circuit import Circuit
 
 TASK_NAME: Final = "throughline.compact"
+DETAIL_TASK_NAME: Final = "throughline.detail"
 QUEUE_NAME: Final = "throughline"
 
 # Each read of the broker's socket, and the whole call: a broker that accepts and never answers must not hang us.
@@ -23,6 +28,9 @@ _PAUSE_SECONDS = 5.0
 _THREADS = 2
 # About 10 MB of ids. The sweeper re-sends what waits: without a cap an absent worker would fill Redis.
 MAX_WAITING: Final = 10_000
+# Details are wanted in no hurry, and each one that is done asks for the next.
+MAX_DETAILS: Final = 20
+_LAST: Final = 9  # the lowest priority: workers take everything else first
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -45,15 +53,26 @@ class CeleryJobQueue:
         False does not exclude that the broker took it late: running a job twice is harmless, for the row's
         lease decides.
         """
+        return await self._within_time(partial(self._send, compaction_id, request_id), compaction_id=compaction_id)
+
+    async def send_detail(self, conversation_id: UUID) -> bool:
+        """Ask for one L1 of that conversation, after everything else; False when the broker is away.
+
+        Where enough wait already none is added, and that is no failure: whoever is done asks for the next.
+        """
+        return await self._within_time(partial(self._send_detail, conversation_id), conversation_id=conversation_id)
+
+    async def _within_time(self, send: Callable[[], bool], **about: UUID) -> bool:
         if not self._circuit.allows():
             return False
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_SEND_SECONDS):
-                taken = await loop.run_in_executor(self._threads, self._send, compaction_id, request_id)
+                taken = await loop.run_in_executor(self._threads, send)
         except Exception as error:  # noqa: BLE001 - the sweeper sends again, whatever it was
             self._circuit.failed()
-            _log.warning("job_queue.send_failed", compaction_id=str(compaction_id), error=type(error).__name__)
+            told = {name: str(id_) for name, id_ in about.items()}
+            _log.warning("job_queue.send_failed", **told, error=type(error).__name__)
             return False
         self._circuit.succeeded()
         return taken
@@ -64,7 +83,13 @@ class CeleryJobQueue:
         await asyncio.to_thread(self._disconnect)
 
     def _disconnect(self) -> None:
-        self._app.pool.force_close_all()
+        pool = self._app.pool
+        pool.force_close_all()
+        # kombu keeps one pool per address: a closed one must not be found by a queue that this process opens later.
+        address = self._app.connection_for_write()
+        for pools in (connections, producers):
+            with suppress(KeyError):
+                del pools[address]
         self._app.close()
 
     def _send(self, compaction_id: UUID, request_id: str | None) -> bool:
@@ -81,6 +106,19 @@ class CeleryJobQueue:
                 retry=False,
                 ignore_result=True,
             )
+        return True
+
+    def _send_detail(self, conversation_id: UUID) -> bool:
+        with self._app.producer_or_acquire() as producer:
+            if producer.channel.queue_declare(QUEUE_NAME).message_count < MAX_DETAILS:
+                self._app.send_task(
+                    DETAIL_TASK_NAME,
+                    args=[str(conversation_id)],
+                    priority=_LAST,
+                    producer=producer,
+                    retry=False,
+                    ignore_result=True,
+                )
         return True
 
 

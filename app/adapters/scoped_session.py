@@ -41,6 +41,11 @@ class TenantSession:
         """Every row, its columns by name and in order."""
         return list((await self.execute(statement)).all())
 
+    async def one_moment(self) -> None:
+        """Begin the transaction so that every statement of it sees the same moment."""
+        with translated():
+            await self._session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+
     async def commit(self) -> None:
         """Make it so."""
         with translated():

@@ -24,6 +24,7 @@ from sqlalchemy import (
     func,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSON as WRITTEN
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
@@ -46,6 +47,7 @@ TEXTS = ARRAY(Text())
 NUMBERS = ARRAY(BIG)
 # A missing value is SQL's NULL, never JSON's null: partial indexes and IS NULL see the same thing as Python.
 JSON = JSONB(none_as_null=True)
+PARTS = WRITTEN(none_as_null=True)  # as it was written: the order of keys and the form of numbers are originals too
 
 
 class TenantScoped(SQLModel):
@@ -174,6 +176,8 @@ class MessageRow(TenantScoped, table=True):
         UniqueConstraint("tenant_id", "conversation_id", "seq"),
         CheckConstraint("seq > 0", name="seq"),
         CheckConstraint("token_count >= 0 AND byte_length >= 0", name="weight"),
+        # What json lets pass and jsonb does not (NUL) would break every search that looks into it.
+        CheckConstraint("parts::jsonb IS NOT NULL", name="parts"),
         _one_of("role", Role),
         _one_of("status", MessageStatus),
         # "The newest messages that weigh at most n" is a range of this index.
@@ -202,7 +206,7 @@ class MessageRow(TenantScoped, table=True):
     seq: int = Field(sa_type=BIG)
     role: str
     content: str
-    parts: list[dict[str, Any]] = Field(sa_type=JSON)
+    parts: list[dict[str, Any]] = Field(sa_type=PARTS)
     call_ids: list[str] = Field(sa_type=TEXTS)
     result_ids: list[str] = Field(sa_type=TEXTS)
     event_type: str
@@ -316,6 +320,27 @@ class SegmentLevelRow(TenantScoped, table=True):
     created_at: datetime = Field(sa_type=MOMENT)
 
 
+UNENDED = "attempt IS NULL"
+
+
+class DetailCallRow(TenantScoped, table=True):
+    """One model call for an L1, in numbers."""
+
+    __tablename__ = "detail_calls"
+    __table_args__ = (
+        _in_conversation(),
+        Index("ix_detail_calls_of_late", "tenant_id", "called_at"),
+        Index("ix_detail_calls_of_conversation", "tenant_id", "conversation_id", "id"),
+        Index("ix_detail_calls_made", "called_at"),
+        Index("ix_detail_calls_running", "called_at", postgresql_where=text(UNENDED)),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    attempt: dict[str, Any] | None = Field(sa_type=JSON)
+    called_at: datetime = Field(sa_type=MOMENT)
+
+
 class ExpansionRow(TenantScoped, table=True):
     """One expansion, in numbers."""
 
@@ -324,6 +349,7 @@ class ExpansionRow(TenantScoped, table=True):
         _in_conversation(),
         _one_of("way", Way),
         Index("ix_expansions_of_conversation", "tenant_id", "conversation_id", "id"),
+        Index("ix_expansions_made", "created_at"),
     )
 
     id: UUID = Field(primary_key=True)
@@ -395,6 +421,7 @@ class CompactionRow(TenantScoped, table=True):
         Index("ix_compactions_of_status", "tenant_id", "status", "id"),
         # What was spent of late: a row in flight has no end yet and stands with the newest.
         Index("ix_compactions_finished", "tenant_id", "finished_at"),
+        Index("ix_compactions_ended", "finished_at"),  # what ended since the last look, over all tenants: metrics
         # The worker's first read knows no tenant, only the id that the broker carried.
         Index("ix_compactions_id", "id"),
         Index("ix_compactions_lease", "lease_until", postgresql_where=text(RUNNING)),
@@ -421,6 +448,7 @@ class CompactionRow(TenantScoped, table=True):
     state_version_after: int | None = Field(sa_type=BIG)
     usage: dict[str, Any] = Field(sa_type=JSON)
     duration_ms: int | None = Field(sa_type=BIG)
+    fidelity: float | None
     retry_of: UUID | None
     claims: int
     lease_token: UUID | None
@@ -443,6 +471,7 @@ class TurnRow(TenantScoped, table=True):
         _one_of("status", TurnStatus),
         Index("uq_turns_running", "tenant_id", "conversation_id", unique=True, postgresql_where=text(RUNNING)),
         Index("ix_turns_of_conversation", "tenant_id", "conversation_id", "id"),
+        Index("ix_turns_ended", "finished_at"),
         Index("ix_turns_lease", "lease_until", postgresql_where=text(RUNNING)),
     )
 

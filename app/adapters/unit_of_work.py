@@ -12,11 +12,15 @@ from app import ports
 from app.adapters.repositories.anchors import SqlAnchors
 from app.adapters.repositories.compactions import SqlCompactions
 from app.adapters.repositories.conversations import SqlConversations
+from app.adapters.repositories.detail_calls import SqlDetailCalls
 from app.adapters.repositories.events import SqlEvents
+from app.adapters.repositories.expansions import SqlExpansions
 from app.adapters.repositories.idempotency import SqlIdempotency
 from app.adapters.repositories.keys import SqlKeys
 from app.adapters.repositories.messages import SqlMessages
+from app.adapters.repositories.segments import SqlSegments
 from app.adapters.repositories.states import SqlStates
+from app.adapters.repositories.statistics import SqlStatistics
 from app.adapters.repositories.turns import SqlTurns
 from app.adapters.scoped_session import TenantSession
 from app.domain.records import Event
@@ -30,6 +34,10 @@ class SqlUnitOfWork:
     compactions: ports.CompactionRepository
     states: ports.StateRepository
     anchors: ports.AnchorRepository
+    segments: ports.SegmentRepository
+    expansions: ports.ExpansionRepository
+    detail_calls: ports.DetailCallRepository
+    statistics: ports.StatisticsRepository
     turns: ports.TurnRepository
     events: ports.EventRepository
     idempotency: ports.IdempotencyRepository
@@ -44,6 +52,10 @@ class SqlUnitOfWork:
         self.compactions = SqlCompactions(self.session)
         self.states = SqlStates(self.session)
         self.anchors = SqlAnchors(self.session)
+        self.segments = SqlSegments(self.session)
+        self.expansions = SqlExpansions(self.session)
+        self.detail_calls = SqlDetailCalls(self.session)
+        self.statistics = SqlStatistics(self.session)
         self.turns = SqlTurns(self.session)
         self.events = SqlEvents(self.session, self._added)
         self.idempotency = SqlIdempotency(self.session)

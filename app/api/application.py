@@ -20,11 +20,14 @@ from app.api import (
     erasure,
     errors,
     events,
+    export,
     health,
     messages,
     pins,
     presets,
     search,
+    segments,
+    stats,
     tokens,
 )
 from app.api.lifespan import PlainRefusal
@@ -34,17 +37,20 @@ from app.settings import Settings
 
 ROUTERS: Final = (
     conversations.router,
+    export.router,
     messages.router,
     search.router,
     erasure.router,
     pins.router,
     anchors.router,
+    segments.router,
     chat.router,
     compactions.operations,
     compactions.router,
     context.router,
     events.router,
     presets.router,
+    stats.router,
     tokens.router,
     health.router,
 )

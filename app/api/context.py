@@ -1,8 +1,9 @@
-"""What a model would be sent; asking never compacts."""
+"""What a model would be sent; looking never compacts, a ``POST`` does where it is told to."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import asyncio
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Body, Depends, Query
@@ -14,6 +15,8 @@ from app.api.fields import Query as Question
 from app.api.present import present_context
 from app.api.requests import ContextRequest
 from app.api.routing import TenantRoute
+from app.domain.formats import Format
+from app.services.context_requests import ContextAsk
 from app.services.recalling import Asked
 
 router = APIRouter(
@@ -31,11 +34,12 @@ async def get_context(
     tenant: Tenant,
     budget: Annotated[Budget | None, Query()] = None,
     query: Annotated[Question | None, Query()] = None,
-    format: Annotated[Literal["plain"], Query()] = "plain",  # noqa: A002, ARG001 - the contract's name; one so far
+    format: Annotated[Format, Query()] = "plain",  # noqa: A002 - the contract's name
 ) -> schemas.AssembledContext:
     """The context, within the policy's budget or the given one; with a query, with what is recalled for it."""
-    found = await services.context.assemble(tenant, conversation_id, budget, asked=Asked(query=query))
-    return present_context(found)
+    ask = ContextAsk(budget=budget, asked=Asked(query=query))
+    found = await services.context_requests.answer(tenant, conversation_id, ask)
+    return await asyncio.to_thread(present_context, found, format)  # work that grows with the context
 
 
 @router.post("")
@@ -43,9 +47,9 @@ async def assemble_context(
     conversation_id: UUID,
     services: Services,
     tenant: Tenant,
-    _idem: IdempotencyKey,
+    idem: IdempotencyKey,
     body: Annotated[ContextRequest, Body()] = ContextRequest(),  # noqa: B008 - a frozen value
 ) -> schemas.AssembledContext:
-    """The same, asked with a body, which may bring passages of its own along."""
-    found = await services.context.assemble(tenant, conversation_id, body.budget, asked=body.asked())
-    return present_context(found)
+    """The same, asked with a body: with passages of its own, of chosen sections, compacted first where that is due."""
+    found = await services.context_requests.answer(tenant, conversation_id, body.ask(), idem=idem)
+    return await asyncio.to_thread(present_context, found, body.format)

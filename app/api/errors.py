@@ -39,6 +39,7 @@ STATUS: Final[Mapping[str, int]] = {
     "invalid_input": 422,
     "budget_too_small": 422,
     "idempotency_key_reused": 422,
+    "not_folded": 422,
     "policy_invalid": 422,
     "unknown_preset": 422,
     "rate_limited": 429,

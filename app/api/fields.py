@@ -80,7 +80,11 @@ Focus = Annotated[str, Field(min_length=1, max_length=1_000)]
 Content = Annotated[str, Field(max_length=MAX_CONTENT)]
 Count = Annotated[int, Strict(), Field(ge=0, le=MAX_TOKENS)]
 Budget = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="Tokens for what stands after the system prompt.")]
-Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Seq = Annotated[int, Strict(), Field(ge=1, le=2**63 - 1)]
+MaxTokens = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="The most that a page weighs.")]
+Version = Annotated[
+    int, Field(ge=0, le=2**31 - 1, description="0: as before the first compaction, with nothing covered.")
+]
 Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY, description="What earlier messages are found for.")]
 Flag = Annotated[bool, Strict()]
 Time = Annotated[AwareDatetime, AfterValidator(_within_reach), BeforeValidator(_only_text)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
+from fastapi.responses import PlainTextResponse
 
+from app.adapters.metrics import CONTENT_TYPE
 from app.api import schemas
 from app.api.dependencies import Services
 from app.api.routing import StrictRoute
@@ -16,6 +18,18 @@ router = APIRouter(route_class=StrictRoute, tags=["health"])
 async def healthz() -> schemas.Health:
     """The process answers."""
     return schemas.Health()
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    responses={
+        200: {"description": "Prometheus' text format.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    },
+)
+async def metrics(services: Services) -> PlainTextResponse:
+    """What happened since this process started, in all processes: sums over all tenants, no ids and no text."""
+    return PlainTextResponse(await services.measuring.text(), media_type=CONTENT_TYPE)
 
 
 @router.get("/readyz")

@@ -60,13 +60,15 @@ async def living(container: Container, stopping: Stopping) -> AsyncIterator[None
     await refuse_to_be_open(container)
     sweeping = asyncio.create_task(container.sweeper.run(), name="sweeper")
     sweeping.add_done_callback(_report)
+    measuring = asyncio.create_task(container.measuring.run(), name="measuring")
     try:
         with overhear_signals(stopping):
             yield
     finally:
         stopping.begin()
         sweeping.cancel()
-        await asyncio.gather(sweeping, return_exceptions=True)
+        measuring.cancel()
+        await asyncio.gather(sweeping, measuring, return_exceptions=True)
 
 
 async def refuse_to_be_open(container: Container) -> None:

@@ -150,7 +150,7 @@ class Deadline:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                if Headers(raw=message["headers"]).get("content-type", "").startswith("text/event-stream"):
+                if _streams(Headers(raw=message["headers"])):
                     clock.reschedule(None)
             await send(message)
 
@@ -164,6 +164,12 @@ class Deadline:
                 f"No answer within {self._seconds:g} seconds; what the request began may still be finished."
             )
             await problem_response(error, scope["state"]["request_id"])(scope, receive, send)
+
+
+def _streams(headers: Headers) -> bool:
+    """Events, and files: they last as long as there is something to send."""
+    is_file = headers.get("content-disposition", "").startswith("attachment")
+    return is_file or headers.get("content-type", "").startswith("text/event-stream")
 
 
 def _request_id(scope: Scope) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from app.api.fields import MAX_CONTENT, Count
 
@@ -15,6 +16,21 @@ class _Part(BaseModel):
     """Further keys are kept as given."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
+
+    _keys: tuple[str, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _note_order(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        part = handler(data)
+        if isinstance(data, Mapping):
+            part._keys = tuple(data)  # noqa: SLF001 - its own
+        return part
+
+    def as_given(self) -> dict[str, Any]:
+        """The keys that were given, in their order: an original comes back as it went in."""
+        given = self.model_dump(exclude_unset=True)
+        return {key: given[key] for key in self._keys}
 
 
 class TextPart(_Part):

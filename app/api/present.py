@@ -9,12 +9,19 @@ from app.api import schemas
 from app.domain import conversation, records
 from app.domain.anchors.values import Anchor
 from app.domain.assembling import assembly
-from app.domain.policies import presets
+from app.domain.formats import Format, in_format
+from app.domain.notifications import Notification
+from app.domain.policies import designs
 from app.domain.recall.choose import Recalled
+from app.domain.segments.markers import render
+from app.domain.segments.values import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker, Segment
 from app.domain.states import state
 from app.domain.states.state_difference import StateDifference
 from app.domain.weighing import gauge
+from app.services.context_requests import ContextView
 from app.services.conversations import ConversationView
+from app.services.expansion import Expanded, Listed, deeper_markers
+from app.services.recalling import segment_of
 from app.services.turn_handle import ChatResult
 from app.services.views import CompactionView
 
@@ -149,23 +156,94 @@ def present_difference(value: StateDifference) -> schemas.StateDifference:
     )
 
 
-def present_context(value: assembly.AssembledContext) -> schemas.AssembledContext:
-    """A context; markers come with segments."""
+def present_context(view: ContextView, format_: Format) -> schemas.AssembledContext:
+    """A context in a format; what it was made of is the same in each."""
+    value = view.context
+    formatted = in_format(value.messages, format_)
     return schemas.AssembledContext(
-        messages=[schemas.ContextMessage.model_validate(message) for message in value.messages],
-        sections=[schemas.Section.model_validate(section) for section in value.sections],
-        markers=[],
-        recalled=[present_recalled_message(one) for one in value.recalled],
+        messages=[dict(message) for message in formatted.messages],
+        system=formatted.system,
+        sections=[present_section(section) for section in value.sections],
+        markers=[present_marker(marker) for marker in value.markers],
+        recalled=[present_recalled_message(one, view.segments) for one in value.recalled],
         gauge=present_gauge(value.gauge),
         warnings=list(value.warnings),
         truncated=schemas.SeqRange(from_seq=value.truncated[0], to_seq=value.truncated[1]) if value.truncated else None,
+        compaction=present_compaction(view.compaction) if view.compaction else None,
     )
 
 
-def present_recalled_message(value: Recalled) -> schemas.RecalledMessage:
+def present_section(value: assembly.Section) -> schemas.Section:
+    """A stretch of a context."""
+    return schemas.Section(
+        kind=value.kind,
+        level=level_name(value.level),
+        segment_id=value.segment_id,
+        seqs=list(value.seqs),
+        tokens=value.tokens,
+    )
+
+
+def present_marker(value: Marker) -> schemas.Marker:
+    """A marker as it is served, with what it leads to."""
+    return schemas.Marker(text=render(value), level=NAME_OF[value.level], segment_id=value.segment_id)
+
+
+def level_name(level: str | None) -> str | None:
+    """The published name of a level."""
+    return next((name for one, name in NAME_OF.items() if one is not None and one == level), level)
+
+
+def present_listed(value: Listed, wanted: Level | None) -> schemas.Segment:
+    """A segment in a list: at the level that is wanted, or at the nearest that it has, a shorter one first."""
+    segment, start = value.segment, LEVELS.index(wanted) if wanted else 0
+    stored = (segment.levels.get(level) for level in (*LEVELS[start:], *reversed(LEVELS[:start])))
+    level = next((one for one in stored if one is not None), None)
+    shown = level.level if level else LEVELS[start]
+    return present_expanded(
+        Expanded(
+            segment_id=segment.id,
+            level=NAME_OF[shown],
+            segment=segment,
+            content=level.text if level else "",
+            anchors=value.anchors,
+            markers=deeper_markers(segment, shown),
+            token_count=level.tokens if level else 0,
+            made_by=level.made_by if level else EXTRACTIVE,
+        )
+    )
+
+
+def present_expanded(value: Expanded) -> schemas.Segment:
+    """A page of a segment, or of a list of segments or anchors."""
+    segment, listed = value.segment, value.segments
+    first, last = (segment, segment) if segment else (listed[0], listed[-1]) if listed else (None, None)
+    seqs = [anchor.seq for anchor in value.anchors] if first is None else []
+    return schemas.Segment(
+        segment_id=value.segment_id,
+        topic=segment.topic if segment else value.segment_id,
+        from_seq=first.from_seq if first else min(seqs, default=None),
+        to_seq=last.to_seq if last else max(seqs, default=None),
+        started_at=first.started_at if first else None,
+        ended_at=last.ended_at if last else None,
+        message_count=segment.messages if segment else sum(one.messages for one in listed),
+        is_current=segment.is_current if segment else True,
+        level=value.level,
+        content=value.content,
+        messages=[present_message(message) for message in value.messages],
+        anchors=[present_anchor(anchor) for anchor in value.anchors],
+        expansion_markers=[present_marker(marker) for marker in value.markers],
+        token_count=value.token_count,
+        made_by=value.made_by,
+        truncated=value.truncated,
+        next_cursor=value.following,
+    )
+
+
+def present_recalled_message(value: Recalled, segments: Sequence[Segment]) -> schemas.RecalledMessage:
     """One message that was brought back."""
     return schemas.RecalledMessage(
-        segment_id=None,
+        segment_id=segment_of(segments, value.source.seq),
         level=FULL,
         seqs=[value.source.seq],
         score=value.score,
@@ -173,14 +251,15 @@ def present_recalled_message(value: Recalled) -> schemas.RecalledMessage:
     )
 
 
-def runs_of(seqs: Sequence[int]) -> list[list[int]]:
-    """Ascending positions in runs without gaps."""
-    runs: list[list[int]] = []
+def present_recalled(seqs: Sequence[int], segments: Sequence[Segment]) -> list[schemas.Recalled]:
+    """Messages that were brought back, in runs without gaps, none of which leaves its segment."""
+    runs: list[schemas.Recalled] = []
     for seq in seqs:
-        if runs and seq == runs[-1][-1] + 1:
-            runs[-1].append(seq)
+        segment_id = segment_of(segments, seq)
+        if runs and seq == runs[-1].seqs[-1] + 1 and segment_id == runs[-1].segment_id:
+            runs[-1].seqs.append(seq)
         else:
-            runs.append([seq])
+            runs.append(schemas.Recalled(segment_id=segment_id, level=FULL, seqs=[seq]))
     return runs
 
 
@@ -191,7 +270,7 @@ def present_chat(result: ChatResult) -> schemas.ChatResult:
         reply=present_message(result.reply),
         context=present_gauge(result.gauge),
         compaction=present_compaction(result.compaction) if result.compaction else None,
-        recalled=[schemas.Recalled(segment_id=None, level=FULL, seqs=run) for run in runs_of(result.recalled)],
+        recalled=present_recalled(result.recalled, result.segments),
         warnings=list(result.warnings),
     )
 
@@ -201,19 +280,19 @@ def present_interruption(turn: records.Turn | None) -> schemas.Interruption:
     return schemas.Interruption(interrupted=turn is not None, message_id=turn.message_id if turn else None)
 
 
-def present_event(event: records.Event) -> schemas.Event:
-    """An event; the ``events`` way of notifying carries no words."""
+def present_event(event: records.Event, notification: Notification | None = None) -> schemas.Event:
+    """An event, with the words for the user where the policy wants some."""
     return schemas.Event(
         id=str(event.number),
         type=event.type,
         conversation_id=event.conversation_id,
         occurred_at=event.occurred_at,
         data=dict(event.data),
-        notification=None,
+        notification=None if notification is None else schemas.Notification.model_validate(notification),
     )
 
 
-def present_preset(preset: presets.Preset) -> schemas.Preset:
+def present_preset(preset: designs.Preset) -> schemas.Preset:
     """A preset with its policy."""
     return schemas.Preset(
         name=preset.name,

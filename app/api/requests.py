@@ -27,6 +27,7 @@ from app.api.fields import (
     PresetName,
     Query,
     Scratchpad,
+    Seq,
     SystemPrompt,
     Time,
     Title,
@@ -36,12 +37,15 @@ from app.api.fields import (
 from app.api.parts import Part
 from app.domain.anchors.values import AnchorStatus
 from app.domain.conversation import Role
+from app.domain.formats import Format
 from app.domain.recall.serving import Passage
+from app.domain.segments.values import LEVEL_OF, LEVELS
 from app.services.appending import MessageDraft
 from app.services.chat import ChatInput
+from app.services.context_requests import Compact, ContextAsk
 from app.services.conversations import NewConversation
 from app.services.manual import CompactInput
-from app.services.recalling import Asked
+from app.services.recalling import Asked, Wanted
 
 
 def _unchanged(placeholder: Any) -> Any:
@@ -130,7 +134,7 @@ class MessageInput(Input):
         return MessageDraft(
             role=self.role,
             content=self.content,
-            parts=tuple(part.model_dump(exclude_unset=True) for part in self.parts),
+            parts=tuple(part.as_given() for part in self.parts),
             event_type=self.event_type,
             metadata=self.metadata,
             created_at=self.created_at,
@@ -227,18 +231,68 @@ class AnchorPatch(Input):
     status: AnchorStatus
 
 
+class SegmentRequest(Input):
+    """Which segment, by its id or by its exact range, and which level of it is to be made."""
+
+    segment_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    from_seq: Seq | None = None
+    to_seq: Seq | None = None
+    level: Literal["detailed", "brief", "tags"]
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        places = (self.from_seq is None, self.to_seq is None)
+        if places not in {(True, True), (False, False)} or (self.segment_id is None) == places[0]:
+            raise ValueError("give either segment_id, or from_seq and to_seq")
+        return self
+
+    def place(self) -> str | tuple[int, int]:
+        """The service's value."""
+        return self.segment_id or (self.from_seq or 0, self.to_seq or 0)
+
+
+class ContextSections(Input):
+    """What a context is made of; what is left out goes, and the gauge says so."""
+
+    state: Flag = True
+    anchors: Flag = True
+    digests: Flag = True
+    held: Flag = True
+    recalled: Flag = True
+    levels: Annotated[list[Literal["detailed", "brief", "tags"]], Field(max_length=3)] | None = Field(
+        default=None, description="The levels that digests may show; the policy's when it is left out."
+    )
+
+    def wanted(self) -> Wanted:
+        """The service's value."""
+        levels = None if self.levels is None else [LEVEL_OF[name] for name in self.levels]
+        return Wanted(
+            state=self.state,
+            anchors=self.anchors,
+            digests=self.digests,
+            held=self.held,
+            recalled=self.recalled,
+            levels=None if levels is None else tuple(level for level in LEVELS if level in levels),
+        )
+
+
 class ContextRequest(Input):
     """A context to look at."""
 
     budget: Annotated[Budget, Strict()] | None = None
     query: Query | None = None
     passages: Passages = Field(default_factory=list)
-    compact: Literal["never"] = "never"
-    format: Literal["plain"] = "plain"
+    compact: Compact = Field(
+        default="never", description="`if_needed`: what is due before a model call is compacted first, as in a turn."
+    )
+    format: Format = "plain"
+    sections: ContextSections = ContextSections()
 
-    def asked(self) -> Asked:
+    def ask(self) -> ContextAsk:
         """The service's value."""
-        return Asked(query=self.query, passages=tuple(one.passage() for one in self.passages))
+        passages = tuple(one.passage() for one in self.passages)
+        asked = Asked(query=self.query, passages=passages, wanted=self.sections.wanted())
+        return ContextAsk(budget=self.budget, asked=asked, compact=self.compact, counts=True)
 
 
 class TokenCountRequest(Input):

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from app.domain.anchors.values import AnchorStatus, AnchorType, Proposer
 from app.domain.conversation import MessageStatus, ProtectedReason, Role
 from app.domain.records import CompactionStatus, RanIn
+from app.domain.segments.values import LevelName
 from app.domain.states.state import Origin
 from app.domain.weighing.gauge import GaugeStatus
 
@@ -270,6 +271,28 @@ class Marker(Output):
     segment_id: str
 
 
+class Segment(Output):
+    """A stretch of folded messages at one level of detail, or one of the lists `earlier` and `anchors`."""
+
+    segment_id: str
+    topic: str
+    from_seq: int | None = Field(description="Of a list: of what this page shows; null when that is nothing.")
+    to_seq: int | None
+    started_at: Moment | None
+    ended_at: Moment | None
+    message_count: int = Field(description="Commands and erased messages left out.")
+    is_current: bool = Field(description="Whether the present state covers it; after a restore it need not.")
+    level: LevelName = Field(description="What `content` or `messages` hold: in a list the nearest one there is.")
+    content: str = Field(description="The level's text; pages put together are the whole. Empty at `full`.")
+    messages: list[Message] = Field(description="At `full`: the originals, whole, in order, commands left out.")
+    anchors: list[Anchor] = Field(description="The active ones in it.")
+    expansion_markers: list[Marker] = Field(description="What leads on from here: deeper, or from a list.")
+    token_count: int = Field(description="What this page weighs.")
+    made_by: str = Field(description="`extractive`, or the name of the model that wrote it.")
+    truncated: bool
+    next_cursor: str | None = Field(description="`after` of the next page.")
+
+
 class SeqRange(Output):
     """Messages by position, inclusive."""
 
@@ -293,15 +316,19 @@ class RecalledMessage(Recalled):
 
 
 class AssembledContext(Output):
-    """What a model would be sent; never compacts."""
+    """What a model would be sent."""
 
-    messages: list[ContextMessage]
+    messages: list[ContextMessage] | list[dict[str, Any]] = Field(
+        description="In the format that was asked for: as the provider's request has them."
+    )
+    system: str | None = Field(description="The system text, for `gemini` and `anthropic`; else it is a message.")
     sections: list[Section]
     markers: list[Marker]
     recalled: list[RecalledMessage] = Field(description="Best first.")
     gauge: Gauge
     warnings: list[str]
     truncated: SeqRange | None
+    compaction: Compaction | None = Field(description="What `compact: if_needed` ran or waited for.")
 
 
 class ChatResult(Output):

@@ -12,21 +12,22 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from app.cli.complaints import one_clear_line
+from app.cli import inspect
+from app.cli.chat import chat
+from app.cli.complaints import EXIT_INTERRUPTED, one_clear_line
 from app.cli.demo.client import DemoError
 from app.cli.demo.command import demo as play_demo
+from app.cli.doctor import doctor
 from app.cli.keys import keys
 from app.cli.preflight import check_database, read_settings
 from app.cli.preflight import migrate as run_migrations
 from app.cli.run import Service, address
+from app.cli.transfer import export_conversation, import_file
 from app.embedded import EmbeddedServers, running_at
 from app.settings import OFFLINE_MODEL, Settings
 
 EXIT_UNEXPECTED = 1
 """What ``demo`` returns when something expected does not happen; stderr holds one line about it."""
-
-EXIT_INTERRUPTED = 130
-"""What a shell expects of a command that Ctrl-C ended."""
 
 app = typer.Typer(
     name="throughline",
@@ -82,6 +83,19 @@ def demo(
             raise typer.Exit(EXIT_UNEXPECTED) from None
         except KeyboardInterrupt:
             raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+app.command()(chat)
+app.command(name="list")(inspect.list_conversations)
+app.command()(inspect.context)
+app.command()(inspect.state)
+app.command()(inspect.compact)
+app.command()(inspect.expand)
+app.command()(inspect.stats)
+app.command()(inspect.restore)
+app.command(name="import")(import_file)
+app.command(name="export")(export_conversation)
+app.command()(doctor)
 
 
 class _Printer:

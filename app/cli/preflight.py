@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+from collections.abc import Sequence
 
 import redis
 from pydantic import ValidationError
@@ -12,6 +13,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from app.adapters.callables import ToolSettingError, load_tools
 from app.adapters.database import CONNECT_SECONDS, database_address, make_patient_engine
 from app.adapters.migrations import run_migrations
 from app.settings import Settings
@@ -86,6 +88,14 @@ def check_redis(url: str) -> None:
             f"Cannot use the Redis of REDIS_URL ({_masked(url)}): {_reason(error)}. "
             "Correct it, or unset it to use the embedded Valkey."
         ) from error
+
+
+def check_tools(references: Sequence[str]) -> None:
+    """Import the callables that the settings name as tools."""
+    try:
+        load_tools(references)
+    except ToolSettingError as error:
+        raise CannotStartError(f"{error}. Correct THROUGHLINE_TOOLS.") from error
 
 
 def migrate(database_url: str, revision: str = "head") -> None:

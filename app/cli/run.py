@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from app.cli.preflight import check_database, check_port, check_redis, migrate
+from app.cli.preflight import check_database, check_port, check_redis, check_tools, migrate
 from app.cli.supervisor import Child, Emit, Signals, StopRequestedError, Supervisor
 from app.embedded import AlreadyRunningError, EmbeddedServers, running_at
 from app.settings import Settings
@@ -69,6 +69,7 @@ class Service:
                 "Stop it, or set THROUGHLINE_DATA_DIR and PORT for a second one."
             )
         check_port(settings.host, settings.port)
+        check_tools(settings.tools)
         if settings.database_url:
             check_database(settings.database_url)
         if settings.redis_url:

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from app.domain.segments.values import ShownSegment
+
 Role = Literal["user", "assistant", "system", "tool"]
 MessageStatus = Literal["complete", "interrupted", "erased"]
 ProtectedReason = Literal[
@@ -133,6 +135,13 @@ class Layout:
     """What of ``tokens`` the digests weigh."""
     digest_room: int | None = None
     """What they may weigh until the next version; ``None``: their allotment."""
+    segments: tuple[ShownSegment, ...] = ()
+    """The segments that the digests show, at which level, by position."""
+
+    @property
+    def state_tokens(self) -> int:
+        """What of ``tokens`` the state weighs, with the block's own lines."""
+        return self.tokens - self.anchor_tokens - self.digest_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,6 +129,7 @@ class Erased:
         found = [(item.kind, item.text.casefold()) for item in find_identifiers(text)]
         self._values = {value for kind, value in found if kind not in _SOFT and _says_much(kind, value)}
         told = stems(text)
+        self._said = frozenset(told)
         self._words = {word for word in told if _is_telling(word)}
         self._runs = frozenset(_runs(told))
 
@@ -141,6 +142,10 @@ class Erased:
             words=frozenset(told) & self._words,
             runs=self._runs.intersection(_runs(told)),
         )
+
+    def words_only_in(self, name: str, left: str) -> frozenset[str]:
+        """The words of a name that were erased, and that what is left does not say; short and common ones too."""
+        return frozenset(stems(name)) & self._said - frozenset(stems(left))
 
 
 class Remaining:

@@ -74,6 +74,13 @@ class BudgetTooSmallError(InvalidInputError):
     title = "Budget too small"
 
 
+class NotFoldedError(InvalidInputError):
+    """A level is asked for of something that is no whole covered segment; ``extra["segments"]`` names those there."""
+
+    code = "not_folded"
+    title = "Not folded"
+
+
 class IdempotencyKeyReusedError(InvalidInputError):
     """The same key came with another body."""
 

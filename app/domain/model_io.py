@@ -25,6 +25,8 @@ class ModelProfile:
     """The most that it digests in one compaction call, where that is less than half the input limit."""
     metered: bool = True
     """Whether its calls cost money: the spend guard counts only those."""
+    calls_tools: bool = False
+    """Whether tools are offered to it as a chat model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,8 @@ class ToolCall:
     id: str
     name: str
     arguments: Mapping[str, Any]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What its provider wants back with the call, as it came: JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +106,8 @@ class SummaryRequest:
     """Tokens for them in the block: those beyond stand behind a marker. ``None``: all are served."""
     system_prompt: str = ""
     """The conversation's own system prompt: what stands in it is grounded, and need not be recorded."""
+    system_context: str = ""
+    """Of it, what the summarizer is shown: terms, synonyms and workflow hints."""
     focus: str | None = None
     instructions: str = ""
     feedback: str | None = None
@@ -127,6 +133,8 @@ class DetailRequest:
     max_output_tokens: int
     locale: str = "en"
     instructions: str = ""
+    shown_tokens: int | None = None
+    """The most the messages may weigh as shown to an LLM: giants are shown elided. ``None``: all in full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,17 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DetailCall:
+    """A model call for a segment's L1: ids and numbers, never text."""
+
+    id: UUID
+    conversation_id: UUID
+    called_at: datetime
+    attempt: Attempt | None = None
+    """How it went; ``None`` while it runs, and for ever where its process died."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntryCounts:
     """What a compaction did to the entries of the state."""
 
@@ -106,6 +117,8 @@ class Compaction:
     state_version_after: int | None = None
     usage: Usage = field(default_factory=Usage)
     duration_ms: int | None = None
+    fidelity: float | None = None
+    """Of the exact values of the last folded chunk, the share that stands verbatim in what is served; a measure."""
     retry_of: UUID | None = None
     claims: int = 0
     """How often it was claimed without a commit since: crashes, not model calls."""

@@ -23,7 +23,7 @@ from app.services.resolve import Resolved
 from app.services.shell import Shell
 
 ON_LOOP = 48  # messages: more than this are weighed off the event loop
-RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "background": 1, "sync": 2, "over": 3}
+RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "warning": 1, "background": 1, "critical": 2, "sync": 2, "over": 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

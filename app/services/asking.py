@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -22,57 +23,67 @@ TOO_LONG = "context_too_long"
 log = structlog.get_logger(__name__)
 
 
+@dataclass(slots=True, kw_only=True)
 class Asker:
-    """Asks the chat model of a turn."""
+    """Asks the chat model of one turn, step by step; what it learns of the provider's window holds for the turn."""
 
-    def __init__(self, models: Models, context: ContextService) -> None:
-        self._models = models
-        self._context = context
+    models: Models
+    context: ContextService
+    turn: Turn
+    model: str | None
+    asked: Asked
+    _room: int | None = field(default=None, init=False)
+    """Tokens after the system prompt, once the provider took no more; ``None``: the policy's budget."""
+    _halvings: int = field(default=0, init=False)
+    _refusal: ModelFailedError | None = field(default=None, init=False)
 
-    async def ask(
-        self, turn: Turn, model: str | None, asked: Asked, *, stop: asyncio.Event, on_text: Callable[[str], None]
-    ) -> Answer:
+    async def ask(self, *, with_tools: bool, stop: asyncio.Event, on_text: Callable[[str], None]) -> Answer:
         """The answer to the context as it stands; the newest half of it, and so on, when the provider takes no more.
 
         Raises:
             ModelFailedError: The provider failed, refused, said nothing, or takes not even the smallest.
             ContextOverWindowError: Under ``keep_full`` the whole exceeds the window.
         """
-        context = await self._context.assemble(turn.tenant_id, turn.conversation_id, model=model, asked=asked)
-        halvings = 0
         while True:
+            context = await self._assembled()
             try:
-                said = await self._said(context, model, stop=stop, on_text=on_text)
+                said = await self._said(context, with_tools=with_tools, stop=stop, on_text=on_text)
             except ModelFailedError as error:
-                if error.extra.get("reason") != TOO_LONG or halvings == HALVINGS:
+                if error.extra.get("reason") != TOO_LONG or self._halvings == HALVINGS:
                     raise
-                context = await self._halved(turn, model, asked, context, error)
-                halvings += 1
+                self._halve(context, error)
             else:
-                return said.with_warnings(("context_halved",) if halvings else ())
+                return said.with_warnings(("context_halved",) if self._halvings else ())
+
+    async def _assembled(self) -> AssembledContext:
+        """Afresh for each step. Raises the provider's refusal when the last message alone is more than it takes."""
+        turn = self.turn
+        try:
+            return await self.context.assemble(
+                turn.tenant_id, turn.conversation_id, self._room, model=self.model, asked=self.asked
+            )
+        except BudgetTooSmallError:
+            if self._refusal is None:
+                raise
+            raise self._refusal from None
 
     async def _said(
-        self, context: AssembledContext, model: str | None, *, stop: asyncio.Event, on_text: Callable[[str], None]
+        self, context: AssembledContext, *, with_tools: bool, stop: asyncio.Event, on_text: Callable[[str], None]
     ) -> Answer:
         for warning in context.warnings:
             log.warning("context.warning", warning=warning, truncated=context.truncated)
-        said = await answer(
-            self._models.chat(model), ChatRequest(messages=context.messages), stop=stop, on_text=on_text
-        )
+        tools = context.tools if with_tools else ()
+        request = ChatRequest(messages=context.messages, tools=tools)
+        said = await answer(self.models.chat(self.model), request, stop=stop, on_text=on_text)
         return said.of_context(
             context.warnings,
-            estimated=context.gauge.breakdown.total,
+            # What the context weighs counts its tools: nothing is learned of a request that went without them.
+            estimated=context.gauge.breakdown.total if tools == context.tools else 0,
             recalled=recalled_seqs(context.recalled),
         )
 
-    async def _halved(
-        self, turn: Turn, model: str | None, asked: Asked, context: AssembledContext, error: ModelFailedError
-    ) -> AssembledContext:
-        """Half of what was sent after the system prompt. Raises ``error`` when the last message alone is more."""
+    def _halve(self, context: AssembledContext, error: ModelFailedError) -> None:
+        """Half of what was sent after the system prompt."""
         sent = context.gauge.breakdown
-        room = (sent.total - sent.system) // 2
-        log.warning("context.halved", tokens=sent.total, room=room)
-        try:
-            return await self._context.assemble(turn.tenant_id, turn.conversation_id, room, model=model, asked=asked)
-        except BudgetTooSmallError:
-            raise error from None
+        self._room, self._refusal, self._halvings = (sent.total - sent.system) // 2, error, self._halvings + 1
+        log.warning("context.halved", tokens=sent.total, room=self._room)

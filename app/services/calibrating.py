@@ -15,13 +15,15 @@ async def calibrated(
 ) -> Conversation:
     """A *locked* conversation with what this answer teaches of its size.
 
-    Learns only from the chat model's own count of a request that we estimated ourselves: never from a model that is
-    not metered (the offline one counts as we do), nor from an estimate by another estimator than the present one.
+    Learns from each request of a turn by itself, and only from the chat model's own count of a request that we
+    estimated ourselves: never from a model that is not metered (the offline one counts as we do), nor from an estimate
+    by another estimator than the present one.
     """
-    reported, same = said.usage.input_tokens, shell.resolver(conversation).policy.estimator == asked.policy.estimator
-    if not (said.estimated and reported and same and said.metered):
+    if not said.metered or shell.resolver(conversation).policy.estimator != asked.policy.estimator:
         return conversation
-    factor = learn(conversation.token_factor, estimated=said.estimated, reported=reported)
+    factor = conversation.token_factor
+    for estimated, reported in said.weighed:
+        factor = learn(factor, estimated=estimated, reported=reported)
     if factor == conversation.token_factor:
         return conversation
     return await uow.conversations.update(conversation.id, token_factor=factor)

@@ -30,6 +30,7 @@ from app.services.shell import Shell
 from app.services.turn import Started, TurnRunner, ref_of
 from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle, created_event
 from app.services.views import views_of
+from app.services.waiting import waiting_message
 
 RETRY_AFTER = 2.0  # seconds that a second turn is asked to wait
 LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
@@ -121,7 +122,8 @@ class ChatService:
         )
         if turn is None:
             raise _turn_in_progress()
-        started = Started(turn=turn, message=message, resolved=resolved, model=given.model, asked=given.asked)
+        asked = replace(given.asked, record_id=turn.id)
+        started = Started(turn=turn, message=message, resolved=resolved, model=given.model, asked=asked)
         return started if message.is_command else await self._with_claim(uow, started)
 
     async def _message(
@@ -148,20 +150,20 @@ class ChatService:
         return messages[0], resolved
 
     async def _unanswered(self, uow: UnitOfWork, conversation: Conversation) -> tuple[Message, Resolved]:
-        """The last message, if it is a user's that nobody answered; one that was erased asks nothing."""
-        last = await uow.messages.last(conversation.id)
-        if last is None or last.role != "user" or last.status == "erased":
+        """The user's message that nobody answered."""
+        waiting = await waiting_message(uow, conversation.id)
+        if waiting is None:
             message = "content cannot be empty: there is no unanswered user message"
             raise InvalidInputError(message, errors=[FieldError(field="content", message=message)])
-        return last, self._shell.resolver(conversation)
+        return waiting, self._shell.resolver(conversation)
 
     async def _taken_up(
         self, uow: UnitOfWork, conversation: Conversation, message_id: UUID
     ) -> tuple[Message, Resolved]:
-        """The message of a turn that died, if nothing came after it."""
+        """The message of a turn that died, if nothing came after it but its own calls and their results."""
         message = await uow.messages.get(conversation.id, message_id)
-        last = await uow.messages.last(conversation.id)
-        if not message.is_command and (last is None or last.id != message_id):
+        waiting = None if message.is_command else await waiting_message(uow, conversation.id)
+        if not message.is_command and (waiting is None or waiting.id != message_id):
             raise ConversationMovedOnError("other messages came after this one: send it again under a new key")
         return message, self._shell.resolver(conversation)
 
@@ -184,13 +186,15 @@ class ChatService:
         if turn.reply_id is None:
             return None
         rows = [await uow.compactions.get(turn.compaction_id)] if turn.compaction_id else []
+        recalled = tuple(ref.get("recalled", ()))
         result = ChatResult(
             message=await uow.messages.get(turn.conversation_id, turn.message_id),
             reply=await uow.messages.get(turn.conversation_id, turn.reply_id),
             gauge=self._shell.resolver(await uow.conversations.get(turn.conversation_id)).gauge,
             compaction=next(iter(await views_of(uow, rows)), None),
             warnings=turn.warnings,
-            recalled=tuple(ref.get("recalled", ())),
+            recalled=recalled,
+            segments=tuple(await uow.segments.covering(turn.conversation_id, recalled)),
         )
         return _replayed(result)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import structlog
@@ -20,17 +20,25 @@ from app.domain.planning.cuts import Tail
 from app.domain.planning.withholding import without
 from app.domain.policies.policy import CompactionPolicy
 from app.domain.records import Compaction, FoldRequest
+from app.domain.segments.values import CutSegment, Level
+from app.domain.states.adopting import adopted
 from app.domain.states.state import StateEntry, StateVersion
+from app.domain.summarizing.stretches import output_room
+from app.domain.summarizing.system_context import system_context
 from app.ports import Models, Summarizer, UnitOfWork
 from app.services.ladder import BLOCKED, TOO_LONG
 from app.services.layouts import MOST_ANCHORS, held_messages
 from app.services.lease import Lease, check_held
 from app.services.resolve import Resolved
+from app.services.segmenting import cut_span
 from app.services.shell import Shell
 
 OUTLINE_LIMIT = 4_000  # messages of the tail that one plan looks at: bounds a turn's work after a large import
+DESCRIBED = frozenset[Level]({"L2", "L3"})
+"""The levels that a summarizer writes with the state."""
 OUTPUT_PER_STATE = 4  # output tokens asked for per token of state: JSON, provenance and reasoning
 MINIMUM_OUTPUT = 4_096
+SYSTEM_CONTEXT = 600  # tokens of a system prompt that a summarizer is shown: terms and steps, not the whole
 ON_LOOP = 48  # messages: more than this are redacted off the event loop
 SMALLEST = 200  # tokens: a chunk that is too long for a model at this size will never fit
 SMALLER_HELPS = frozenset({BLOCKED, TOO_LONG})
@@ -54,11 +62,18 @@ class Chunk:
     """Active anchors up to the end of the chunk whose messages are not held."""
     most_tokens: int
     """The most that this chunk was planned to weigh."""
+    segments: tuple[CutSegment, ...] = ()
+    """Its stretches: every ``seq`` from the first to the last that it covers lies in exactly one."""
 
     @property
     def previous(self) -> tuple[StateEntry, ...]:
-        """The entries that are served now."""
-        return served(self.version.entries) if self.version else ()
+        """The entries that are served now, in the fields of the schema that is written next."""
+        if self.version is None:
+            return ()
+        entries = served(self.version.entries)
+        if self.version.state_schema == self.resolved.schema.name:
+            return entries
+        return adopted(entries, self.resolved.schema)
 
     @property
     def half(self) -> int | None:
@@ -79,8 +94,9 @@ class Chunk:
             next_entry=self.version.next_entry if self.version else 1,
             version=resolved.conversation.state_version + 1,
             tokens_before=resolved.breakdown.total,
-            block_before=resolved.breakdown.state + resolved.breakdown.anchors,
-            target=resolved.in_estimates.target,
+            block_before=resolved.breakdown.block,
+            target=resolved.target_tokens,
+            coming_tokens=resolved.coming_tool_tokens,
             anchors=self.anchors,
         )
 
@@ -88,7 +104,8 @@ class Chunk:
         """What a summarizer is asked; of the messages with these ``seq``s it sees neither words nor anchors."""
         focus, system_prompt = self.row.request.focus, self.resolved.conversation.system_prompt
         state_tokens = self.resolved.budgets.state_tokens
-        room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT)
+        described = self._described()
+        room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + output_room(described)
         return SummaryRequest(
             schema=self.resolved.schema,
             messages=without(self.span, withheld) if withheld else self.span,
@@ -96,13 +113,25 @@ class Chunk:
             anchors=tuple(anchor for anchor in self.anchors if anchor.seq not in withheld),
             anchor_room=self.resolved.budgets.anchor_tokens,
             system_prompt=redact(system_prompt),
+            system_context=self._system_context(),
             focus=None if focus is None else redact(focus),
             instructions=self.resolved.policy.instructions,
             target_tokens=state_tokens,
             chunk_tokens=min(chunk_tokens(profile), self.most_tokens),
             max_output_tokens=min(room, profile.output_limit),
             locale=self.resolved.conversation.locale,
+            segments=described,
         )
+
+    def _described(self) -> tuple[CutSegment, ...]:
+        """The stretches that a summarizer is to describe, where the policy wants a level that it writes."""
+        return self.segments if DESCRIBED.intersection(self.resolved.policy.levels) else ()
+
+    def _system_context(self) -> str:
+        """What of the system prompt the summarizer is shown, where the policy wants it to be."""
+        if not self.resolved.policy.inject_system_context:
+            return ""
+        return system_context(redact(self.resolved.conversation.system_prompt), room=SYSTEM_CONTEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,18 +160,22 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         tail = await read_tail(uow, resolved)
         digestible = _after_failures(resolved, chunk_tokens(summarizer_of(shell, resolved).profile))
         most = min(digestible, most_tokens or digestible)
-        planned = plan(resolved, tail, row.request, most)
+        planned = plan(resolved, tail, await before_running_turn(uow, conversation.id, row.request), most)
         if isinstance(planned, NothingToFold):
             return Nothing(resolved=resolved, found=planned)
         span = await uow.messages.between(conversation.id, planned.from_seq, planned.to_seq)
         anchors = await _anchors(uow, conversation.id, through_seq=planned.to_seq)
         number = conversation.state_version
         version = await uow.states.get(conversation.id, number) if number else None
+    shown = await _redacted(span)
     return Chunk(
         row=row,
         resolved=resolved,
         plan=planned,
-        span=await _redacted(span),
+        span=shown,
+        segments=await asyncio.to_thread(
+            cut_span, shown, resolved.policy.segment_by, from_seq=planned.from_seq, to_seq=planned.to_seq
+        ),
         version=version,
         anchors=anchors,
         most_tokens=most,
@@ -176,6 +209,15 @@ async def read_tail(uow: UnitOfWork, resolved: Resolved) -> Tail:
     conversation = resolved.conversation
     outline = await uow.messages.outline(conversation.id, after_seq=conversation.boundary_seq, limit=OUTLINE_LIMIT)
     return Tail(outline=tuple(outline), complete=not outline or outline[-1].seq >= conversation.last_seq)
+
+
+async def before_running_turn(uow: UnitOfWork, conversation_id: UUID, request: FoldRequest) -> FoldRequest:
+    """The same, but for a turn that runs: neither the message that it answers nor what came after it is folded."""
+    turn = await uow.turns.running(conversation_id)
+    if turn is None:
+        return request
+    last = (await uow.messages.get(conversation_id, turn.message_id)).seq - 1
+    return replace(request, up_to_seq=last if request.up_to_seq is None else min(request.up_to_seq, last))
 
 
 def plan(resolved: Resolved, tail: Tail, request: FoldRequest, most_tokens: int) -> CompactionPlan | NothingToFold:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import lru_cache
 from uuid import UUID
 
@@ -12,24 +13,40 @@ import structlog
 
 from app.domain.assembling.assembly import AssembledContext, Material, assemble, exceeds
 from app.domain.conversation import Message
-from app.domain.errors import BudgetTooSmallError, ContextOverWindowError
+from app.domain.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
 from app.domain.fencing.redaction import redact_message
 from app.domain.schemas import schema_named
+from app.domain.segments.values import Expansion
 from app.domain.summarizing.extractive import digest as extractive_digest
 from app.domain.weighing.tokens import estimate_text, tokens_of, weigh
 from app.ports import UnitOfWork
 from app.services.appending import MessageDraft
-from app.services.layouts import MOST_ANCHORS, held_messages
-from app.services.recalling import NOTHING, Asked, gather, question_in, with_gathered
+from app.services.layouts import MOST_ANCHORS, digestible, held_messages
+from app.services.recalling import NOTHING, Asked, chosen, expansion_of, gather, question_in, with_gathered
 from app.services.resolve import Resolved
 from app.services.shell import Shell
 
 LOADED_BUDGETS = 2  # one budget that may be served, and one before it that a digest tells of
-ON_LOOP = 48  # messages: more than this is put together off the event loop
+ON_LOOP = 48  # messages and segments: more than this is put together off the event loop
 DIGESTS = 256  # digests kept per process; each is a pure function of its messages
 RECALL_FAILED = "recall_failed"
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """A context, and what it took."""
+
+    context: AssembledContext
+    recall_ms: int
+    """Milliseconds that recalling and putting together took."""
+    begins_answer: bool
+    """Whether a user's message is the last one: not between the calls of an answer."""
+
+    def expansion(self, id_: UUID, conversation_id: UUID, now: datetime) -> Expansion:
+        """The record of its recall."""
+        return expansion_of(self.context, id_=id_, conversation_id=conversation_id, now=now, duration_ms=self.recall_ms)
 
 
 class ContextService:
@@ -50,21 +67,51 @@ class ContextService:
         """The context within the policy's budget, or within ``budget`` tokens after the system prompt.
 
         What ``asked`` says is recalled; in a turn a recall that fails is warned of (``recall_failed``), and nothing
-        more.
+        more, and one that brings something back is recorded.
         """
+        looked = await self.look(tenant_id, conversation_id, budget, model=model, asked=asked)
+        if asked.record_id and budget is None and looked.begins_answer and looked.context.recalled:
+            await self._record(tenant_id, conversation_id, looked, asked.record_id)
+        return looked.context
+
+    async def look(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        budget: int | None = None,
+        *,
+        model: str | None = None,
+        asked: Asked = NOTHING,
+    ) -> Looked:
+        """The same, with how long the recall took; nothing is recorded."""
         async with self._shell.uow(tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.get(conversation_id), model=model)
-            material = await load(uow, resolved, budget, all_anchors=asked.makes_room)
+            material = chosen(await load(uow, resolved, budget, all_anchors=asked.makes_room), asked.wanted)
+        material = _with_question_held(material) if asked.in_turn else material
+        begins = bool(material.tail) and material.tail[-1].role == "user"
+        started = self._shell.clock.monotonic()
         try:
-            return await self._with_recall(tenant_id, material, budget, asked)
+            context = await self._with_recall(tenant_id, material, budget, asked)
         except (BudgetTooSmallError, ContextOverWindowError):
             raise
         except Exception as error:
             if not asked.in_turn:
                 raise
             log.warning("recall.failed", error=type(error).__name__)
-        context = await self._put_together(material, budget)
-        return replace(context, warnings=(*context.warnings, RECALL_FAILED))
+            context = await self._put_together(material, budget)
+            context = replace(context, warnings=(*context.warnings, RECALL_FAILED))
+        took = round((self._shell.clock.monotonic() - started) * 1_000)
+        return Looked(context=context, recall_ms=took, begins_answer=begins)
+
+    async def _record(self, tenant_id: UUID, conversation_id: UUID, looked: Looked, record_id: UUID) -> None:
+        """A measure: a turn goes on without it."""
+        expansion = looked.expansion(record_id, conversation_id, self._shell.clock.now())
+        try:
+            async with self._shell.uow(tenant_id) as uow:
+                await uow.expansions.add([expansion])
+                await uow.commit()
+        except DependencyUnavailableError:
+            log.warning("recall.not_recorded")
 
     async def _with_recall(
         self, tenant_id: UUID, material: Material, budget: int | None, asked: Asked
@@ -77,7 +124,7 @@ class ContextService:
         return await asyncio.to_thread(lambda: _assembled(with_gathered(material, gathered), budget))
 
     async def _put_together(self, material: Material, budget: int | None) -> AssembledContext:
-        if len(material.tail) + len(material.held) <= ON_LOOP:
+        if len(material.tail) + len(material.held) + len(material.segments) <= ON_LOOP:
             return _assembled(material, budget)
         return await asyncio.to_thread(_assembled, material, budget)
 
@@ -87,12 +134,22 @@ class ContextService:
         return sum(weights) + (await asyncio.to_thread(estimate_text, text) if text else 0)
 
 
+def _with_question_held(material: Material) -> Material:
+    """Between the calls of an answer the message that is answered is held: tools' results go before it does."""
+    tail = list(material.tail)
+    at = next((index for index in range(len(tail) - 1, -1, -1) if tail[index].role == "user"), None)
+    if at is None or at == len(tail) - 1 or tail[at].is_protected:
+        return material
+    tail[at] = replace(tail[at], protected_reason="pinned")
+    return replace(material, tail=tuple(tail))
+
+
 async def load(
     uow: UnitOfWork, resolved: Resolved, budget: int | None = None, *, all_anchors: bool = False
 ) -> Material:
     """Read what a context can be made of: one query for the tail, bounded by the budget.
 
-    The anchors are read only where something has to be left out, or may have to (``all_anchors``).
+    Anchors and segments are read only where something has to be left out, or may have to (``all_anchors``).
     """
     conversation, budgets = resolved.conversation, resolved.budgets
     most = max(LOADED_BUDGETS * budgets.budget, budgets.window)
@@ -108,10 +165,18 @@ async def load(
         held=tuple(held),
         tail=tuple(tail),
         unloaded_tokens=_unloaded_tokens(resolved, tail, held),
+        tools=resolved.tools,
     )
     if not all_anchors and not exceeds(material, budget=budget):
         return material
-    return replace(material, anchors=tuple(await uow.anchors.active(conversation.id, limit=MOST_ANCHORS)))
+    served = conversation.layout.digest_tokens if conversation.layout else 0
+    source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)
+    return replace(
+        material,
+        anchors=tuple(await uow.anchors.active(conversation.id, limit=MOST_ANCHORS)),
+        segments=tuple(source.segments),
+        segments_total=source.total,
+    )
 
 
 def _unloaded_tokens(resolved: Resolved, tail: Sequence[Message], held: Sequence[Message]) -> int:

@@ -166,8 +166,8 @@ def _protecting(resolved: Resolved) -> tuple[object, ...]:
 
 def _rendering(resolved: Resolved) -> tuple[object, ...]:
     """What decides how the block is served."""
-    policy = resolved.policy
-    return policy.served_as, policy.estimator, resolved.budgets.anchor_tokens
+    policy, budgets = resolved.policy, resolved.budgets
+    return policy.served_as, policy.estimator, policy.levels, budgets.anchor_tokens, budgets.digest_tokens
 
 
 def check_version(conversation: Conversation, expected: int | None) -> None:
@@ -181,7 +181,7 @@ def check_version(conversation: Conversation, expected: int | None) -> None:
 
 def _refuse_unmeetable(resolved: Resolved) -> None:
     """Refuse a policy that contradicts itself, with the arithmetic."""
-    errors = contradictions(resolved.policy, resolved.budgets, resolved.system_tokens)
+    errors = contradictions(resolved.policy, resolved.budgets, resolved.floor_tokens)
     if errors:
         raise PolicyInvalidError(errors[0].message, errors=errors)
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID
 
-from app.domain.conversation import Message
+from app.domain.conversation import Conversation, Message, Quiet
 from app.domain.policies.policy import Moment, Trigger, evaluate, moments_at_rest, moments_of_append, moments_of_reply
 from app.ports import UnitOfWork
 from app.services.claims import claim_background
 from app.services.resolve import Resolved
 from app.services.shell import Shell
+
+_NOTHING_FOLDED = frozenset({"nothing_to_compact", "irreducible_floor"})
 
 
 def due_before_call(resolved: Resolved, shell: Shell) -> Trigger | None:
@@ -21,8 +23,13 @@ def due_before_call(resolved: Resolved, shell: Shell) -> Trigger | None:
     return _due(resolved, shell, {"before_call"})
 
 
+def due_between_calls(resolved: Resolved, shell: Shell) -> Trigger | None:
+    """The inline trigger that a turn has to answer before it gives the model a tool's result."""
+    return _due(resolved, shell, {"between_calls"})
+
+
 async def claim_in_turn(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
-    """After a turn's user message, when nothing was due before the call."""
+    """After a message inside a turn, when nothing was due that the turn has to wait for."""
     return await _claimed(uow, shell, resolved, {"stored"})
 
 
@@ -37,6 +44,18 @@ async def claim_after_reply(uow: UnitOfWork, shell: Shell, resolved: Resolved, r
     if reply.is_command:
         return None
     return await _claimed(uow, shell, resolved, moments_of_reply(interrupted=reply.status == "interrupted"))
+
+
+async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, asked: Message) -> Conversation:
+    """A *locked* conversation at the end of the turn that this message began.
+
+    Where nothing could be folded between the calls of the turn, the turn itself stood in the way, and is over now.
+    """
+    quiet = conversation.quiet
+    began_inside = asked.seq < quiet.until_seq <= conversation.last_seq
+    if not (began_inside and quiet.reason in _NOTHING_FOLDED):
+        return conversation
+    return await uow.conversations.update(conversation.id, quiet=Quiet())
 
 
 async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:

@@ -23,6 +23,7 @@ from app.ports import UnitOfWork
 from app.services.claims import claim_queued, new_compaction, refresh_sizes
 from app.services.commands import compact_command
 from app.services.ending import end_row
+from app.services.forgetting import concerned, forget, in_doubt
 from app.services.layouts import lay_out
 from app.services.shell import Shell
 
@@ -40,8 +41,8 @@ class _Gone:
     """The message, and the halves of its tool pairs of which nothing is left either."""
     seqs: frozenset[int]
     """Messages whose own words are gone."""
-    first_seq: int
-    """The first message that changed."""
+    changed: frozenset[int]
+    """Those, and the stubbed halves that still say something."""
     erased: Erased
 
 
@@ -73,9 +74,13 @@ class ErasureService:
         gone = await _from_history(uow, message)
         await uow.anchors.delete_of(conversation.id, sorted(gone.seqs))
         total = await uow.messages.recompute(conversation.id)
-        versions = await uow.states.since_boundary(conversation.id, gone.first_seq)
-        answers = await uow.messages.command_answers(conversation.id, after_seq=gone.first_seq)
-        remaining = await _remaining(uow, conversation, versions, answers, gone.erased)
+        first_seq, resolved = min(gone.changed), self._shell.resolver(conversation)
+        versions = await uow.states.since_boundary(conversation.id, first_seq)
+        answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
+        found = await concerned(uow, resolved, gone.changed, versions)
+        doubtful = await asyncio.to_thread(in_doubt, found.others, gone.erased)
+        remaining = await _remaining(uow, conversation, versions, [*answers, *doubtful], gone.erased)
+        await forget(uow, self._shell, resolved, found, erased=gone.erased, doubtful=doubtful, remaining=remaining)
         current = await self._from_states(uow, replace(conversation, total=total), versions, gone.erased, remaining)
         await _from_answers(uow, answers, gone.erased, remaining)
         if message.is_command:
@@ -151,17 +156,32 @@ class ErasureService:
 
 
 async def _from_history(uow: UnitOfWork, message: Message) -> _Gone:
-    """Leave the tombstone, and stubs of the other halves of its tool pairs."""
+    """Leave the tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
     calls = {call for part in message.parts if (call := call_of(part))}
     found = await uow.messages.halves(message.conversation_id, sorted(calls)) if calls else []
-    halves = [half for half in found if half.id != message.id and half.status != "erased"]
+    quoting = await _quoting(uow, message)
+    calls.update(call for one in quoting for part in one.parts if "quotes" in part and (call := call_of(part)))
+    others = {one.id: one for one in [*found, *quoting] if one.id != message.id and one.status != "erased"}
+    halves = list(others.values())
     stubs = [other_half(half, calls) for half in halves]
     await uow.messages.erase(message.conversation_id, [tombstone(message), *stubs])
     seqs = frozenset({message.seq, *(stub.seq for stub in stubs if not stub.content)})
     said = [told_by(message), *(_only_in(half, stub) for half, stub in zip(halves, stubs, strict=True))]
-    first = min(one.seq for one in [message, *halves])
+    changed = seqs.union(half.seq for half in halves)
     stones = (message, *(stub for stub in stubs if stub.status == "erased"))
-    return _Gone(stones=stones, seqs=seqs, first_seq=first, erased=Erased(said, seqs))
+    return _Gone(stones=stones, seqs=seqs, changed=changed, erased=Erased(said, seqs))
+
+
+async def _quoting(uow: UnitOfWork, message: Message) -> list[Message]:
+    """What tools brought back of it, and what they brought back of that."""
+    found: dict[UUID, Message] = {}
+    waiting = [message]
+    while waiting:
+        quoted = waiting.pop()
+        more = await uow.messages.quoting(quoted.conversation_id, quoted.seq)
+        waiting.extend(one for one in more if one.id not in found)
+        found.update((one.id, one) for one in more)
+    return list(found.values())
 
 
 def _only_in(half: Message, stub: Message) -> str:
@@ -174,13 +194,13 @@ async def _remaining(
     uow: UnitOfWork,
     conversation: Conversation,
     versions: Sequence[StateVersion],
-    answers: Sequence[Message],
+    others: Sequence[object],
     erased: Erased,
 ) -> Remaining:
-    """What the conversation still says, as far as it matters to the entries of these versions and to these answers."""
+    """What the conversation still says, as far as it matters to the entries of these versions and to these others."""
     entries = [entry for version in versions for entry in version.entries]
     doubtful = await asyncio.to_thread(suspicious, entries, erased)
-    if not doubtful and not answers:
+    if not doubtful and not others:
         return Remaining({})
     last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
     near = await uow.messages.between(conversation.id, last - READ + 1, last)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from app.domain.errors import DependencyUnavailableError
 from app.domain.policies.policy import Trigger
-from app.domain.records import Compaction
+from app.domain.records import Compaction, Event, RanIn
 from app.ports import UnitOfWork
 from app.services.claims import claim_running
 from app.services.compaction import CompactionService
@@ -20,6 +21,7 @@ from app.services.resolve import Resolved
 from app.services.shell import Shell
 from app.services.spending import SPEND_LIMIT
 
+EVENT_PAGE = 100
 POLL = 0.25  # seconds between looks at a compaction that another process runs
 
 log = structlog.get_logger(__name__)
@@ -41,13 +43,19 @@ class InlineOutcome:
     row: Compaction | None = None
     warnings: tuple[str, ...] = ()
 
+    def then(self, later: InlineOutcome) -> InlineOutcome:
+        """Both: the later compaction of the two, and every warning once."""
+        warnings = tuple(dict.fromkeys((*self.warnings, *later.warnings)))
+        return InlineOutcome(row=later.row or self.row, warnings=warnings)
+
 
 class InlineCompaction:
     """Brings a turn below its threshold, or says why not."""
 
-    def __init__(self, shell: Shell, compaction: CompactionService) -> None:
+    def __init__(self, shell: Shell, compaction: CompactionService, ran_in: RanIn = "turn") -> None:
         self._shell = shell
         self._compaction = compaction
+        self._ran_in: RanIn = ran_in
 
     async def claim(self, uow: UnitOfWork, resolved: Resolved, trigger: Trigger) -> InlineClaim | None:
         """Claim the slot in the turn's own transaction, or find who has it."""
@@ -56,6 +64,16 @@ class InlineCompaction:
             return InlineClaim(trigger=trigger, row=row, own=True)
         row = await uow.compactions.in_flight(resolved.conversation.id)
         return InlineClaim(trigger=trigger, row=row, own=False) if row else None
+
+    async def told(
+        self, resolved: Resolved, claim: InlineClaim, *, after: int, tell: Callable[[Sequence[Event]], None]
+    ) -> InlineOutcome:
+        """``settle``, and tell the compaction events of the conversation that came after that number."""
+        outcome = await self.settle(resolved, claim)
+        async with self._shell.uow(claim.row.tenant_id) as uow:
+            events = await uow.events.after(claim.row.conversation_id, after, limit=EVENT_PAGE)
+        tell([event for event in events if event.type.startswith("compaction.")])
+        return outcome
 
     async def settle(self, resolved: Resolved, claim: InlineClaim) -> InlineOutcome:
         """Run or wait, at most ``sync_deadline`` seconds; never raises for a compaction's sake."""
@@ -87,7 +105,7 @@ class InlineCompaction:
         row = claim.row
         async with self._shell.bus.subscribe(row.conversation_id) as wake_up:
             while True:
-                taken = await self._compaction.take(row.id, "turn")
+                taken = await self._compaction.take(row.id, self._ran_in)
                 if taken is not None:
                     return await self._compaction.run(taken, IN_TURN.until(deadline))
                 async with self._shell.uow(row.tenant_id) as uow:
@@ -110,14 +128,14 @@ class InlineCompaction:
 
     async def _claim_running(self, uow: UnitOfWork, resolved: Resolved, trigger: Trigger) -> Compaction | None:
         return await claim_running(
-            uow, resolved, self._shell, trigger=trigger.name, request=trigger.request(), ran_in="turn"
+            uow, resolved, self._shell, trigger=trigger.name, request=trigger.request(), ran_in=self._ran_in
         )
 
     async def _queue_the_rest(self, row: Compaction) -> Compaction:
         """The time is up: what this turn holds goes to the worker."""
         async with self._shell.uow(row.tenant_id) as uow:
             row = await uow.compactions.in_flight(row.conversation_id) or await uow.compactions.get(row.id)
-        mine = row.status == "running" and row.ran_in == "turn" and row.owner == self._shell.owner
+        mine = row.status == "running" and row.ran_in == self._ran_in and row.owner == self._shell.owner
         return await self._compaction.hand_over(Lease.of(row)) if mine else row
 
 

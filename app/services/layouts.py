@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from app.domain.anchors.serving import serve
-from app.domain.assembling.layout import layout_of
+from app.domain.assembling.digesting import Digestible
+from app.domain.assembling.layout import layout_of, with_digests
 from app.domain.conversation import Layout, Message
+from app.domain.policies.allotments import digest_room
+from app.domain.records import Page
+from app.domain.segments.outdated import without_outdated
 from app.domain.states.state import StateSchema
+from app.domain.weighing.tokens import tokens_of
 from app.ports import UnitOfWork
 from app.services.resolve import Resolved
 
 MOST_ANCHORS: Final = 4_000
 """Active anchors, the newest, that one layout looks at: bounds the work whatever the history."""
+MOST_SEGMENTS: Final = 200
+"""Segments, the newest, likewise; weighing their digests takes about a millisecond each."""
+ON_LOOP: Final = 48
+"""Segments: more than this are looked at off the event loop."""
+MOST_OUTDATED: Final = 200
+"""Superseded anchors, the newest, that digests must not repeat."""
+LEAST_DIGEST: Final = 10
+"""Tokens of about the shortest line in the digests: no more segments are read than could have one."""
+
+DigestRoom = Callable[[Layout], int | None]
+"""From a layout without digests to the tokens that these may take; ``None``: their allotment."""
 
 
 async def lay_out(
@@ -25,17 +44,26 @@ async def lay_out(
     state: Mapping[str, Any],
     boundary_seq: int,
     anchor_room: int | None = None,
+    room_for_digests: DigestRoom | None = None,
 ) -> Layout:
     """The layout of a state that covers the messages up to ``boundary_seq``.
 
-    Call it in the transaction that writes the version, after anchors were added and changed there. ``anchor_room``
-    is the tokens that anchors may take where their allotment is too much (``None``: their allotment).
+    Call it in the transaction that writes the version, after anchors and segments were added and changed there.
+
+    Args:
+        uow: The transaction.
+        resolved: The conversation, with the policy that decides what is served.
+        schema: Of the state.
+        state: In the shape of the schema's model.
+        boundary_seq: The last message that the state covers.
+        anchor_room: Tokens that anchors may take where their allotment is too much; ``None``: their allotment.
+        room_for_digests: What digests may take; without it, what the conversation's present layout keeps to.
     """
     conversation, policy = resolved.conversation, resolved.policy
     held = await held_messages(uow, conversation.id, through_seq=boundary_seq)
     active = await uow.anchors.active(conversation.id, through_seq=boundary_seq, limit=MOST_ANCHORS)
     seqs = [message.seq for message in held]
-    return layout_of(
+    layout = layout_of(
         schema,
         state,
         served_as=policy.served_as,
@@ -48,7 +76,36 @@ async def lay_out(
             room=resolved.budgets.anchor_tokens if anchor_room is None else anchor_room,
             estimator=policy.estimator,
         ),
+        markers=bool(policy.levels),
     )
+    kept = room_for_digests(layout) if room_for_digests else _kept_room(conversation.layout)
+    beside = layout.tokens + sum(tokens_of(one.token_count, one.byte_length, policy.estimator) for one in held)
+    allotted = digest_room(resolved.budgets, beside=beside)
+    room = allotted if kept is None else min(allotted, kept)
+    source = await digestible(uow, resolved, through_seq=boundary_seq, room=room)
+    work = partial(with_digests, layout, source, room=room, kept=kept, served_as=policy.served_as)
+    return work() if len(source.segments) <= ON_LOOP else await asyncio.to_thread(work)
+
+
+async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, room: int) -> Digestible:
+    """The newest segments up to that ``seq``: as many as could have a line in so many tokens."""
+    source = Digestible(levels=resolved.policy.levels, estimator=resolved.policy.estimator)
+    if room <= 0 or not source.levels:
+        return source
+    newest = await uow.segments.newest(resolved.conversation.id, limit=min(room // LEAST_DIGEST + 1, MOST_SEGMENTS))
+    covered = [segment for segment in newest if segment.to_seq <= through_seq]
+    if not covered:
+        return source
+    total = await uow.segments.count(resolved.conversation.id) - (len(newest) - len(covered))
+    page = Page(limit=MOST_OUTDATED, order="desc")
+    outdated, _ = await uow.anchors.page(resolved.conversation.id, page, status="superseded")
+    work = partial(without_outdated, covered, [one.content for one in outdated])
+    shown = work() if len(covered) <= ON_LOOP else await asyncio.to_thread(work)
+    return replace(source, segments=shown, total=total)
+
+
+def _kept_room(layout: Layout | None) -> int | None:
+    return layout.digest_room if layout else None
 
 
 async def held_messages(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> list[Message]:

@@ -6,7 +6,8 @@ Both are hints; Postgres is the truth.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, Final
 from uuid import UUID
 
 import structlog
@@ -14,6 +15,8 @@ import structlog
 from app.domain.errors import DependencyUnavailableError
 from app.domain.records import Event
 from app.ports import EventBus, JobQueue, UnitOfWorkFactory
+
+APPLIED: Final = "compaction.applied"
 
 log = structlog.get_logger(__name__)
 
@@ -32,14 +35,37 @@ class Outbox:
         if events:
             await self._bus.publish(events)
         for compaction_id in jobs:
-            task = asyncio.create_task(self._send(compaction_id))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._send(compaction_id))
+        for conversation_id in {event.conversation_id for event in events if event.type == APPLIED}:
+            self._start(self._send_wanted(conversation_id))
+
+    def send_detail(self, conversation_id: UUID) -> None:
+        """Hint in the background that an L1 of this conversation is wanted."""
+        self._start(self._send_detail(conversation_id))
 
     async def drain(self) -> None:
         """Wait for what is under way; the sweeper sends the rest."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=3)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send_wanted(self, conversation_id: UUID) -> None:
+        """After a compaction: a hint, where its segments are to be told by a model."""
+        try:
+            async with self._uow(None) as uow:
+                wanting = await uow.segments.wanting_detail(limit=1, conversation_id=conversation_id)
+        except DependencyUnavailableError:  # the sweeper finds them
+            return
+        if wanting:
+            await self._send_detail(conversation_id)
+
+    async def _send_detail(self, conversation_id: UUID) -> None:
+        if not await self._queue.send_detail(conversation_id):
+            log.info("detail.not_sent", conversation_id=str(conversation_id))
 
     async def _send(self, compaction_id: UUID) -> None:
         request_id = structlog.contextvars.get_contextvars().get("request_id")

@@ -187,6 +187,8 @@ async def _write(
     before = await uow.states.get(present.id, present.state_version)
     version = replace(
         before,
+        parent_version=before.version,
+        segment_ids=(),
         version=present.state_version + 1,
         state=applied.state,
         entries=applied.entries,

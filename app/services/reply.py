@@ -1,15 +1,19 @@
-"""One answer of the chat model: streams it, stops when asked to, and says how it ended."""
+"""One step of the chat model: streams it, stops when asked to, and says how it ended."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from app.domain.conversation import Usage
 from app.domain.errors import ModelFailedError, ModelUnavailableError
-from app.domain.model_io import ChatRequest, FinishReason, StepEvent, StepFinish, TextDelta
+from app.domain.model_io import ChatRequest, FinishReason, StepEvent, StepFinish, TextDelta, ToolCall
 from app.ports import ChatModel
+
+_WHOLE: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
+"""A step that ended so has written its calls to their end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +27,10 @@ class Answer:
     """Whether the model is a provider's: its count of tokens is its own."""
     interrupted: bool = False
     warnings: tuple[str, ...] = ()
-    estimated: int | None = None
-    """Our estimate of the request's tokens, system prompt included."""
+    calls: tuple[ToolCall, ...] = ()
+    """The tools whose results it wants before it goes on."""
+    weighed: tuple[tuple[int, int], ...] = ()
+    """(our estimate, the provider's count) of each request's tokens, system prompt and tools included."""
     recalled: tuple[int, ...] = ()
     """Positions of the messages that were recalled for it."""
 
@@ -34,18 +40,37 @@ class Answer:
 
     def of_context(self, warnings: tuple[str, ...], *, estimated: int, recalled: tuple[int, ...] = ()) -> Answer:
         """The same answer with what its context warned of, weighs, and brought back."""
-        return replace(self.with_warnings(warnings), estimated=estimated, recalled=recalled)
+        reported = self.usage.input_tokens
+        weighed = ((estimated, reported),) if estimated and reported else ()
+        return replace(self.with_warnings(warnings), weighed=weighed, recalled=recalled)
+
+    def after(self, before: Answer) -> Answer:
+        """The same answer as the end of a turn: what the steps before it used, warned of and brought back."""
+        return replace(
+            self,
+            usage=before.usage.plus(self.usage),
+            warnings=tuple(dict.fromkeys((*before.warnings, *self.warnings))),
+            weighed=(*before.weighed, *self.weighed),
+            recalled=tuple(sorted({*before.recalled, *self.recalled})),
+        )
+
+    def stopped(self) -> Answer:
+        """The turn's end where it was interrupted after this step: what was said stands with the calls."""
+        return replace(self, text="", calls=(), interrupted=True)
 
 
 async def answer(
     model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, on_text: Callable[[str], None]
 ) -> Answer:
-    """Run one step of the model to its end, or until ``stop`` is set: what came until then is kept.
+    """Run one step of the model to its end, or until ``stop`` is set: what was said until then is kept.
+
+    Calls count only where tools were offered and the step came to its own end: half a call is none.
 
     Raises:
         ModelFailedError: The provider failed, refused, or said nothing.
     """
     pieces: list[str] = []
+    calls: list[ToolCall] = []
     finish: StepFinish | None = None
     steps = model.step(request)
     try:
@@ -53,6 +78,8 @@ async def answer(
             if isinstance(event, TextDelta):
                 pieces.append(event.text)
                 on_text(event.text)
+            elif isinstance(event, ToolCall):
+                calls.append(event)
             else:
                 finish = event
     except ModelUnavailableError as error:
@@ -65,9 +92,11 @@ async def answer(
     text, metered = "".join(pieces), model.profile.metered
     if finish is None:
         return Answer(text=text, model=model.profile.name, usage=Usage(), metered=metered, interrupted=True)
-    _refuse_no_answer(finish.reason, text)
+    wanted = tuple(calls) if request.tools and finish.reason in _WHOLE else ()
+    if not wanted:
+        _refuse_no_answer(finish.reason, text)
     warnings = ("reply_cut_off",) if finish.reason == "length" else ()
-    return Answer(text=text, model=finish.model, usage=finish.usage, metered=metered, warnings=warnings)
+    return Answer(text=text, model=finish.model, usage=finish.usage, metered=metered, warnings=warnings, calls=wanted)
 
 
 def _refuse_no_answer(reason: FinishReason, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -15,11 +15,12 @@ from app.domain.assembling.assembly import system_text
 from app.domain.assembling.awareness import awareness_block
 from app.domain.assembling.layout import messages_tokens
 from app.domain.conversation import Conversation, Quiet
-from app.domain.model_io import ContextMessage
+from app.domain.model_io import ContextMessage, ToolSpec
 from app.domain.policies.policy import Budgets, CompactionPolicy, budgets_of
 from app.domain.policies.presets import resolve
 from app.domain.schemas import schema_named
 from app.domain.states.state import StateSchema
+from app.domain.tools import most_offered, offered, tools_tokens
 from app.domain.weighing.gauge import Breakdown, Gauge, breakdown_of, gauge_of
 from app.domain.weighing.tokens import Estimator
 from app.ports import Models
@@ -46,8 +47,13 @@ class Resolved:
     """The schema that the next compaction writes."""
     system: str
     system_tokens: int
+    """System prompt with awareness block, and the tools that are offered now."""
     breakdown: Breakdown
     """Where the context's tokens are, as we estimate them."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What the chat model is offered now."""
+    coming_tool_tokens: int = 0
+    """What the tools weigh that a first compaction brings."""
 
     @property
     def tokens(self) -> int:
@@ -65,8 +71,21 @@ class Resolved:
 
     @property
     def in_estimates(self) -> Budgets:
-        """The budgets for planning, which reckons in estimates: the target is reached when evaluation says so."""
-        return replace(self.budgets, target=math.floor(self.budgets.target / self.conversation.token_factor))
+        """The budgets for planning, which reckons in estimates: the target is reached when evaluation says so.
+
+        What a first compaction brings along is left free.
+        """
+        return replace(self.budgets, target=max(self.target_tokens - self.coming_tool_tokens, 0))
+
+    @property
+    def target_tokens(self) -> int:
+        """The target in estimates, for a context with everything in it that a compaction brings along."""
+        return math.floor(self.budgets.target / self.conversation.token_factor)
+
+    @property
+    def floor_tokens(self) -> int:
+        """What stands before the state block once the conversation has been compacted."""
+        return self.system_tokens + self.coming_tool_tokens
 
     def sizes(self, now: datetime) -> Sizes:
         """What ``evaluate`` looks at, at this moment."""
@@ -85,8 +104,10 @@ class Resolved:
 class Resolver:
     """Resolves rows; O(1) in the history's length."""
 
-    def __init__(self, models: Models) -> None:
+    def __init__(self, models: Models, further: Sequence[ToolSpec] = ()) -> None:
+        """``further`` are the operator's tools."""
         self._models = models
+        self._further = tuple(further)
 
     def __call__(self, conversation: Conversation, *, model: str | None = None) -> Resolved:
         """Resolve for the configured chat model, or for the named one."""
@@ -94,17 +115,34 @@ class Resolver:
         budgets = self.budgets(policy, model)
         schema = schema_named(policy.state_schema)
         shown = schema_named(conversation.state_schema) if conversation.state_schema else schema
-        system = system_text(conversation.system_prompt, awareness_block(shown, conversation.locale))
-        system_tokens = _system_tokens(system, policy.estimator)
+        system = system_text(conversation.system_prompt, awareness_block(shown, conversation.locale, policy.levels))
+        bare = breakdown_of(conversation, policy.estimator, system=_system_tokens(system, policy.estimator))
+        tools, coming = self._tools(conversation, policy, model, overflows=bare.total > budgets.budget)
+        breakdown = replace(bare, system=bare.system + tools_tokens(tools, policy.estimator))
         return Resolved(
             conversation=conversation,
             policy=policy,
             budgets=budgets,
             schema=schema,
             system=system,
-            system_tokens=system_tokens,
-            breakdown=breakdown_of(conversation, policy.estimator, system=system_tokens),
+            system_tokens=breakdown.system,
+            breakdown=breakdown,
+            tools=tools,
+            coming_tool_tokens=coming,
         )
+
+    def _tools(
+        self, conversation: Conversation, policy: CompactionPolicy, model: str | None, *, overflows: bool
+    ) -> tuple[tuple[ToolSpec, ...], int]:
+        """What is offered now, and what the tools weigh that will be offered beside them."""
+        if not self._models.chat(model).profile.calls_tools:
+            return (), 0
+        # What overflows is compacted before the model is asked, unless nothing is going to, or it failed.
+        stays_over = not policy.triggers or conversation.failure_count > 0
+        cut_off = overflows and stays_over and policy.on_failure == "truncate"
+        now = offered(policy, is_compacted=conversation.boundary_seq > 0, overflows=cut_off, further=self._further)
+        most = most_offered(policy, self._further)
+        return now, tools_tokens(most, policy.estimator) - tools_tokens(now, policy.estimator)
 
     def policy(self, preset: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
         """The resolved policy. Raises ``PolicyInvalidError`` or ``UnknownPresetError``."""
@@ -112,7 +150,11 @@ class Resolver:
 
     def budgets(self, policy: CompactionPolicy, model: str | None = None) -> Budgets:
         """The policy's shares in tokens for a chat model."""
-        return budgets_of(policy, self._models.chat(model).profile.input_limit)
+        limit = self._models.chat(model).profile.input_limit
+        if policy.state_share is None:
+            return budgets_of(policy, limit)
+        summarizer = self._models.chat() if policy.summarizer == "chat_model" else self._models.summarizer()
+        return budgets_of(policy, limit, output_limit=summarizer.profile.output_limit)
 
 
 def scaled(breakdown: Breakdown, total: int) -> Breakdown:

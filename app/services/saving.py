@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.domain.conversation import Conversation
+from app.domain.conversation import Conversation, Layout
+from app.domain.fidelity import exact_values, fidelity
 from app.domain.merging.apply import Applied, Applying, version_of
 from app.domain.policies.policy import quiet_after
 from app.domain.records import Compaction
 from app.ports import UnitOfWork
 from app.services.anchoring import add_proposed
-from app.services.chunk import Chunk
+from app.services.chunk import Chunk, summarizer_of
 from app.services.claims import refresh_sizes
 from app.services.ending import count, end_row, finish
 from app.services.ladder import Climb
 from app.services.layouts import lay_out
 from app.services.lease import Lease, LeaseLostError, check_held
+from app.services.segmenting import ToldSegment, store_segments, told_segments
 from app.services.shell import Shell
 
 
@@ -30,6 +34,8 @@ async def save_chunk(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb, a
     Raises:
         LeaseLostError: The row is no longer this process's; nothing is written.
     """
+    values = await asyncio.to_thread(exact_values, chunk.span)
+    told = await _told(shell, chunk, climbed, applied)
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
@@ -37,16 +43,44 @@ async def save_chunk(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb, a
             saved = await end_row(shell, uow, row, status="superseded", reason="stale", climbed=climbed)
         else:
             await add_proposed(uow, shell, shell.resolver(present), applied.found, chunk.span)
+            wants_detail = _wants_detail(shell, chunk)
+            ids = await store_segments(uow, present.id, told, wants_detail=wants_detail, now=shell.clock.now())
             served = await _laid_out(shell, uow, present, chunk, applied)
-            stored = await _write_state(shell, uow, present, chunk, served, row)
-            saved = await _record(shell, uow, lease, row, chunk, climbed, served, stored)
+            stored = await _write_state(shell, uow, present, chunk, served, row, ids)
+            saved = await _record(shell, uow, lease, row, chunk, climbed, served, stored, values)
         await uow.commit()
     await shell.outbox.deliver(uow.committed_events)
     return saved
 
 
+async def _told(shell: Shell, chunk: Chunk, climbed: Climb, applied: Applied) -> tuple[ToldSegment, ...]:
+    """The chunk's segments with their texts: made before the conversation is locked."""
+    return await told_segments(
+        chunk.segments,
+        chunk.span,
+        chunk.resolved.policy,
+        digests=applied.digests,
+        model=climbed.attempts[-1].model,
+        locale=chunk.resolved.conversation.locale,
+        now=shell.clock.now(),
+    )
+
+
+def _wants_detail(shell: Shell, chunk: Chunk) -> bool:
+    """Whether a model is to write better L1s later: code has written its own already."""
+    return "L1" in chunk.resolved.policy.levels and summarizer_of(shell, chunk.resolved).profile.metered
+
+
 async def _laid_out(shell: Shell, uow: UnitOfWork, present: Conversation, chunk: Chunk, applied: Applied) -> Applied:
-    """The state as it is going to be served: pins and anchors as they are now, not as they were when it was planned."""
+    """The state as it is going to be served: pins and anchors as they are now, not as they were when it was planned.
+
+    Digests have what is left of the target, or, where all is folded, of what keeps the context smaller than it was.
+    """
+
+    def room_for_digests(layout: Layout) -> int | None:
+        room = _most_after(chunk) - (applied.tokens_after + layout.tokens - applied.layout.tokens)
+        return None if room >= chunk.resolved.budgets.digest_tokens else max(room, 0)
+
     layout = await lay_out(
         uow,
         shell.resolver(present),
@@ -54,12 +88,28 @@ async def _laid_out(shell: Shell, uow: UnitOfWork, present: Conversation, chunk:
         state=applied.state,
         boundary_seq=chunk.plan.to_seq,
         anchor_room=applied.anchor_room,
+        room_for_digests=room_for_digests,
     )
     return replace(applied, layout=layout, tokens_after=applied.tokens_after + layout.tokens - applied.layout.tokens)
 
 
+def _most_after(chunk: Chunk) -> int:
+    """The most that the context may weigh with its digests: at the target, and smaller than before at evaluation."""
+    before, resolved = chunk.resolved.tokens, chunk.resolved
+    most = resolved.breakdown.total - 1
+    while most > 0 and resolved.at_evaluation(most) >= before:
+        most -= 1
+    return min(most, resolved.target_tokens) if chunk.row.request.fold == "to_target" else most
+
+
 async def _write_state(
-    shell: Shell, uow: UnitOfWork, present: Conversation, chunk: Chunk, applied: Applied, row: Compaction
+    shell: Shell,
+    uow: UnitOfWork,
+    present: Conversation,
+    chunk: Chunk,
+    applied: Applied,
+    row: Compaction,
+    segment_ids: tuple[str, ...],
 ) -> Conversation:
     """The new version, and the conversation row that points at it."""
     plan, applying = chunk.plan, chunk.applying()
@@ -74,6 +124,7 @@ async def _write_state(
         layout=applied.layout,
         now=shell.clock.now(),
     )
+    version = replace(version, parent_version=present.state_version or None, segment_ids=segment_ids)
     await uow.states.add(present.id, version)
     changed = await uow.conversations.update(
         present.id,
@@ -104,7 +155,7 @@ def _quiet(chunk: Chunk, applying: Applying, applied: Applied) -> Any:
 
 def _is_above_target(chunk: Chunk, applied: Applied) -> bool:
     """Whether the whole ended above its target: the plan reckoned with a state of the planned size."""
-    return chunk.plan.is_last and applied.tokens_after > chunk.resolved.in_estimates.target
+    return chunk.plan.is_last and applied.tokens_after > chunk.resolved.target_tokens
 
 
 async def _record(
@@ -116,9 +167,10 @@ async def _record(
     climbed: Climb,
     applied: Applied,
     stored: Conversation,
+    values: Sequence[str],
 ) -> Compaction:
     """The chunk's numbers on the row; the last chunk ends it, with one event and one count."""
-    changes = _numbers(row, chunk, climbed, applied, stored)
+    changes = _numbers(row, chunk, climbed, applied, stored) | {"fidelity": _probed(chunk, applied, values)}
     if not chunk.plan.is_last:
         updated = await uow.compactions.update(lease.compaction_id, lease.token, **changes)
         if updated is None:
@@ -146,6 +198,11 @@ def _numbers(row: Compaction, chunk: Chunk, climbed: Climb, applied: Applied, st
         "state_version_after": stored.state_version,
         "claims": 0,
     }
+
+
+def _probed(chunk: Chunk, applied: Applied, values: Sequence[str]) -> float | None:
+    """What of the folded values stands in what is served from now on."""
+    return fidelity(values, state=applied.state, layout=applied.layout, span=chunk.span)
 
 
 def _moved(read: Conversation, present: Conversation) -> bool:

@@ -14,6 +14,7 @@ from app.domain.recall.corpus import Source
 from app.domain.search import Query, Ranked, query_of, rank, says, snippet
 from app.domain.words.overlap import message_text
 from app.ports import Narrowed
+from app.services.recalling import segment_of
 from app.services.shell import Shell
 
 CANDIDATES: Final = 200
@@ -31,6 +32,8 @@ class SearchHit:
     score: float
     role: Role
     created_at: datetime
+    segment_id: str | None = None
+    """The current segment that holds it; ``None`` in the tail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ class SearchService:
         """What is erased by now is no hit any more."""
         async with self._shell.uow(tenant_id) as uow:
             found = await uow.messages.at_seqs(conversation_id, [item.source.seq for item in shown])
+            segments = await uow.segments.covering(conversation_id, [message.seq for message in found])
 
         def show() -> list[SearchHit]:
             by_seq = {message.seq: message for message in found}
@@ -114,6 +118,7 @@ class SearchService:
                     score=item.score,
                     role=message.role,
                     created_at=message.created_at,
+                    segment_id=segment_of(segments, message.seq),
                 )
                 for item in shown
                 if (message := by_seq.get(item.source.seq))

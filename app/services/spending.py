@@ -1,4 +1,4 @@
-"""The spend guard: how many model calls that cost money compactions may make within an hour."""
+"""The spend guard: how many model calls that cost money compactions and L1s may make within an hour."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
+from uuid import UUID
 
 from app.domain.errors import RateLimitedError
 from app.ports import UnitOfWork
@@ -41,10 +42,13 @@ class SpendGuard:
         conversation_id = resolved.conversation.id
 
         async def of_conversation(span: timedelta) -> int:
-            return await uow.compactions.calls_within(span, conversation_id=conversation_id)
+            return await _calls(uow, span, conversation_id)
+
+        async def of_tenant(span: timedelta) -> int:
+            return await _calls(uow, span, None)
 
         own = await _wait(of_conversation, resolved.policy.calls_per_hour)
-        tenants = await _wait(uow.compactions.calls_within, self._tenant_calls)
+        tenants = await _wait(of_tenant, self._tenant_calls)
         waits = [wait for wait in (own, tenants) if wait is not None]
         return max(waits, default=None)
 
@@ -67,6 +71,12 @@ def limited(wait: timedelta) -> RateLimitedError:
         retry_after=wait.total_seconds(),
         extra={"reason": SPEND_LIMIT},
     )
+
+
+async def _calls(uow: UnitOfWork, span: timedelta, conversation_id: UUID | None) -> int:
+    """Those of compactions and those for L1s together."""
+    compactions = await uow.compactions.calls_within(span, conversation_id=conversation_id)
+    return compactions + await uow.detail_calls.calls_within(span, conversation_id=conversation_id)
 
 
 async def _wait(count: Count, most: int) -> timedelta | None:

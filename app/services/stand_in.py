@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
@@ -15,6 +15,9 @@ from app.ports import UnitOfWorkFactory
 
 # A compaction takes CPU and a model call from the process that serves chats.
 LANES = 2
+MOST_DETAILS = 20  # between two sweeps at least
+IDLE = frozenset({"not_wanted", "not_now"})
+"""What is said where nothing more is to be done for now."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -24,6 +27,39 @@ class Executor(Protocol):
 
     async def execute(self, compaction_id: UUID, *, ran_in: RanIn) -> object:
         """Take the row's lease and run it; nothing happens when somebody else holds it."""
+
+
+class DetailLane:
+    """Has L1s written in this process, one after the other, while the broker takes no hints.
+
+    Args:
+        work: has one written, of any conversation; says what became of it.
+        needed: whether the broker is still away.
+    """
+
+    def __init__(self, work: Callable[[], Awaitable[str]], *, needed: Callable[[], bool]) -> None:
+        self._do = work
+        self._needed = needed
+        self._lane: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin, unless it is at it; returns at once."""
+        if self._lane is None or self._lane.done():
+            self._lane = asyncio.create_task(self._work())
+
+    async def stop(self) -> None:
+        """Cancel what runs; the claim on it is soon over."""
+        if self._lane is not None:
+            self._lane.cancel()
+            await asyncio.gather(self._lane, return_exceptions=True)
+
+    async def _work(self) -> None:
+        try:
+            for _ in range(MOST_DETAILS):
+                if not self._needed() or await self._do() in IDLE:
+                    return
+        except Exception as error:  # noqa: BLE001 - the next sweep begins again
+            _log.warning("sweeper.detail_failed", error=type(error).__name__)
 
 
 class StandIn:

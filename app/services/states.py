@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 from uuid import UUID
 
-from app.domain.conversation import Conversation, Quiet
+from app.domain.conversation import Conversation, Layout, Quiet, Sums
+from app.domain.errors import NotFoundError
 from app.domain.records import Page
 from app.domain.schemas import schema_named
 from app.domain.states.state import StateVersion
@@ -16,6 +18,9 @@ from app.services.conversations import ConversationService, ConversationView, ch
 from app.services.idempotency import Idem, done_before, record
 from app.services.layouts import lay_out
 from app.services.shell import Shell
+
+BEFORE_ANY: Final = 0
+"""Stands for how it was before the first compaction: nothing is covered, every original is tail."""
 
 
 class StateService:
@@ -46,7 +51,11 @@ class StateService:
         if_match: int | None = None,
         idem: Idem | None = None,
     ) -> ConversationView:
-        """A new version with the content and boundary of an older one; a compaction in flight is superseded."""
+        """A new version with the content and boundary of an older one; a compaction in flight is superseded.
+
+        Version 0 stands for the time before the first compaction: the new version is empty and covers nothing, so that
+        the next compaction makes the state from the originals alone.
+        """
         now = self._shell.clock.now()
         async with self._shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, now)
@@ -54,7 +63,7 @@ class StateService:
                 return self._conversations.view(await uow.conversations.get(conversation_id))
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
-            version = await uow.states.get(conversation_id, state_version)
+            version = await self._version(uow, present, state_version)
             restored = await self._write(uow, present, version)
             stored = await refresh_sizes(uow, self._shell.resolver(restored))
             data = {"state_version": stored.state_version, "restored_from": state_version}
@@ -64,24 +73,54 @@ class StateService:
         await self._shell.outbox.deliver(uow.committed_events)
         return self._conversations.view(stored)
 
+    async def _version(self, uow: UnitOfWork, present: Conversation, number: int) -> StateVersion:
+        """One that is stored, or the one before the first."""
+        if number != BEFORE_ANY:
+            return await uow.states.get(present.id, number)
+        if not present.state_version:
+            raise NotFoundError("There is no state yet: nothing to go back from.")
+        schema = self._shell.resolver(present).schema
+        return StateVersion(
+            version=BEFORE_ANY,
+            state_schema=schema.name,
+            state=schema.model().model_dump(mode="json"),
+            entries=(),
+            next_entry=1,
+            boundary_seq=0,
+            boundary_message_id=None,
+            covered=Sums(),
+            layout=None,
+            compaction_id=None,
+            created_at=present.created_at,
+        )
+
+    async def _laid_out(self, uow: UnitOfWork, present: Conversation, version: StateVersion) -> Layout | None:
+        """How it is served: not at all where it covers nothing."""
+        if not version.boundary_seq:
+            return None
+        return await lay_out(
+            uow,
+            self._shell.resolver(present),
+            schema=schema_named(version.state_schema),
+            state=version.state,
+            boundary_seq=version.boundary_seq,
+        )
+
     async def _write(self, uow: UnitOfWork, present: Conversation, version: StateVersion) -> Conversation:
         """The next version, with the old one's content; what stands after its boundary is tail again.
 
-        Anchors keep their statuses: those are the conversation's.
+        Its segments are the old one's; those after them keep their rows, and can be expanded. Anchors keep their
+        statuses: those are the conversation's.
         """
-        resolved = self._shell.resolver(present)
         newest = await uow.states.get(present.id, present.state_version)
+        await uow.segments.make_current(present.id, version.version)
         written = replace(
             version,
+            parent_version=version.version or None,
+            segment_ids=(),
             version=present.state_version + 1,
             covered=await uow.messages.sums_at(present.id, version.boundary_seq),
-            layout=await lay_out(
-                uow,
-                resolved,
-                schema=schema_named(version.state_schema),
-                state=version.state,
-                boundary_seq=version.boundary_seq,
-            ),
+            layout=await self._laid_out(uow, present, version),
             compaction_id=None,
             next_entry=max(newest.next_entry, version.next_entry),  # entry ids are never reused
             created_at=self._shell.clock.now(),
@@ -89,8 +128,8 @@ class StateService:
         await uow.states.add(present.id, written)
         return await uow.conversations.update(
             present.id,
-            compressed_state=written.state,
-            state_schema=written.state_schema,
+            compressed_state=written.state if written.boundary_seq else None,
+            state_schema=written.state_schema if written.boundary_seq else None,
             compressed_at_message_id=written.boundary_message_id,
             boundary_seq=written.boundary_seq,
             covered=written.covered,

@@ -17,7 +17,7 @@ import structlog
 
 from app.domain.records import Compaction, Turn
 from app.ports import Clock, EventBus, JobQueue, UnitOfWork, UnitOfWorkFactory
-from app.services.stand_in import Executor, StandIn
+from app.services.stand_in import DetailLane, Executor, StandIn
 
 PERIOD_SECONDS = 5.0
 # Keeps sweepers that started together from sweeping together.
@@ -30,6 +30,7 @@ STAND_IN_AFTER_SECONDS = 10.0
 STEP_SECONDS = 60.0
 # Per step and sweep: what is left is done by the next one.
 BATCH = 100
+DETAILS = 5  # conversations per sweep
 HOUSEKEEPING_SECONDS = 3_600.0
 IDEMPOTENCY_AGE = timedelta(hours=24)
 
@@ -46,6 +47,13 @@ class Runner(Executor, Protocol):
         """End a row ``failed``, ``crashed``, with its event and a quiet period, within this transaction."""
 
 
+class Detailing(Protocol):
+    """What the sweeper asks of the service that has L1s written."""
+
+    async def work(self) -> str:
+        """Have one written, of any conversation."""
+
+
 class Sweeper:
     """One sweeper of one process.
 
@@ -57,6 +65,7 @@ class Sweeper:
         clock: time.
         owner: the name under which this process holds leases.
         rng: the jitter.
+        detailing: has L1s written; without it nobody is asked to.
     """
 
     def __init__(
@@ -68,6 +77,7 @@ class Sweeper:
         clock: Clock,
         owner: str,
         rng: random.Random,
+        detailing: Detailing | None = None,
     ) -> None:
         self._uow = uow
         self._queue = queue
@@ -79,6 +89,7 @@ class Sweeper:
         self._refused_since: float | None = None
         self._housekeeping_at = clock.monotonic()
         self._stand_in = StandIn(uow, compaction, needed=self._broker_is_away, waited=RESEND_AFTER, owner=owner)
+        self._details = DetailLane(detailing.work, needed=self._broker_is_away) if detailing else None
 
     async def run(self) -> None:
         """Sweep until cancelled; no error ends it. Jobs that it runs itself are cancelled with it."""
@@ -88,6 +99,8 @@ class Sweeper:
                 await self._clock.sleep(PERIOD_SECONDS + self._rng.uniform(-JITTER_SECONDS, JITTER_SECONDS))
         finally:
             await self._stand_in.stop()
+            if self._details is not None:
+                await self._details.stop()
 
     async def sweep(self) -> None:
         """One pass: every step is tried, whatever became of the one before."""
@@ -96,8 +109,12 @@ class Sweeper:
         await self._guarded(self._claim_due)
         await self._guarded(self._end_turns)
         await self._guarded(self._keep_house)
+        if self._details is not None:
+            await self._guarded(self._send_details)
         if self._broker_is_away():
             self._stand_in.start()
+            if self._details is not None:
+                self._details.start()
 
     async def release(self) -> int:
         """Put everything this owner holds back into the queue, uncounted; how many rows. Errors are logged."""
@@ -170,6 +187,15 @@ class Sweeper:
                     await uow.compactions.mark_sent([compaction_id])
                     await uow.commit()
 
+    async def _send_details(self) -> None:
+        """Hint at L1s that are wanted, a few conversations at a time; whoever writes one asks for the next."""
+        async with self._uow(None) as uow:
+            wanting = await uow.segments.wanting_detail(limit=BATCH)
+        conversations = list(dict.fromkeys(conversation_id for _, conversation_id, _ in wanting))
+        for conversation_id in conversations[:DETAILS]:
+            if not self._noted(taken=await self._queue.send_detail(conversation_id)):
+                return
+
     async def _end_turns(self) -> None:
         """End turns whose process died, so that their clients hear of it and the next turn may start."""
         async with self._uow(None) as uow:
@@ -199,7 +225,10 @@ class Sweeper:
             _log.info("sweeper.housekeeping", idempotency_keys=forgotten)
 
     async def _send(self, compaction_id: UUID) -> bool:
-        taken = await self._queue.send(compaction_id)
+        return self._noted(taken=await self._queue.send(compaction_id))
+
+    def _noted(self, *, taken: bool) -> bool:
+        """Whether the broker took something, and since when it takes nothing."""
         if taken:
             self._refused_since = None
         elif self._refused_since is None:

@@ -12,25 +12,26 @@ import structlog
 from app.domain.conversation import Message
 from app.domain.errors import DependencyUnavailableError, DomainError, NotFoundError
 from app.domain.records import Compaction, Turn, TurnStatus
+from app.ports import UnitOfWork
 from app.services.appending import MessageDraft, append
-from app.services.asking import Asker
 from app.services.calibrating import calibrated
 from app.services.commands import CommandRunner
-from app.services.context import ContextService
-from app.services.due import claim_after_reply
+from app.services.due import claim_after_reply, end_quiet_of_turn
 from app.services.idempotency import Idem, record
 from app.services.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.services.recalling import NOTHING, Asked
 from app.services.reply import Answer
 from app.services.resolve import Resolved
 from app.services.shell import Shell
+from app.services.stats import mark_used
+from app.services.toolbox import Scope
+from app.services.toolloop import Telling, ToolLoop
 from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle
 from app.services.turn_watch import watched
 from app.services.views import CompactionView, views_of
 
 SAVE_TRIES = 4  # a reply that was paid for is not lost to a short hiccup of the database
 SAVE_PAUSE = 0.5  # seconds, doubled with each try
-EVENT_PAGE = 100
 
 log = structlog.get_logger(__name__)
 
@@ -68,13 +69,11 @@ class _Ended:
 class TurnRunner:
     """Runs turns to their end; whatever goes wrong, the user's message stays stored and the turn row ends."""
 
-    def __init__(
-        self, shell: Shell, *, inline: InlineCompaction, commands: CommandRunner, context: ContextService
-    ) -> None:
+    def __init__(self, shell: Shell, *, inline: InlineCompaction, commands: CommandRunner, loop: ToolLoop) -> None:
         self._shell = shell
         self._inline = inline
         self._commands = commands
-        self._asker = Asker(shell.models, context)
+        self._loop = loop
 
     async def run(self, started: Started, handle: TurnHandle) -> None:
         """Run a turn; the handle gets everything that happens, its terminal event last."""
@@ -97,25 +96,28 @@ class TurnRunner:
         if started.message.is_command:
             outcome, said = await self._commands.run(started.turn, started.message)
         else:
-            outcome = await self._compacted(started, handle)
-            said = await self._answered(started, handle, stop)
+            before = await self._compacted(started, handle)
+            between, said = await self._answered(started, handle, stop)
+            outcome = before.then(between)
         return await self._stored(started, outcome, said)
 
     async def _compacted(self, started: Started, handle: TurnHandle) -> InlineOutcome:
         """The compaction before the call, if one is due; its events go into the stream."""
         if started.claim is None:
             return InlineOutcome()
-        outcome = await self._inline.settle(started.resolved, started.claim)
-        async with self._shell.uow(started.turn.tenant_id) as uow:
-            events = await uow.events.after(started.turn.conversation_id, started.events_after, limit=EVENT_PAGE)
-        handle.emit_all([event for event in events if event.type.startswith("compaction.")])
-        return outcome
+        return await self._inline.told(
+            started.resolved, started.claim, after=started.events_after, tell=handle.emit_all
+        )
 
-    async def _answered(self, started: Started, handle: TurnHandle, stop: asyncio.Event) -> Answer:
+    async def _answered(
+        self, started: Started, handle: TurnHandle, stop: asyncio.Event
+    ) -> tuple[InlineOutcome, Answer]:
         def show(text: str) -> None:
             handle.emit(ChatEvent(type="reply.delta", data={"text": text}))
 
-        return await self._asker.ask(started.turn, started.model, started.asked, stop=stop, on_text=show)
+        scope = Scope(turn=started.turn, message=started.message, model=started.model)
+        tell = Telling(on_text=show, on_events=handle.emit_all)
+        return await self._loop.answer(scope, started.asked, stop=stop, tell=tell)
 
     async def _stored(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
         """Store the reply; patient with a database that is away for a moment."""
@@ -134,7 +136,8 @@ class TurnRunner:
             if said.recalled:  # before the conversation is locked, as when the turn began
                 await record(uow, started.idem, {**ref_of(turn), "recalled": list(said.recalled)})
             locked = await uow.conversations.lock(turn.conversation_id)
-            conversation = await calibrated(uow, shell, locked, started.resolved, said)
+            awake = await end_quiet_of_turn(uow, locked, started.message)
+            conversation = await calibrated(uow, shell, awake, started.resolved, said)
             (reply,), resolved = await append(uow, shell, conversation, [_reply(started, said)])
             job = await claim_after_reply(uow, shell, resolved, reply)
             await uow.turns.update(
@@ -147,6 +150,8 @@ class TurnRunner:
             )
             data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(started.message.id)}
             event = await uow.events.add(turn.conversation_id, f"reply.{status}", data, shell.clock.now())
+            segments = await uow.segments.covering(turn.conversation_id, said.recalled)
+            await self._mark_used(uow, started, said)
             await uow.commit()
         await shell.outbox.deliver(uow.committed_events, [job] if job else [])
         result = ChatResult(
@@ -156,8 +161,16 @@ class TurnRunner:
             compaction=await self._view(outcome.row),
             warnings=warnings,
             recalled=said.recalled,
+            segments=tuple(segments),
         )
         return _Ended(status=status, result=result, number=event.number)
+
+    async def _mark_used(self, uow: UnitOfWork, started: Started, said: Answer) -> None:
+        """Whether the reply drew on what was recalled for it: that record has the turn's id."""
+        if said.recalled:
+            recalled = await uow.messages.at_seqs(started.turn.conversation_id, said.recalled)
+            passages, question = [message.content for message in recalled], started.message.content
+            await mark_used(uow, [started.turn.id], reply=said.text, passages=passages, question=question)
 
     async def _view(self, row: Compaction | None) -> CompactionView | None:
         """The compaction with its summary, as it stands by now."""

@@ -10,6 +10,7 @@ from typing import Any
 from app.domain.conversation import Message
 from app.domain.errors import DomainError
 from app.domain.records import Event
+from app.domain.segments.values import Segment
 from app.domain.weighing.gauge import Gauge
 from app.services.views import CompactionView
 
@@ -25,6 +26,8 @@ class ChatResult:
     warnings: tuple[str, ...] = ()
     recalled: tuple[int, ...] = ()
     """Positions of the messages that were brought back for it."""
+    segments: tuple[Segment, ...] = ()
+    """The current segments in which they lie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ class TestOneCall:
         row = talk.compact()
         assert (row["status"], row["reason"], row["state_version_after"]) == ("skipped", "nothing_to_compact", None)
         assert talk.context_bytes() == context
-        assert len(gemini.requests()) == 1
+        assert len(gemini.requests("compaction")) == 1
 
     def test_of_an_empty_conversation_is_skipped(self, offline: Service, start_talk: StartTalk) -> None:
         row = start_talk(offline).compact()

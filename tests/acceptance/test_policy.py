@@ -93,7 +93,7 @@ def test_a_budget_lowered_within_reason_compacts_nothing(offline: Service, start
             "policy.triggers.0.keep_messages",
             "fires above 30 messages and keeps 31",
         ),
-        ({"triggers": [MESSAGES | {"on": "between_calls"}]}, "policy.triggers.0.on", "'completed' or 'interrupted'"),
+        ({"triggers": [MESSAGES | {"on": "between_calls"}]}, "policy.triggers.0", 'on "between_calls" runs "inline"'),
         ({"on_failure": "pray"}, "policy.on_failure", "'truncate' or 'keep_full'"),
         ({"windows": 4_000}, "policy.windows", "there are state_schema, triggers, target"),
         ({"recall": "always"}, "policy.recall", "'off' or 'auto'"),

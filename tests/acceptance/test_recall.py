@@ -53,7 +53,7 @@ def served(talk: Talk, texts: list[str], asked: Json, body: Json) -> bool:
 
 
 def folded(offline: Service, start_talk: StartTalk, **policy: str) -> Talk:
-    talk = start_talk(offline, policy={**MANUAL, **policy, "protect": [], "anchor_share": 0})
+    talk = start_talk(offline, policy={**MANUAL, **policy, "protect": [], "anchor_share": 0, "levels": []})
     talk.batch([*TALK[:20], ("user", FACT), *TALK[20:], ("assistant", "Noted.")])
     talk.compact(keep_tail_messages=0)
     return talk
@@ -70,12 +70,14 @@ def test_the_two_ways_of_asking_are_the_same_and_every_message_says_why(
     assert got == posted
     assert FACT in got["messages"][-1]["content"]
     (best, *_) = got["recalled"]
-    assert (best["segment_id"], best["level"], best["seqs"]) == (None, "full", [21])
+    assert (best["level"], best["seqs"]) == ("full", [21])
+    segment = talk.get(f"/segments/{best['segment_id']}")
+    assert segment["from_seq"] <= 21 <= segment["to_seq"]
     assert best["reasons"]
     assert got["gauge"]["breakdown"]["recalled"] > 0
-    assert sorted(seq for one in got["recalled"] for seq in one["seqs"]) == next(
-        section["seqs"] for section in got["sections"] if section["kind"] == "recalled"
-    )
+    assert sorted(seq for one in got["recalled"] for seq in one["seqs"]) == [
+        seq for section in got["sections"] if section["kind"] == "recalled" for seq in section["seqs"]
+    ]
 
 
 def test_a_turn_says_what_it_recalled_and_a_request_can_do_without(offline: Service, start_talk: StartTalk) -> None:

@@ -27,7 +27,7 @@ from tests.acceptance.talk import MANUAL, Json, Talk, good, lines, refused
 from tests.servers import ROOT, execute_sql, with_database
 
 OPENAPI: Final[Json] = json.loads((ROOT / "openapi.json").read_text())
-OPEN: Final = {"/healthz", "/readyz", "/presets", "/tokens/count"}
+OPEN: Final = {"/healthz", "/readyz", "/metrics", "/presets", "/tokens/count"}
 """Paths that name nobody's object."""
 BODIES: Final[dict[tuple[str, str], Json]] = {
     ("post", "/conversations"): {"title": "Mine"},
@@ -38,11 +38,13 @@ BODIES: Final[dict[tuple[str, str], Json]] = {
     ("post", "/conversations/{conversation_id}/restore"): {"state_version": 1},
     ("post", "/tokens/count"): {"text": "Hello."},
     ("patch", "/conversations/{conversation_id}/anchors/{anchor_id}"): {"status": "resolved"},
+    ("post", "/conversations/{conversation_id}/segments"): {"from_seq": 1, "to_seq": 2, "level": "brief"},
 }
 QUERIES: Final = {("get", "/conversations/{conversation_id}/search"): {"q": "hello"}}
 ROUTES: Final = [
     (method, path) for path, methods in OPENAPI["paths"].items() for method in methods if path.startswith("/")
 ]
+OBJECTS: Final = ("conversation_id", "message_id", "compaction_id", "anchor_id", "segment_id")
 OBJECT_ROUTES: Final = [route for route in ROUTES if "{" in route[1]]
 GUARDED_ROUTES: Final = [route for route in ROUTES if route[1] not in OPEN]
 
@@ -115,11 +117,12 @@ def ids_of(talk: Talk) -> dict[str, str]:
         "message_id": talk.history()[0]["id"],
         "compaction_id": talk.compactions()[0]["id"],
         "anchor_id": talk.get("/anchors")["data"][0]["id"],
+        "segment_id": talk.get("/segments")["data"][0]["segment_id"],
     }
 
 
 def unknown_ids() -> dict[str, str]:
-    return {name: str(uuid4()) for name in ("conversation_id", "message_id", "compaction_id", "anchor_id")}
+    return {name: str(uuid4()) for name in OBJECTS}
 
 
 def without_id(response: httpx.Response) -> Any:

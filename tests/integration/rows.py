@@ -12,6 +12,7 @@ from app.adapters.ids import new_id
 from app.domain.anchors.values import Anchor
 from app.domain.conversation import Conversation, Message, Sums
 from app.domain.records import Compaction, IdempotencyRecord, Turn
+from app.domain.segments.values import EXTRACTIVE, Expansion, Level, Segment, SegmentLevel
 from app.ports import UnitOfWork, UnitOfWorkFactory
 
 START = datetime(2026, 1, 2, 9, 0, 0, 123456, tzinfo=UTC)
@@ -72,6 +73,36 @@ def anchor(conversation_id: UUID, seq: int, **fields: Any) -> Anchor:
         "created_at": moment(seq),
     }
     return Anchor(**given | fields)
+
+
+def level(name: Level, text: str = "told", **fields: Any) -> SegmentLevel:
+    given: dict[str, Any] = {"tokens": 3, "made_by": EXTRACTIVE, "content_hash": f"hash of {text}", "created_at": START}
+    return SegmentLevel(level=name, text=text, **given | fields)
+
+
+def segment(conversation_id: UUID, from_seq: int, to_seq: int, **fields: Any) -> Segment:
+    given: dict[str, Any] = {
+        "id": f"segment_{from_seq}",
+        "topic": "auth discussion",
+        "started_at": moment(from_seq),
+        "ended_at": moment(to_seq),
+        "messages": to_seq - from_seq + 1,
+        "tokens": 10,
+        "created_at": START,
+    }
+    return Segment(conversation_id=conversation_id, from_seq=from_seq, to_seq=to_seq, **given | fields)
+
+
+def expansion(conversation_id: UUID, **fields: Any) -> Expansion:
+    given: dict[str, Any] = {
+        "id": new_id(),
+        "way": "explicit",
+        "passages": 1,
+        "tokens": 9,
+        "duration_ms": 2,
+        "created_at": START,
+    }
+    return Expansion(conversation_id=conversation_id, **given | fields)
 
 
 def weight(entry: Message) -> Sums:

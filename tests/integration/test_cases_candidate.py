@@ -22,7 +22,7 @@ from app.domain.errors import DomainError, ModelUnavailableError
 from app.domain.gating import gate
 from app.domain.gating.gate import GateReport
 from app.domain.gating.grounding import Grounded
-from app.domain.model_io import FinishReason, Proposal, SummaryRequest
+from app.domain.model_io import DetailRequest, FinishReason, Proposal, SummaryRequest
 from app.domain.records import Compaction
 from app.domain.schemas import SESSION
 from app.domain.summarizing.candidate import Candidate, CandidateError, parse_candidate
@@ -185,6 +185,10 @@ def with_errors_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
                 found: Proposal = await self.summarizer.propose(request)
             except ModelUnavailableError as error:
                 return Proposal(text=answer(f"Error: {error.reason}"), finish="stop", model="fake")
+            return found
+
+        async def detail(self, request: DetailRequest) -> Proposal:
+            found: Proposal = await self.summarizer.detail(request)
             return found
 
     async def asked(summarizer: Any, request: SummaryRequest, apply: Any) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import time
 import traceback
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ from app.domain.model_io import (
     StepFinish,
     SummaryRequest,
     TextDelta,
+    ToolCall,
+    ToolSpec,
 )
 from app.domain.schemas.session import SESSION
 from app.domain.states.state import StateEntry
@@ -111,7 +115,7 @@ async def heard(chat: ChatModel, request: ChatRequest = CHAT) -> tuple[str, Step
     events = [event async for event in chat.step(request)]
     *deltas, finish = events
     assert isinstance(finish, StepFinish)
-    assert all(isinstance(delta, TextDelta) and delta.text for delta in deltas)
+    assert all(isinstance(delta, ToolCall) or (isinstance(delta, TextDelta) and delta.text) for delta in deltas)
     return said(events), finish, len(deltas)
 
 
@@ -311,6 +315,73 @@ def name_of(value: object) -> str | None:
     if not isinstance(value, dict):
         return None
     return "-".join(str(part) for key, part in value.items() if key != "text")
+
+
+WEATHER = ToolSpec(
+    name="weather",
+    description="How warm it is.",
+    parameters={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+)
+SIGNATURE = "c2lnbmVkIGJ5IHRoZSBtb2RlbA=="
+ASKS: Behaviour = {
+    "name": "calls",
+    "text": "Let me look.",
+    "calls": [{"name": "weather", "args": {"city": "Lisbon"}}, {"name": "weather", "args": {"city": "\x00Faro"}}],
+    "signature": SIGNATURE,
+}
+
+
+class TestTools:
+    async def test_are_declared_and_their_calls_come_after_the_text(self, gemini: Gemini) -> None:
+        gemini.script("chat", ASKS)
+        async with models(gemini) as registry:
+            events = [event async for event in registry.chat().step(replace(CHAT, tools=(WEATHER,)))]
+
+        (declared,) = gemini.requests("chat")[0]["body"]["tools"][0]["functionDeclarations"]
+        assert (declared["name"], declared["description"]) == ("weather", "How warm it is.")
+        assert declared["parameters_json_schema"]["required"] == ["city"]
+        *deltas, first, second, finish = events
+        assert said(deltas) == "Let me look."
+        assert isinstance(first, ToolCall)
+        assert isinstance(second, ToolCall)
+        assert [(call.name, call.arguments) for call in (first, second)] == [
+            ("weather", {"city": "Lisbon"}),
+            ("weather", {"city": "Faro"}),
+        ]
+        assert (first.details, second.details) == ({"provider": "google", "thought_signature": SIGNATURE}, {})
+        assert isinstance(finish, StepFinish)
+        assert finish.reason == "tool_call"
+
+    async def test_none_are_declared_where_none_are_offered(self, gemini: Gemini) -> None:
+        async with models(gemini) as registry:
+            await heard(registry.chat())
+
+        assert "tools" not in gemini.requests("chat")[0]["body"]
+
+    @pytest.mark.parametrize(
+        ("details", "sent"),
+        [
+            ({"provider": "google", "thought_signature": SIGNATURE}, True),
+            ({"provider": "somebody else", "thought_signature": SIGNATURE}, False),
+            ({"provider": "google", "thought_signature": "no base64 at all"}, False),
+            ({"provider": "google", "thought_signature": 7}, False),
+            ("a text", False),
+        ],
+    )
+    async def test_a_call_goes_back_with_its_own_providers_signature_alone(
+        self, gemini: Gemini, details: object, *, sent: bool
+    ) -> None:
+        """What a client stored instead costs the signature, not the chat."""
+        call = {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {}, "details": details}
+        context = (
+            ContextMessage(role="user", content="How warm is it?"),
+            ContextMessage(role="assistant", content="", parts=(call,)),
+        )
+        async with models(gemini) as registry:
+            await heard(registry.chat(), ChatRequest(messages=context))
+
+        part = gemini.requests("chat")[0]["body"]["contents"][1]["parts"][0]
+        assert (base64.urlsafe_b64decode(part["thoughtSignature"]) == base64.b64decode(SIGNATURE)) is sent
 
 
 @pytest.mark.parametrize(("behaviour", "reason", "retryable", "status"), ROAD, ids=name_of)

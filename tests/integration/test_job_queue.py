@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 
 from app.adapters import job_queue
 from app.adapters.circuit import Circuit
-from app.adapters.job_queue import QUEUE_NAME, TASK_NAME, CeleryJobQueue, celery_broker_url
+from app.adapters.job_queue import DETAIL_TASK_NAME, QUEUE_NAME, TASK_NAME, CeleryJobQueue, celery_broker_url
 from tests.proxy import redis_proxy
 
 
@@ -81,6 +81,12 @@ async def test_a_flushed_broker_takes_jobs_as_before(redis_url: str) -> None:
         assert str(compaction_id) in base64.b64decode(message["body"]).decode()
 
 
+async def test_a_second_queue_of_one_process_sends_after_the_first_was_closed(redis_url: str) -> None:
+    for _ in range(3):
+        async with a_queue(redis_url) as queue:
+            assert await queue.send(uuid4())
+
+
 async def test_sends_from_many_tasks_at_once_and_off_the_loop(redis_url: str) -> None:
     async with a_queue(redis_url) as queue:
         assert all(await asyncio.gather(*(queue.send(uuid4()) for _ in range(100))))
@@ -129,6 +135,32 @@ async def test_the_broker_is_found_again_after_the_pause(
                 break
             await asyncio.sleep(0.25)
         assert await queue.send(uuid4())
+
+
+async def test_details_stand_behind_everything_else(redis_url: str) -> None:
+    conversation_id = uuid4()
+    async with a_queue(redis_url) as queue, Redis.from_url(redis_url) as redis:
+        assert await queue.send_detail(conversation_id)
+        assert await queue.send(uuid4())
+        (first,) = await waiting(redis_url)
+        assert first["headers"]["task"] == TASK_NAME
+        (behind,) = [json.loads(one) for one in await redis.lrange(f"{QUEUE_NAME}\x06\x169", 0, -1)]
+    args, kwargs, _ = json.loads(base64.b64decode(behind["body"]))
+    assert (behind["headers"]["task"], args, kwargs) == (DETAIL_TASK_NAME, [str(conversation_id)], {})
+
+
+async def test_of_details_only_a_few_wait(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_queue, "MAX_DETAILS", 3)
+    async with a_queue(redis_url) as queue, Redis.from_url(redis_url) as redis:
+        assert all([await queue.send_detail(uuid4()) for _ in range(5)]), "that is no failure of the broker"
+        assert await redis.llen(f"{QUEUE_NAME}\x06\x169") == 3
+        assert await queue.send(uuid4())
+
+
+@pytest.mark.parametrize("mode", ["refuse", "silent"])
+async def test_a_broker_that_is_away_takes_no_details(redis_url: str, mode: Any) -> None:
+    async with redis_proxy(redis_url, mode) as proxy, a_queue(proxy.url) as queue:
+        assert not await queue.send_detail(uuid4())
 
 
 async def test_a_queue_that_nobody_reads_stops_growing(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

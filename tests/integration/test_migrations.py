@@ -28,6 +28,10 @@ TABLES = {
     "compactions",
     "turns",
     "anchors",
+    "segments",
+    "segment_levels",
+    "expansions",
+    "detail_calls",
 }
 COLUMNS = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default

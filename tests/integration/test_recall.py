@@ -39,7 +39,7 @@ def service(begin: UnitOfWorkFactory, tenant: UUID, chat_model: ScriptedChatMode
 
 async def folded(service: Service, *, fact: str = FACT, **policy: Any) -> UUID:
     """A conversation whose fact at the beginning stands in no state."""
-    conversation_id = await service.conversation(triggers=[], protect=[], **policy)
+    conversation_id = await service.conversation(**{"triggers": [], "protect": [], "levels": []} | policy)
     await service.say(conversation_id, 4)
     await said(service, conversation_id, fact)
     await service.say(conversation_id, 21)

@@ -29,12 +29,29 @@ from app.adapters.unit_of_work import SqlUnitOfWork
 from app.domain.anchors.values import Transition
 from app.domain.conversation import Sums, Usage
 from app.domain.errors import DomainError, NotFoundError
-from app.domain.records import ApiKey, Attempt, IdempotencyRecord, Page
+from app.domain.records import ApiKey, Attempt, DetailCall, IdempotencyRecord, Page
 from app.domain.states.state import StateVersion
-from app.ports import Narrowed, UnitOfWork, UnitOfWorkFactory
-from tests.integration.rows import START, anchor, append, compaction, conversation, make_tenant, message, turn
+from app.domain.statistics import Measured
+from app.ports import Ended, Narrowed, UnitOfWork, UnitOfWorkFactory
+from tests.integration.rows import (
+    START,
+    anchor,
+    append,
+    compaction,
+    conversation,
+    expansion,
+    level,
+    make_tenant,
+    message,
+    segment,
+    turn,
+)
 
 CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE, ANCHOR = (UUID(int=number) for number in range(1, 8))
+EXPANSION, DETAIL_CALL, STRAY = UUID(int=11), UUID(int=12), UUID(int=91)
+QUOTE = {"from_seq": 1, "to_seq": 1}
+AGES = timedelta(days=40_000)
+FAILED_CALL = Attempt(model="any", outcome="error", reason=None, duration_ms=1, usage=Usage())
 HASH = b"h" * 32
 ALL = Page(limit=100)
 HOUR = timedelta(hours=1)
@@ -75,6 +92,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
         None,
     ),
     "messages.halves": (lambda unit: unit.messages.halves(CONVERSATION, ["call"]), []),
+    "messages.quoting": (lambda unit: unit.messages.quoting(CONVERSATION, 1), []),
     "messages.command_answers": (lambda unit: unit.messages.command_answers(CONVERSATION, after_seq=0), []),
     "messages.recompute": (lambda unit: unit.messages.recompute(CONVERSATION), Sums()),
     "messages.sources": (
@@ -93,6 +111,39 @@ CALLS: dict[str, tuple[Call, Any]] = {
         None,
     ),
     "anchors.delete_of": (lambda unit: unit.anchors.delete_of(CONVERSATION, [1]), 0),
+    "segments.add": (lambda unit: unit.segments.add([segment(CONVERSATION, 7, 9, id="stolen")]), NOT_FOUND),
+    "segments.get": (lambda unit: unit.segments.get(CONVERSATION, "auth"), NOT_FOUND),
+    "segments.of_ranges": (lambda unit: unit.segments.of_ranges(CONVERSATION, [(1, 3)]), []),
+    "segments.ids_like": (lambda unit: unit.segments.ids_like(CONVERSATION, ["auth"]), frozenset()),
+    "segments.page": (lambda unit: unit.segments.page(CONVERSATION, ALL), ([], None)),
+    "segments.newest": (lambda unit: unit.segments.newest(CONVERSATION, limit=9), []),
+    "segments.count": (lambda unit: unit.segments.count(CONVERSATION), 0),
+    "segments.covering": (lambda unit: unit.segments.covering(CONVERSATION, [1]), []),
+    "segments.touching": (lambda unit: unit.segments.touching(CONVERSATION, [1]), []),
+    "segments.within": (lambda unit: unit.segments.within(CONVERSATION, 1, 9), []),
+    "segments.named": (lambda unit: unit.segments.named(CONVERSATION, ["auth"]), []),
+    "segments.put_levels": (
+        lambda unit: unit.segments.put_levels(CONVERSATION, "auth", [level("L2", "stolen")]),
+        NOT_FOUND,
+    ),
+    "segments.rewrite": (
+        lambda unit: unit.segments.rewrite(segment(CONVERSATION, 1, 3, id="auth", topic="stolen")),
+        None,
+    ),
+    "segments.rename": (lambda unit: unit.segments.rename(CONVERSATION, "auth", "stolen"), None),
+    "segments.update": (lambda unit: unit.segments.update(CONVERSATION, "auth", detail_tries=9), None),
+    "segments.make_current": (lambda unit: unit.segments.make_current(CONVERSATION, 1), None),
+    "segments.set_current": (lambda unit: unit.segments.set_current(CONVERSATION, ["auth"]), None),
+    "segments.wanting_detail": (lambda unit: unit.segments.wanting_detail(limit=9), []),
+    "detail_calls.begin": (
+        lambda unit: unit.detail_calls.begin(DetailCall(id=STRAY, conversation_id=CONVERSATION, called_at=START)),
+        NOT_FOUND,
+    ),
+    "detail_calls.end": (lambda unit: unit.detail_calls.end(DETAIL_CALL, FAILED_CALL), None),
+    "detail_calls.calls_within": (lambda unit: unit.detail_calls.calls_within(AGES), 0),
+    "detail_calls.running": (lambda unit: unit.detail_calls.running(AGES), 0),
+    "expansions.add": (lambda unit: unit.expansions.add([expansion(CONVERSATION)]), NOT_FOUND),
+    "expansions.mark_used": (lambda unit: unit.expansions.mark_used([EXPANSION], used=True), None),
     "compactions.calls_within": (lambda unit: unit.compactions.calls_within(HOUR), 0),
     "compactions.get": (lambda unit: unit.compactions.get(COMPACTION), NOT_FOUND),
     "compactions.in_flight": (lambda unit: unit.compactions.in_flight(CONVERSATION), None),
@@ -116,6 +167,15 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.since_boundary": (lambda unit: unit.states.since_boundary(CONVERSATION, 1), []),
     "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
+    "statistics.one_moment": (lambda unit: unit.statistics.one_moment(), None),
+    "statistics.measured": (lambda unit: unit.statistics.measured(CONVERSATION), Measured()),
+    "statistics.levels": (lambda unit: unit.statistics.levels(CONVERSATION), []),
+    "statistics.levels_of": (lambda unit: unit.statistics.levels_of(CONVERSATION, COMPACTION), []),
+    "statistics.ended": (
+        lambda unit: unit.statistics.ended(START - HOUR, limit=9),
+        Ended(compactions=[], turns=[], expansions=[], details=[]),
+    ),
+    "statistics.waiting": (lambda unit: unit.statistics.waiting(), {}),
     "turns.get": (lambda unit: unit.turns.get(TURN), NOT_FOUND),
     "turns.running": (lambda unit: unit.turns.running(CONVERSATION), None),
     "turns.heartbeat": (lambda unit: unit.turns.heartbeat(TURN), None),
@@ -154,6 +214,7 @@ def version(number: int, text_: str = "x") -> StateVersion:
         layout=None,
         compaction_id=COMPACTION,
         created_at=START,
+        segment_ids=("auth",),
     )
 
 
@@ -165,10 +226,16 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
     async with begin(tenant_id) as unit:
         await unit.conversations.add(row)
         first = message(CONVERSATION, 1, id=MESSAGE, content=name, parts=(call,), protected_reason="system")
-        held = message(CONVERSATION, 2, id=UUID(int=9), content=name, protected_reason="initial_objective")
+        result = {"type": "tool_result", "tool_call_id": "call", "content": name, "quotes": [QUOTE]}
+        protected = {"protected_reason": "initial_objective", "role": "tool", "parts": (result,)}
+        held = message(CONVERSATION, 2, id=UUID(int=9), content=name, **protected)
         told = message(CONVERSATION, 3, id=UUID(int=10), content=name, role="assistant", is_command=True)
         await append(unit, [first, held, told])
         await unit.anchors.add([anchor(CONVERSATION, 1, id=ANCHOR, message_id=MESSAGE, content=name)])
+        auth = segment(CONVERSATION, 1, 3, id="auth", topic=name, wants_detail=True, levels={"L3": level("L3", name)})
+        await unit.segments.add([auth])
+        await unit.expansions.add([expansion(CONVERSATION, id=EXPANSION, segment_id="auth")])
+        await unit.detail_calls.begin(DetailCall(id=DETAIL_CALL, conversation_id=CONVERSATION, called_at=START))
         call_made = Attempt(model=name, outcome="error", reason=None, duration_ms=1, usage=Usage())
         running = compaction(
             row,

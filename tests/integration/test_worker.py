@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
@@ -87,6 +87,11 @@ class Desk:
         assert await self._queue.send(made.id, request_id)
         return made.id
 
+    async def send_detail(self) -> UUID:
+        conversation_id = uuid4()
+        assert await self._queue.send_detail(conversation_id)
+        return conversation_id
+
     async def get(self, compaction_id: UUID) -> Compaction:
         async with self._begin(None) as uow:
             return await uow.compactions.get(compaction_id)
@@ -126,6 +131,19 @@ async def test_jobs_run_on_the_childs_one_loop_with_their_request(
         assert len(worker.notes("started")) == len(ids)
         row = await desk.get(ids[0])
         assert (row.ran_in, row.claims) == ("worker", 1)
+
+
+async def test_details_are_written_when_no_compaction_waits(
+    desk: Desk, tmp_path: Path, database_url: str, redis_url: str
+) -> None:
+    with a_worker(tmp_path, database_url, redis_url, job_seconds=1) as worker:
+        await desk.send()
+        await until(lambda: worker.notes("started"), 40)
+        wanted = await desk.send_detail()
+        ids = [await desk.send() for _ in range(2)]
+        await until(lambda: worker.notes("detail"), 40)
+        assert [id_ for id_, *_ in worker.notes("detail")] == [str(wanted)]
+        assert [(await desk.get(id_)).status for id_ in ids] == ["applied"] * 2, "they came later and went first"
 
 
 async def test_asked_to_stop_it_gives_its_job_back_uncounted(

@@ -66,12 +66,20 @@ class HoldingCompaction:
         raise NotImplementedError
 
 
+class NotingDetails:
+    async def work(self, conversation_id: UUID | None = None) -> str:
+        assert conversation_id is not None
+        note("detail", conversation_id)
+        return "not_wanted"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Container:
     owner: str
     engine: AsyncEngine
     bus: RedisEventBus
     compaction: HoldingCompaction
+    detailing: NotingDetails
     sweeper: Sweeper
 
     async def close(self) -> None:
@@ -88,7 +96,9 @@ async def build_container(settings: Settings, owner: str) -> Container:
     bus = RedisEventBus(settings.redis_url)
     queue = CeleryJobQueue(settings.redis_url)
     sweeper = Sweeper(begin, queue, compaction, bus, SystemClock(), owner, random.Random())
-    return Container(owner=owner, engine=engine, bus=bus, compaction=compaction, sweeper=sweeper)
+    return Container(
+        owner=owner, engine=engine, bus=bus, compaction=compaction, detailing=NotingDetails(), sweeper=sweeper
+    )
 
 
 def note(word: str, compaction_id: UUID) -> None:

@@ -58,11 +58,11 @@ async def test_a_process_sweeps_while_it_serves() -> None:
     assert (await server.start())["type"] == "lifespan.startup.complete"
     await asyncio.sleep(0)
     assert keys.is_ready
-    assert [name for name, *_ in calls.made] == ["sweeper.run"]
+    assert [name for name, *_ in calls.made] == ["sweeper.run", "measuring.run"]
     assert (await server.stop())["type"] == "lifespan.shutdown.complete"
     await asyncio.wait_for(app.state.stopping.wait(), 1)
-    sweepers = [task for task in asyncio.all_tasks() if task.get_name() == "sweeper"]
-    assert sweepers == []
+    left = [task for task in asyncio.all_tasks() if task.get_name() in {"sweeper", "measuring"}]
+    assert left == []
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,11 @@ from app.domain.conversation import Sums
 from app.domain.errors import FieldError
 from app.domain.model_io import ContextMessage
 from app.domain.records import Page
+from app.domain.segments.values import Marker
 from app.domain.states.state import StateEntry, StateVersion
 from app.domain.states.state_difference import EntryChange, StateDifference
+from app.services.context_requests import ContextView
+from app.services.recalling import Wanted
 from app.services.turn_handle import ChatEvent
 from app.services.views import CompactionView
 from tests.unit.api_fakes import (
@@ -41,11 +44,16 @@ ONE = f"/conversations/{CONVERSATION}"
 HELLO = {"role": "user", "content": "hello"}
 CONTEXT = AssembledContext(
     messages=(ContextMessage(role="system", content="s"), ContextMessage(role="user", content="u", seq=9)),
-    sections=(Section(kind="tail", seqs=(9,), tokens=4),),
+    sections=(
+        Section(kind="digests", seqs=(1, 2), tokens=7, level="L2", segment_id="auth"),
+        Section(kind="tail", seqs=(9,), tokens=4),
+    ),
+    markers=(Marker(text="auth", level="L1", segment_id="auth"),),
     gauge=GAUGE,
     warnings=("context_truncated",),
     truncated=(1, 8),
 )
+VIEW = ContextView(context=CONTEXT)
 ENTRY = StateEntry(
     id="F1",
     field="logos",
@@ -78,6 +86,7 @@ READS = [
     f"{ONE}/messages",
     f"{ONE}/compactions",
     f"{ONE}/anchors",
+    f"{ONE}/segments",
     f"{ONE}/search?q=kettle",
     f"{ONE}/context",
     f"{ONE}/events",
@@ -98,6 +107,7 @@ WRITES = [
     ("POST", f"{ONE}/compact"),
     ("POST", f"{ONE}/restore"),
     ("POST", f"{ONE}/context"),
+    ("POST", f"{ONE}/segments"),
     ("POST", "/tokens/count"),
 ]
 ADMIN = [("GET", "/compactions"), ("POST", f"/compactions/{COMPACTION}/retry")]
@@ -106,6 +116,7 @@ BODIES: dict[str, Any] = {
     f"{ONE}/messages": HELLO,
     f"{ONE}/messages/batch": {"messages": [HELLO]},
     f"{ONE}/restore": {"state_version": 2},
+    f"{ONE}/segments": {"segment_id": "auth", "level": "brief"},
     "/tokens/count": {"text": "t"},
 }
 
@@ -115,7 +126,7 @@ async def api() -> World:
     made = world()
     turn = Turning()
     turn.tell(ChatEvent(type="reply.completed", result=chat_result()))
-    made.calls.answers.update({"chat.start": turn, "context.assemble": CONTEXT})
+    made.calls.answers.update({"chat.start": turn, "context_requests.answer": VIEW})
     return made
 
 
@@ -184,13 +195,30 @@ async def test_unknown_parameters_are_refused(api: World, path: str) -> None:
     assert api.calls.made == []
 
 
-async def test_what_a_context_cannot_be_asked_for_yet(api: World) -> None:
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"query": "x", "compact": "always"}, "compact"),
+        ({"query": ""}, "query"),
+        ({"passages": [{"text": "x"}]}, "passages.0.source"),
+        ({"format": "cohere"}, "format"),
+        ({"sections": {"tail": False}}, "sections.tail"),
+        ({"sections": {"state": "no"}}, "sections.state"),
+        ({"sections": {"levels": ["full"]}}, "sections.levels.0"),
+        ({"sections": None}, "sections"),
+        ({"qeury": "x"}, "qeury"),
+    ],
+)
+async def test_what_a_context_cannot_be_asked_for(api: World, body: dict[str, Any], field: str) -> None:
     async with api.client() as client:
-        assert fields(await client.get(f"{ONE}/context?format=openai")) == ["format"]
+        assert fields(await client.post(f"{ONE}/context", json=body)) == [field]
+
+
+async def test_what_a_context_cannot_be_looked_at_with(api: World) -> None:
+    async with api.client() as client:
         assert fields(await client.get(f"{ONE}/context?query=")) == ["query"]
-        assert fields(await client.post(f"{ONE}/context", json={"query": "x", "compact": "if_needed"})) == ["compact"]
-        assert fields(await client.post(f"{ONE}/context", json={"passages": [{"text": "x"}]})) == ["passages.0.source"]
-        assert fields(await client.post(f"{ONE}/context", json={"format": "gemini"})) == ["format"]
+        assert fields(await client.get(f"{ONE}/context?format=cohere")) == ["format"]
+        assert fields(await client.get(f"{ONE}/context?compact=if_needed")) == ["compact"]
 
 
 async def test_repeated_and_unstorable_parameters(api: World) -> None:
@@ -217,8 +245,8 @@ async def test_paging_limits(api: World, query: str, field: str) -> None:
 @pytest.mark.parametrize("path", POSTS)
 async def test_unknown_fields_are_refused(api: World, path: str) -> None:
     async with api.client() as client:
-        response = await client.post(path, json={**BODIES.get(path, {}), "level": True})
-    assert fields(response) == ["level"]
+        response = await client.post(path, json={**BODIES.get(path, {}), "colour": True})
+    assert fields(response) == ["colour"]
     assert response.json()["errors"][0]["message"] == "is not a field of this request"
     assert api.calls.made == []
 
@@ -285,7 +313,7 @@ async def test_the_answer_to_a_flood_is_small(api: World) -> None:
     assert len(response.content) < 50_000
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/conversations/", "/metrics", f"{ONE}/segments"])
+@pytest.mark.parametrize("path", ["/nowhere", "/conversations/", f"{ONE}/nothing"])
 async def test_unknown_paths(api: World, path: str) -> None:
     async with api.client() as client:
         assert problem(await client.get(path)) == (404, "not_found")
@@ -564,12 +592,46 @@ async def test_a_context(api: World) -> None:
         got = await client.get(f"{ONE}/context?budget=500&format=plain")
         posted = await client.post(f"{ONE}/context", json={"budget": 500})
     assert got.content == posted.content
-    assert [args for name, args, _ in api.calls.made if name == "context.assemble"] == [(TENANT, CONVERSATION, 500)] * 2
+    asks = [args[2] for name, args, _ in api.calls.made if name == "context_requests.answer"]
+    assert [(ask.budget, ask.compact, ask.counts) for ask in asks] == [(500, "never", False), (500, "never", True)]
     body = got.json()
-    assert body.keys() == {"messages", "sections", "markers", "recalled", "gauge", "warnings", "truncated"}
     assert body["messages"][1] == {"role": "user", "content": "u", "parts": [], "seq": 9}
-    assert body["sections"] == [{"kind": "tail", "level": None, "segment_id": None, "seqs": [9], "tokens": 4}]
+    assert body["sections"] == [
+        {"kind": "digests", "level": "brief", "segment_id": "auth", "seqs": [1, 2], "tokens": 7},
+        {"kind": "tail", "level": None, "segment_id": None, "seqs": [9], "tokens": 4},
+    ]
+    assert body["markers"] == [{"text": "[auth →L1:auth]", "level": "detailed", "segment_id": "auth"}]
     assert body["truncated"] == {"from_seq": 1, "to_seq": 8}
+    assert (body["system"], body["compaction"]) == (None, None)
+
+
+async def test_a_context_in_the_shape_of_a_provider(api: World) -> None:
+    async with api.client() as client:
+        openai = (await client.get(f"{ONE}/context?format=openai")).json()
+        gemini = (await client.post(f"{ONE}/context", json={"format": "gemini"})).json()
+        anthropic = (await client.post(f"{ONE}/context", json={"format": "anthropic"})).json()
+    assert openai["messages"] == [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
+    assert openai["system"] is None
+    assert (gemini["system"], gemini["messages"]) == ("s", [{"role": "user", "parts": [{"text": "u"}]}])
+    said = [{"role": "user", "content": [{"type": "text", "text": "u"}]}]
+    assert (anthropic["system"], anthropic["messages"]) == ("s", said)
+    assert openai["sections"] == gemini["sections"] == anthropic["sections"]
+
+
+async def test_what_a_context_is_asked_with(api: World) -> None:
+    body = {
+        "query": "q",
+        "compact": "if_needed",
+        "sections": {"state": False, "levels": ["tags", "detailed"]},
+        "passages": [{"text": "t", "source": "s"}],
+    }
+    async with api.client() as client:
+        await client.post(f"{ONE}/context", json=body, headers={"Idempotency-Key": "k"})
+    args, kwargs = api.calls.last("context_requests.answer")
+    ask = args[2]
+    assert (ask.compact, ask.asked.query, ask.asked.passages[0].source) == ("if_needed", "q", "s")
+    assert ask.asked.wanted == Wanted(state=False, levels=("L1", "L3"))
+    assert kwargs["idem"].key == "k"
 
 
 @pytest.mark.parametrize("budget", ["0", "-1", "x", "1.5", "100000001"])
@@ -640,7 +702,7 @@ async def test_restoring(api: World) -> None:
     assert (args, kwargs) == ((TENANT, CONVERSATION, 2), {"if_match": 3, "idem": None})
 
 
-@pytest.mark.parametrize("version", [0, -1, "2", 2.0, True, 2**31, None])
+@pytest.mark.parametrize("version", [-1, "0", "2", 2.0, False, True, 2**31, None])
 async def test_restoring_nonsense(api: World, version: Any) -> None:
     async with api.client() as client:
         assert fields(await client.post(f"{ONE}/restore", json={"state_version": version})) == ["state_version"]

@@ -55,6 +55,7 @@ def made_of(
             estimator=policy.estimator,
             held=held,
             anchors=served,
+            markers=bool(policy.levels),
         )
         source = replace(source, conversation=replace(source.conversation, layout=layout))
     return replace(source, anchors=tuple(found))

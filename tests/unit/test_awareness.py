@@ -3,7 +3,10 @@ from __future__ import annotations
 import pytest
 
 from app.domain.assembling.awareness import AWARENESS_TOKENS, awareness_block
-from app.domain.schemas import SESSION
+from app.domain.schemas import SCHEMAS, SESSION
+from app.domain.segments.markers import find
+from app.domain.segments.values import LEVELS, Level
+from app.domain.states.state import StateSchema
 from app.domain.weighing.tokens import estimate_text
 from app.domain.words.language import detect
 
@@ -40,6 +43,35 @@ def test_other_locales_get_the_english_wording() -> None:
     assert awareness_block(SESSION, "fr") == awareness_block(SESSION, "en")
 
 
-def test_it_promises_nothing_that_is_not_there() -> None:
-    assert "→" not in awareness_block(SESSION, "en")
-    assert "expand" not in awareness_block(SESSION, "en")
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda schema: schema.name)
+@pytest.mark.parametrize("locale", ["en", "ru", "zh-CN"])
+@pytest.mark.parametrize("levels", [(), LEVELS])
+def test_no_schema_exceeds_it(schema: StateSchema, locale: str, levels: tuple[Level, ...]) -> None:
+    assert estimate_text(awareness_block(schema, locale, levels)) <= AWARENESS_TOKENS
+
+
+@pytest.mark.parametrize("locale", ["en", "ru"])
+def test_where_levels_are_on_it_says_how_a_marker_is_expanded(locale: str) -> None:
+    block = awareness_block(SESSION, locale, LEVELS)
+
+    assert block.count("`<digests>`") == 1
+    assert block.count("`expand_context`") == 1
+    assert "→L1:" in block
+    assert find(block) == [], "an example is no marker: nobody can expand it"
+
+
+@pytest.mark.parametrize("locale", ["en", "ru"])
+def test_it_promises_nothing_that_is_not_there(locale: str) -> None:
+    block = awareness_block(SESSION, locale)
+
+    assert "→" not in block
+    assert "expand" not in block
+    assert "digests" not in block
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda schema: schema.name)
+def test_every_field_of_every_schema_is_explained_in_russian(schema: StateSchema) -> None:
+    block = awareness_block(schema, "ru")
+
+    assert all(field.use not in block for field in schema.fields), "its English words"
+    assert all(block.count(f"- `{field.name}`: ") == 1 for field in schema.fields)

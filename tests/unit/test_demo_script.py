@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import json
-
 import httpx
 import pytest
 
 from app.cli.demo import story
 from app.cli.demo.client import Compaction, DemoError, Gauge, Throughline
 from app.cli.demo.gauge_bar import bar, marks
-from app.cli.demo.listener import events_of
 from app.cli.demo.script import CONTEXT_WINDOW, LINES, SCENES, Line, read_scene
 from app.cli.demo.view import event_words
 from app.domain.policies.policy import budgets_of
@@ -105,11 +102,6 @@ def test_a_scene_without_a_mark_is_refused() -> None:
         read_scene("2025-03-04 09:10", "Broken", "One\n")
 
 
-def test_events_are_read_from_the_stream() -> None:
-    lines = ["retry: 1000", "", ": alive", "", "id: 3", "event: x", f"data: {json.dumps({'id': '3'})}", "", "data: {"]
-    assert list(events_of(iter(lines))) == [{"id": "3"}]
-
-
 def test_an_event_is_one_line() -> None:
     compaction = Compaction(
         id="1",
@@ -148,17 +140,15 @@ def test_the_marks_stand_where_the_bar_has_them() -> None:
 
 def answering(answer: httpx.Response) -> Throughline:
     """A client of a service that gives everybody the same answer."""
-    service = Throughline("http://127.0.0.1:1/", key="secret")
-    service.http = httpx.Client(base_url=service.url, transport=httpx.MockTransport(lambda _: answer))
-    return service
+    return Throughline("http://127.0.0.1:1/", key="secret", transport=httpx.MockTransport(lambda _: answer))
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (httpx.Response(401, json={"detail": "no key"}), "give it one with --key or THROUGHLINE_API_KEY"),
-        (httpx.Response(502, json={"title": "Bad", "detail": "the model\nfailed"}), "502: the model failed"),
-        (httpx.Response(500, text="<html>"), "500: Internal Server Error"),
+        (httpx.Response(401, json={"detail": "no key"}), "give it one with --key or THROUGHLINE_API_KEY."),
+        (httpx.Response(502, json={"title": "Bad", "detail": "the model\nfailed"}), "502: the model failed (http_502)"),
+        (httpx.Response(500, text="<html>"), "500: <html> (http_500)"),
     ],
 )
 def test_an_answer_that_is_no_success_is_one_line(answer: httpx.Response, said: str) -> None:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
 
 from app.domain.anchors.serving import Served
 from app.domain.assembling.layout import layout_of
+from app.domain.localization.catalogue import CATALOGUES
+from app.domain.policies.policy import CompactionPolicy
+from app.domain.policies.presets import resolve
 from app.domain.schemas import SESSION
-from app.domain.weighing.gauge import breakdown_of, gauge_of
-from tests.builders import material, message, policy_of
+from app.domain.weighing.gauge import Breakdown, Gauge, GaugeStatus, breakdown_of, gauge_of
+from app.services.appending import RANKS
+from tests.builders import budgets, material, message, policy_of
 from tests.unit.test_anchors_serving import anchor
 from tests.unit.test_assembly import STATE, put_together
 
@@ -38,3 +45,85 @@ def test_without_a_layout_there_is_neither() -> None:
 
     assert (breakdown.state, breakdown.anchors) == (0, 0)
     assert gauge_of(POLICY, source.budgets, breakdown).anchors_behind_marker == 0
+
+
+def gauge_at(policy: CompactionPolicy, tokens: int) -> Gauge:
+    return gauge_of(policy, budgets(policy), Breakdown(tail=tokens))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "status"),
+    [
+        (0, "ok"),
+        (749, "ok"),
+        (750, "warning"),
+        (899, "warning"),
+        (900, "critical"),
+        (1_000, "critical"),
+        (1_001, "over"),
+    ],
+)
+def test_where_turns_end_in_a_full_window_it_warns_first(tokens: int, status: str) -> None:
+    """Window and budget 1 000; what comes before a call is critical too: it is the same threshold."""
+    policy = resolve("turn_end", {"context_window": 1_000})
+    assert budgets(policy).window == budgets(policy).budget == 1_000
+    assert gauge_at(policy, tokens).status == status
+
+
+@pytest.mark.parametrize("moment", ["completed", "interrupted"])
+@pytest.mark.parametrize(
+    ("triggers", "tokens", "status"),
+    [
+        ([], 2_700, "warning"),  # 0.75 of the window of 3 600, the budget is 3 060
+        ([], 2_699, "ok"),
+        ([], 3_060, "warning"),  # 0.9 of the window, 3 240, is above the budget
+        ([], 3_061, "over"),
+        ([{"name": "sync", "on": "before_call", "at": {"share": 0.95}, "run": "inline"}], 2_906, "warning"),
+        ([{"name": "sync", "on": "before_call", "at": {"share": 0.95}, "run": "inline"}], 2_907, "critical"),
+        ([{"name": "background", "on": "stored", "at": {"tokens": 2_000}, "run": "background"}], 2_000, "ok"),
+        ([{"name": "background", "on": "stored", "at": {"tokens": 2_000}, "run": "background"}], 2_001, "critical"),
+        ([{"name": "background", "on": "stored", "at": {"tokens": 2_000}, "run": "background"}], 2_700, "critical"),
+    ],
+)
+def test_critical_is_the_lowest_trigger_whatever_it_waits_for(
+    moment: str, triggers: list[dict[str, Any]], tokens: int, status: str
+) -> None:
+    end = {
+        "name": "completion" if moment == "completed" else "interrupted",
+        "on": moment,
+        "at": {"window": 0.9},
+        "run": "background",
+    }
+    policy = policy_of(context_window=4_000, triggers=[*triggers, end])
+    assert gauge_at(policy, tokens).status == status
+
+
+def test_a_turns_end_that_counts_messages_warns_and_is_never_critical() -> None:
+    by_number = {"name": "max_messages", "on": "completed", "at": {"messages": 30}, "run": "background"}
+    policy = policy_of(context_window=4_000, triggers=[by_number])
+    assert [gauge_at(policy, tokens).status for tokens in (2_699, 2_700, 3_060, 3_061)] == [
+        "ok",
+        "warning",
+        "warning",
+        "over",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "status"),
+    [(2_141, "ok"), (2_142, "background"), (2_600, "background"), (2_601, "sync"), (3_060, "sync"), (3_061, "over")],
+)
+def test_without_a_turns_end_nothing_warns(tokens: int, status: str) -> None:
+    """The control: 0.75 of this window is 2 700."""
+    assert gauge_at(POLICY, tokens).status == status
+
+
+def test_every_status_has_a_rank_and_a_label() -> None:
+    statuses = set(get_args(GaugeStatus))
+    assert set(RANKS) == statuses
+    assert all(RANKS["ok"] < RANKS[status] < RANKS["over"] for status in statuses - {"ok", "over"})
+    assert RANKS["warning"] < RANKS["critical"]
+    for catalogue in CATALOGUES.values():
+        labels = {catalogue.word("gauge", status) for status in statuses}
+        assert len(labels) == len(statuses)
+        assert not labels & statuses

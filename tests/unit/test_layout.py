@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from app.adapters.repositories.mapping import LAYOUT
+from app.domain.anchors.rendering import ANCHORS_MARKER
 from app.domain.anchors.serving import Served
-from app.domain.assembling.layout import LeftOut, block_messages, layout_of
+from app.domain.assembling.digesting import Digestible
+from app.domain.assembling.layout import (
+    LeftOut,
+    ServedAs,
+    block_messages,
+    layout_of,
+    messages_tokens,
+    with_digests,
+)
 from app.domain.schemas import SESSION
+from app.domain.segments.markers import find, render
+from app.domain.segments.values import LEVELS, Marker
+from app.domain.weighing.tokens import Estimator
 from tests.unit.test_anchors_serving import anchor
+from tests.unit.test_assembly_digests import segment
 
 STATE = {"logos": ["PostgreSQL 18"], "pathos": [], "abstract": [], "conversation_summary": ""}
 
@@ -70,3 +85,61 @@ def test_a_state_that_quotes_a_marker_or_our_tags_stays_the_same_json() -> None:
     assert json.loads(layout.text) == state
     assert "→L" not in layout.text
     assert "</" not in layout.text
+
+
+def test_without_markers_what_has_no_room_is_only_counted() -> None:
+    served = Served(shown=(anchor(3),), behind_marker=2)
+    layout = layout_of(SESSION, STATE, served_as="pair", estimator="script", anchors=served, markers=False)
+
+    assert "→" not in layout.anchors
+    assert layout.anchors_behind_marker == 2
+
+
+def test_the_marker_of_the_anchors_is_one() -> None:
+    layout = layout_of(SESSION, STATE, served_as="pair", estimator="script", anchors=Served(behind_marker=2))
+
+    assert find(layout.anchors) == [Marker(text="anchors", level="L3", segment_id="anchors")]
+    assert render(find(layout.anchors)[0]) == ANCHORS_MARKER
+
+
+@pytest.mark.parametrize("served_as", ["pair", "assistant"])
+@pytest.mark.parametrize("estimator", ["script", "bytes"])
+def test_a_layout_says_what_its_digests_weigh(served_as: ServedAs, estimator: Estimator) -> None:
+    segments = [segment(number, number, number) for number in range(1, 4)]
+    source = Digestible(segments=segments, total=9, levels=LEVELS, estimator=estimator)
+    bare = layout_of(SESSION, STATE, served_as=served_as, estimator=estimator, anchors=Served(shown=(anchor(3),)))
+    layout = with_digests(bare, source, room=400, kept=450, served_as=served_as)
+    block = block_messages(layout.text, served_as=served_as, anchors=layout.anchors, digests=layout.digests)
+
+    assert layout.tokens == messages_tokens(block, estimator) == bare.tokens + layout.digest_tokens
+    assert (layout.state_tokens, layout.anchor_tokens) == (bare.state_tokens, bare.anchor_tokens)
+    assert layout.digest_room == 450
+    assert [(one.id, one.from_seq, one.to_seq) for one in layout.segments] == [
+        (f"point_{number}", number, number) for number in range(1, 4)
+    ]
+    assert LAYOUT.validate_python(LAYOUT.dump_python(layout, mode="json")) == layout
+
+
+def test_what_has_no_room_leaves_the_layout_as_it_was() -> None:
+    source = Digestible(segments=[segment(1, 1, 9)], total=1, levels=LEVELS)
+    bare = layout_of(SESSION, STATE, served_as="pair", estimator="script")
+
+    for room in (-5, 0, 3):
+        assert with_digests(bare, source, room=room, kept=None, served_as="pair") == bare
+    assert with_digests(bare, replace(source, levels=()), room=300, kept=None, served_as="pair") == bare
+
+
+def test_a_layout_from_before_there_were_digests_still_loads() -> None:
+    stored = {
+        "text": "{}",
+        "tokens": 40,
+        "anchors": "",
+        "anchor_tokens": 5,
+        "anchors_behind_marker": 0,
+        "held": [1],
+    }
+    layout = LAYOUT.validate_python(stored)
+
+    assert layout is not None
+    assert (layout.digests, layout.digest_tokens, layout.digest_room, layout.segments) == ("", 0, None, ())
+    assert (layout.state_tokens, layout.held) == (35, (1,))

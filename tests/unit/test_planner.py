@@ -28,6 +28,7 @@ def plan(
     state: int = 0,
     held: int = 0,
     anchors: int = 0,
+    digests: int = 0,
     chunk: int = 100_000,
     complete: bool = True,
     within: Budgets = BUDGETS,
@@ -36,7 +37,7 @@ def plan(
     tail = sum(item.token_count for item in messages if not item.is_command)
     return plan_compaction(
         Tail(outline=messages, complete=complete),
-        breakdown=Breakdown(system=system, state=state, anchors=anchors, held=held, tail=tail),
+        breakdown=Breakdown(system=system, state=state, anchors=anchors, digests=digests, held=held, tail=tail),
         budgets=within,
         estimator="script",
         request=request,
@@ -57,22 +58,67 @@ def item(role: Any = "assistant", tokens: int = 100, **more: Any) -> Outline:
 
 
 def test_the_oldest_messages_go_until_the_target_is_met() -> None:
-    found = plan(*talk(12))  # 100 + 2 400 now; with a state of 367 planned, 1 031 have to go
+    found = plan(*talk(13))  # 100 + 2 600 now; with a state of 367 planned and 306 for digests, 1 537 have to go
 
     assert isinstance(found, CompactionPlan)
-    assert (found.from_seq, found.to_seq) == (1, 12)  # eleven would do; with twelve the tail begins with a turn
-    assert found.predicted_tokens == 100 + 367 + 1_200
+    assert (found.from_seq, found.to_seq) == (1, 16)
+    assert found.predicted_tokens == 100 + 367 + 306 + 1_000
     assert found.predicted_tokens <= BUDGETS.target
     assert found.is_last
 
 
+def test_without_levels_no_room_is_kept_for_digests() -> None:
+    found = plan(*talk(12), within=budgets(policy_of(context_window=4_000, levels=[])))  # 1 031 have to go
+
+    assert isinstance(found, CompactionPlan)
+    assert found.to_seq == 12  # eleven would do; with twelve the tail begins with a turn
+    assert found.predicted_tokens == 100 + 367 + 1_200
+
+
+def test_the_room_for_digests_is_reckoned_once_however_many_there_are_already() -> None:
+    plans = [plan(*talk(12), digests=present) for present in (0, 150, 306)]
+
+    assert {one.to_seq for one in plans if isinstance(one, CompactionPlan)} == {14}
+    assert [type(one) for one in plans] == [CompactionPlan] * 3
+
+
+def test_a_share_that_cannot_be_had_keeps_no_more_room_than_half_the_budget() -> None:
+    greedy = budgets(policy_of(context_window=4_000, digest_share=1.0))
+    found = plan(*talk(13), within=greedy)  # 1 529 is less than half of 3 060; a state of 367 leaves 1 162
+
+    assert isinstance(found, CompactionPlan)
+    assert found.to_seq == 24
+    assert not found.irreducible
+
+
+def test_digests_never_make_a_floor() -> None:
+    messages = (("user", 1_000), ("assistant", 300), ("user", 1_300))
+    plans = [plan(*messages, digests=present) for present in (0, 306)]
+
+    assert [type(one) for one in plans] == [CompactionPlan] * 2
+    assert not any(one.irreducible for one in plans if isinstance(one, CompactionPlan))
+    assert {one.predicted_tokens for one in plans} == {BUDGETS.target}, (
+        "100 + 367 + 1 300, and what is left for digests"
+    )
+    assert plan(("user", 1_300), digests=306) == NothingToFold(reason="nothing_to_compact", predicted_tokens=1_706)
+
+
+def test_what_is_predicted_for_digests_is_a_part_of_what_is_folded() -> None:
+    small, large = plan(*talk(3), request=ALL), plan(*talk(30), request=ALL)
+
+    assert isinstance(small, CompactionPlan)
+    assert isinstance(large, CompactionPlan)
+    assert small.predicted_tokens == 100 + 367 + 600 // 4
+    assert large.predicted_tokens == 100 + 367 + 306
+
+
 def test_a_turn_start_that_is_too_far_is_not_waited_for() -> None:
-    near = plan(*talk(5), ("user", 100), *[("assistant", 200)] * 2, ("assistant", 150), *talk(6))
-    far = plan(*talk(5), ("user", 100), *[("assistant", 200)] * 2, ("assistant", 160), *talk(6))
+    near = plan(*talk(5), ("user", 100), *[("assistant", 200)] * 2, ("assistant", 150), *talk(4))
+    far = plan(*talk(5), ("user", 100), *[("assistant", 200)] * 2, ("assistant", 160), *talk(4))
 
     assert isinstance(near, CompactionPlan)
     assert isinstance(far, CompactionPlan)
-    assert near.to_seq == 14  # 1 481 or more have to go; 5 % of the budget, 153 tokens, are folded besides
+    assert near.to_seq == 14  # 1 387 or more have to go; 5 % of the budget, 153 tokens, are folded besides
     assert far.to_seq == 13
 
 
@@ -125,10 +171,10 @@ def test_anchors_of_folded_messages_move_into_the_block_and_are_not_saved() -> N
 
     assert isinstance(plain, CompactionPlan)
     assert isinstance(moved, CompactionPlan)
-    assert plain.to_seq == 12
-    assert moved.to_seq == 14  # 1 031 at 80 each are 13, and the tail begins with a turn
-    assert moved.folded_tokens == 1_400  # what leaves the tail; what enters the block is apart
-    assert moved.predicted_tokens == 100 + 367 + 1_000 + 14 * 20
+    assert plain.to_seq == 14
+    assert moved.to_seq == 18  # 1 337 at 80 each are 17, and the tail begins with a turn
+    assert moved.folded_tokens == 1_800  # what leaves the tail; what enters the block is apart
+    assert moved.predicted_tokens == 100 + 367 + 306 + 600 + 18 * 20
 
 
 def test_anchors_take_no_more_than_what_is_left_of_their_room() -> None:
@@ -138,9 +184,9 @@ def test_anchors_take_no_more_than_what_is_left_of_their_room() -> None:
 
     assert set(plans) == set(found)
     assert {taken: one.predicted_tokens for taken, one in plans.items()} == {
-        taken: 100 + 367 + taken + moved[taken] + 2_400 - one.folded_tokens for taken, one in plans.items()
+        taken: 100 + 367 + 306 + taken + moved[taken] + 2_400 - one.folded_tokens for taken, one in plans.items()
     }
-    assert [plans[taken].to_seq for taken in (0, 259, 459)] == [16, 16, 16]
+    assert [plans[taken].to_seq for taken in (0, 259, 459)] == [18, 18, 18]
 
 
 def test_without_a_share_anchors_have_all_the_room_there_is() -> None:
@@ -164,7 +210,7 @@ def test_a_held_message_s_anchors_are_not_in_the_block() -> None:
     found = plan(held, *talk(12))
 
     assert isinstance(found, CompactionPlan)
-    assert found.predicted_tokens == 100 + 367 + 100 + 2_400 - found.folded_tokens
+    assert found.predicted_tokens == 100 + 367 + 306 + 100 + 2_400 - found.folded_tokens
 
 
 def test_a_held_half_of_a_pair_holds_the_other() -> None:
@@ -180,13 +226,13 @@ def test_a_held_half_of_a_pair_holds_the_other() -> None:
 
 
 def test_an_irreducible_floor_is_only_what_a_pruned_state_leaves() -> None:
-    prunable = plan(("user", 1_000), ("assistant", 300), ("user", 700), state=734)
+    prunable = plan(("user", 1_000), ("assistant", 300), ("user", 1_000), state=734)
     above = plan(("user", 1_000), ("assistant", 300), ("user", 1_400), state=734)
 
     assert isinstance(prunable, CompactionPlan)
     assert isinstance(above, CompactionPlan)
     assert not prunable.irreducible
-    assert prunable.predicted_tokens == 100 + 734 + 1_000  # it fits unpruned
+    assert prunable.predicted_tokens == BUDGETS.target  # it fits unpruned, beside digests of 2 tokens
     assert above.irreducible
     assert above.predicted_tokens == 100 + 367 + 1_400
     pruned = plan(("user", 1_000), ("assistant", 300), ("user", 1_100), state=734)
@@ -213,9 +259,9 @@ def test_a_large_state_with_nothing_to_fold_is_no_floor() -> None:
 
 
 def test_a_little_above_the_target_folds_what_is_worth_a_call() -> None:
-    found = plan(*[("user" if number % 2 == 0 else "assistant", 15) for number in range(100)])  # 131 above
+    found = plan(*[("user" if number % 2 == 0 else "assistant", 15) for number in range(80)])
 
-    assert isinstance(found, CompactionPlan)
+    assert isinstance(found, CompactionPlan)  # with a state of 367 planned and 306 for digests it is 137 above
     assert MINIMUM_SPAN <= found.folded_tokens <= MINIMUM_SPAN + 30
     assert not found.irreducible
 
@@ -259,15 +305,19 @@ def test_a_call_and_its_result_stay_on_one_side() -> None:
 
 
 def test_nothing_is_cut_after_a_pending_call() -> None:
-    call = item(calls=frozenset({"a"}))
+    call, other = item(calls=frozenset({"a"})), item(calls=frozenset({"b"}))
 
-    assert cuts(("user", 9), call, ("assistant", 9)) == [0]
+    assert cuts(("user", 9), call) == [0]
+    assert cuts(("user", 9), call, other, item("tool", results=frozenset({"b"}))) == [0]
+    assert cuts(("user", 9), call, ("assistant", 9), complete=False) == [0]
 
 
 def test_an_unanswered_call_of_a_turn_that_is_over_is_no_longer_pending() -> None:
     call = item(calls=frozenset({"a"}))
 
     assert cuts(("user", 9), call, ("user", 9), ("assistant", 9)) == [0, 1, 2, 3]
+    interrupted = cuts(("user", 9), call, ("assistant", 0), request=FoldRequest(fold="all"))
+    assert interrupted == [0, 1, 2], "the reply that was broken off ends the turn too"
 
 
 @pytest.mark.parametrize(
@@ -300,7 +350,7 @@ def test_commands_weigh_nothing_and_are_no_turns() -> None:
     found = plan(*talk(12), command)
 
     assert isinstance(found, CompactionPlan)
-    assert found.to_seq == 12
+    assert found.to_seq == 14
     assert cuts(*talk(4), command, request=FoldRequest(fold="all", keep_turns=1))[-1] == 5
 
 

@@ -9,10 +9,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from app.domain.conversation import Outline, Role
-from app.domain.planning.compaction import MINIMUM_SPAN, CompactionPlan, NothingToFold, plan_compaction
+from app.domain.planning.compaction import (
+    DIGEST_PART,
+    MINIMUM_SPAN,
+    CompactionPlan,
+    NothingToFold,
+    plan_compaction,
+)
 from app.domain.planning.cuts import Tail, held_indexes, legal_cuts
+from app.domain.policies.allotments import digest_room
 from app.domain.policies.policy import Budgets
-from app.domain.records import FoldRequest
+from app.domain.records import Fold, FoldRequest
 from app.domain.weighing.gauge import Breakdown
 from tests.builders import budgets, policy_of
 
@@ -76,10 +83,11 @@ def weight(item: Outline) -> int:
     return 0 if item.is_command else item.token_count
 
 
-def breakdown(tail: Tail, *, system: int = 100, state: int = 0, anchors: int = 0, held: int = 0) -> Breakdown:
-    return Breakdown(
-        system=system, state=state, anchors=anchors, held=held, tail=sum(weight(item) for item in tail.outline)
-    )
+def breakdown(
+    tail: Tail, *, system: int = 100, state: int = 0, anchors: int = 0, digests: int = 0, held: int = 0
+) -> Breakdown:
+    weights = [weight(item) for item in tail.outline]
+    return Breakdown(system=system, state=state, anchors=anchors, digests=digests, held=held, tail=sum(weights))
 
 
 def plan(
@@ -95,19 +103,31 @@ def window(limit: int) -> Budgets:
     return budgets(policy_of(context_window=limit))
 
 
-def folded_away(tail: Tail, planned: CompactionPlan, found: Breakdown, within: Budgets) -> tuple[Tail, Breakdown]:
-    """The context once this chunk is applied, with the state at its planned size: reckoned from the messages."""
+def folded_away(
+    tail: Tail, planned: CompactionPlan, found: Breakdown, within: Budgets, fold: Fold
+) -> tuple[Tail, Breakdown]:
+    """The context once this chunk is applied, with the state at its planned size: reckoned from the messages.
+
+    Digests are as large as they are likely to be, but have only what keeps the context at its target.
+    """
     gone = [item for item in tail.outline if item.seq <= planned.to_seq]
     held = held_indexes(tail.outline)
     kept = sum(weight(item) for index, item in enumerate(gone) if index in held)
     moved = sum(item.anchor_tokens for index, item in enumerate(gone) if index not in held)
     room = within.anchor_tokens if within.anchor_tokens is not None else 10**9
     rest = replace(tail, outline=tail.outline[len(gone) :])
-    return rest, replace(
+    state = max(found.state, within.state_tokens)
+    likely = min(
+        digest_room(within, beside=state + found.anchors + found.held),
+        found.digests + planned.folded_tokens // DIGEST_PART,
+    )
+    bare = replace(
         breakdown(rest, system=found.system, held=found.held + kept),
-        state=max(found.state, within.state_tokens),
+        state=state,
         anchors=max(found.anchors, min(found.anchors + moved, room)),
     )
+    free = likely if fold == "all" else max(within.target - bare.total, 0)
+    return rest, replace(bare, digests=min(likely, free))
 
 
 def chunks_of(tail: Tail, within: Budgets, request: FoldRequest, chunk: int) -> tuple[list[CompactionPlan], Breakdown]:
@@ -116,7 +136,7 @@ def chunks_of(tail: Tail, within: Budgets, request: FoldRequest, chunk: int) -> 
     found = breakdown(tail)
     while (planned := plan(tail, found, within, request, chunk)) is not None:
         done.append(planned)
-        tail, found = folded_away(tail, planned, found, within)
+        tail, found = folded_away(tail, planned, found, within, request.fold)
         if planned.is_last:
             break
     return done, found
@@ -155,7 +175,8 @@ def test_no_legal_cut_breaks_a_law(tail: Tail, request: FoldRequest) -> None:
         later = {call for item in after for call in item.results}
         answered = {call for item in outline for call in item.results}
         assert not calls & later, "a call and its result stay on one side"
-        open_calls = {call for item in before if item.seq >= last_user for call in item.calls}
+        is_over = tail.complete and spoken[-1].role == "assistant" and spoken[-1].calls <= answered
+        open_calls = {call for item in before if item.seq >= last_user and not is_over for call in item.calls}
         assert open_calls <= answered, "nothing is cut after a call of the open turn that still waits"
         if tail.complete and spoken and spoken[-1].role == "user":
             assert spoken[-1] in after, "the unanswered message stays"
@@ -206,7 +227,7 @@ def test_folding_twice_without_news_is_a_no_op(tail: Tail, limit: int, request: 
     planned = plan(tail, breakdown(tail), within, request)
     if planned is None or planned.irreducible or not tail.complete:
         return
-    rest, found = folded_away(tail, planned, breakdown(tail), within)
+    rest, found = folded_away(tail, planned, breakdown(tail), within, request.fold)
 
     assert found == after
     assert plan(rest, found, within, request) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from app.domain.conversation import Quiet
 from app.domain.errors import PolicyInvalidError, UnknownPresetError
+from app.domain.policies.allotments import digest_room
 from app.domain.policies.contradictions import contradictions
 from app.domain.policies.policy import (
     Budgets,
@@ -71,7 +72,33 @@ def test_the_arithmetic_of_the_design() -> None:
         state_cap=734,
         anchor_tokens=459,
         pin_tokens=306,
+        digest_tokens=306,
     )
+
+
+def test_without_levels_digests_have_no_room_and_each_level_counts_once() -> None:
+    assert budgets(policy_of(context_window=4_000, levels=[])).digest_tokens == 0
+    assert budgets(policy_of(context_window=4_000, digest_share=0)).digest_tokens == 0
+    assert policy_of(levels=["L3", "L1", "L3"]).levels == ("L1", "L3")
+    with pytest.raises(PolicyInvalidError, match=r"policy\.levels"):
+        policy_of(levels=["L0"])
+
+
+def test_digests_have_what_keeps_block_and_held_messages_below_half_the_budget() -> None:
+    found = budgets(policy_of(context_window=4_000))
+
+    assert [digest_room(found, beside=beside) for beside in (0, 1_223, 1_224, 1_528, 1_529, 9_999)] == [
+        306,
+        306,
+        305,
+        1,
+        0,
+        0,
+    ]
+    even = replace(found, budget=100, digest_tokens=60)
+    assert 40 + digest_room(even, beside=40) < 50
+    odd = replace(found, budget=101, digest_tokens=60)
+    assert 40 + digest_room(odd, beside=40) < 50.5
 
 
 def test_a_large_model_reserves_no_more_than_a_reply_needs() -> None:
@@ -121,6 +148,15 @@ def test_max_tokens_of_minus_one_clears_every_automatic_trigger() -> None:
 
     assert policy.triggers == ()
     assert trigger_tokens(policy, budgets(policy)) is None
+
+
+@pytest.mark.parametrize(("window", "first"), [(4_000, 2_602), (32_000, 20_001)])
+def test_max_tokens_keeps_the_share_that_the_preset_has_beside_its_own_number(window: int, first: int) -> None:
+    policy = resolve("handoff", {"context_window": window, "max_tokens": 20_000})
+    (trigger,) = policy.triggers
+    assert (trigger.at.tokens, trigger.at.share, trigger.keep_messages, trigger.fold) == (20_000, 0.85, 20, "all")
+    assert trigger.at.first_tokens(budgets(policy)) == first
+    assert policy_of(max_tokens=20_000).triggers[-1].at == Threshold(tokens=20_000), "control: there is none"
 
 
 @pytest.mark.parametrize("nothing", [{}, {"max_tokens": 0}])
@@ -290,12 +326,12 @@ def test_quiet_ends_by_time() -> None:
             'runs "background"',
         ),
         (
-            {"triggers": [{"name": "sync", "on": "before_call", "at": {"share": 0.8, "tokens": 5}, "run": "inline"}]},
+            {"triggers": [{"name": "sync", "on": "before_call", "at": {"share": 0.8, "messages": 5}, "run": "inline"}]},
             "policy.triggers.0.at",
             "exactly one of",
         ),
         (
-            {"triggers": [trigger("sync", "before_call", {"share": 0.8}) | {"on": "between_calls"}]},
+            {"triggers": [trigger("sync", "before_call", {"share": 0.8}) | {"on": "sometimes"}]},
             "policy.triggers.0.on",
             "'interrupted'",
         ),
@@ -327,24 +363,35 @@ def test_what_is_out_of_range_is_named(overrides: dict[str, Any], field: str, wo
 
 def test_an_unknown_field_is_told_which_there_are() -> None:
     with pytest.raises(PolicyInvalidError) as caught:
-        policy_of(levels=["L1"])
+        policy_of(layers=["L1"])
 
     for name in (*CompactionPolicy.model_fields, *SHORT_FORMS):
         assert name in caught.value.errors[0].message
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["between_calls", "levels", "segment_by", "digest_share", "notifications", "inject_system_context"],
-)
-def test_what_steers_nothing_yet_is_refused(name: str) -> None:
-    with pytest.raises(PolicyInvalidError, match=f"policy.{name}: there is no such field"):
-        policy_of(**{name: None})
+MID_TURN = {"name": "mid_turn", "on": "between_calls", "at": {"share": 0.9}, "run": "inline", "keep_turns": 1}
+
+
+def test_between_calls_is_due_there_and_nowhere_else() -> None:
+    only: dict[str, Any] = {"triggers": [MID_TURN]}
+    policy = policy_of(context_window=4_000, **only)
+
+    assert due(2_754, "between_calls", **only) == "mid_turn"
+    assert due(2_753, "between_calls", **only) is None
+    assert due(2_754, "before_call", **only) is None
+    elsewhere = moments_of_append(policy, turn_is_over=True) | moments_of_reply(interrupted=False)
+    assert "between_calls" not in elsewhere | moments_at_rest(policy)
+    assert trigger_tokens(policy, budgets(policy)) is None, "nothing for the sweeper's index"
+
+
+def test_between_calls_somebody_waits() -> None:
+    with pytest.raises(PolicyInvalidError, match='a trigger on "between_calls" runs "inline", not "background"'):
+        policy_of(triggers=[MID_TURN | {"run": "background"}])
 
 
 def test_an_unknown_preset_lists_those_there_are() -> None:
     with pytest.raises(UnknownPresetError, match="semantic"):
-        resolve("handoff", {})
+        resolve("nonesuch", {})
 
 
 @pytest.mark.case("19")

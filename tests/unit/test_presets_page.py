@@ -10,17 +10,27 @@ from typing import get_args
 from app.domain.policies.policy import CompactionPolicy, Moment, Threshold, Trigger, TriggerName
 from app.domain.policies.presets import PRESETS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "presets.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "presets.md").read_text(encoding="utf-8")
 
 
-def test_every_preset_stands_there_with_its_policy() -> None:
-    found = re.findall(r"^## `(\w+)`: (.+)\n\n(.+)\n\n```json\n(.+?)\n```", PAGE, flags=re.MULTILINE | re.DOTALL)
-    shown = {name: (title, description, json.loads(policy)) for name, title, description, policy in found}
+def test_every_preset_has_a_page_with_its_policy() -> None:
+    shown = {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "presets").glob("*.md")}
 
-    assert shown == {
-        preset.name: (preset.title, preset.description, preset.policy.model_dump(mode="json"))
-        for preset in PRESETS.values()
-    }
+    assert shown.keys() == PRESETS.keys()
+    for name, preset in PRESETS.items():
+        assert shown[name].startswith(f"# `{name}`: {preset.title}\n\n{preset.description}\n"), name
+        (policy,) = re.findall(r"```json\n(.+?)\n```", shown[name], flags=re.DOTALL)
+        assert json.loads(policy) == preset.policy.model_dump(mode="json"), name
+        assert {"## When to choose it", "## What it does", "## Its settings"} <= set(shown[name].splitlines())
+
+
+def test_the_overview_names_every_preset() -> None:
+    rows = [
+        f"| [`{item.name}`](presets/{item.name}.md) | {item.title} | {item.description} |" for item in PRESETS.values()
+    ]
+
+    assert "\n".join(rows) in PAGE
 
 
 def test_every_field_is_explained() -> None:

@@ -28,6 +28,6 @@ def test_every_field_says_what_to_ask_for_and_how_to_use_it() -> None:
 
 def test_schemas_are_found_by_name() -> None:
     assert schema_named("session") is SESSION
-    assert list(SCHEMAS) == ["session"]
+    assert list(SCHEMAS) == ["session", "handoff", "summary", "research"]
     with pytest.raises(KeyError):
-        schema_named("handoff")
+        schema_named("diary")

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.adapters.circuit import Circuit
 from app.domain.errors import ModelUnavailableError
-from app.domain.model_io import ChatRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
+from app.domain.model_io import ChatRequest, DetailRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
 from app.ports import ChatModel, Summarizer
 
 OPEN: Final = "circuit_open"
@@ -33,6 +33,11 @@ class GuardedSummarizer:
         """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
         with _guarded(self.circuit):
             return await self.inner.propose(request)
+
+    async def detail(self, request: DetailRequest) -> Proposal:
+        """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
+        with _guarded(self.circuit):
+            return await self.inner.detail(request)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,13 +11,25 @@ from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
 
 from app.adapters.models.failures import is_block, unavailable
 from app.adapters.models.messages import TakesMedia, to_provider
-from app.adapters.models.replies import calls_tool, delta_of, finish_of, text_of, usage_of
+from app.adapters.models.replies import calls_of, calls_tool, delta_of, finish_of, text_of, usage_of
 from app.domain.conversation import Usage
 from app.domain.fencing.escaping import clean
-from app.domain.model_io import ChatRequest, ModelProfile, Proposal, StepEvent, StepFinish, SummaryRequest, TextDelta
+from app.domain.model_io import (
+    ChatRequest,
+    DetailRequest,
+    ModelProfile,
+    Proposal,
+    StepEvent,
+    StepFinish,
+    SummaryRequest,
+    TextDelta,
+    ToolSpec,
+)
+from app.domain.summarizing.details import render_detail
 from app.domain.summarizing.prompts import render_summary
 
 OUTPUT_NAME: Final = "candidate"
@@ -45,10 +57,10 @@ class LanguageChat:
         return self.language.profile
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
-        """Stream one reply. Raises ``ModelUnavailableError``."""
+        """Stream one reply, its calls at the end. Raises ``ModelUnavailableError``."""
         model = self.language.model
         settings = _settings(self.timeout, request.max_output_tokens)
-        parameters = ModelRequestParameters()
+        parameters = _offering(request.tools)
         thread = to_provider(request.messages, self.language.takes_media)
         try:
             # Preparing finds a place for system messages in mid-conversation, and marks user text that only looks
@@ -66,6 +78,8 @@ class LanguageChat:
                 raise unavailable(error) from None
             yield StepFinish(reason="blocked", usage=Usage(), model=self.profile.name)
             return
+        for call in calls_of(response):
+            yield call
         yield StepFinish(reason=finish_of(response), usage=usage_of(response), model=self.profile.name)
 
 
@@ -86,17 +100,25 @@ class LanguageSummarizer:
 
         The text comes back as it is: reading and judging it is the gate's work.
         """
-        model, prompt = self.language.model, render_summary(request)
+        prompt = render_summary(request)
         asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
-        settings = _settings(self.timeout, min(request.max_output_tokens, self.profile.output_limit))
+        return await self._answered(
+            asked, request.max_output_tokens, _structured(self.language.model, prompt.json_schema)
+        )
+
+    async def detail(self, request: DetailRequest) -> Proposal:
+        """Ask for one segment's L1, as plain text. Raises ``ModelUnavailableError``."""
+        prompt = render_detail(request)
+        asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
+        return await self._answered(asked, request.max_output_tokens, ModelRequestParameters())
+
+    async def _answered(self, asked: ModelRequest, room: int, parameters: ModelRequestParameters) -> Proposal:
+        settings = _settings(self.timeout, min(room, self.profile.output_limit))
         # Thoughts count against the output limit: at the default depth they would eat the room of the answer.
         settings["thinking"] = "low"
         try:
             response = await model_request(
-                model,
-                [asked],
-                model_settings=settings,
-                model_request_parameters=_structured(model, prompt.json_schema),
+                self.language.model, [asked], model_settings=settings, model_request_parameters=parameters
             )
         except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, the ladder must see our word
             if not is_block(error):
@@ -117,6 +139,21 @@ def _settings(timeout: float, max_tokens: int | None) -> ModelSettings:
     if max_tokens is not None:
         settings["max_tokens"] = max_tokens
     return settings
+
+
+def _offering(tools: Sequence[ToolSpec]) -> ModelRequestParameters:
+    """The tools that the model may call; code checks its arguments, so that no provider has to rewrite a schema."""
+    return ModelRequestParameters(
+        function_tools=[
+            ToolDefinition(
+                name=tool.name,
+                description=tool.description,
+                parameters_json_schema=dict(tool.parameters),
+                strict=False,
+            )
+            for tool in tools
+        ]
+    )
 
 
 def _structured(model: Model, schema: dict[str, object]) -> ModelRequestParameters:

@@ -30,6 +30,10 @@ from app.domain.model_io import ContextMessage
 TakesMedia = Callable[[str], bool]
 """Whether the model reads inline data of that media type."""
 
+SIGNATURE: Final = "thought_signature"
+"""In a call's details: what a provider signed it with, in Base64; it goes back to no other ``PROVIDER``."""
+PROVIDER: Final = "provider"
+
 STUB_RESULT: Final = "interrupted"
 """What stands for the result of a call that never got one: providers refuse an unanswered call."""
 
@@ -124,11 +128,26 @@ def _words(part: Part) -> str:
 
 
 def _call(part: Part) -> ToolCallPart:
+    provider, signature = _signed(part.get("details"))
     return ToolCallPart(
         tool_name=_tool_name(part.get("name")),
-        args=_arguments(part.get("arguments")),
+        args=arguments_of(part.get("arguments")),
         tool_call_id=str(part.get("id")),
+        provider_name=provider,
+        provider_details={SIGNATURE: signature} if signature else None,
     )
+
+
+def _signed(details: Any) -> tuple[str | None, str | None]:
+    """(provider, signature), where both can be what they say: a client may have stored anything."""
+    provider, signature = (details.get(PROVIDER), details.get(SIGNATURE)) if isinstance(details, Mapping) else ("", "")
+    if not (isinstance(provider, str) and isinstance(signature, str) and provider and signature):
+        return None, None
+    try:
+        base64.b64decode(signature, validate=True)
+    except (binascii.Error, ValueError):
+        return None, None
+    return provider, signature
 
 
 def _results(messages: Sequence[ContextMessage]) -> Iterator[tuple[str, ToolReturnPart]]:
@@ -166,8 +185,8 @@ def _tool_name(name: Any) -> str:
     return _NOT_IN_TOOL_NAMES.sub("_", str(name or "tool"))[:_TOOL_NAME_LENGTH]
 
 
-def _arguments(arguments: Any) -> dict[str, Any]:
-    """Arguments as an object: a client may have stored them as JSON text, or as anything."""
+def arguments_of(arguments: Any) -> dict[str, Any]:
+    """Arguments as an object: they may come as JSON text, or as anything."""
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)

@@ -10,8 +10,17 @@ from typing import Final
 
 from app.adapters.models.profiles import offline_profile
 from app.domain.conversation import Usage
-from app.domain.model_io import ChatRequest, ModelProfile, Proposal, StepEvent, StepFinish, SummaryRequest, TextDelta
-from app.domain.summarizing.extractive import compress, respond
+from app.domain.model_io import (
+    ChatRequest,
+    DetailRequest,
+    ModelProfile,
+    Proposal,
+    StepEvent,
+    StepFinish,
+    SummaryRequest,
+    TextDelta,
+)
+from app.domain.summarizing.extractive import compress, digest, respond
 from app.domain.weighing.tokens import estimate_text, weigh
 
 NAME: Final = "offline"
@@ -48,6 +57,12 @@ class OfflineSummarizer:
         text = await asyncio.to_thread(compress, request)
         read = sum(message.token_count for message in request.messages)
         read += sum(estimate_text(entry.text) for entry in request.previous)
+        return Proposal(text=text, finish="stop", model=self.profile.name, usage=_usage(read, text))
+
+    async def detail(self, request: DetailRequest) -> Proposal:
+        """The stretch's most telling sentences, in order."""
+        text = await asyncio.to_thread(digest, request.messages, request.target_tokens, request.locale)
+        read = sum(message.token_count for message in request.messages)
         return Proposal(text=text, finish="stop", model=self.profile.name, usage=_usage(read, text))
 
 

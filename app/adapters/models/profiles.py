@@ -31,7 +31,9 @@ def profile_of(name: str, *, bundled: int | None, override: int | None) -> Model
     gemini = name.startswith("google")
     input_limit = override or bundled or (GEMINI_INPUT_LIMIT if gemini else UNKNOWN_INPUT_LIMIT)
     output_limit = GEMINI_OUTPUT_LIMIT if gemini else UNKNOWN_OUTPUT_LIMIT
-    return ModelProfile(name=name, input_limit=input_limit, output_limit=min(output_limit, input_limit))
+    return ModelProfile(
+        name=name, input_limit=input_limit, output_limit=min(output_limit, input_limit), calls_tools=True
+    )
 
 
 def offline_profile(name: str) -> ModelProfile:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from pydantic_ai.messages import (
     ModelResponse,
@@ -14,8 +14,10 @@ from pydantic_ai.messages import (
     ToolCallPart,
 )
 
+from app.adapters.models.messages import PROVIDER, SIGNATURE, arguments_of
 from app.domain.conversation import Usage
-from app.domain.model_io import FinishReason
+from app.domain.fencing.escaping import clean
+from app.domain.model_io import FinishReason, ToolCall
 
 _FINISHES: Final[dict[str, FinishReason]] = {
     "stop": "stop",
@@ -39,8 +41,22 @@ def text_of(response: ModelResponse) -> str:
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
 
 
+def calls_of(response: ModelResponse) -> list[ToolCall]:
+    """The tool calls, in order; arguments that are no JSON object come as ``input``."""
+    return [
+        ToolCall(
+            id=part.tool_call_id,
+            name=clean(part.tool_name),
+            arguments=_cleaned(arguments_of(part.args)),
+            details=_details(part, response),
+        )
+        for part in response.parts
+        if isinstance(part, ToolCallPart)
+    ]
+
+
 def calls_tool(response: ModelResponse) -> bool:
-    """Whether the model asked for a tool, of which none was offered."""
+    """Whether the model asked for a tool."""
     return any(isinstance(part, ToolCallPart) for part in response.parts)
 
 
@@ -67,3 +83,18 @@ def _cost_of(response: ModelResponse) -> float | None:
         return float(response.cost().total_price)
     except Exception:  # noqa: BLE001 - a price that cannot be told must never fail a call
         return None
+
+
+def _details(part: ToolCallPart, response: ModelResponse) -> dict[str, object]:
+    """A provider's signature of the call, which it wants back."""
+    signature = (part.provider_details or {}).get(SIGNATURE)
+    return {PROVIDER: part.provider_name or response.provider_name, SIGNATURE: signature} if signature else {}
+
+
+def _cleaned(value: Any) -> Any:
+    """Arguments as they may be stored."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(str(key)): _cleaned(item) for key, item in value.items()}
+    return [_cleaned(item) for item in value] if isinstance(value, list) else value

@@ -157,7 +157,7 @@ class SqlCompactions(Repository):
 
     async def _maybe(self, statement: Any) -> Compaction | None:
         row = await self._session.first(statement)
-        return None if row is None else _compaction(row)
+        return None if row is None else as_compaction(row)
 
     async def _one(self, statement: Any) -> Compaction:
         found = await self._maybe(statement)
@@ -166,7 +166,7 @@ class SqlCompactions(Repository):
         return found
 
     async def _all(self, statement: Any) -> list[Compaction]:
-        return [_compaction(row) for row in await self._session.all(statement)]
+        return [as_compaction(row) for row in await self._session.all(statement)]
 
 
 def _expired() -> Any:
@@ -194,6 +194,7 @@ def _changes(changes: dict[str, Any]) -> dict[str, Any]:
     return _columns(changes) | (_NO_LEASE if ends else {})
 
 
-def _compaction(row: CompactionRow) -> Compaction:
+def as_compaction(row: CompactionRow) -> Compaction:
+    """A row as a value."""
     read = {name: adapter.validate_python(getattr(row, name)) for name, adapter in _JSON.items()}
     return value(Compaction, row, **read)

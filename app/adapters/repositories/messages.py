@@ -27,6 +27,7 @@ from sqlalchemy import (
     tuple_,
     update,
 )
+from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 from sqlalchemy.orm import defer
 from sqlmodel import col
 
@@ -45,6 +46,7 @@ from app.ports import Narrowed
 
 ON_LOOP = 20_000  # bytes of text whose words are taken apart in the event loop: some milliseconds
 _seq = col(MessageRow.seq)
+_QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
 _SPOKEN = ~col(MessageRow.is_command)
 _WHOLE = col(MessageRow.status) != "erased"
 _REWRITTEN = ("content", "parts", "status", "token_count", "byte_length", "protected_reason", "is_pinned", "usage")
@@ -224,6 +226,13 @@ class SqlMessages(Repository):
         makes = and_(text(MAKES_CALLS), col(MessageRow.call_ids).op("&&")(wanted))
         answers = col(MessageRow.result_ids).op("&&")(wanted)
         return await self._messages(_of(conversation_id).where(or_(makes, answers)).order_by(_seq))
+
+    async def quoting(self, conversation_id: UUID, seq: int) -> list[Message]:
+        """Results of tools that quote this message, by ``seq``."""
+        parts, place = cast(col(MessageRow.parts), JSONB), cast({"seq": seq}, JSONB)
+        quotes = func.jsonb_path_exists(parts, cast(_QUOTES, JSONPATH), place, literal(value=True))
+        is_there = (col(MessageRow.role) == "tool", col(MessageRow.status) != "erased", _seq > seq)
+        return await self._messages(_of(conversation_id).where(*is_there, quotes).order_by(_seq))
 
     async def command_answers(self, conversation_id: UUID, *, after_seq: int) -> list[Message]:
         """The service's answers to typed commands after that ``seq``, in order."""

@@ -20,6 +20,8 @@ from app.adapters.scoped_session import TenantSession
 from app.adapters.tables import MessageRow
 from app.domain.conversation import Message
 from app.domain.recall.corpus import Source
+from app.domain.weighing.tokens import weigh
+from app.domain.tools import OWN
 from app.domain.words.overlap import message_text
 from app.ports import Narrowed
 
@@ -90,7 +92,7 @@ class Narrowing:
             _, last_seq = await self._size()
             conditions.append(_seq > last_seq - SCANNED)
         statement = self._columns().where(*conditions).order_by(_seq.desc()).limit(limit)
-        return [_source(line) for line in await self._session.rows(statement)]
+        return [_source(line) for line in await self._session.rows(statement) if not _only_looks_up(line)]
 
     async def _size(self) -> tuple[int, int]:
         """Messages that are neither commands nor erased, and the last ``seq``."""
@@ -137,7 +139,8 @@ class Narrowing:
         statement = self._columns()
         if seqs is not None:
             statement = statement.where(_seq == any_(literal(sorted(seqs), _BIGINTS)))
-        return [_source(line) for line in await self._session.rows(statement.order_by(_seq))]
+        lines = await self._session.rows(statement.order_by(_seq))
+        return [_source(line) for line in lines if not _only_looks_up(line)]
 
     def _columns(self) -> Any:
         row = MessageRow
@@ -165,11 +168,11 @@ def _around(seqs: Iterable[int]) -> set[int]:
 def _holds(wanted: str) -> ColumnElement[bool]:
     """Whether a message says this literally: in its content or in a text of its parts."""
     wanted = wanted[:SOUGHT]
-    parts = col(MessageRow.parts)
+    parts = cast(col(MessageRow.parts), JSONB)
     told = func.jsonb_path_query(parts, cast(_EVERY_TEXT, JSONPATH)).column_valued("told")
     in_parts = select(func.string_agg(told.op("#>>")(cast([], ARRAY(Text))), " ")).correlate(MessageRow)
     said: ColumnElement[Any] = case(
-        (parts == cast([], JSONB), col(MessageRow.content)),
+        (cast(col(MessageRow.parts), Text) == "[]", col(MessageRow.content)),
         else_=col(MessageRow.content) + " " + func.coalesce(in_parts.scalar_subquery(), ""),
     )
     if " " in wanted:
@@ -177,9 +180,19 @@ def _holds(wanted: str) -> ColumnElement[bool]:
     return func.strpos(func.lower(said), wanted.lower()) > 0
 
 
+def _only_looks_up(line: Any) -> bool:
+    """A look-up says nothing of its own: neither its call nor what it brought back, which is found where it stands."""
+    return bool(line.parts) and not line.content and all(_looks_up(part) for part in line.parts)
+
+
+def _looks_up(part: Mapping[str, Any]) -> bool:
+    return "quotes" in part or (part.get("type") == "tool_call" and part.get("name") in OWN)
+
+
 def _source(line: Any) -> Source:
-    text = line.content
-    if line.parts:
+    text, tokens = line.content, line.token_count
+    if line.parts:  # told as text, each thing once: not what the message itself weighs
         names = ("id", "conversation_id", "seq", "role", "content", "created_at")
         text = message_text(Message(parts=tuple(line.parts), **{name: getattr(line, name) for name in names}))
-    return Source(seq=line.seq, role=line.role, text=text, at=line.created_at, tokens=line.token_count)
+        tokens = weigh(line.role, text).tokens
+    return Source(seq=line.seq, role=line.role, text=text, at=line.created_at, tokens=tokens)

@@ -86,6 +86,7 @@ def _columns(version: StateVersion) -> dict[str, Any]:
         "state": plain(version.state),
         "entries": _ENTRIES.dump_python(version.entries, mode="json"),
         "layout": LAYOUT.dump_python(version.layout, mode="json"),
+        "segment_ids": list(version.segment_ids),
         **sums_columns("covered", version.covered),
     }
 
@@ -97,4 +98,5 @@ def _version(row: StateVersionRow) -> StateVersion:
         covered=sums_value("covered", row),
         entries=_ENTRIES.validate_python(row.entries),
         layout=LAYOUT.validate_python(row.layout),
+        segment_ids=tuple(row.segment_ids),
     )

@@ -74,7 +74,7 @@ class SqlTurns(Repository):
     async def expired(self, *, limit: int) -> list[Turn]:
         """Running turns whose lease is over, the longest dead first; not locked."""
         statement = select(TurnRow).where(_expired()).order_by(col(TurnRow.lease_until)).limit(limit)
-        return [_turn(row) for row in await self._session.all(statement)]
+        return [as_turn(row) for row in await self._session.all(statement)]
 
     async def fail_expired(self, turn_id: UUID) -> Turn | None:
         """End a turn whose lease is over; ``None`` when it is not, or has ended."""
@@ -83,7 +83,7 @@ class SqlTurns(Repository):
 
     async def _maybe(self, statement: Any) -> Turn | None:
         row = await self._session.first(statement)
-        return None if row is None else _turn(row)
+        return None if row is None else as_turn(row)
 
     async def _one(self, statement: Any) -> Turn:
         found = await self._maybe(statement)
@@ -104,5 +104,6 @@ def _failed() -> dict[str, Any]:
     return {"status": "failed", "error_code": LEASE_EXPIRED, "finished_at": now()}
 
 
-def _turn(row: TurnRow) -> Turn:
+def as_turn(row: TurnRow) -> Turn:
+    """A row as a value."""
     return value(Turn, row, warnings=tuple(row.warnings))

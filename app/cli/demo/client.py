@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
@@ -10,9 +11,14 @@ from typing import Any, Final, Self
 
 import httpx
 
+from app import client
+from app.cli.complaints import words_of
+from app.cli.connecting import answers
+
 # A turn with a provider's model may compact first and answer then.
 _TURN_SECONDS: Final = 120.0
-_PROBE_SECONDS: Final = 2.0
+_ONCE: Final = client.Retrying(attempts=1)
+"""The demo shows what happens, and hides nothing by trying again."""
 _PAGE: Final = 100
 
 
@@ -101,22 +107,24 @@ class Written:
 
 
 class Throughline:
-    """One conversation with one service.
+    """One conversation with one service, over the typed client.
 
-    Every call raises ``DemoError`` for an answer that is no success and ``httpx.HTTPError`` for none at all.
+    Every call raises ``DemoError`` when the service refuses or does not answer.
     """
 
-    def __init__(self, url: str, key: str | None = None) -> None:
+    def __init__(self, url: str, key: str | None = None, *, transport: httpx.BaseTransport | None = None) -> None:
         """Prepare; nothing is sent yet.
 
         Args:
             url: Where the service is.
             key: An API key, where the service asks for one.
+            transport: What carries the requests; a test's.
         """
         self.url = url.rstrip("/")
-        headers = {"authorization": f"Bearer {key}"} if key else {}
         # A proxy of the environment has no business between a demo and its service.
-        self.http = httpx.Client(base_url=self.url, headers=headers, timeout=_TURN_SECONDS, trust_env=False)
+        self.client = client.Throughline(
+            self.url, key=key, timeout=_TURN_SECONDS, trust_env=False, transport=transport, retrying=_ONCE
+        )
         self.conversation_id = ""
 
     def __enter__(self) -> Self:
@@ -125,14 +133,11 @@ class Throughline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.http.close()
+        self.client.close()
 
     def ready(self) -> bool:
         """Whether the service answers and can work."""
-        try:
-            return self.http.get("/readyz", timeout=_PROBE_SECONDS).is_success
-        except (httpx.HTTPError, httpx.InvalidURL):
-            return False
+        return answers(self.url)
 
     @property
     def path(self) -> str:
@@ -141,86 +146,85 @@ class Throughline:
 
     def create(self, *, title: str, system_prompt: str, context_window: int) -> None:
         """Begin the conversation."""
-        body = {"title": title, "system_prompt": system_prompt, "policy": {"context_window": context_window}}
-        self.conversation_id = self._call("POST", "/conversations", body)["id"]
+        with _told():
+            policy = {"context_window": context_window}
+            made = self.client.create_conversation(title=title, system_prompt=system_prompt, policy=policy)
+            self.conversation_id = str(made.id)
 
     def append(self, role: str, content: str, at: datetime) -> Written:
         """Append a message that needs no reply."""
-        body = {"role": role, "content": content, "created_at": at.isoformat()}
-        return _written(self._call("POST", f"{self.path}/messages", body))
+        with _told():
+            return _written(self.client.append(self.conversation_id, role, content, created_at=at.isoformat()))
 
     def chat(self, content: str) -> tuple[Turn, tuple[Written, Written]]:
         """One turn of the configured model, and the two messages that it left."""
-        body = self._call("POST", f"{self.path}/chat", {"content": content})
-        reply, compaction = body["reply"], body["compaction"]
+        with _told():
+            result = self.client.chat(self.conversation_id, content)
         turn = Turn(
-            reply=reply["content"],
-            model=reply["model"] or "",
-            input_tokens=(reply["usage"] or {}).get("input_tokens", 0),
-            gauge=Gauge.read(body["context"]),
-            compaction=Compaction.read(compaction) if compaction else None,
-            warnings=tuple(body["warnings"]),
+            reply=result.reply.content,
+            model=result.reply.model or "",
+            input_tokens=(result.reply.usage or {}).get("input_tokens", 0),
+            gauge=_gauge(result.context),
+            compaction=_compaction(result.compaction) if result.compaction else None,
+            warnings=tuple(result.warnings),
         )
-        return turn, (_written(body["message"]), _written(reply))
+        return turn, (_written(result.message), _written(result.reply))
 
     def compact(self) -> Compaction:
         """Compact now, and wait for it."""
-        return Compaction.read(self._call("POST", f"{self.path}/compact", {}))
+        with _told():
+            return _compaction(self.client.compact(self.conversation_id))
 
     def usage(self) -> Gauge:
         """How full the context is."""
-        return Gauge.read(self._call("GET", f"{self.path}/usage"))
+        with _told():
+            return _gauge(self.client.usage(self.conversation_id))
 
     def count(self, text: str) -> int:
         """Tokens of a text."""
-        return int(self._call("POST", "/tokens/count", {"text": text})["tokens"])
+        with _told():
+            return self.client.count_tokens(text).tokens
 
     def state(self) -> tuple[int, dict[str, Any]]:
         """The number of the state's version, and the state."""
-        body = self._call("GET", self.path)
-        return body["state_version"], body["compressed_state"] or {}
+        with _told():
+            found = self.client.conversation(self.conversation_id)
+        return found.state_version, found.compressed_state or {}
 
     def context(self) -> dict[str, Any]:
         """What a model would be sent now."""
-        return self._call("GET", f"{self.path}/context")
+        with _told():
+            return self.client.look_at_context(self.conversation_id).model_dump(mode="json")
 
     def history(self) -> Iterator[Written]:
         """Every message, from the first to the last."""
-        yield from map(_written, self._all(f"{self.path}/messages"))
+        with _told():
+            yield from map(_written, self.client.messages(self.conversation_id, order="asc", page_size=_PAGE))
 
     def compactions(self) -> list[Compaction]:
         """Every compaction, oldest first."""
-        return [Compaction.read(row) for row in self._all(f"{self.path}/compactions")]
-
-    def _all(self, path: str) -> Iterator[dict[str, Any]]:
-        query: dict[str, str] = {"limit": str(_PAGE), "order": "asc"}
-        while True:
-            page = self._call("GET", path, query=query)
-            yield from page["data"]
-            if not page["has_more"]:
-                return
-            query["after"] = page["next_cursor"]
-
-    def _call(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        answer = self.http.request(method, path, json=body, params=query)
-        if answer.is_success:
-            found: dict[str, Any] = answer.json()
-            return found
-        raise DemoError(f"{method} {path} was answered with {answer.status_code}: {_detail(answer)}")
+        with _told():
+            return [_compaction(row) for row in self.client.compactions(self.conversation_id, order="asc")]
 
 
-def _detail(answer: httpx.Response) -> str:
-    """What a problem says, and what a person can do about the commonest one."""
-    if answer.status_code == httpx.codes.UNAUTHORIZED:
-        return "the service asks for an API key; give it one with --key or THROUGHLINE_API_KEY"
+@contextmanager
+def _told() -> Iterator[None]:
+    """Whatever goes wrong with the service, in one line."""
     try:
-        problem = answer.json()
-        return " ".join(str(problem.get("detail") or problem.get("title") or problem).split())
-    except (ValueError, AttributeError):
-        return answer.reason_phrase
+        yield
+    except client.ApiError as error:
+        raise DemoError(" ".join(f"The service answered {error.status}: {words_of(error)}".split())) from error
+    except client.ThroughlineError as error:
+        raise DemoError(" ".join(words_of(error).split())) from error
 
 
-def _written(body: Mapping[str, Any]) -> Written:
-    return Written(seq=body["seq"], role=body["role"], content=body["content"], tokens=body["token_count"])
+def _gauge(gauge: client.Gauge) -> Gauge:
+    return Gauge.read(gauge.model_dump(mode="json"))
+
+
+def _compaction(row: client.Compaction) -> Compaction:
+    return Compaction.read(row.model_dump(mode="json"))
+
+
+def _written(message: client.Message) -> Written:
+    return Written(seq=message.seq, role=message.role, content=message.content, tokens=message.token_count)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 
-import httpx
-
 from app.cli.demo.client import DemoError, Throughline
 from app.cli.demo.play import play
 from app.cli.demo.view import View, choose_view
@@ -56,10 +54,7 @@ def _first_ready(urls: Sequence[str]) -> str | None:
 
 def _play_at(url: str, key: str | None, view: View, *, later: str | None = None) -> None:
     with Throughline(url, key) as service:
-        try:
-            play(service, view, later=later)
-        except httpx.HTTPError as error:
-            raise DemoError(f"The service at {url} stopped answering: {error or type(error).__name__}.") from error
+        play(service, view, later=later)
 
 
 def _with_own_service(settings: Settings, key: str | None, view: View) -> None:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import queue
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any, Final
-
-import httpx
+from typing import Final
 
 from app.cli.demo.client import Compaction, Throughline
+from app.client import ThroughlineError
 
-# The service sends a comment well within this time, also when nothing happens.
-_SILENCE_SECONDS: Final = 60.0
 _AGAIN_SECONDS: Final = 0.5
 _PREFIX: Final = "compaction."
 
@@ -47,29 +42,14 @@ class Listener:
         """Follow the stream, and take it up again where it broke."""
         while not self._stopped.is_set():
             # RuntimeError is what a closed client raises.
-            with contextlib.suppress(httpx.HTTPError, RuntimeError):
+            with contextlib.suppress(ThroughlineError, RuntimeError):
                 self._follow()
             time.sleep(_AGAIN_SECONDS)
 
     def _follow(self) -> None:
-        timeout = httpx.Timeout(5.0, read=_SILENCE_SECONDS)
-        headers = {"accept": "text/event-stream", "last-event-id": self._last_id}
-        path = f"{self._service.path}/events"
-        with self._service.http.stream("GET", path, headers=headers, timeout=timeout) as stream:
-            for event in events_of(stream.iter_lines()):
-                if self._stopped.is_set():
-                    return
-                self._last_id = event["id"]
-                if event["type"].startswith(_PREFIX):
-                    self._heard.put((event["type"].removeprefix(_PREFIX), Compaction.read(event["data"])))
-
-
-def events_of(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """The JSON of each event; comments and other fields of the stream pass by."""
-    data: list[str] = []
-    for line in lines:
-        if line.startswith("data:"):
-            data.append(line.removeprefix("data:").removeprefix(" "))
-        elif not line and data:
-            yield json.loads("\n".join(data))
-            data.clear()
+        for event in self._service.client.events(self._service.conversation_id, after=self._last_id):
+            if self._stopped.is_set():
+                return
+            self._last_id = event.id
+            if event.type.startswith(_PREFIX):
+                self._heard.put((event.type.removeprefix(_PREFIX), Compaction.read(event.data)))

@@ -11,7 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Final
 
+from app.domain.assembling.digesting import shares_of
 from app.domain.assembling.drafts import (
     Draft,
     Material,
@@ -26,22 +28,33 @@ from app.domain.assembling.drafts import (
 from app.domain.assembling.fitting import Digest, Room, fit
 from app.domain.conversation import Message
 from app.domain.errors import ContextOverWindowError
-from app.domain.model_io import ContextMessage
+from app.domain.model_io import ContextMessage, ToolSpec
 from app.domain.recall.choose import Recalled
 from app.domain.recall.joining import recall_tokens, spoken, with_recall
+from app.domain.segments.markers import find
+from app.domain.segments.values import Marker, ShownSegment
+from app.domain.tools import tools_tokens
 from app.domain.weighing.gauge import Breakdown, Gauge, gauge_of
 
 __all__ = ["AssembledContext", "Digest", "Material", "Section", "assemble", "exceeds", "system_text"]
 
+SEQS: Final = 200
+"""The most positions that a digest's section spells out: a response stays small, however long the history."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A stretch of the context and where it came from."""
+    """A stretch of the context and where it came from.
+
+    Digests have one for each segment that is shown, and one without a segment for their element's own lines.
+    """
 
     kind: str
     seqs: tuple[int, ...]
+    """Positions, each one; of a segment of more than ``SEQS`` messages its first and its last."""
     tokens: int
     level: str | None = None
+    """Of a digest: what is shown; ``None``: its marker alone."""
     segment_id: str | None = None
 
 
@@ -57,6 +70,10 @@ class AssembledContext:
     """First and last ``seq`` left out for want of room."""
     recalled: tuple[Recalled, ...] = ()
     """Messages brought back for the question, best first, each with the reasons for it."""
+    markers: tuple[Marker, ...] = ()
+    """Every place in the block that can be expanded, in its order."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What the chat model is offered beside them; ``system`` counts it."""
 
 
 def system_text(system_prompt: str, awareness: str) -> str:
@@ -125,13 +142,14 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
 
 def _assembled(material: Material, draft: Draft) -> AssembledContext:
     system = _system_tokens(material)
-    state, anchors = block_sizes(material, draft)
+    state, anchors, digests = block_sizes(material, draft)
     held, tail = _weight(material, draft.held), _weight(material, draft.tail)
     recalled, passages = recall_tokens(material, draft), recall_tokens(material, replace(draft, recalled=()))
     sections = (
         Section(kind="system", seqs=(), tokens=system),
         Section(kind="state", seqs=(), tokens=state),
         Section(kind="anchors", seqs=anchored_seqs(draft), tokens=anchors),
+        *_digest_sections(draft, digests),
         Section(kind="held", seqs=tuple(message.seq for message in draft.held), tokens=held),
         Section(kind="tail", seqs=tuple(message.seq for message in draft.tail), tokens=tail),
         Section(kind="passages", seqs=(), tokens=passages),
@@ -139,17 +157,46 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
     )
     return AssembledContext(
         messages=(_system(material), *block_of(material, draft), *spoken(draft)),
-        sections=tuple(section for section in sections if section.tokens),
+        sections=tuple(section for section in sections if section.tokens or section.segment_id),
         gauge=gauge_of(
             material.policy,
             material.budgets,
-            Breakdown(system=system, state=state, anchors=anchors, held=held, tail=tail, recalled=recalled),
+            Breakdown(
+                system=system,
+                state=state,
+                anchors=anchors,
+                digests=digests,
+                held=held,
+                tail=tail,
+                recalled=recalled,
+            ),
             anchors_behind_marker=draft.behind_marker,
         ),
         warnings=draft.warnings,
         truncated=(draft.left_out.from_seq, draft.left_out.to_seq) if draft.left_out else None,
         recalled=draft.recalled,
+        markers=(*find(draft.anchors), *find(draft.digests.element)),
+        tools=material.tools,
     )
+
+
+def _digest_sections(draft: Draft, tokens: int) -> list[Section]:
+    return [
+        Section(
+            kind="digests",
+            seqs=_positions(shown) if shown else (),
+            tokens=share,
+            level=shown.level if shown else None,
+            segment_id=shown.id if shown else None,
+        )
+        for shown, share in shares_of(draft.digests, tokens)
+    ]
+
+
+def _positions(shown: ShownSegment) -> tuple[int, ...]:
+    if shown.to_seq - shown.from_seq < SEQS:
+        return tuple(range(shown.from_seq, shown.to_seq + 1))
+    return shown.from_seq, shown.to_seq
 
 
 def recalled_seqs(recalled: Sequence[Recalled]) -> tuple[int, ...]:
@@ -162,7 +209,7 @@ def _system(material: Material) -> ContextMessage:
 
 
 def _system_tokens(material: Material) -> int:
-    return weigh_all(material, (_system(material),))
+    return weigh_all(material, (_system(material),)) + tools_tokens(material.tools, material.policy.estimator)
 
 
 def _weight(material: Material, messages: tuple[Message, ...]) -> int:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from app.domain.anchors.rendering import anchors_element, seqs_in
 from app.domain.anchors.serving import Served, serve
 from app.domain.anchors.values import Anchor
+from app.domain.assembling.digesting import NO_DIGESTS, Digestible, Digests
 from app.domain.assembling.layout import LeftOut, block_messages, messages_tokens
 from app.domain.conversation import Conversation, Message, Outline
-from app.domain.model_io import ContextMessage
+from app.domain.model_io import ContextMessage, ToolSpec
 from app.domain.policies.policy import Budgets, CompactionPolicy
 from app.domain.recall.choose import Recalled
 from app.domain.recall.serving import Passage, Recall
+from app.domain.segments.values import Segment
 from app.domain.states.state import StateSchema
 from app.domain.weighing.tokens import tokens_of
 
@@ -36,8 +38,24 @@ class Material:
     """What the messages between the boundary and ``tail[0]`` weigh: they cannot be served, only cut."""
     anchors: tuple[Anchor, ...] = ()
     """Active anchors; needed only where something has to be left out (``assembly.exceeds``)."""
+    segments: tuple[Segment, ...] = ()
+    """The newest segments with their levels; needed where anchors are, so that digests give way little by little."""
+    segments_total: int = 0
+    """How many there are, these included."""
     recall: Recall | None = None
     """What to recall from, and what a caller brings along."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What the chat model is offered: a part of every request, before everything else."""
+
+    @property
+    def digestible(self) -> Digestible:
+        """What digests can be served of."""
+        return Digestible(
+            segments=self.segments,
+            total=self.segments_total,
+            levels=self.policy.levels,
+            estimator=self.policy.estimator,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +69,7 @@ class Draft:
     behind_marker: int
     held: tuple[Message, ...]
     tail: tuple[Message, ...]
+    digests: Digests = NO_DIGESTS
     left_out: LeftOut | None = None
     warnings: tuple[str, ...] = ()
     recalled: tuple[Recalled, ...] = ()
@@ -79,6 +98,7 @@ def first_draft(material: Material) -> Draft:
         behind_marker=layout.anchors_behind_marker if layout else 0,
         held=tuple(message for message in material.held if says_something(message)),
         tail=tuple(message for message in material.tail if says_something(message)),
+        digests=Digests(element=layout.digests, segments=layout.segments) if layout else NO_DIGESTS,
     )
 
 
@@ -90,7 +110,7 @@ def says_something(message: Message) -> bool:
 def with_anchors(material: Material, draft: Draft, *, room: int | None) -> Draft:
     """The draft with those anchors whose messages it does not serve, within a room of their own."""
     served = _served(material, draft, room=room)
-    element = anchors_element(served.shown, behind_marker=served.behind_marker)
+    element = anchors_element(served.shown, behind_marker=served.behind_marker if material.policy.levels else 0)
     return replace(draft, anchors=element, behind_marker=served.behind_marker)
 
 
@@ -110,17 +130,18 @@ def block_of(material: Material, draft: Draft) -> tuple[ContextMessage, ...]:
         draft.state,
         served_as=material.policy.served_as,
         anchors=draft.anchors,
+        digests=draft.digests.element,
         left_out=draft.left_out if draft.left_out and draft.left_out.digest else None,
     )
 
 
-def block_sizes(material: Material, draft: Draft) -> tuple[int, int]:
-    """(what the block weighs without its anchors, what these add)."""
-    whole = weigh_all(material, block_of(material, draft))
-    if not draft.anchors:
-        return whole, 0
-    bare = weigh_all(material, block_of(material, replace(draft, anchors="")))
-    return bare, whole - bare
+def block_sizes(material: Material, draft: Draft) -> tuple[int, int, int]:
+    """What the block weighs without its anchors and digests, what anchors add, and what digests add to both."""
+    without = replace(draft, digests=NO_DIGESTS)
+    bare = weigh_all(material, block_of(material, replace(without, anchors="")))
+    anchored = weigh_all(material, block_of(material, without)) if draft.anchors else bare
+    whole = weigh_all(material, block_of(material, draft)) if draft.digests.element else anchored
+    return bare, anchored - bare, whole - anchored
 
 
 def size_of(material: Material, draft: Draft) -> int:

@@ -1,8 +1,9 @@
 """Making a context fit its room: what goes first, what goes last, and what is said about it.
 
-The order is a promise (engine, section 9): the tail before the last turn, with a digest in its place while there is
-room for one; style and known; the narrative; anchors, behind their marker; facts, oldest first; the other tail but its
-last message; held messages, oldest first, each with a warning. A tool call and its result go together.
+The order is a promise (engine, section 9): digests of segments, by halves; the tail before the last turn, with a digest
+in its place while there is room for one; style and known; the narrative; anchors, behind their marker; facts, oldest
+first; the other tail but its last message; held messages, oldest first, each with a warning. A tool call and its result
+go together.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from app.domain.anchors.serving import LEAST_ROOM
+from app.domain.assembling.digesting import NO_DIGESTS, Digests
 from app.domain.assembling.drafts import (
     Draft,
     Material,
@@ -28,9 +30,11 @@ from app.domain.assembling.layout import LeftOut, state_json
 from app.domain.conversation import Message
 from app.domain.errors import BudgetTooSmallError
 from app.domain.merging.pruning import prune, state_of
+from app.domain.merging.shrinking import shrunk
 from app.domain.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts
 from app.domain.records import FoldRequest
 from app.domain.states.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
+from app.domain.words.overlap import message_text
 
 TRUNCATION_STEP: Final = 0.05  # of the budget: coarse, so that the cut stays where it is for many messages
 DIGEST_SHARE: Final = 0.10  # of the room, for the digest of what is left out
@@ -80,6 +84,7 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest) -> Draft:
 
 
 def _steps(digest: Digest) -> Iterator[Shrink]:
+    yield _with_fewer_digests
     yield _without_old_tail(digest)
     yield _without_digest
     yield _with_smaller_state(soft=True)
@@ -93,6 +98,22 @@ def _steps(digest: Digest) -> Iterator[Shrink]:
 def _unloaded(material: Material, draft: Draft) -> int:
     """What was never loaded counts until truncation has said that it is left out."""
     return 0 if draft.left_out else material.unloaded_tokens
+
+
+def _with_fewer_digests(material: Material, draft: Draft, room: Room) -> Draft:
+    """Half of them, a quarter …: coarse, so that the block stays as it is while the tail grows by many messages."""
+    *_, present = block_sizes(material, draft)
+    bare = replace(draft, digests=NO_DIGESTS)
+    without = size_of(material, bare)
+    free = room.tokens - without - _unloaded(material, bare)
+    left = present
+    while left > max(free, 0):
+        left //= 2
+
+    def added(element: str) -> int:
+        return size_of(material, replace(bare, digests=Digests(element=element))) - without
+
+    return replace(bare, digests=material.digestible.within(left, added))
 
 
 def _without_old_tail(digest: Digest) -> Shrink:
@@ -195,14 +216,20 @@ def _with_smaller_state(*, soft: bool) -> Shrink:
         def fits(candidate: Mapping[str, Any]) -> bool:
             return size_of(material, served(_entries(material.schema, candidate))) <= room.tokens
 
-        kept, _ = prune(material.schema, chosen, fits=fits)
+        if soft:
+            kept, _ = prune(material.schema, chosen, fits=fits)
+        else:
+            beside = (message_text(message) for message in (*draft.held, *draft.tail))
+            kept = shrunk(material.schema, chosen, fits=fits, said=beside)
         return served(kept).warned("state_shortened") if kept != tuple(chosen) else draft
 
     return shrink
 
 
 def _json(schema: StateSchema, entries: Sequence[StateEntry]) -> str | None:
-    return state_json(schema, state_of(schema, entries)) if entries else None
+    """The state's members that still tell something."""
+    state = {name: value for name, value in state_of(schema, entries).items() if value}
+    return state_json(schema, state) if state else None
 
 
 def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry, ...]:
@@ -225,7 +252,7 @@ def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:
     """As many behind their marker as it takes; those that a user set stay."""
     if not draft.anchors:
         return draft
-    _, present = block_sizes(material, draft)
+    _, present, _ = block_sizes(material, draft)
     left = max(present - (size_of(material, draft) - room.tokens), LEAST_ROOM)
     fewer = with_anchors(material, draft, room=left)
     while size_of(material, fewer) > room.tokens and left > LEAST_ROOM:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from app.domain.anchors.rendering import anchors_element, escape_served
 from app.domain.anchors.serving import NOTHING_SERVED, Served
+from app.domain.assembling.digesting import Digestible
 from app.domain.conversation import Layout
 from app.domain.model_io import ContextMessage
 from app.domain.states.state import StateSchema
@@ -44,7 +45,7 @@ def state_json(schema: StateSchema, state: Mapping[str, Any]) -> str:
 
     Members stand in the schema's order, since JSONB keeps none: the same state is the same bytes.
     """
-    ordered = {field.name: state[field.name] for field in schema.fields}
+    ordered = {field.name: state[field.name] for field in schema.fields if field.name in state}
     return escape_served(json.dumps(ordered, ensure_ascii=False, separators=(",", ":")))
 
 
@@ -56,8 +57,9 @@ def layout_of(
     estimator: Estimator,
     held: Sequence[int] = (),
     anchors: Served = NOTHING_SERVED,
+    markers: bool = True,
 ) -> Layout:
-    """Render a state version for serving.
+    """Render a state version for serving, without digests (``with_digests``).
 
     Args:
         schema: Of the state.
@@ -66,9 +68,10 @@ def layout_of(
         estimator: How the block is weighed.
         held: The messages that follow the block.
         anchors: Those that stand in the block.
+        markers: Whether markers are served; without them, what has no room is only counted.
     """
     text = state_json(schema, state)
-    element = anchors_element(anchors.shown, behind_marker=anchors.behind_marker)
+    element = anchors_element(anchors.shown, behind_marker=anchors.behind_marker if markers else 0)
     bare = messages_tokens(block_messages(text, served_as=served_as), estimator)
     whole = messages_tokens(block_messages(text, served_as=served_as, anchors=element), estimator) if element else bare
     return Layout(
@@ -81,8 +84,40 @@ def layout_of(
     )
 
 
+def with_digests(layout: Layout, source: Digestible, *, room: int, kept: int | None, served_as: ServedAs) -> Layout:
+    """The layout with as many digests as fit.
+
+    Args:
+        layout: Without digests.
+        source: The segments.
+        room: The most tokens that digests may add to the block.
+        kept: The room that later layouts of this version keep to; ``None``: their allotment.
+        served_as: ``pair`` or ``assistant``.
+    """
+
+    def added(element: str) -> int:
+        block = block_messages(layout.text, served_as=served_as, anchors=layout.anchors, digests=element)
+        return messages_tokens(block, source.estimator) - layout.tokens
+
+    digests = source.within(room, added)
+    tokens = max(added(digests.element), 0) if digests.element else 0
+    return replace(
+        layout,
+        tokens=layout.tokens + tokens,
+        digests=digests.element,
+        digest_tokens=tokens,
+        digest_room=kept,
+        segments=digests.segments,
+    )
+
+
 def block_messages(
-    text: str | None, *, served_as: ServedAs, anchors: str = "", left_out: LeftOut | None = None
+    text: str | None,
+    *,
+    served_as: ServedAs,
+    anchors: str = "",
+    digests: str = "",
+    left_out: LeftOut | None = None,
 ) -> tuple[ContextMessage, ...]:
     """The messages that carry the block: a user and assistant pair, or one assistant message.
 
@@ -90,9 +125,10 @@ def block_messages(
         text: The state's JSON (``Layout.text``), ``None`` while there is no state.
         served_as: ``pair`` or ``assistant``.
         anchors: The rendered element (``Layout.anchors``); served even without a state.
+        digests: The rendered element (``Layout.digests``).
         left_out: The digest of what truncation left out; served even without a state.
     """
-    inner = [part for part in (text, anchors, left_out.render() if left_out else None) if part]
+    inner = [part for part in (text, anchors, digests, left_out.render() if left_out else None) if part]
     if not inner:
         return ()
     content = "\n".join([f"<{BLOCK_TAG}>", *inner, f"</{BLOCK_TAG}>"])

@@ -79,7 +79,7 @@ def _option(passage: Passage, worth: Worth, phrasing: Phrasing) -> Option:
     return Option(
         key=passage.index,
         worth=worth,
-        stems=passage.stems,
+        stems=passage.line.stems if passage.line else passage.stems,
         size=len(passage.core),
         cost=lambda: cost(phrasing.text(passage)),
     )

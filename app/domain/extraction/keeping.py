@@ -9,7 +9,8 @@ from app.domain.extraction.choice import Option, Told, choose
 from app.domain.extraction.cues import cues_of
 from app.domain.extraction.items import ANSWERED, cost, parted
 from app.domain.extraction.labels import PHRASES, role_of
-from app.domain.extraction.scoring import OPENING, Worth, cue_worth, kind_of, values_worth
+from app.domain.extraction.ledger import line_in
+from app.domain.extraction.scoring import OPENING, Worth, cue_worth, kind_of, values_worth, worth_of_data
 from app.domain.states.state import StateEntry
 from app.domain.words.identifiers import find_identifiers
 from app.domain.words.text import stems
@@ -90,14 +91,19 @@ class Keeping:
 
 def _option(entry: StateEntry, key: int) -> Option:
     tokens = cost(entry.text)
+    label, clauses = parted(entry.text)
+    said = line_in("; ".join(clauses)).stems if role_of(label) == "tool" else frozenset(stems(entry.text))
     return Option(
-        key=key, worth=_worth(entry), stems=frozenset(stems(entry.text)), size=len(entry.text), cost=lambda: tokens
+        key=key, worth=worth_of(entry), stems=said, size=len(entry.text), cost=lambda: tokens
     )
 
 
-def _worth(entry: StateEntry) -> Worth:
+def worth_of(entry: StateEntry) -> Worth:
+    """What an entry of a state is worth, by its words alone."""
     label, clauses = parted(entry.text)
     said = "; ".join(clauses)
+    if role_of(label) == "tool":
+        return worth_of_data(line_in(said), ()).times(_STEADY)
     cues = cues_of(said)
     rest = _WORDS + cue_worth(cues) * (_BINDS if "rule" in cues else 1.0) + (_ANSWER if ANSWERED in said else 0.0)
     if entry.role == "open" or label in {words.open_question for words in PHRASES.values()}:

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from app.domain.conversation import Message
 from app.domain.extraction.clauses import tight
 from app.domain.extraction.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READING_TOOL, REJECTION, Cue, cues_of
 from app.domain.extraction.labels import role_label
+from app.domain.extraction.ledger import Line, line_in, lines_of, parsed, terse
 from app.domain.words.identifiers import Identifier, find_identifiers
 from app.domain.words.text import sentences, stems
 
@@ -67,6 +68,8 @@ class Passage:
     """Of a message that is served word for word also once it is covered."""
     is_action: bool = False
     """A tool was called to change something."""
+    line: Line | None = None
+    """What it tells of a tool's data; ``None`` for what is said in sentences."""
     values: frozenset[str] = field(default=frozenset())
     """Exact values other than names, in lower case."""
 
@@ -101,7 +104,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
         own = len(own_words(content))
         dumped = _is_data(content) or _holds_data(message)
         place = 0
-        for raw, text in _pieces(message, content):
+        for raw, text, line in _pieces(message, content):
             place = max(place, content.find(raw, place))
             found.append(
                 _passage(
@@ -118,8 +121,22 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
                     or (message.role == "assistant" and BOILERPLATE.search(content) is not None),
                     is_pasted=own < len(content) and place >= own,
                     brief=brief,
+                    line=line,
                 )
             )
+    return found
+
+
+def with_terse_data(passages: Sequence[Passage]) -> list[Passage]:
+    """The passages with each value of tools' data told once, without its name: for data that would fill the state."""
+    told: set[str] = set()
+    found: list[Passage] = []
+    for passage in passages:
+        if passage.line is not None:
+            lead, parts = terse(passage.text, told)
+            text = f"{lead}{', '.join(parts)}" if parts else ""
+            passage = replace(passage, text=text, core=text, line=line_in(text))  # noqa: PLW2901 - the same, shorter
+        found.append(passage)
     return found
 
 
@@ -136,9 +153,10 @@ def _passage(
     is_listed: bool,
     is_pasted: bool,
     brief: bool,
+    line: Line | None,
 ) -> Passage:
-    cues = cues_of(text)
-    text = _brief(text) if brief else text
+    cues = frozenset[Cue]() if line else cues_of(text)
+    text = _brief(text) if brief and not line else text
     found = tuple(item for item in find_identifiers(text) if not _is_vocative(item, speakers))
     return Passage(
         index=index,
@@ -146,11 +164,11 @@ def _passage(
         role=message.role,
         speaker=speaker,
         text=text,
-        core=tight(text, found),
+        core=text if line else tight(text, found),
         stems=frozenset(stems(text)),
         cues=cues,
         identifiers=found,
-        is_question=text.rstrip("\"'”» )*_").endswith(("?", "？", "؟")),
+        is_question=line is None and text.rstrip("\"'”» )*_").endswith(("?", "？", "؟")),
         is_named=named,
         turn=turn,
         verdict=verdict,
@@ -158,6 +176,7 @@ def _passage(
         is_pasted=is_pasted,
         is_held=message.is_protected,
         is_action=message.role == "assistant" and _is_action(text, message),
+        line=line,
         values=frozenset(item.text.lower() for item in found if item.kind not in {"name", "quoted"}),
     )
 
@@ -200,9 +219,12 @@ def _named_speakers(messages: Sequence[Message]) -> dict[str, str]:
     return named
 
 
-def _pieces(message: Message, content: str) -> Iterable[tuple[str, str]]:
-    """Each sentence as it was written, and tidied."""
-    found = [_data(content)] if _is_data(content) else ([content] if _is_one(content) else sentences(content))
+def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | None]]:
+    """Each sentence as it was written, and tidied; of data its lines."""
+    found = [content] if _is_one(content) else sentences(content)
+    if _is_data(content):
+        yield from _data(content)
+        found = []
     if len(found) > _MOST_SENTENCES:
         found = found[: _MOST_SENTENCES // 2] + found[-_MOST_SENTENCES // 2 :]
     if message.role == "assistant" and BOILERPLATE.search(content):
@@ -210,9 +232,10 @@ def _pieces(message: Message, content: str) -> Iterable[tuple[str, str]]:
     for raw in found:
         text = _tidy(raw)
         if text:
-            yield raw, text
+            yield raw, text, None
     for part in message.parts:
-        yield from ((text, text) for text in _part_pieces(part))
+        if part.get("content") != message.content:  # what came back is often told twice
+            yield from _part_pieces(part)
 
 
 def _is_one(content: str) -> bool:
@@ -221,22 +244,32 @@ def _is_one(content: str) -> bool:
     return heading is not None and len(content) - heading.end() <= _ONE_STATEMENT and "\n" not in content.strip()
 
 
-def _part_pieces(part: Mapping[str, Any]) -> Iterable[str]:
+def _part_pieces(part: Mapping[str, Any]) -> Iterable[tuple[str, str, Line | None]]:
     kind = part.get("type")
     if kind == "text":
-        yield from filter(None, map(_tidy, sentences(str(part.get("text", "")))))
+        yield from ((text, text, None) for text in map(_tidy, sentences(str(part.get("text", "")))) if text)
     elif kind == "tool_call":
-        yield clip(f"{part.get('name', '')}({_arguments(part.get('arguments'))})", _CALL)
+        text = clip(f"{part.get('name', '')}({_arguments(part.get('arguments'))})", _CALL)
+        yield text, text, None
     elif kind == "tool_result":
         content = _dump(part.get("content", ""))
-        found = [_data(content)] if _is_data(content) else sentences(content)[:_MOST_SENTENCES]
-        yield from filter(None, map(_tidy, found))
+        if _is_data(content):
+            yield from _data(content)
+        else:
+            told = map(_tidy, sentences(content)[:_MOST_SENTENCES])
+            yield from ((text, text, None) for text in told if text)
 
 
-def _data(text: str) -> str:
-    """The first plain values of a dump, with their names."""
+def _data(text: str) -> Iterable[tuple[str, str, Line | None]]:
+    """The lines of a dump; of one that is no JSON, or not the whole of it, its first plain values."""
+    data = parsed(text)
+    if data is not None:
+        yield from ((line.text, line.text, line) for line in lines_of(data))
+        return
     pairs = (f"{name.strip()}: {value.strip()}" for name, value in _PAIR.findall(text[:_SAMPLE]) if value.strip())
-    return clip(", ".join(islice(dict.fromkeys(pairs), _PAIRS)), _CALL)
+    told = clip(", ".join(islice(dict.fromkeys(pairs), _PAIRS)), _CALL)
+    if told:
+        yield told, told, None
 
 
 def _arguments(arguments: Any) -> str:

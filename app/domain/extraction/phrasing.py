@@ -66,7 +66,7 @@ class Phrasing:
 
     def stands_alone(self, passage: Passage) -> bool:
         """Whether the written text can be understood without its surroundings."""
-        if self.question_before(passage) or self.accepted_by(passage) or passage.is_action:
+        if passage.line or self.question_before(passage) or self.accepted_by(passage) or passage.is_action:
             return True
         if passage.verdict and not passage.values and not content_of(passage.stems):
             return False
@@ -82,7 +82,7 @@ class Phrasing:
 
     def sentence_before(self, passage: Passage) -> Passage | None:
         """The sentence that a pronoun or a conjunction points back to, within the same message."""
-        if passage.index == 0 or not (_ANAPHORA.search(passage.text) or begins_unresolved(passage.text)):
+        if passage.index == 0 or passage.line or not (_ANAPHORA.search(passage.text) or begins_unresolved(passage.text)):
             return None
         before = self._passages[passage.index - 1]
         if before.seq != passage.seq or len(before.text) > 2 * SHORT or before.index in self._corrections.outdated:
@@ -124,7 +124,7 @@ class Phrasing:
 
     def _lead(self, passage: Passage) -> Passage | None:
         """What the other side said last, where a message begins with a pronoun and a value is told of it."""
-        if passage.index == 0 or not passage.values or not begins_unresolved(passage.text):
+        if passage.index == 0 or passage.line or not passage.values or not begins_unresolved(passage.text):
             return None
         before = self._passages[passage.index - 1]
         usable = passage.turn - before.turn == 1 and before.role != passage.role and not before.is_pasted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from app.domain.extraction.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
+from app.domain.extraction.ledger import Line
 from app.domain.extraction.passages import Passage
 from app.domain.words.identifiers import Identifier, Kind
 from app.domain.words.text import GENERIC_STEMS, stems
@@ -42,6 +44,18 @@ _ACCEPTED_VAGUE: Final = 1.6  # less of one when it names nothing
 _REJECTED: Final = -3.0  # one that was turned down is none
 _ASKED_FOR: Final = 1.4  # what the user was asked for is needed
 _SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means it; among people it is a mere word
+_DATUM: Final = 0.8  # an id, a code, a date that came out of a tool goes into its next call
+_DATUM_SIGN: Final = 0.08  # the longer, the less it can be guessed
+_DATUM_SIGNS: Final = 20
+_DATUM_DATE: Final = 1.0  # a day is one of few
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATUM_WORD: Final = 0.5
+_DATUM_WORDS: Final = 1.5  # all of a line
+_DATUM_AMOUNT: Final = 0.3
+_DATUM_AMOUNTS: Final = 0.9
+_MENTIONED: Final = 2.0  # somebody talked of it
+_DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
+_WORD: Final = re.compile(r"[^\s\"'`(),=\[\]{}<>]+")
 _LISTED: Final = 0.5  # an assistant's list offers much of which little is taken up
 _TWO: Final = 2
 _TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a question
@@ -81,12 +95,45 @@ def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Wor
     wanted = frozenset(stems(focus)) if focus else frozenset()
     answers = _answers(passages)
     echoes = _echoes(passages)
+    mentioned = words_said(passage.text for passage in passages if passage.line is None)
+    mentioned |= said_twice(passage.line for passage in passages if passage.line)
     return [
-        _score(passage, frequency, wanted, len(passages))
+        worth_of_data(passage.line, mentioned)
+        if passage.line
+        else _score(passage, frequency, wanted, len(passages))
         .times(_ECHO if passage.index in echoes else 1.0)
         .plus(answers.get(passage.index, 0.0))
         for passage in passages
     ]
+
+
+def words_said(texts: Iterable[str]) -> frozenset[str]:
+    """Every word of these texts, as it is compared with the values of data: what was talked of is worth more."""
+    return frozenset(word.strip(".,;:!?*") for text in texts for word in _WORD.findall(text.casefold()))
+
+
+def said_twice(lines: Iterable[Line]) -> frozenset[str]:
+    """Values that stand in several records: what they have to do with each other."""
+    counts = Counter(value.casefold() for line in lines for value in line.values)
+    return frozenset(value for value, count in counts.items() if count > 1)
+
+
+def worth_of_data(line: Line, mentioned: Collection[str]) -> Worth:
+    """What a line of a tool's data is worth: what the next call may need."""
+    values = {
+        value.casefold(): (_DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS))
+        * (_DATUM_DATE if _DATE.match(value) else 1.0)
+        * _talked_of(value, mentioned)
+        for value in line.values
+    }
+    for group, worth, most in ((line.words, _DATUM_WORD, _DATUM_WORDS), (line.amounts, _DATUM_AMOUNT, _DATUM_AMOUNTS)):
+        share = min(1.0, most / (worth * len(group))) if group else 1.0
+        values |= {value.casefold(): share * worth * _talked_of(value, mentioned) for value in group}
+    return Worth(rest=_DATA if line.values else 0.0, values=values, about="data")
+
+
+def _talked_of(value: str, mentioned: Collection[str]) -> float:
+    return _MENTIONED if len(value) > 1 and value.casefold() in mentioned else 1.0
 
 
 def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFIERS_AT_MOST) -> dict[str, float]:

@@ -18,6 +18,7 @@ TAGS: Final = (
     "recalled",
     "passage",
     "anchors",
+    "digests",
     "kept_verbatim",
     "previous_state",
     "entry",
@@ -28,6 +29,7 @@ TAGS: Final = (
     "media_part",
     "focus",
     "instructions",
+    "system_context",
 )
 """Every element that the service writes around a text; what begins like one is escaped too (``<messages>``)."""
 

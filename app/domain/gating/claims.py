@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -13,12 +13,13 @@ from typing import Final
 from app.domain.canonical.given_names import GIVEN_NAMES
 from app.domain.canonical.values import Value
 from app.domain.canonical_forms import find_values
-from app.domain.gating.evidence import Evidence
+from app.domain.gating.evidence import Evidence, beginning
 from app.domain.words.identifiers import Kind, find_identifiers
-from app.domain.words.text import stem, words
+from app.domain.words.text import stem, stems, words
 
 SMALL: Final = 12
 """Up to this, a number without a unit may count things that are listed."""
+_FAMILY: Final = 0.5  # of a word's weight, when only its beginning is shared
 _UNCOUNTED: Final = 2  # "one of", "both": written out, they count nothing
 _VALUES: Final = frozenset({"date", "time", "money", "number"})
 _CRITICAL: Final = frozenset({"url", "email", "uuid", "path", "version", "code", "money", "date"})
@@ -114,6 +115,31 @@ def _claims(text: str, is_german: bool) -> tuple[Claim, ...]:  # noqa: FBT001 - 
     ]
     claims += _given_names(text, {claim.start for claim in claims})
     return tuple(sorted(claims, key=lambda claim: claim.start))
+
+
+def supported(content: Iterable[str], claims: Iterable[Claim], near: set[int], evidence: Evidence) -> float:
+    """Which part of a text's content, by weight, stands in these sources; stated values count as content.
+
+    1 for a text without any.
+    """
+    total = shared = 0.0
+    for word in content:
+        weight = evidence.weight(word)
+        total += weight
+        if not weight or not near:
+            continue
+        if not near.isdisjoint(evidence.with_stem(word)):
+            shared += weight
+            continue
+        family = beginning(word)
+        shared += _FAMILY * weight if any(family in evidence.beginnings(source) for source in near) else 0
+    stated = sum(1 for claim in claims if not claim.is_small and not near.isdisjoint(holders(claim, evidence)))
+    return (shared + stated) / (total + stated) if total else 1.0
+
+
+def words_of_values(claims: Iterable[Claim]) -> frozenset[str]:
+    """The stems that values are written with: two prices are not about the same because both are in euros."""
+    return frozenset(word for claim in claims if claim.value is not None for word in stems(claim.text))
 
 
 def holders(claim: Claim, evidence: Evidence) -> list[int]:

@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.domain.conversation import Message
+from app.domain.gating.digests import check_digests
+from app.domain.gating.excuses import is_excuse
 from app.domain.gating.grounding import Grounded, cleaned, ground
 from app.domain.model_io import FinishReason, Proposal, SummaryRequest
 from app.domain.states.provenance import own_words
@@ -66,7 +68,8 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
             return GateReport(reason=reason)
     trusted = replace(request, previous=cleaned(request.previous)[0])
     attributed = attribute_sources(_without_excuse(candidate), request.messages)
-    return _report(candidate, ground(attributed, trusted), request)
+    grounded = ground(attributed, trusted)
+    return _described(_report(candidate, grounded, request), grounded, request)
 
 
 def not_smaller(span_tokens: int, block_before: int, block_after: int) -> bool:
@@ -84,20 +87,43 @@ def _report(proposed: Candidate, grounded: Grounded, request: SummaryRequest) ->
     """What is left after the repairs, refused when that is nothing, or no item at all of a span that holds facts."""
     left = grounded.candidate
     nothing = not left.items and not left.narrative
-    if grounded.repaired and (nothing or (proposed.items and _is_skeleton(left, request))):
+    if grounded.repaired and (nothing or (proposed.texts() and _is_skeleton(left, request))):
         return GateReport(reason="skeleton", ungrounded=grounded.repaired)
     return GateReport(candidate=left, ungrounded=grounded.repaired)
+
+
+def _described(report: GateReport, grounded: Grounded, request: SummaryRequest) -> GateReport:
+    """With the descriptions of stretches that hold; none of them is ever a reason to refuse the candidate."""
+    if report.candidate is None:
+        return report
+    checked = check_digests(report.candidate.digests, request, grounded.evidence)
+    return replace(
+        report,
+        candidate=replace(report.candidate, digests=checked.digests),
+        ungrounded=report.ungrounded + checked.repaired,
+    )
 
 
 def _is_no_record(candidate: Candidate, request: SummaryRequest) -> str | None:
     """A refusal, or a request for input, in the right shape, with nothing else beside it."""
     del request
-    return "not_a_summary" if all(_is_excuse(text) for text in candidate.texts()) else None
+    return "not_a_summary" if all(is_excuse(text) for text in candidate.texts()) else None
 
 
 def _is_skeleton(candidate: Candidate, request: SummaryRequest) -> str | None:
-    """No item at all, although the span holds facts that the state does not have yet."""
-    return "skeleton" if not candidate.items and _holds_facts(request.messages, request.previous) else None
+    """No item at all, although the span holds facts that the state does not have yet.
+
+    Where the state is one text, that text has to tell something.
+    """
+    tells = candidate.items or (not request.schema.home("fact").is_list and _tells(candidate))
+    return "skeleton" if not tells and _holds_facts(request.messages, request.previous) else None
+
+
+def _tells(candidate: Candidate) -> bool:
+    """Whether a text says more than that there was a conversation: words of its own, or exact values."""
+    told = "\n".join(candidate.narrative.values())
+    content = {stem(word) for word in words(told) if word not in GENERIC}
+    return len(content) >= _TOLD or sum(_weight(found) for found in find_identifiers(told)) >= _FACTS
 
 
 def _is_in_another_language(candidate: Candidate, request: SummaryRequest) -> str | None:
@@ -114,79 +140,9 @@ CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton, _is_in_another_
 """In order; each returns a reason word or nothing."""
 
 
-# --- texts that are no record -------------------------------------------------------------------------------------
-
-_OPENING: Final = (
-    r"\W*(?:(?:sure|certainly|of course|okay|ok|hello|hi|well|unfortunately|конечно|хорошо|к сожалению|здравствуйте)"
-    r"\b[\s,.!:—-]*){0,2}"
-)
-_EXCUSES: Final = (
-    # English: refusals in the first person, requests for input, and "there is nothing here"
-    (
-        r"(?:i['’]?m|i am)\s+(?:very\s+|so\s+)?(?:sorry|afraid)\b.{0,40}\b(?:can(?:['’]?t|not)|unable|don['’]?t|do not"
-        r"|won['’]?t|but)"
-    ),
-    (
-        r"(?:sorry,?\s+(?:but\s+)?)?i\s+(?:can(?:['’]?t|\s?not)|am unable to|am not able to|won['’]?t|will not"
-        r"|must decline to|do not feel comfortable)\s+(?:\w+\s+){0,2}(?:help|assist|provide|create|generate|produce"
-        r"|process|fulfil|fulfill|complete|comply|continue|summari[sz]e|do (?:that|this)|record|answer|discuss)"
-    ),
-    r"as an? (?:ai|artificial intelligence|(?:large )?language model)(?: (?:language )?(?:model|assistant))?,?\s+i\b",
-    (
-        r"(?:could|can|would) you (?:please )?(?:provide|share|paste|send|give)\b.{0,60}"
-        r"\b(?:conversation|messages?|transcript|text|chat|content|history|dialogue)"
-    ),
-    (
-        r"please (?:provide|share|paste|send|give|supply|upload)\b.{0,60}"
-        r"\b(?:conversation|messages?|transcript|text|chat|content|history|dialogue|details|information)"
-    ),
-    (
-        r"(?:there (?:is|are|was|were) no|no|i (?:do not|don['’]?t) (?:see|have) (?:any|a|the|access to(?: the| any)?))"
-        r"\s+(?:\w+\s+){0,2}(?:conversation|messages?|transcript|text|chat|content|history|dialogue)\b"
-        r"(?:\s+(?:history|content|text|messages?|here|yet))*\s*"
-        r"(?:(?:was|were|is|has been|have been)\s+(?:\w+\s+)?(?:provided|given|shared|available|found|included|present)"
-        r"|to (?:summari[sz]e|record|process|compress)|provided|available|above"
-        r"|in (?:your|the) (?:message|request|input)|[.!]|$)"
-    ),
-    r"i(?:['’]?m| am) (?:ready|happy) to (?:help|assist|summari[sz]e|record)\b",
-    r"how (?:can|may) i (?:help|assist)\b",
-    # Russian
-    r"(?:извините|простите|прошу прощения),?\s+(?:но\s+)?(?:я\s+)?(?:не\s+(?:могу|смогу|вижу|имею)|как\s+)",
-    (
-        r"(?:я\s+)?не\s+(?:могу|смогу)\s+(?:\w+\s+){0,2}(?:помочь|выполнить|предоставить|создать|составить|обработать"
-        r"|продолжить|обсуждать|ответить|суммировать|сжать)"
-    ),
-    r"как\s+(?:языковая\s+модель|искусственный\s+интеллект|ии),?\s+я\b",
-    (
-        r"(?:пожалуйста,?\s+)?(?:предоставьте|пришлите|отправьте|вставьте|дайте|скиньте|поделитесь)(?:,?\s+пожалуйста,?)?"
-        r"\s+(?:\w+\s+){0,3}(?:беседу|беседы|беседой|переписк\w*|разговор\w*|диалог\w*|сообщени\w*|текст\w*|истори\w*)"
-    ),
-    (
-        r"(?:беседа|переписка|разговор|диалог|сообщения|текст|история)\s+(?:\w+\s+){0,2}"
-        r"(?:не\s+(?:предоставлен\w*|найден\w*|указан\w*|передан\w*)|отсутству\w+)"
-    ),
-    r"(?:нет|отсутствуют)\s+(?:\w+\s+){0,2}(?:сообщений|сообщения|беседы|переписки|диалога|текста)\s+(?:для|чтобы)",
-    r"чем\s+(?:я\s+)?могу\s+(?:вам\s+)?помочь",
-    # others: the two sentences that models say most
-    r"(?:lo siento|je suis désolé\w*|es tut mir leid|mi dispiace|desculpe|sinto muito|很抱歉|抱歉|对不起|申し訳)",
-    r"(?:por favor,? (?:proporcion|comparte|envía)|veuillez (?:fournir|partager)|请提供)",
-    r"bitte (?:geben|stellen|senden) sie",
-)
-_EXCUSE: Final = re.compile(rf"{_OPENING}(?:{'|'.join(_EXCUSES)})", re.IGNORECASE)
-
-
-def _is_excuse(text: str) -> bool:
-    """Whether a text begins like a model that talks about its task instead of doing it.
-
-    Only the beginning counts, in the first person or as a request: a record that tells of such a sentence in the third
-    person ("the assistant could not help with …") is a record.
-    """
-    return _EXCUSE.match(text[:400]) is not None
-
-
 def _without_excuse(candidate: Candidate) -> Candidate:
     """Beside items an excuse tells nothing: it goes, and the narrative so far stays."""
-    told = {field: text for field, text in candidate.narrative.items() if not _is_excuse(text)}
+    told = {field: text for field, text in candidate.narrative.items() if not is_excuse(text)}
     return replace(candidate, narrative=told)
 
 
@@ -196,6 +152,7 @@ _FACTS: Final = 3  # a time and a name ("see you at 5, Anna") are small talk; an
 _WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbol": 0}
 """By kind of value, 2 for all others: shouting, abbreviations and quoted words say little."""
 _MUCH: Final = 40  # different content words of users that the state lacks: ten messages that are more than small talk
+_TOLD: Final = 8  # different content words: an account of anything at all
 _SCANNED: Final = 100_000  # characters of the span that are looked at
 _STATEMENT: Final = re.compile(
     r"\bmy name is\b|\bcall me [A-Z]|\bi(?:['’]m| am) (?:allergic|vegan|vegetarian|married|a \w+er\b|an? engineer)"

@@ -18,9 +18,9 @@ from typing import Final
 
 from app.domain.fencing.redaction import redact
 from app.domain.gating.authority import claims_authority, is_attributed, quoted
-from app.domain.gating.claims import SMALL, Claim, counted, find_claims, holders
+from app.domain.gating.claims import SMALL, Claim, counted, find_claims, holders, supported, words_of_values
 from app.domain.gating.contested import is_refused
-from app.domain.gating.evidence import Evidence, beginning
+from app.domain.gating.evidence import Evidence
 from app.domain.gating.swapping import is_swapped
 from app.domain.model_io import SummaryRequest
 from app.domain.states.provenance import origin_of
@@ -34,7 +34,6 @@ _FOUND: Final = 0.34  # of the weight, for a source that the candidate did not n
 _REACH: Final = 2  # messages before and after a source: an answer is understood from its question
 _LONGEST: Final = 300  # characters of a source sentence
 _SAMPLE: Final = 20_000  # characters are plenty to know a language by
-_FAMILY: Final = 0.5  # of a word's weight, when only its beginning is shared
 _SAME_KIND: Final = 2.0  # in a source sentence, a value of the kind that was made up
 _LOOKED_AT: Final = 12  # sentences whose values are read for one item
 _GROUNDED: Final = frozenset({"fact", "open"})
@@ -46,6 +45,8 @@ class Grounded:
 
     candidate: Candidate
     repaired: int
+    evidence: Evidence | None = None
+    """What it was checked against: indexing a span again would take as long as all checks."""
 
 
 def ground(candidate: Candidate, request: SummaryRequest) -> Grounded:
@@ -73,7 +74,7 @@ class _Grounding:
             narrative={field: text for field, text in told.items() if text},
             dropped=tuple(self._drop(drop) for drop in candidate.dropped),
         )
-        return Grounded(candidate=grounded, repaired=self._repaired)
+        return Grounded(candidate=grounded, repaired=self._repaired, evidence=self._evidence)
 
     @cached_property
     def _language(self) -> str | None:
@@ -115,12 +116,12 @@ class _Grounding:
             if found and (claim.value is None or not near or not near.isdisjoint(found) or 0 in found):
                 continue
             if about is None:
-                about = self._evidence.sources_about(content - _words_of_values(claims))
+                about = self._evidence.sources_about(content - words_of_values(claims))
             if claim.is_small and self._counts(claim, item, near):
                 continue
             if about.isdisjoint(found):
                 return None
-        digits = frozenset(word for word in _words_of_values(claims) if word[0].isdigit())
+        digits = frozenset(word for word in words_of_values(claims) if word[0].isdigit())
         told = (sentence for sentence, words in self._told(near) if digits & words) if digits else ()
         if is_swapped(item.text, claims, list(islice(told, _LOOKED_AT))):
             return None
@@ -144,21 +145,7 @@ class _Grounding:
         return near
 
     def _supports(self, content: frozenset[str], claims: Sequence[Claim], near: set[int]) -> bool:
-        """Whether enough of a fact's content, by weight, stands in these sources; stated values count as content."""
-        evidence = self._evidence
-        total = shared = 0.0
-        for stem in content:
-            weight = evidence.weight(stem)
-            total += weight
-            if not weight or not near:
-                continue
-            if not near.isdisjoint(evidence.with_stem(stem)):
-                shared += weight
-                continue
-            family = beginning(stem)
-            shared += _FAMILY * weight if any(family in evidence.beginnings(source) for source in near) else 0
-        stated = sum(1 for claim in claims if not claim.is_small and not near.isdisjoint(holders(claim, evidence)))
-        return not total or (shared + stated) >= _SUPPORT * (total + stated)
+        return supported(content, claims, near, self._evidence) >= _SUPPORT
 
     def _best_source(self, content: frozenset[str]) -> int | None:
         """The message or the entry that shares most with a text, if it shares enough: as a source of the item."""
@@ -289,11 +276,6 @@ class _Grounding:
         content = frozenset(stems(self._evidence.text(source)))
         about = self._evidence.sources_about(content) & around
         return drop if about or self._supports(content, (), around) else replace(drop, by_seq=None)
-
-
-def _words_of_values(claims: Iterable[Claim]) -> frozenset[str]:
-    """What values are written with: two prices are not about the same because both are in euros."""
-    return frozenset(stem for claim in claims if claim.value is not None for stem in stems(claim.text))
 
 
 def _once(items: Sequence[CandidateItem]) -> Iterator[CandidateItem]:

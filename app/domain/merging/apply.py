@@ -17,13 +17,13 @@ from app.domain.gating.gate import GateReport, not_smaller
 from app.domain.gating.grounding import cleaned
 from app.domain.merging.merge import MergeResult, merge
 from app.domain.merging.pruning import prune, state_of
-from app.domain.merging.survival import lost_quotes, with_quotes
+from app.domain.merging.survival import forgotten, lost_quotes, with_quotes
 from app.domain.planning.compaction import CompactionPlan
 from app.domain.policies.policy import Budgets, CompactionPolicy
 from app.domain.records import EntryCounts
 from app.domain.segments.values import SegmentDigest
 from app.domain.states.state import StateEntry, StateSchema, StateVersion
-from app.domain.weighing.tokens import MESSAGE_OVERHEAD
+from app.domain.weighing.tokens import MESSAGE_OVERHEAD, estimate_text
 
 QUOTES_SHARE: Final = 4
 """One part in four of the state's cap is for values that code brings back."""
@@ -51,11 +51,13 @@ class Applying:
     tokens_before: int
     """The context's size now."""
     block_before: int
-    """What the present state block weighs, its anchors included."""
+    """What the present state block weighs, its anchors and digests included."""
     target: int
     """Estimated tokens that the whole context is to end below: the budget's target, by the conversation's factor."""
     anchors: tuple[Anchor, ...] = ()
     """Active anchors up to the end of the chunk whose messages are not held."""
+    coming_tokens: int = 0
+    """What a first compaction brings along beside the state block: tools that are offered from then on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +110,11 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     merged = replace(merged, counts=counts)
     proposed = accept(report.candidate.anchors, [one for one in to.span if not _is_held(one)], to.anchors)
     applied = _smallest_loss(merged, to, proposed)
-    if isinstance(applied, Applied) and _anchors_exceed(applied, to):
+    if isinstance(applied, str):
+        return applied
+    if _anchors_exceed(applied, to):
         return "anchors_over_budget"
-    return applied
+    return replace(applied, digests=report.candidate.digests)
 
 
 def _smallest_loss(merged: MergeResult, to: Applying, proposed: tuple[FoundAnchor, ...]) -> Applied | str:
@@ -145,6 +149,8 @@ def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -
     room = to.budgets.state_cap // QUOTES_SHARE
     if room < QUOTES_LEAST:
         return ()
+    older = forgotten(to.schema, to.previous, merged.entries, room=room, estimator=to.policy.estimator)
+    room -= sum(estimate_text(text, to.policy.estimator) for _, text in older)
     shown = _served(to, found).shown
     span = {message.seq for message in to.span}
     hidden = [anchor for anchor in (*to.anchors, *found) if anchor.seq in span and anchor not in shown]
@@ -156,7 +162,7 @@ def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -
         room=room,
         estimator=to.policy.estimator,
     )
-    return tuple(quotes)
+    return (*older, *quotes)
 
 
 def _applied(
@@ -238,7 +244,7 @@ def _pruned(
         next_entry=merged.next_entry,
         layout=layout,
         counts=merged.counts,
-        tokens_after=to.tokens_before - to.plan.folded_tokens - to.block_before + layout.tokens,
+        tokens_after=to.tokens_before + to.coming_tokens - to.plan.folded_tokens - to.block_before + layout.tokens,
         found=found,
         anchor_room=anchor_room,
     )

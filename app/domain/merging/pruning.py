@@ -9,6 +9,9 @@ from itertools import islice
 from typing import Any, Final
 
 from app.domain.extraction.cues import cues_of
+from app.domain.extraction.keeping import worth_of
+from app.domain.extraction.kinds import OBJECTIVE
+from app.domain.extraction.retold import is_told, statements
 from app.domain.gating.claims import is_critical
 from app.domain.states.state import FieldRole, StateEntry, StateSchema
 from app.domain.words.text import sentences, stems
@@ -18,6 +21,8 @@ _SPARED: Final = 2
 shared knowledge would otherwise never be served at all."""
 _FIRST: Final = 3
 """The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
+_STEPS: Final = 64
+"""In which a narrative that is the whole state is thinned out: it may be tens of thousands of characters."""
 _DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
 
 Fits = Callable[[dict[str, Any]], bool]
@@ -56,10 +61,11 @@ def prune(
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
     """Give up as little as makes the state fit.
 
-    In this order: the narrative but its first sentence; style and known, doubles first, then the oldest; open ones, the
-    oldest first; facts, the oldest first, rules and those with exact values after all others. The newest few of each
-    field and the first facts with exact values are spared until nothing else is left; then they go by the same order,
-    the narrative before the open ones, and the newest fact last of all.
+    In this order: the narrative but its first sentence (where it is the whole state, statement by statement, those
+    worth least first, its ends last); style and known, doubles first, then the oldest; open ones, the oldest first;
+    facts, the oldest first, rules and those with exact values after all others. The newest few of each field, the first
+    facts with exact values and what the conversation is for are spared until nothing else is left; then they go by the
+    same order, the narrative before the open ones, and the newest fact last of all.
 
     Args:
         schema: Of the state.
@@ -70,7 +76,7 @@ def prune(
         What stays, in the same order, and what went, marked ``pruned``. What stays fits, unless nothing is left.
     """
     served = tuple(entry for entry in entries if not entry.pruned)
-    steps = tuple(_steps(served))
+    steps = tuple(_steps(schema, served))
 
     def fits_after(count: int) -> bool:
         return fits(state_of(schema, _after(served, steps[:count])))
@@ -98,9 +104,10 @@ def _after(served: Sequence[StateEntry], steps: Sequence[_Step]) -> tuple[StateE
     return tuple(entry for entry in now if entry is not None)
 
 
-def _steps(served: Sequence[StateEntry]) -> Iterator[_Step]:
-    yield from (_Step(entry=entry, shorter=shorter) for entry in served if (shorter := _shortened(entry)))
-    spared = _newest_of_each_field(served) | _first_exact(served)
+def _steps(schema: StateSchema, served: Sequence[StateEntry]) -> Iterator[_Step]:
+    for entry in _of(served, "narrative"):
+        yield from _thinned(entry) if is_told(schema) else _shortened(entry)
+    spared = _newest_of_each_field(served) | _first_exact(served) | _first_aims(schema, served)
     doubles = _doubles(_of(served, "style", "known"))
     for last_round in (False, True):
         pool = [entry for entry in served if (entry.id in spared) == last_round]
@@ -121,10 +128,29 @@ def _of(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
     return sorted((entry for entry in entries if entry.role in roles), key=age)
 
 
-def _shortened(entry: StateEntry) -> StateEntry | None:
-    """A narrative cut down to its first sentence, the whole of it on record; ``None`` where there is nothing to cut."""
-    told = sentences(entry.text) if entry.role == "narrative" else []
-    return replace(entry, text=told[0], superseded=(*entry.superseded, entry.text)) if len(told) > 1 else None
+def _shortened(entry: StateEntry) -> Iterator[_Step]:
+    """A narrative cut down to its first sentence, the whole of it on record; nothing where there is nothing to cut."""
+    told = sentences(entry.text)
+    if len(told) > 1:
+        yield _Step(entry=entry, shorter=_with_text(entry, told[0]))
+
+
+def _thinned(entry: StateEntry) -> Iterator[_Step]:
+    """A narrative with fewer and fewer of its statements, in a bounded number of steps, the whole of it on record."""
+    told = statements(entry.text)
+    last = len(told) - 1
+    worth = [worth_of(replace(entry, role="fact", text=text)).total for text in told]
+    weakest = sorted(range(len(told)), key=lambda place: (place == 0, place == last, worth[place], place))
+    for number in range(1, min(len(told), _STEPS)):
+        gone = set(weakest[: max(number * len(told) // min(len(told), _STEPS), 1)])
+        yield _Step(
+            entry=entry,
+            shorter=_with_text(entry, " ".join(text for place, text in enumerate(told) if place not in gone)),
+        )
+
+
+def _with_text(entry: StateEntry, text: str) -> StateEntry:
+    return replace(entry, text=text, superseded=(*entry.superseded, entry.text))
 
 
 def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
@@ -138,6 +164,13 @@ def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
 def _first_exact(served: Sequence[StateEntry]) -> set[str]:
     exact = (entry.id for entry in _of(served, "fact") if is_critical(entry.text))
     return set(islice(exact, _FIRST))
+
+
+def _first_aims(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:
+    """The first entry of each field that is asked what the conversation is for."""
+    names = [field.name for field in schema.fields if OBJECTIVE in field.takes]
+    found = (next((entry for entry in _of(served, "fact") if entry.field == name), None) for name in names)
+    return {entry.id for entry in found if entry is not None}
 
 
 def _is_firm(text: str) -> bool:

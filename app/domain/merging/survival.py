@@ -4,6 +4,9 @@ Critical are the values in anchors of the span, and amounts, dates, addresses, p
 messages. One that stands in the merged state in any form, in an anchor that is served, or in a message that is held,
 has survived. The others are quoted in their sentence; where that takes more than the room, only the values are listed,
 behind the words that introduce them, as many as the room holds.
+
+Where the state is one text, which a model tells anew each time, statements with such values that the new text neither
+holds nor tells otherwise come back too, and quotes stand in the text.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Final
 
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
+from app.domain.extraction.retold import closed, is_told, statements
 from app.domain.fencing.redaction import redact
 from app.domain.gating.authority import claims_authority, quoted
 from app.domain.gating.claims import Claim, find_claims, holders
@@ -22,7 +26,7 @@ from app.domain.states.provenance import origin_of
 from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema
 from app.domain.weighing.tokens import Estimator, estimate_text
 from app.domain.words.language import detect
-from app.domain.words.text import sentences
+from app.domain.words.text import sentences, stems
 
 _SENTENCE: Final = 200  # characters of a quoted sentence
 _LEAD: Final = 5  # words that introduce a list of values
@@ -30,6 +34,8 @@ _LINE: Final = 400  # characters of one list of values: pruning gives up a line 
 _FRAME: Final = 3  # tokens around an entry in the state's JSON
 _OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
 _Weight = Callable[[str], int]
+_OTHERWISE: Final = 0.5  # of a statement's words: who says so many of them again has told it anew
+_SO_FAR: Final = 0  # in place of a message: what stood in the state so far
 _MOST_LOST: Final = 2_000  # values that are looked after in one chunk
 
 
@@ -94,10 +100,10 @@ def with_quotes(
     version: int,
     next_entry: int,
 ) -> tuple[StateEntry, ...]:
-    """The entries with the quotes among the first ``fact`` field's, as its newest."""
-    target = next((field for field in schema.fields if field.role == "fact"), None)
-    if target is None:
-        return tuple(entries)
+    """The entries with the quotes among the facts that no field asks for by kind, as the newest; else in the text."""
+    if is_told(schema):
+        return tuple(_with_told(entry, quotes, version) for entry in entries)
+    target = schema.home("fact")
     messages = {message.seq: message for message in span}
     made = [
         StateEntry(
@@ -113,6 +119,62 @@ def with_quotes(
     ]
     last = max((place for place, entry in enumerate(entries) if entry.field == target.name), default=-1)
     return (*entries[: last + 1], *made, *entries[last + 1 :]) if last >= 0 else (*made, *entries)
+
+
+def forgotten(
+    schema: StateSchema,
+    before: Sequence[StateEntry],
+    entries: Sequence[StateEntry],
+    *,
+    room: int,
+    estimator: Estimator = "script",
+) -> list[tuple[int, str]]:
+    """What a narrative that is the whole state said with exact values, and the new one does not say in any way.
+
+    Args:
+        schema: Of the state.
+        before: The state so far.
+        entries: The merged one.
+        room: Tokens for all of it.
+        estimator: How they are weighed.
+
+    Returns:
+        Texts for ``with_quotes``, in order; nothing where facts have a list: entries are never forgotten.
+    """
+    told = [text for entry in before if entry.role == "narrative" for text in statements(entry.text)]
+    if not told or not is_told(schema):
+        return []
+    present = Evidence((), [replace(entry, superseded=()) for entry in entries])
+    bags = [frozenset(stems(text)) for entry in entries for text in statements(entry.text)]
+    found: list[tuple[int, str]] = []
+    for text in told[:_MOST_LOST]:
+        lost = [claim for claim in find_claims(text) if claim.is_critical and not _survives(claim, present, None)]
+        if not lost or _is_told_otherwise(text, bags):
+            continue
+        room -= estimate_text(text, estimator)
+        if room < 0:
+            break
+        found.append((_SO_FAR, text))
+    return found
+
+
+def _is_told_otherwise(text: str, bags: Sequence[frozenset[str]]) -> bool:
+    """Whether a statement says most of these words: what it gives instead is what holds now."""
+    said = {word for word in stems(text) if not any(character.isdigit() for character in word)}
+    return any(len(said & bag) >= _OTHERWISE * len(said) for bag in bags)
+
+
+def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int) -> StateEntry:
+    """A narrative with what it lost: what stood in the one before near its beginning, the rest at its end."""
+    if entry.role != "narrative" or not quotes:
+        return entry
+    older = [closed(text) for seq, text in quotes if seq == _SO_FAR]
+    newer = [closed(text) for seq, text in quotes if seq != _SO_FAR]
+    first, *rest = statements(entry.text) or [""]
+    text = " ".join(part for part in (first, *older, *rest, *newer) if part)
+    if entry.since_version == version:
+        return replace(entry, text=text)
+    return replace(entry, text=text, since_version=version, superseded=(*entry.superseded, entry.text))
 
 
 def _lost(

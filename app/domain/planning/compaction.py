@@ -1,7 +1,8 @@
 """What will be folded, as a pure value: the planner.
 
 Held messages may be covered, and are served verbatim all the same, so they weigh nothing as savings. Active anchors of
-folded messages move into the state block, as far as there is room for them, so that much is not saved either.
+folded messages move into the state block, as far as there is room for them, so that much is not saved either. Room is
+kept for the digests of what is folded; where that cannot be had, they have less, and no plan fails for their sake.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import accumulate
 from typing import Literal
 
 from app.domain.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts, weight_of
+from app.domain.policies.allotments import digest_room
 from app.domain.policies.policy import Budgets
 from app.domain.records import FoldRequest
 from app.domain.weighing.gauge import Breakdown
@@ -20,6 +22,7 @@ from app.domain.weighing.tokens import Estimator
 
 MINIMUM_SPAN = 200  # tokens; a shorter span is not worth a model call
 MINIMUM_SAVING = 0.10  # of the folded span: the gate would refuse less
+DIGEST_PART = 4  # of what is folded, its digests weigh about one part in so many; for predicting, not for planning
 TURN_START_REACH = 0.05  # of the budget: how much more is folded so that the tail begins with a turn
 
 
@@ -36,7 +39,7 @@ class CompactionPlan:
     goal_seq: int
     """Where the last chunk will end."""
     predicted_tokens: int
-    """The context's size after the last chunk, with the state at its planned size, or pruned where that takes it."""
+    """The context's size after the last chunk: state and digests at their planned size, or less where that takes it."""
     irreducible: bool
     """Even folding all that may be folded, and the state at its planned size, leaves the context above the target."""
     lasting: bool = False
@@ -69,7 +72,11 @@ class _Reckoning:
     saved: tuple[int, ...]
     """The same, less what its anchors add to the block."""
     needed: int
-    """What has to be saved to reach the target with the block at the larger of its present and its planned size."""
+    """What has to be saved to reach the target with the state at the larger of its present and its planned size, and
+    the digests' room beside it."""
+    digests: int
+    """The room that digests may have, included in ``needed``."""
+    present_digests: int
     least: int
     """The context with nothing folded, the digests dropped and the state at its planned size."""
     target: int
@@ -77,10 +84,14 @@ class _Reckoning:
     """What no folding ever removes: the system prompt, what is held, anchors, and the state at its planned size."""
 
     def predicted(self, index: int, fold: str) -> int:
-        """The size once all through this index is folded; above the target, the state is pruned as far as it takes."""
-        unpruned = self.target + self.needed - self.saved[index]
-        if fold == "all" or unpruned <= self.target:
-            return unpruned
+        """The size once all through this index is folded, with digests as large as they are likely to be.
+
+        Above the target digests go and then the state is pruned, as far as it takes.
+        """
+        digests = min(self.digests, self.present_digests + self.folded[index] // DIGEST_PART)
+        whole = self.target + self.needed - self.digests + digests - self.saved[index]
+        if fold == "all" or whole <= self.target:
+            return whole
         return max(self.least - self.saved[index], self.target)
 
 
@@ -141,13 +152,17 @@ def _reckoned(tail: Tail, *, breakdown: Breakdown, budgets: Budgets, estimator: 
     folded = tuple(accumulate(leaving))
     moved = accumulate(0 if index in held else item.anchor_tokens for index, item in enumerate(tail.outline))
     room = math.inf if budgets.anchor_tokens is None else max(budgets.anchor_tokens - breakdown.anchors, 0)
-    rest = breakdown.total - breakdown.state
+    rest = breakdown.total - breakdown.state - breakdown.digests
+    state = max(breakdown.state, budgets.state_tokens)
+    digests = digest_room(budgets, beside=state + breakdown.anchors + breakdown.held)
     return _Reckoning(
         sizes=tuple(accumulate(weights)),
         folded=folded,
         saved=tuple(gone - int(min(anchors, room)) for gone, anchors in zip(folded, moved, strict=True)),
-        needed=rest + max(breakdown.state, budgets.state_tokens) - budgets.target,
-        least=rest - breakdown.digests + budgets.state_tokens,
+        needed=rest + state + digests - budgets.target,
+        digests=digests,
+        present_digests=breakdown.digests,
+        least=rest + budgets.state_tokens,
         target=budgets.target,
         floor=breakdown.system
         + breakdown.held

@@ -27,9 +27,8 @@ class Tail:
 
 def legal_cuts(tail: Tail, *, estimator: Estimator, request: FoldRequest) -> list[int]:
     """Every index after which the outline may be cut, in order."""
-    outline = tail.outline
     last = _last_foldable(tail, estimator=estimator, request=request)
-    split = _indexes_inside_pairs(outline)
+    split = _indexes_inside_pairs(tail)
     return [index for index in range(last + 1) if not split[index]]
 
 
@@ -59,11 +58,17 @@ def weight_of(item: Outline, estimator: Estimator) -> int:
     return 0 if item.is_command else tokens_of(item.token_count, item.byte_length, estimator)
 
 
-def _indexes_inside_pairs(outline: Sequence[Outline]) -> list[bool]:
-    """True where a cut would part a call from its result, or stand after a call that still waits."""
+def _indexes_inside_pairs(tail: Tail) -> list[bool]:
+    """True where a cut would part a call from its result, or stand after a call that still waits.
+
+    None waits any more once its turn is over: then the stub is its result.
+    """
+    outline = tail.outline
     answered = {call: index for index, item in enumerate(outline) for call in item.results}
     starts = turn_starts(outline)
-    open_from = starts[-1] if starts else 0
+    spoken = [index for index, item in enumerate(outline) if not item.is_command]
+    is_over = tail.complete and bool(spoken) and not _last_turn_is_open(outline, spoken)
+    open_from = len(outline) if is_over else starts[-1] if starts else 0
     depth = [0] * (len(outline) + 1)
     for index, item in enumerate(outline):
         for call in item.calls:

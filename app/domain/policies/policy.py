@@ -32,6 +32,7 @@ RESERVE_MAX = 4_096  # a chat reply rarely needs more; see engine.md, section 3
 RESERVE_SHARE = Fraction(1, 10)
 STATE_SHARE = Fraction(12, 100)  # so that a small window is not filled by its own state
 CAP_FACTOR = 2
+OUTPUT_PART = 2  # a state is at most half of what the summarizer can write: the rest is for its provenance
 FLOOR_MESSAGES = 100  # messages that a floor above the target is not tried again for
 
 
@@ -40,10 +41,11 @@ class _Frozen(BaseModel):
 
 
 class Threshold(_Frozen):
-    """Where a trigger fires: exactly one of a share of the budget, a share of the window, tokens, or messages.
+    """Where a trigger fires: one of a share of the budget, a share of the window, tokens, or messages.
 
-    Shares fire at greater or equal, ``tokens`` and ``messages`` at greater. Messages are those after the boundary,
-    commands and erased ones left out.
+    Shares fire at greater or equal, ``tokens`` and ``messages`` at greater. ``tokens`` beside a ``share`` fires above
+    the smaller of the two, so that a number made for a large model holds for a small one. Messages are those after
+    the boundary, commands and erased ones left out.
     """
 
     share: Share | None = None
@@ -53,8 +55,12 @@ class Threshold(_Frozen):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        if sum(value is not None for value in (self.share, self.window, self.tokens, self.messages)) != 1:
-            raise ValueError('give exactly one of {"share": 0–1}, {"window": 0–1}, {"tokens": n}, {"messages": n}')
+        given = [name for name in ("share", "window", "tokens", "messages") if getattr(self, name) is not None]
+        if len(given) != 1 and given != ["share", "tokens"]:
+            raise ValueError(
+                'give exactly one of {"share": 0–1}, {"window": 0–1}, {"tokens": n}, {"messages": n},'
+                " or share and tokens"
+            )
         return self
 
     def first_tokens(self, budgets: Budgets) -> int | None:
@@ -62,7 +68,8 @@ class Threshold(_Frozen):
         if self.messages is not None:
             return None
         if self.tokens is not None:
-            return self.tokens + 1
+            most = self.tokens if self.share is None else math.floor(_exact(self.share) * budgets.budget)
+            return min(self.tokens, most) + 1
         base = budgets.budget if self.share is not None else budgets.window
         return math.ceil(_exact(self.share or self.window or 0) * base)
 
@@ -136,7 +143,7 @@ class SegmentBy(_Frozen):
 class CompactionPolicy(_Frozen):
     """Everything that decides about a conversation's context. A preset is one such value."""
 
-    state_schema: Literal["session"] = "session"
+    state_schema: Literal["session", "handoff", "summary", "research"] = "session"
     triggers: tuple[Trigger, ...] = ()
     target: Share = 0.60
     """Share of the budget that ``to_target`` folds down to."""
@@ -149,6 +156,8 @@ class CompactionPolicy(_Frozen):
     estimator: Estimator = "script"
     state_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
     """How large a state should be; at most 0.12 × budget, hard cap twice that."""
+    state_share: Annotated[float, Field(gt=0, le=0.5)] | None = None
+    """The same as a share of the window, in place of ``state_tokens``; at most half the summarizer's output limit."""
     served_as: Literal["pair", "assistant"] = "pair"
     held_roles: tuple[Literal["system"], ...] = ("system",)
     protect: tuple[Protect, ...] = ("turn_0",)
@@ -174,8 +183,12 @@ class CompactionPolicy(_Frozen):
     on_failure: Literal["truncate", "keep_full"] = "truncate"
     on_disconnect: Literal["finish", "interrupt"] = "finish"
     summarizer: Literal["compaction_model", "chat_model"] = "compaction_model"
+    inject_system_context: bool = False
+    """Whether the summarizer is shown the terms, synonyms and workflow hints of the system prompt."""
     instructions: Annotated[str, Field(max_length=4_000)] = ""
     """Further words for the summarizer."""
+    notifications: Literal["events", "summary", "before_and_after"] = "events"
+    """What events about compactions say in words: nothing, what was done, or also that it begins."""
     minimum_progress: Annotated[float, Field(ge=0, le=1)] = 0.05
     """The rise, as a share of the budget, that ends a quiet period."""
     sync_deadline: Annotated[float, Field(gt=0, le=300)] = 20.0
@@ -219,14 +232,20 @@ class Budgets:
         return math.floor(_exact(share) * self.budget)
 
 
-def budgets_of(policy: CompactionPolicy, model_limit: int) -> Budgets:
-    """Resolve a policy's shares for a model with this input limit (tokens)."""
+def budgets_of(policy: CompactionPolicy, model_limit: int, *, output_limit: int | None = None) -> Budgets:
+    """Resolve a policy's shares in tokens.
+
+    Args:
+        policy: The policy.
+        model_limit: The chat model's input limit.
+        output_limit: The summarizer's; needed where the state is a share of the window.
+    """
     limit = policy.context_window or model_limit
     default_reserve = min(RESERVE_MAX, math.floor(RESERVE_SHARE * limit))
     reserve = default_reserve if policy.output_reserve is None else policy.output_reserve
     window = max(limit - reserve, 0)
     budget = math.floor(_exact(policy.window_share) * window)
-    state_tokens = min(policy.state_tokens, math.floor(STATE_SHARE * budget))
+    state_tokens = _state_tokens(policy, window, budget, output_limit)
     return Budgets(
         limit=limit,
         window=window,
@@ -238,6 +257,13 @@ def budgets_of(policy: CompactionPolicy, model_limit: int) -> Budgets:
         pin_tokens=math.floor(_exact(policy.pin_share) * budget),
         digest_tokens=math.floor(_exact(policy.digest_share) * budget) if policy.levels else 0,
     )
+
+
+def _state_tokens(policy: CompactionPolicy, window: int, budget: int, output_limit: int | None) -> int:
+    if policy.state_share is None:
+        return min(policy.state_tokens, math.floor(STATE_SHARE * budget))
+    planned = math.floor(_exact(policy.state_share) * window)
+    return planned if output_limit is None else min(planned, output_limit // OUTPUT_PART)
 
 
 def evaluate(

@@ -1,42 +1,18 @@
-"""Presets are data: each is one ``CompactionPolicy``; nothing branches on a preset's name."""
+"""Policies by the name of a preset, with a conversation's overrides; nothing branches on a preset's name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from app.domain.errors import FieldError, UnknownPresetError
-from app.domain.policies.policy import CompactionPolicy, Threshold, Trigger
+from app.domain.policies.designs import DESIGNS, SEMANTIC, Preset
+from app.domain.policies.policy import CompactionPolicy
 from app.domain.policies.policy_errors import field_error, policy_invalid
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
-    """A policy under a name."""
-
-    name: str
-    title: str
-    description: str
-    policy: CompactionPolicy
-
-
-SEMANTIC = Preset(
-    name="semantic",
-    title="Session State Compression",
-    description="Old messages become a structured state of facts, tone, shared concepts and a narrative.",
-    policy=CompactionPolicy(
-        triggers=(
-            Trigger(name="background", on="stored", at=Threshold(share=0.70), run="background"),
-            Trigger(name="sync", on="before_call", at=Threshold(share=0.85), run="inline"),
-        ),
-        recall="auto",
-    ),
-)
-
-PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in (SEMANTIC,)}
+PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in DESIGNS}
 DEFAULT_PRESET = SEMANTIC.name
 
 SHORT_FORMS = ("background_at", "sync_at", "max_tokens", "keep_tail_messages", "keep_tail_turns")
@@ -91,7 +67,10 @@ def _with_short_forms(values: dict[str, Any], short: Mapping[str, Any]) -> dict[
 
 
 def _with_max_tokens(triggers: list[dict[str, Any]], short: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """−1 clears every automatic trigger, 0 or absent leaves the preset's, a number sets or adds one."""
+    """−1 clears every automatic trigger, 0 or absent leaves the preset's, a number sets or adds one.
+
+    A share beside the preset's own number stays, so that a number made for a large model holds for a small one.
+    """
     limit = short.get("max_tokens") or 0
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < -1:
         raise field_error(
@@ -100,8 +79,13 @@ def _with_max_tokens(triggers: list[dict[str, Any]], short: Mapping[str, Any]) -
     if limit == -1:
         return []
     if limit:
-        _set_threshold(triggers, "max_tokens", "before_call", {"tokens": limit})
+        _set_threshold(triggers, "max_tokens", "before_call", {**_share_beside_tokens(triggers), "tokens": limit})
     return triggers
+
+
+def _share_beside_tokens(triggers: list[dict[str, Any]]) -> dict[str, Any]:
+    at = next((trigger.get("at") for trigger in triggers if trigger.get("name") == "max_tokens"), None)
+    return {"share": at["share"]} if isinstance(at, dict) and "share" in at and at.get("tokens") is not None else {}
 
 
 def _set_threshold(triggers: list[dict[str, Any]], name: str, on: str, at: Mapping[str, Any]) -> None:

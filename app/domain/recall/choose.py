@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -20,6 +20,8 @@ LINE: Final = 2
 """Tokens around a recalled message, rounded up."""
 DAY: Final = 3
 """Tokens of the line that dates the messages of a day."""
+EXCERPT: Final = 16
+"""Tokens around a part of a message, rounded up."""
 MARGIN: Final = 6.0
 """In a turn nothing is recalled whose score is so far below the best: the model deems it e⁶ = 400 times less likely.
 
@@ -27,6 +29,7 @@ On LoCoMo all evidence of 95 % of the questions is within it, and three quarters
 """
 _TOO_SHORT: Final = 8  # tokens; what is left of an allotment below that holds no message
 _SHOWN_REASONS: Final = 3
+_EXCERPTED: Final = 3  # of the best messages parts are served, where they do not fit as a whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +40,17 @@ class Recalled:
     score: float
     reasons: Mapping[str, float]
     """The features that spoke most for it, with what each added to its score."""
+    excerpt: str = ""
+    """The part that is served of a message that does not fit as a whole, to the letter; empty: all of it."""
 
 
 def scores(corpus: Corpus, question: Question) -> list[float]:
-    """How much speaks for each message, by a linear model over ``features``."""
-    return _scores(features(corpus, question), len(corpus.sources))
+    """How much speaks for each message, by a linear model over ``features``: of a long one, for its best piece."""
+    by_piece = _scores(features(corpus, question), len(corpus.pieces))
+    best = [-math.inf] * len(corpus.sources)
+    for piece, score in zip(corpus.pieces, by_piece, strict=True):
+        best[piece.owner] = max(best[piece.owner], score)
+    return best
 
 
 def choose(
@@ -54,7 +63,8 @@ def choose(
 ) -> tuple[Recalled, ...]:
     """The messages that fit into ``room`` tokens, best value first; empty when nothing matches.
 
-    A greedy packing by score less the price of length: what does not fit is passed over for something shorter.
+    A greedy packing by score less the price of length: what does not fit is passed over for something shorter; of the
+    very best the part that matters is served, where they do not fit.
 
     Args:
         corpus: The messages, also those that are served: what stands around a message speaks for it.
@@ -63,35 +73,70 @@ def choose(
         served: Positions that are not to be recalled.
         margin: How far below the best score a message may be.
     """
-    candidates = [index for index, source in enumerate(corpus.sources) if source.seq not in served]
     if not question.stems and not question.months and not question.years:
         return ()
     found = features(corpus, question)
-    if not any(found["near"][index] or found["date"][index] for index in candidates):
+    pieces = [index for index in range(len(corpus.pieces)) if corpus.source(index).seq not in served]
+    if not any(found["near"][index] or found["date"][index] for index in pieces):
         return ()
-    values = _scores(found, len(corpus.sources))
-    least = max(values[index] for index in candidates) - margin
-    worth = {index: values[index] - PRICE * math.log(_cost(corpus.sources[index])) for index in candidates}
-    chosen: list[Recalled] = []
-    days: set[date] = set()
-    for index in sorted(candidates, key=lambda place: (-worth[place], place)):
-        source = corpus.sources[index]
-        cost = _cost(source) + (0 if source.at.date() in days else DAY)
-        if cost > room or values[index] < least:
-            continue
-        room -= cost
-        days.add(source.at.date())
-        chosen.append(Recalled(source=source, score=round(values[index], 3), reasons=_reasons(found, index)))
-        if room < _TOO_SHORT:
+    values = _scores(found, len(corpus.pieces))
+    packing = _Packing(corpus, values, found, room)
+    best = packing.best_pieces(pieces)
+    least = max(values[index] for index in best.values()) - margin
+    near = [(message, index) for message, index in best.items() if values[index] >= least]
+    worth = {message: values[index] - PRICE * math.log(_cost(corpus.sources[message])) for message, index in near}
+    for rank, (message, index) in enumerate(sorted(near, key=lambda item: (-worth[item[0]], item[0]))):
+        if packing.takes(message, index, may_cut=rank < _EXCERPTED) and packing.room < _TOO_SHORT:
             break
-    return tuple(chosen)
+    return tuple(packing.chosen)
+
+
+class _Packing:
+    def __init__(self, corpus: Corpus, values: Sequence[float], found: Mapping[str, Values], room: int) -> None:
+        self._corpus = corpus
+        self._values = values
+        self._found = found
+        self._days: set[date] = set()
+        self.room = room
+        self.chosen: list[Recalled] = []
+
+    def best_pieces(self, pieces: Iterable[int]) -> dict[int, int]:
+        """For each message the piece that most speaks for."""
+        best: dict[int, int] = {}
+        for index in pieces:
+            owner = self._corpus.pieces[index].owner
+            if owner not in best or self._values[index] > self._values[best[owner]]:
+                best[owner] = index
+        return best
+
+    def takes(self, message: int, index: int, *, may_cut: bool) -> bool:
+        """Take a message if it fits, or, where it may be cut, its best piece; whether anything was taken."""
+        source, piece = self._corpus.sources[message], self._corpus.pieces[index]
+        dated = 0 if source.at.date() in self._days else DAY
+        cost, excerpt = _cost(source) + dated, ""
+        if cost > self.room:
+            cost, excerpt = piece.tokens + EXCERPT + dated, source.text[piece.start : piece.end].strip()
+            if not may_cut or cost > self.room or len(excerpt) >= len(source.text) or not excerpt:
+                return False
+        self.room -= cost
+        self._days.add(source.at.date())
+        self.chosen.append(
+            Recalled(
+                source=source,
+                score=round(self._values[index], 3),
+                reasons=_reasons(self._found, index),
+                excerpt=excerpt,
+            )
+        )
+        return True
 
 
 def _scores(found: Mapping[str, Values], count: int) -> list[float]:
     total = [0.0] * count
     for name, column in found.items():
         weight = WEIGHTS[name]
-        total = [score + weight * value for score, value in zip(total, column, strict=True)]
+        if weight and any(column):
+            total = [score + weight * value for score, value in zip(total, column, strict=True)]
     return total
 
 

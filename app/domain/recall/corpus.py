@@ -1,30 +1,38 @@
-"""The messages that recall chooses from, taken apart once: words, speakers, sittings."""
+"""The messages that recall chooses from, taken apart once: pieces, words, speakers, sittings."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from app.domain.recall.words import any_of
-from app.domain.words.text import stems
+from app.domain.recall.words import ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON, ENGLISH_TIME, any_of
+from app.domain.words.text import ascii_tokens, stems, stems_of_tokens
 
 PAUSE: Final = timedelta(hours=3)  # a longer silence begins a new sitting
-SITTING: Final = 60  # messages; a longer run of talk is several sittings, or "the same sitting" would say nothing
+SITTING: Final = 60  # pieces; a longer run of talk is several sittings, or "the same sitting" would say nothing
+PIECE: Final = 128  # tokens, about; a long message answers by one of its parts, and is scored by the best
+LONG: Final = 192  # tokens; shorter messages are one piece
 
 LABEL: Final = re.compile(r"([^\W\d_][\w.'’-]{0,23}): |([\u3400-\u9fff]{2,4})：")
 """The name of who speaks, before what is said."""
+_LABELLED: Final = 0.6  # of a role's messages begin so, where it is the speaker's name
+_FEWEST: Final = 3  # labelled messages
 _SIGN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _CAPITALISED: Final = re.compile(r"(?<=\s)[A-ZА-ЯЁ][a-zа-яё]{2,}")
-_TIME, _PEOPLE, _PLACE, _NUMBER = any_of("time"), any_of("people"), any_of("place"), any_of("number")
-_FIRST, _SECOND = any_of("first_person"), any_of("second_person")
+_ASCII_CAPITALISED: Final = re.compile(r"\s([A-Z][a-z]{2,})", re.ASCII)
+_YEAR: Final = re.compile(r"\b\d{4}\b")
+_PERSONS: Final = (ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON)
+_TIME, _FIRST, _SECOND = any_of("time"), any_of("first_person"), any_of("second_person")
+_PEOPLE, _PLACE, _NUMBER = any_of("people"), any_of("place"), any_of("number")
 _QUOTED: Final = re.compile(r"[\"“«„]([^\"”»“]{2,80})[\"”»]")
-_REMEMBERED: Final = 8_192  # messages taken apart; questions about one conversation come one after the other
+_BREAK: Final = re.compile(r"\n+|(?<=[.!?…])\s+|(?<=[。！？])|,\s+|\s+")
+_REMEMBERED: Final = 16_384  # texts taken apart; questions about one conversation come one after the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,19 +47,25 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A message, or a part of a long one: what is matched and scored."""
+
+    owner: int
+    """The index of its message."""
+    start: int
+    end: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Words:
     """What a text says of itself, whatever is asked."""
 
-    speaker: str
     counts: Mapping[str, int]
     length: int
     is_question: bool
     has_question: bool
     says_when: bool
-    names_people: bool
-    names_place: bool
-    has_number: bool
-    has_title: bool
     names: int
     first_person: float
     second_person: float
@@ -60,29 +74,60 @@ class Words:
 @lru_cache(maxsize=_REMEMBERED)
 def words_of(text: str) -> Words:
     """Take a text apart."""
-    label = LABEL.match(text)
-    body = text[label.end() :] if label else text
-    counts = Counter(stems(body))
-    blanks = body.count(" ") + len(_SIGN.findall(body)) // 2 + 2  # a word of Chinese is two signs, and no blank
+    blanks = text.count(" ") + 2
+    if text.isascii():  # the same by sets of words instead of patterns, which takes a third of the time
+        tokens = ascii_tokens(text)
+        counts = Counter(stems_of_tokens(tokens))
+        says_when = not ENGLISH_TIME.isdisjoint(tokens) or _YEAR.search(text) is not None
+        first, second = (sum(map(words.__contains__, tokens)) for words in _PERSONS)
+        names = _ASCII_CAPITALISED.findall(text)
+    else:
+        counts = Counter(stems(text))
+        blanks += len(_SIGN.findall(text)) // 2  # a word of Chinese is two signs, and no blank
+        says_when = _TIME.search(text) is not None
+        first, second = len(_FIRST.findall(text)), len(_SECOND.findall(text))
+        names = _CAPITALISED.findall(text)
+    has_question = "?" in text or "？" in text
     return Words(
-        speaker=(label[1] or label[2]).lower() if label else "",
         counts=counts,
-        length=max(sum(counts.values()), 1),
-        is_question=body.rstrip().endswith(("?", "？")),
-        has_question="?" in body or "？" in body,
-        says_when=_TIME.search(body) is not None,
-        names_people=_PEOPLE.search(body) is not None,
-        names_place=_PLACE.search(body) is not None,
-        has_number=_NUMBER.search(body) is not None,
-        has_title=_QUOTED.search(body) is not None,
-        names=len(set(_CAPITALISED.findall(body))),
-        first_person=len(_FIRST.findall(body)) / blanks,
-        second_person=len(_SECOND.findall(body)) / blanks,
+        length=max(counts.total(), 1),
+        is_question=has_question and text.rstrip().endswith(("?", "？")),
+        has_question=has_question,
+        says_when=says_when,
+        names=len(set(names)),
+        first_person=first / blanks,
+        second_person=second / blanks,
     )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def names_people(text: str) -> bool:
+    """Whether a text tells of relatives, friends, colleagues."""
+    return _PEOPLE.search(text) is not None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def names_place(text: str) -> bool:
+    """Whether a text says where."""
+    return _PLACE.search(text) is not None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def has_number(text: str) -> bool:
+    """Whether a text says how many."""
+    return _NUMBER.search(text) is not None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def has_title(text: str) -> bool:
+    """Whether a text quotes something."""
+    return _QUOTED.search(text) is not None
 
 
 class Corpus:
     """Messages in order, with the statistics of the whole conversation where they are known.
+
+    Everything but ``sources`` is by piece: a message of usual length is one.
 
     Args:
         sources: By ``seq``; gaps are allowed, and nothing spreads over them.
@@ -94,51 +139,116 @@ class Corpus:
         self, sources: Sequence[Source], *, documents: Mapping[str, int] | None = None, total: int | None = None
     ) -> None:
         self.sources = tuple(sources)
-        self.words = [words_of(source.text) for source in sources]
-        self.total = max(total or 0, len(self.sources))
+        self.roles_with_names = _roles_with_names(self.sources)
+        labels = [
+            LABEL.match(source.text) if source.role in self.roles_with_names else None for source in self.sources
+        ]
+        self.speakers = frozenset((label[1] or label[2]).lower() for label in labels if label)
+        self.pieces = [piece for index, source in enumerate(self.sources) for piece in _pieces(index, source)]
+        self.total = max(total or 0, len(self.pieces))
+        self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
+        self.words = [words_of(text) for text in self.texts]
+        self.speaking = [_speaker(self.sources[piece.owner], labels[piece.owner]) for piece in self.pieces]
         self.postings: defaultdict[str, list[int]] = defaultdict(list)
         for index, words in enumerate(self.words):
             for stem in words.counts:
                 self.postings[stem].append(index)
         self._documents = documents or {}
+        self._rarities: dict[str, float] = {}
         self.average = sum(words.length for words in self.words) / max(len(self.words), 1)
-        self.speakers = frozenset(words.speaker for words in self.words if words.speaker)
-        self.sittings = self._sittings()
-        self.sitting_counts = self._sitting_counts()
-        self.information = [self._information(words) for words in self.words]
+        self.sittings, self._runs = self._places()
+        self._there: dict[int, list[int]] = {}
+
+    def source(self, index: int) -> Source:
+        """The message that a piece is of."""
+        return self.sources[self.pieces[index].owner]
 
     def rarity(self, stem: str) -> float:
         """Inverse document frequency, never negative."""
-        holding = max(self._documents.get(stem, 0), len(self.postings.get(stem, ())))
-        return math.log(1 + (self.total - holding + 0.5) / (holding + 0.5)) if holding else 0.0
+        found = self._rarities.get(stem)
+        if found is None:
+            holding = self.documents(stem)
+            found = math.log(1 + (self.total - holding + 0.5) / (holding + 0.5)) if holding else 0.0
+            self._rarities[stem] = found
+        return found
 
     def documents(self, stem: str) -> int:
         """Messages that hold a stem."""
         return max(self._documents.get(stem, 0), len(self.postings.get(stem, ())))
 
-    def at(self, index: int, distance: int) -> int | None:
-        """The index of the message so many places on, in the same sitting; ``None`` where there is none."""
-        there = index + distance
-        if not 0 <= there < len(self.sources):
-            return None
-        near = self.sources[there].seq - self.sources[index].seq == distance
-        return there if near and self.sittings[there] == self.sittings[index] else None
+    def there(self, distance: int) -> list[int]:
+        """For each piece the index of the one so many places on in the same run of talk; -1 where there is none."""
+        found = self._there.get(distance)
+        if found is None:
+            runs, count = self._runs, len(self._runs)
+            found = [
+                there if 0 <= (there := index + distance) < count and runs[there] == run else -1
+                for index, run in enumerate(runs)
+            ]
+            self._there[distance] = found
+        return found
 
-    def _sittings(self) -> list[int]:
-        numbers: list[int] = []
-        number, length = 0, 0
-        for before, source in zip([None, *self.sources], self.sources, strict=False):
+    def _text(self, piece: Piece, label: re.Match[str] | None) -> str:
+        start = label.end() if label and piece.start == 0 else piece.start
+        return self.sources[piece.owner].text[start : piece.end]
+
+    def _places(self) -> tuple[list[int], list[int]]:
+        """The number of each piece's sitting, and of its run: a sitting without a gap."""
+        sittings: list[int] = []
+        runs: list[int] = []
+        sitting, run, length = 0, 0, 0
+        before: Source | None = None
+        for piece in self.pieces:
+            source = self.sources[piece.owner]
             length += 1
             if before is not None and (abs(source.at - before.at) > PAUSE or length > SITTING):
-                number, length = number + 1, 1
-            numbers.append(number)
-        return numbers
+                sitting, run, length = sitting + 1, run + 1, 1
+            elif before is not None and source.seq - before.seq > 1:
+                run += 1
+            sittings.append(sitting)
+            runs.append(run)
+            before = source
+        return sittings, runs
 
-    def _sitting_counts(self) -> list[Counter[str]]:
-        counts: list[Counter[str]] = [Counter() for _ in range((self.sittings[-1] + 1) if self.sittings else 0)]
-        for sitting, words in zip(self.sittings, self.words, strict=True):
-            counts[sitting].update(words.counts)
-        return counts
 
-    def _information(self, words: Words) -> float:
-        return sum(self.rarity(stem) for stem in words.counts)
+def _roles_with_names(sources: Sequence[Source]) -> frozenset[str]:
+    """Roles whose messages begin with the speaker's name; elsewhere "Note: " is no name."""
+    totals = Counter(source.role for source in sources)
+    labelled = Counter(source.role for source in sources if LABEL.match(source.text))
+    return frozenset(
+        role
+        for role, count in labelled.items()
+        if count >= _LABELLED * totals[role] and (count >= _FEWEST or count == totals[role])
+    )
+
+
+def _speaker(source: Source, label: re.Match[str] | None) -> str:
+    return (label[1] or label[2]).lower() if label else source.role
+
+
+def _pieces(index: int, source: Source) -> Iterator[Piece]:
+    """One piece, or parts of about ``PIECE`` tokens, cut where a line or a sentence ends."""
+    text = source.text
+    if source.tokens <= LONG or not text:
+        yield Piece(index, 0, len(text), source.tokens)
+        return
+    step = max(len(text) * PIECE // source.tokens, 1)
+    start = 0
+    while start < len(text):
+        end = _cut(text, start, start + step)
+        yield Piece(index, start, end, math.ceil(source.tokens * (end - start) / len(text)))
+        start = end
+
+
+def _cut(text: str, start: int, about: int) -> int:
+    """The best place to cut near ``about``: behind a line, a sentence, a comma, a word."""
+    if len(text) - about < (about - start) // 2:
+        return len(text)  # a small rest stays with it
+    low = start + (about - start) * 2 // 3
+    best, rank = about, 0
+    for found in _BREAK.finditer(text, low, about):
+        mark = text[found.start() - 1 : found.start() + 1]
+        now = 4 if "\n" in found.group() else 3 if mark[:1] in ".!?…。！？" else 2 if found.group()[0] == "," else 1
+        if now >= rank:
+            best, rank = found.end(), now
+    return max(best, start + 1)

@@ -135,7 +135,7 @@ def _known(question: Question, corpus: Corpus, seqs: Collection[int]) -> dict[st
     found = {
         stem: corpus.rarity(stem)
         for stem in question.stems
-        if any(corpus.sources[index].seq not in seqs for index in corpus.postings.get(stem, ()))
+        if any(corpus.source(index).seq not in seqs for index in corpus.postings.get(stem, ()))
     }
     total = sum(found.values())
     return {stem: rarity / total for stem, rarity in found.items()} if total > 0 else {}

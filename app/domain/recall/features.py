@@ -1,13 +1,14 @@
-"""What speaks for a message as an answer: each feature a number per message, most of them within 0–1."""
+"""What speaks for a piece as an answer: each feature a number per piece, most of them within 0–1."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
-from app.domain.recall.corpus import Corpus
+from app.domain.recall.corpus import Corpus, has_number, has_title, names_people, names_place
 from app.domain.recall.question import Question
 
 Values = list[float]
@@ -24,7 +25,7 @@ _HOP_COMMON: Final = 0.05  # of all messages: a commoner word leads everywhere
 
 
 def features(corpus: Corpus, question: Question) -> dict[str, Values]:
-    """Every feature by name, each with one number per message of the corpus."""
+    """Every feature by name, each with one number per piece of the corpus."""
     return _Features(corpus, question).all()
 
 
@@ -32,9 +33,10 @@ class _Features:
     def __init__(self, corpus: Corpus, question: Question) -> None:
         self._corpus = corpus
         self._question = question
-        self._count = len(corpus.sources)
+        self._count = len(corpus.pieces)
+        self._none = [0.0] * self._count
         self._own = _scaled(self._match(dict.fromkeys(question.stems, 1.0)))
-        self._named = [float(words.speaker in question.named) for words in corpus.words]
+        self._named = [float(speaker in question.named) for speaker in corpus.speaking]
         self._asks = [float(words.is_question) for words in corpus.words]
         self._first = self._spread()
 
@@ -58,11 +60,12 @@ class _Features:
 
     def _surroundings(self, near: Values) -> dict[str, Values]:
         has_question = [float(item.has_question) for item in self._corpus.words]
+        match, covered = self._sittings()
         return {
             "near": near,
             "spread": _scaled(self._first),
-            "sitting": self._sitting_match(),
-            "sitting_covered": self._sitting_covered(),
+            "sitting": match,
+            "sitting_covered": covered,
             "second_hop": self._second_hop(),
             "far": self._far(),
             "asks": self._asks,
@@ -74,17 +77,20 @@ class _Features:
     def _speaking(self, near: Values) -> dict[str, Values]:
         corpus, named, own = self._corpus, self._named, self._own
         somebody = float(bool(self._question.named) and any(named))
-        information = [value / 30 for value in corpus.information]
         first_person = [item.first_person for item in corpus.words]
+        carried = self._information
+        information = [value / 30 for value in carried]
         return {
             "named": named,
             "named_near": _times(named, near),
             "unnamed_own": [somebody * (1 - is_named) * value for is_named, value in zip(named, own, strict=True)],
-            "named_length": _times(named, [math.log1p(source.tokens) / 4 for source in corpus.sources]),
+            "named_length": [
+                math.log1p(piece.tokens) / 4 if is_named else 0.0
+                for is_named, piece in zip(named, corpus.pieces, strict=True)
+            ],
             "information": information,
             "mean_information": [
-                value / max(len(item.counts), 1) / 6
-                for value, item in zip(corpus.information, corpus.words, strict=True)
+                value / max(len(item.counts), 1) / 6 for value, item in zip(carried, corpus.words, strict=True)
             ],
             "named_information": _times(named, information),
             "second_person": [item.second_person for item in corpus.words],
@@ -93,20 +99,40 @@ class _Features:
         }
 
     def _kinds(self, near: Values) -> dict[str, Values]:
-        question, words = self._question, self._corpus.words
+        question, corpus = self._question, self._corpus
+        words, texts = corpus.words, corpus.texts
+        names = [min(item.names / 3, 1.0) for item in words]
         return {
             "says_when": [float(item.says_when) for item in words],
-            "when_near": [question.asks_when * item.says_when * value for item, value in zip(words, near, strict=True)],
-            "date": [question.nearness(source.at.date()) for source in self._corpus.sources],
-            "who": [question.asks_who * max(float(item.names_people), min(item.names / 3, 1.0)) for item in words],
-            "title": [question.asks_title * max(float(item.has_title), min(item.names / 6, 0.5)) for item in words],
-            "number": [float(question.asks_number and item.has_number) for item in words],
-            "place": [float(question.asks_where and item.names_place) for item in words],
-            "names": [min(item.names / 3, 1.0) for item in words],
+            "when_near": [item.says_when * value for item, value in zip(words, near, strict=True)]
+            if question.asks_when
+            else self._none,
+            "date": self._dates() if question.months or question.years else self._none,
+            "who": [max(float(names_people(text)), name) for text, name in zip(texts, names, strict=True)]
+            if question.asks_who
+            else self._none,
+            "title": [
+                max(float(has_title(text)), min(item.names / 6, 0.5)) for text, item in zip(texts, words, strict=True)
+            ]
+            if question.asks_title
+            else self._none,
+            "number": [float(has_number(text)) for text in texts] if question.asks_number else self._none,
+            "place": [float(names_place(text)) for text in texts] if question.asks_where else self._none,
+            "names": names,
         }
 
+    def _dates(self) -> Values:
+        by_message = [self._question.nearness(source.at.date()) for source in self._corpus.sources]
+        return [by_message[piece.owner] for piece in self._corpus.pieces]
+
+    @cached_property
+    def _information(self) -> Values:
+        """The rarity of all words of a piece."""
+        rarity = self._corpus.rarity
+        return [sum(map(rarity, words.counts)) for words in self._corpus.words]
+
     def _match(self, weights: Mapping[str, float]) -> Values:
-        """BM25 (Robertson and Zaragoza, 2009) over single messages."""
+        """BM25 (Robertson and Zaragoza, 2009) over single pieces."""
         corpus, scores = self._corpus, [0.0] * self._count
         for stem, weight in weights.items():
             rarity = corpus.rarity(stem) * weight
@@ -119,9 +145,8 @@ class _Features:
         return scores
 
     def _from(self, distance: int, values: Sequence[float]) -> Values:
-        """For each message the value of the one at that distance, 0 where there is none."""
-        places = (self._corpus.at(index, distance) for index in range(self._count))
-        return [0.0 if place is None else values[place] for place in places]
+        """For each piece the value of the one at that distance, 0 where there is none."""
+        return list(map([*values, 0.0].__getitem__, self._corpus.there(distance)))  # -1 is the last: nothing
 
     def _spread(self) -> Values:
         scores = list(self._own)
@@ -135,6 +160,7 @@ class _Features:
             for score, named, asks in zip(scores, self._named, self._asks, strict=True)
         ]
 
+    @cached_property
     def _weights(self) -> dict[str, float]:
         """Each stem's share of what the question asks."""
         rarities = {stem: self._corpus.rarity(stem) for stem in self._question.stems}
@@ -143,7 +169,7 @@ class _Features:
 
     def _covered(self) -> tuple[Values, Values]:
         covered, hits = [0.0] * self._count, [0.0] * self._count
-        weights = self._weights()
+        weights = self._weights
         for stem, weight in weights.items():
             for index in self._corpus.postings.get(stem, ()):
                 covered[index] += weight
@@ -151,57 +177,61 @@ class _Features:
         return covered, hits
 
     def _near(self) -> Values:
-        """Like ``covered``, by the message and those around it, less by those farther away."""
+        """Like ``covered``, by the piece and those around it, less by those farther away."""
         near = [0.0] * self._count
-        for stem, weight in self._weights().items():
+        around = [
+            (share, self._corpus.there(side))
+            for distance, share in reversed(_HOLDS_NEAR)
+            for side in {distance, -distance}
+        ]
+        for stem, weight in self._weights.items():
             best: dict[int, float] = {}
-            for index in self._corpus.postings.get(stem, ()):
-                for distance, share in _HOLDS_NEAR:
-                    for place in {self._corpus.at(index, distance), self._corpus.at(index, -distance)} - {None}:
-                        best[place] = max(best.get(place, 0.0), share)  # type: ignore[index, arg-type]
+            holding = self._corpus.postings.get(stem, ())
+            for share, there in around:  # the nearest last: it overwrites
+                for index in holding:
+                    best[there[index]] = share
+            best.pop(-1, None)
             for place, share in best.items():
                 near[place] += weight * share
         return near
 
-    def _sitting_match(self) -> Values:
-        """BM25 over whole sittings."""
+    def _sittings(self) -> tuple[Values, Values]:
+        """BM25 over whole sittings, and how much of the question each holds."""
         corpus = self._corpus
-        counts = corpus.sitting_counts
-        lengths = [max(sum(item.values()), 1) for item in counts]
-        mean = sum(lengths) / max(len(lengths), 1)
-        scores = [0.0] * len(counts)
-        for stem in self._question.stems:
-            holding = [index for index, item in enumerate(counts) if item[stem]]
-            rarity = math.log(1 + (len(counts) - len(holding) + 0.5) / (len(holding) + 0.5))
-            for index in holding:
-                count = counts[index][stem]
-                scores[index] += rarity * count * (_K1 + 1) / (count + _K1 * (0.5 + 0.5 * lengths[index] / mean))
+        count = corpus.sittings[-1] + 1 if corpus.sittings else 0
+        lengths = [0] * count
+        for sitting, words in zip(corpus.sittings, corpus.words, strict=True):
+            lengths[sitting] += words.length
+        mean = sum(lengths) / max(count, 1)
+        scores, covered = [0.0] * count, [0.0] * count
+        for stem, weight in self._weights.items():
+            holding: Counter[int] = Counter()
+            for index in corpus.postings.get(stem, ()):
+                holding[corpus.sittings[index]] += corpus.words[index].counts[stem]
+            rarity = math.log(1 + (count - len(holding) + 0.5) / (len(holding) + 0.5))
+            for sitting, times in holding.items():
+                covered[sitting] += weight
+                scores[sitting] += rarity * times * (_K1 + 1) / (times + _K1 * (0.5 + 0.5 * lengths[sitting] / mean))
         scaled = _scaled(scores)
-        return [scaled[sitting] for sitting in corpus.sittings]
-
-    def _sitting_covered(self) -> Values:
-        weights = self._weights()
-        shares = [sum(weight for stem, weight in weights.items() if item[stem]) for item in self._corpus.sitting_counts]
-        return [shares[sitting] for sitting in self._corpus.sittings]
+        return [scaled[sitting] for sitting in corpus.sittings], [covered[sitting] for sitting in corpus.sittings]
 
     def _second_hop(self) -> Values:
         """What the best messages talk of beside the question leads to others (pseudo relevance feedback)."""
         corpus = self._corpus
         best = sorted(range(self._count), key=lambda index: -self._first[index])[:_HOP_FROM]
-        weights: Counter[str] = Counter()
+        weights: dict[str, float] = {}
         for rank, index in enumerate(best, start=1):
             for stem in corpus.words[index].counts:
-                holding = corpus.documents(stem)
-                if stem not in self._question.stems and 1 < holding < _HOP_COMMON * corpus.total:
-                    weights[stem] += corpus.rarity(stem) * self._first[index] / math.sqrt(rank)  # type: ignore[assignment]
-        chosen = dict(weights.most_common(_HOP_WORDS))
-        top = max(chosen.values(), default=0.0)
+                if stem not in self._question.stems and 1 < corpus.documents(stem) < _HOP_COMMON * corpus.total:
+                    weights[stem] = weights.get(stem, 0.0) + corpus.rarity(stem) * self._first[index] / math.sqrt(rank)
+        chosen = sorted(weights.items(), key=lambda item: -item[1])[:_HOP_WORDS]
+        top = chosen[0][1] if chosen else 0.0
         if top <= 0:
-            return [0.0] * self._count
-        return _scaled(self._match({stem: weight / top for stem, weight in chosen.items()}))
+            return self._none
+        return _scaled(self._match({stem: weight / top for stem, weight in chosen}))
 
     def _far(self) -> Values:
-        """The best score some messages away, less with the distance."""
+        """The best score some pieces away, less with the distance."""
         far = [0.0] * self._count
         for distance in _FAR:
             share = 1 - distance / 10

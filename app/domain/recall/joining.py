@@ -14,6 +14,8 @@ from typing import Final
 
 from app.domain.assembling.drafts import Draft, Material, first_draft, size_of, weigh_all, weight_of
 from app.domain.conversation import Message
+from app.domain.extraction.items import cost, parted
+from app.domain.extraction.labels import role_of
 from app.domain.model_io import ContextMessage
 from app.domain.recall.choose import MARGIN, Recalled, choose
 from app.domain.recall.deciding import decide
@@ -29,6 +31,9 @@ from app.domain.recall.serving import (
 
 MOST: Final = Fraction(9, 10)
 """Of what pins and the last user message leave; docs/decisions/0015 has the figures."""
+
+DATA_SHARE: Final = Fraction(5, 6)
+"""Of that, what tools' data in the state may keep."""
 
 FRAME: Final = 20
 """Tokens of the element's own lines, of a message around it and of the year, rounded up."""
@@ -118,6 +123,8 @@ def _told(material: Material, whole: Draft) -> list[str]:
     state = material.conversation.compressed_state or {}
     entries = [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]
     tail = list(whole.tail)
+    while tail and tail[-1].role != "user":
+        tail.pop()  # what its answer has called for so far
     while tail and tail[-1].role == "user":
         tail.pop()  # the question itself, and what was said with it
     return [*entries, *(message.content for message in (*whole.held, *tail))]
@@ -133,10 +140,18 @@ def _allotment(material: Material, recall: Recall, room: int, *, base: int, may_
     if not recall.question:
         return Allotment(passages=passages, recalled=0)
     if recall.is_explicit:
-        return Allotment(passages=passages, recalled=most - passages)
+        return Allotment(passages=passages, recalled=max(most - passages - _data(material, most), 0))
     share = math.floor(Fraction(str(material.policy.recall_share)) * base)
     share = share if free < 0 else min(share, max(free - passages, 0))  # nothing that fits is cut for a guess
     return Allotment(passages=passages, recalled=min(share, most - passages))
+
+
+def _data(material: Material, most: int) -> int:
+    """What is left to what the state knows of tools' data: the next call needs it, whatever is asked."""
+    state = material.conversation.compressed_state or {}
+    texts = [text for value in state.values() if isinstance(value, list) for text in value]
+    told = sum(cost(text) for text in texts if role_of(parted(text)[0]) == "tool")
+    return min(told + FRAME, math.floor(DATA_SHARE * most)) if told else 0
 
 
 def _fixed(material: Material, whole: Draft) -> int:

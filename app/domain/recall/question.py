@@ -13,6 +13,7 @@ from app.domain.recall.words import LANGUAGES, any_of
 from app.domain.words.text import stem, stems
 
 _WHEN, _WHO, _WHERE, _TITLE, _HOW_MANY = (any_of(name) for name in ("when", "who", "where", "title", "how_many"))
+_TOLD, _FIRST, _USER, _ASSISTANT = (any_of(name) for name in ("told", "first_person", "user", "assistant"))
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
 _DAY: Final = re.compile(r"(?<![\d.,:])([0-3]?\d)(?:st|nd|rd|th|-?го)?(?![\d:%])")
@@ -32,7 +33,7 @@ class Question:
     stems: Mapping[str, int]
     in_order: tuple[str, ...]
     named: frozenset[str]
-    """Speakers that it names, unless it names all of them."""
+    """Speakers that it names, unless it names all of them; roles that it points to ("I", "you told me")."""
     months: frozenset[int]
     years: frozenset[int]
     days: frozenset[int]
@@ -64,7 +65,7 @@ def question_of(text: str, speakers: Collection[str]) -> Question:
     return Question(
         stems=Counter(content),
         in_order=content,
-        named=frozenset() if named == frozenset(speakers) else named,
+        named=(frozenset() if named == frozenset(speakers) else named) | _roles(text),
         months=months,
         years=years,
         days=days,
@@ -74,6 +75,13 @@ def question_of(text: str, speakers: Collection[str]) -> Question:
         asks_title=_TITLE.search(text) is not None,
         asks_number=_HOW_MANY.search(text) is not None,
     )
+
+
+def _roles(text: str) -> frozenset[str]:
+    """Whose words answer, where speakers have no names: what "you told me" the assistant said, what "I" did the user."""
+    if _TOLD.search(text) or _ASSISTANT.search(text):
+        return frozenset({"assistant"})
+    return frozenset({"user"}) if _FIRST.search(text) or _USER.search(text) else frozenset()
 
 
 def _names(name: str, text: str) -> bool:

@@ -26,7 +26,7 @@ _ELEMENT: Final = re.compile(
     rf'|<{PASSAGE_TAG} source="[^"]*">\n.*?\n</{PASSAGE_TAG}>)\n?',
     re.DOTALL,
 )
-_LONG: Final = re.compile(r'<message role="(\w+)">\n(.*?)\n</message>', re.DOTALL)
+_LONG: Final = re.compile(r'<message role="(\w+)"(?: part="1")?>\n(.*?)\n</message>', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,8 @@ def labelled(corpus: Corpus) -> frozenset[str]:
 def recalled_element(recalled: Sequence[Recalled], named: Collection[str] = ()) -> str:
     """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message.
 
-    A text that has line breaks of its own stands in an element of its own, so that no line of it passes for a message.
+    A text that has line breaks of its own stands in an element of its own, so that no line of it passes for a message;
+    so does a part of a message, which says that it is one.
 
     Args:
         recalled: The messages.
@@ -66,8 +67,8 @@ def recalled_element(recalled: Sequence[Recalled], named: Collection[str] = ()) 
     """
     if not recalled:
         return ""
-    sources = sorted((one.source for one in recalled), key=lambda source: source.seq)
-    return "\n".join([_OPENING, *_lines(sources, named), _CLOSING])
+    in_order = sorted(recalled, key=lambda one: one.source.seq)
+    return "\n".join([_OPENING, *_lines(in_order, named), _CLOSING])
 
 
 def passages_element(passages: Sequence[Passage]) -> str:
@@ -106,15 +107,19 @@ def recalled_in(fenced: str) -> Iterator[tuple[str, str]]:
             yield roles.get(mark, "user"), text if mark in roles else line
 
 
-def _lines(sources: Sequence[Source], named: Collection[str]) -> Iterator[str]:
+def _lines(recalled: Sequence[Recalled], named: Collection[str]) -> Iterator[str]:
     before: date | None = None
-    for source in sources:
-        day = source.at.astimezone(UTC).date()
+    for one in recalled:
+        day = one.source.at.astimezone(UTC).date()
         if day != before:
             year = "" if before is not None and before.year == day.year else f" {day.year}"
             yield f"{day.day} {_MONTHS[day.month - 1]}{year}"
             before = day
-        yield _line(source, named)
+        yield _part(one) if one.excerpt else _line(one.source, named)
+
+
+def _part(one: Recalled) -> str:
+    return f'<message role="{one.source.role}" part="1">\n{escape_served(one.excerpt)}\n</message>'
 
 
 def _line(source: Source, named: Collection[str]) -> str:

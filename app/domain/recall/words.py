@@ -1,11 +1,27 @@
 """What questions ask for and what answers look like, by language, as data: another language is another row."""
 
+# ruff: noqa: SIM905 - tables read better as running words
+
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+
+ENGLISH_TIME: Final = frozenset(
+    """yesterday today tomorrow tonight last next ago week weeks weekend weekends month months year years recently
+        since january february march april may june july august september october november december monday tuesday
+        wednesday thursday friday saturday sunday""".split()
+)
+ENGLISH_FIRST_PERSON: Final = frozenset("i my me we our i'm i've i'd i'll we're we've".split())
+ENGLISH_SECOND_PERSON: Final = frozenset("you your yours you're you've you'll".split())
+
+
+def _any(words: frozenset[str]) -> str:
+    """A pattern for these words, whichever apostrophe they are written with."""
+    return rf"\b(?:{'|'.join(sorted(words, key=lambda word: (-len(word), word)))})\b".replace("'", "['’]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +40,11 @@ class Language:
     number: str = ""
     first_person: str = ""
     second_person: str = ""
+    told: str = ""
+    """What a question says of what the assistant said before."""
+    user: str = ""
+    assistant: str = ""
+    """What a question about a conversation calls its two sides."""
     months: tuple[str, ...] = ()
     """Twelve stems, January first; a word begins with one of them."""
 
@@ -38,19 +59,22 @@ LANGUAGES: Final[Mapping[str, Language]] = {
             r"|programs?|apps?|brands?)\b"
         ),
         how_many=r"\bhow (?:many|much|old|long|often|far|tall|big)\b",
-        time=(
-            r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week(?:end)?s?|months?|years?|recently|since|january"
-            r"|february|march|april|may|june|july|august|september|october|november|december|(?:mon|tues|wednes|thurs"
-            r"|fri|satur|sun)day|few days|\d{4})\b"
-        ),
+        time=_any(ENGLISH_TIME) + r"|\b\d{4}\b",
         people=(
             r"\b(?:mom|dad|mother|father|sister|brother|wife|husband|friend|son|daughter|kid|family|cousin|aunt|uncle"
             r"|partner|boyfriend|girlfriend|boss|team|colleague|neighbou?r)s?\b"
         ),
         place=r"\b(?:in|at|to|from|near) (?:the )?\^",
         number=r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|couple|few|dozen|once|twice|first|second)\b",
-        first_person=r"\b(?:i|my|me|we|our|i['’](?:m|ve|d|ll)|we['’](?:re|ve))\b",
-        second_person=r"\b(?:you|your|yours|you['’](?:re|ve|ll))\b",
+        first_person=_any(ENGLISH_FIRST_PERSON),
+        second_person=_any(ENGLISH_SECOND_PERSON),
+        told=(
+            r"\byou\b.{0,16}\b(?:said|told|recommend\w*|suggest\w*|mention\w*|gave|given|list\w*|explain\w*|wrote"
+            r"|written|provid\w*|propos\w*|advis\w*|describ\w*|creat\w*|generat\w*|answered|quot\w*|calculat\w*)\b"
+            r"|\byour (?:\w+ )?(?:answer|suggestion|recommendation|list|advice|response|reply|explanation)s?\b"
+        ),
+        user=r"\bthe (?:user|customer|client|caller)\b",
+        assistant=r"\b(?:the|did the|an) (?:assistant|agent|ai|bot|chatbot)\b",
         months=("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
     ),
     "ru": Language(
@@ -75,6 +99,13 @@ LANGUAGES: Final[Mapping[str, Language]] = {
         number=r"\d|\b(?:один|одна|дв[ае]|три|четыре|пять|шесть|семь|восемь|девять|десять|пар[ау]|несколько|дважды)\b",
         first_person=r"\b(?:я|мне|меня|мной|мой|моя|моё|мои|мы|нас|нам|наш\w*)\b",
         second_person=r"\b(?:ты|тебе|тебя|твой|твоя|твоё|твои|вы|вам|вас|ваш\w*)\b",
+        told=(
+            r"\b(?:ты|вы)\b.{0,16}\b(?:сказал|говорил|совет|посовет|рекоменд|порекоменд|предлаг|предлож|упомян|упомин"
+            r"|перечисл|объясн|писал|написал|назвал|называл|привел|привёл|ответил)\w*"
+            r"|\b(?:тво|ваш)\w* (?:ответ|совет|предложен|рекомендац|список|объяснен)\w*"
+        ),
+        user=r"\b(?:пользовател|клиент|заказчик)\w*\b",
+        assistant=r"\b(?:ассистент|помощник|бот|агент)\w{0,3}\b",
         months=("янв", "фев", "мар", "апр", "ма", "июн", "июл", "авг", "сен", "окт", "ноя", "дек"),
     ),
     "zh": Language(
@@ -88,6 +119,9 @@ LANGUAGES: Final[Mapping[str, Language]] = {
         number=r"\d|[一二三四五六七八九十两几]+[个次岁只]",
         first_person=r"我",
         second_person=r"你|您",
+        told=r"[你您].{0,8}(?:说|告诉|推荐|建议|提到|提过|列|写|解释|给出|回答)",
+        user=r"用户|客户|顾客",
+        assistant=r"助手|助理|机器人|客服",
     ),
 }
 

@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from app.domain.schemas.handoff import HANDOFF
+from app.domain.schemas.research import RESEARCH
 from app.domain.schemas.session import SESSION
+from app.domain.schemas.summary import SUMMARY
 from app.domain.states.state import StateSchema
 
-__all__ = ["SCHEMAS", "SESSION", "schema_named"]
+__all__ = ["HANDOFF", "RESEARCH", "SCHEMAS", "SESSION", "SUMMARY", "schema_named"]
 
-SCHEMAS: Final[Mapping[str, StateSchema]] = MappingProxyType({schema.name: schema for schema in (SESSION,)})
+SCHEMAS: Final[Mapping[str, StateSchema]] = MappingProxyType(
+    {schema.name: schema for schema in (SESSION, HANDOFF, SUMMARY, RESEARCH)}
+)
 
 
 def schema_named(name: str) -> StateSchema:

@@ -70,6 +70,17 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSegment:
+    """A segment whose digest stands in a state block."""
+
+    id: str
+    level: Level | None
+    """The level that is shown; ``None``: its marker alone."""
+    from_seq: int
+    to_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CutSegment:
     """A stretch that was cut and described, before it has an id and a row."""
 

@@ -21,6 +21,14 @@ Origin = Literal["user", "assistant", "system", "tool", "document"]
 
 ID_LETTERS: Mapping[FieldRole, str] = {"fact": "F", "open": "O", "style": "S", "known": "K", "narrative": "N"}
 
+_NEAREST: Mapping[FieldRole, tuple[FieldRole, ...]] = {
+    "fact": ("open", "narrative"),
+    "open": ("fact", "narrative"),
+    "style": ("known", "fact", "narrative"),
+    "known": ("fact", "narrative"),
+    "narrative": ("fact",),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateField:
@@ -32,6 +40,9 @@ class StateField:
     """The words of the summarizer's prompt."""
     use: str
     """The line of the awareness block (English; catalogues carry other languages)."""
+    takes: frozenset[str] = frozenset()
+    """Kinds of statements that the offline model puts here (its cues and those of ``extraction.kinds``), whatever their
+    role; a role's first field without any takes the rest."""
 
     @property
     def is_list(self) -> bool:
@@ -50,6 +61,14 @@ class StateSchema:
     def field(self, name: str) -> StateField:
         """The field of that name; ``KeyError`` when there is none."""
         return next(item for item in self.fields if item.name == name)
+
+    def home(self, role: FieldRole) -> StateField:
+        """Where a text of that role goes that no field asks for by kind; of a role without a field, the nearest."""
+        for nearest in (role, *_NEAREST[role]):
+            fitting = [item for item in self.fields if item.role == nearest]
+            if fitting:
+                return next((item for item in fitting if not item.takes), fitting[0])
+        return self.fields[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

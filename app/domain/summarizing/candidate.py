@@ -29,6 +29,11 @@ _MOST_CHARACTERS: Final = 400_000  # above what any output limit lets through as
 _DEEPEST: Final = 24  # the format needs five
 _MOST_ITEMS: Final = 1_000
 _MOST_ANCHORS: Final = 200  # proposals that are read; each is looked for in its message
+_MOST_DIGESTS: Final = 200  # that are read
+_MOST_TAGS: Final = 60
+_LONGEST_TAG: Final = 100  # characters; a longer one is no keyword
+_LONGEST_TOPIC: Final = 120
+_LONGEST_BRIEF: Final = 4_000
 _LONGEST_QUOTE: Final = 2_000  # characters; what is longer is no passage but a message, and can be pinned
 _LONGEST_ITEM: Final = 1_000  # characters; longer ones are cut into several at sentence ends, so that nothing is lost
 
@@ -94,10 +99,15 @@ class Candidate:
         return [*self.narrative.values(), *(item.text for item in self.items)]
 
 
-def candidate_json_schema(schema: StateSchema) -> dict[str, Any]:
-    """The JSON Schema for constrained decoding: no references, every key required, nothing else allowed."""
+def candidate_json_schema(schema: StateSchema, *, segments: bool = False) -> dict[str, Any]:
+    """The JSON Schema for constrained decoding: no references, every key required, nothing else allowed.
+
+    ``segments`` says whether stretches are to be described.
+    """
     fields = {field.name: _field_schema(field) for field in schema.fields}
     lists = {"dropped": _DROP_SCHEMA, "anchors": _ANCHOR_SCHEMA}
+    if segments:
+        lists["segments"] = _DIGEST_SCHEMA
     return _object({**fields, **{name: {"type": "array", "items": shape} for name, shape in lists.items()}})
 
 
@@ -120,6 +130,7 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
         narrative=narrative,
         dropped=tuple(_drops(data.get("dropped"))),
         anchors=tuple(dict.fromkeys(_anchors(data.get("anchors")))),
+        digests=_digests(data.get("segments")),
     )
 
 
@@ -168,6 +179,9 @@ _ANCHOR_SCHEMA: Final = _object(
         "quote": {"type": "string"},
         "seq": {"type": "integer"},
     }
+)
+_DIGEST_SCHEMA: Final = _object(
+    {"segment": {"type": "integer"}, "topic": {"type": "string"}, "brief": {"type": "string"}, "tags": _STRINGS}
 )
 
 
@@ -264,6 +278,38 @@ def _anchors(value: Any) -> Iterator[AnchorProposal]:
             continue
         if kept := clean(quote).strip():
             yield AnchorProposal(type=cast("AnchorType", type_), quote=kept, seq=seq)
+
+
+def _digests(value: Any) -> tuple[SegmentDigest, ...]:
+    """The first description of each stretch that can be read; one that cannot is no reason to refuse a candidate."""
+    if isinstance(value, dict):  # by number, instead of a list
+        value = [{"segment": number, **told} for number, told in value.items() if isinstance(told, dict)]
+    found: dict[int, SegmentDigest] = {}
+    for raw in islice(_listed(value), _MOST_DIGESTS):
+        if isinstance(raw, dict) and (number := _seq(raw.get("segment"))) is not None and number not in found:
+            found[number] = SegmentDigest(
+                number=number,
+                topic=_short(raw.get("topic"), _LONGEST_TOPIC),
+                brief=_short(raw.get("brief"), _LONGEST_BRIEF),
+                tags=_tags(raw.get("tags")),
+            )
+    return tuple(found.values())
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else _listed(value)
+    tags = (_short(tag, _LONGEST_TAG) for tag in islice(given, _MOST_TAGS))
+    return tuple(dict.fromkeys(tag for tag in tags if tag))
+
+
+def _short(value: Any, longest: int) -> str:
+    """A text on one line; nothing for what is no text, or no short one."""
+    try:
+        line = " ".join(_line(part) for part in _listed(value))
+    except CandidateError:
+        return ""
+    line = _BULLET.sub("", line.strip())
+    return line if len(line) <= longest else ""
 
 
 def _narrative(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -20,16 +20,18 @@ from app.domain.extraction.choice import Option, Told, choose
 from app.domain.extraction.corrections import Corrections
 from app.domain.extraction.facts import Facts, Room, facts_of
 from app.domain.extraction.items import Item, cost
+from app.domain.extraction.kinds import OBJECTIVE, field_for, objective
 from app.domain.extraction.labels import PHRASES, phrases
 from app.domain.extraction.narrative import narrative
 from app.domain.extraction.open_points import open_items, resolved_entries
-from app.domain.extraction.passages import Passage, clip, passages_of
+from app.domain.extraction.passages import Passage, clip, passages_of, with_terse_data
 from app.domain.extraction.phrasing import Phrasing
+from app.domain.extraction.retold import is_told, retold, spelled_out
 from app.domain.extraction.scoring import score_all
 from app.domain.extraction.style import style_items
 from app.domain.extraction.topics import familiar_terms
 from app.domain.model_io import SummaryRequest
-from app.domain.states.state import FieldRole, StateEntry, StateField
+from app.domain.states.state import FieldRole, StateEntry, StateSchema
 from app.domain.weighing.tokens import estimate_text, weigh
 from app.domain.words.identifiers import find_identifiers
 from app.domain.words.language import detect
@@ -50,7 +52,9 @@ _BRIEF: Final = 340  # tokens of target below which every one of them is needed 
 _STYLE_SHARE: Final = 0.12
 _STYLE_LEAST: Final = 48  # the tone and one wish
 _KNOWN_SHARE: Final = 0.06
+_DATA_SHARE: Final = 0.5  # of the target: tools' data that takes more is told in fewer words
 _MOST_OPEN: Final = 6
+_AIMS: Final = 1
 _SAMPLE: Final = 20_000  # characters by which the language is told
 
 
@@ -58,10 +62,14 @@ def compress(request: SummaryRequest) -> str:
     """Propose a state for a span: the candidate as JSON, in the conversation's language.
 
     Every item is taken from the span nearly verbatim and names its messages; a correction replaces the entry that it
-    corrects, a settled open entry is dropped.
+    corrects, a settled open entry is dropped. Where the state is one text, what it says stands for the entries.
     """
     language = _language(request.messages, request.locale)
+    if is_told(request.schema):
+        request = replace(request, previous=spelled_out(request.previous, request.schema, language))
     passages = passages_of(request.messages, language, brief=_is_brief(request))
+    if sum(cost(passage.text) for passage in passages if passage.line) > _DATA_SHARE * request.target_tokens:
+        passages = with_terse_data(passages)
     collected = _Collected(request, passages, language, Corrections(passages, request.previous))
     fields: dict[str, Any] = collected.fields()
     fields["dropped"] = collected.drops(request.messages[-1].seq if request.messages else 0)
@@ -151,6 +159,8 @@ class _Collected:
     ) -> None:
         limits, previous = _Limits.of(request), request.previous
         self._schema = request.schema
+        self._previous = previous
+        self._aim = objective(passages) if not previous and _wants_objective(request.schema) else None
         self._roles = {field.role for field in request.schema.fields}
         room = limits.least
         manner = style_items(request.messages, passages, previous, language)
@@ -166,11 +176,13 @@ class _Collected:
         gone = {entry for ids in corrections.replaced.values() for entry in ids} | self.resolved.keys()
         gone.update(entry for item in [*self.style, *self.known, *self.open] for entry in item.replaces)
         staying = [entry for entry in previous if entry.id not in gone]
-        earlier = [entry for entry in staying if entry.role in {"fact", "open"}]
-        beside = sum(cost(entry.text) for entry in staying if entry.role in {"style", "known"})
+        aims = _aims(staying, request.schema)
+        earlier = [entry for entry in staying if entry.role in {"fact", "open"} and entry not in aims]
+        beside = sum(cost(entry.text) for entry in staying if entry.role in {"style", "known"} or entry in aims)
         facts = self._facts(
             passages,
             earlier,
+            aims,
             language=language,
             corrections=corrections,
             request=request,
@@ -180,7 +192,7 @@ class _Collected:
                 least=max(room - sum(aside), 0),
             ),
         )
-        self.facts, self.given_up = list(facts.items), facts.given_up
+        self.facts, self.given_up = self._with_aim(facts.items), facts.given_up
         self.replaced = {
             entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
         }
@@ -193,10 +205,19 @@ class _Collected:
         most = min(_NARRATIVE_MOST, int(_NARRATIVE_ROOM * room), max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * target)))
         return narrative(passages, request.previous, language, room=most)
 
+    def _with_aim(self, facts: Sequence[Item]) -> list[Item]:
+        """The facts, what the conversation is for among them, however little it says beside exact values."""
+        aim = self._aim
+        told = [*facts, *self.open]
+        if aim is None or any(passage.index == aim.index for item in told for passage in item.passages):
+            return list(facts)
+        return [Item(text=aim.told, seqs=(aim.seq,), passages=(aim,)), *facts]
+
     def _facts(
         self,
         passages: Sequence[Passage],
         earlier: Sequence[StateEntry],
+        aims: Sequence[StateEntry],
         *,
         language: str,
         corrections: Corrections,
@@ -204,13 +225,14 @@ class _Collected:
         room: Room,
     ) -> Facts:
         anchored = [anchor.content for anchor in _shown(request)]
+        aside = [*anchored, *(entry.text for entry in aims)]
         find = partial(
             facts_of,
             passages,
             earlier,
             told=Told(
-                (frozenset(stems(text)) for text in anchored),
-                (found.text.casefold() for text in anchored for found in find_identifiers(text)),
+                (frozenset(stems(text)) for text in aside),
+                (found.text.casefold() for text in aside for found in find_identifiers(text)),
             ),
             focus=request.focus,
             phrasing=Phrasing(passages, corrections, language, is_brief=_is_brief(request)),
@@ -236,13 +258,15 @@ class _Collected:
 
     def drops(self, last_seq: int) -> list[dict[str, Any]]:
         """Open entries that the span settles, and those that had to make room for what is worth more."""
+        if is_told(self._schema):
+            return []
         settled = {entry: seq for entry, seq in self.resolved.items() if entry not in self.replaced}
         found = [{"entry": entry, "reason": "resolved", "by_seq": seq} for entry, seq in settled.items()]
         weak = [entry for entry in self.given_up if entry not in self.replaced]
         return found + [{"entry": entry, "reason": "no_longer_relevant", "by_seq": last_seq} for entry in weak]
 
     def fields(self) -> dict[str, Any]:
-        """Every field of the schema, filled by its role."""
+        """Every field of the schema: each item where its kind is wanted, or else its role."""
         lists: dict[str, list[dict[str, Any]]] = {field.name: [] for field in self._schema.fields if field.is_list}
         by_role: dict[FieldRole, list[Item]] = {
             "fact": self.facts,
@@ -250,29 +274,34 @@ class _Collected:
             "style": self.style,
             "known": self.known,
         }
-        story = self.story
+        told: list[str] = []
+        opening = self._aim.index if self._aim else None
         for role, items in by_role.items():
             for item in items:
-                target = _field_for(item, role, self._schema.fields)
-                if target is None:
-                    story = f"{story} {item.text}".strip() if role in {"fact", "open"} else story
+                target = field_for(item, role, self._schema, opening)
+                if target.is_list:
+                    entry = {"text": item.text, "from": list(item.seqs), "replaces": list(item.replaces)}
+                    lists[target.name].append(entry)
                 else:
-                    lists[target].append({"text": item.text, "from": list(item.seqs), "replaces": list(item.replaces)})
+                    told.append(item.text)
+        story = retold(self.story, [*self._staying(), *told]) if is_told(self._schema) else self.story
         stories = {field.name: story for field in self._schema.fields if not field.is_list}
         return {field.name: stories.get(field.name, lists.get(field.name)) for field in self._schema.fields}
 
+    def _staying(self) -> list[str]:
+        """What an earlier text says and this one goes on saying."""
+        gone = self.replaced | self.resolved.keys() | set(self.given_up)
+        return [entry.text for entry in self._previous if entry.role != "narrative" and entry.id not in gone]
 
-def _field_for(item: Item, role: FieldRole, fields: Sequence[StateField]) -> str | None:
-    """The field of that role, by the words of its request where there are several; facts take in what has no field."""
-    fitting = [field for field in fields if field.role == role] or [field for field in fields if field.role == "fact"]
-    if not fitting:
-        return None
-    if len(fitting) == 1:
-        return fitting[0].name
-    wanted = frozenset(stems(" ".join(cue for passage in item.passages for cue in sorted(passage.cues))))
-    if any(found.kind == "path" for passage in item.passages for found in passage.identifiers):
-        wanted |= {"file", "path"}
-    return max(fitting, key=lambda field: (len(wanted & frozenset(stems(field.ask))), -fitting.index(field))).name
+
+def _wants_objective(schema: StateSchema) -> bool:
+    return is_told(schema) or any(OBJECTIVE in field.takes for field in schema.fields)
+
+
+def _aims(entries: Sequence[StateEntry], schema: StateSchema) -> list[StateEntry]:
+    """What the conversation is for, as it was told first: it stays, however full the state is."""
+    names = {field.name for field in schema.fields if OBJECTIVE in field.takes}
+    return [entry for entry in entries if entry.role == "fact" and (is_told(schema) or entry.field in names)][:_AIMS]
 
 
 def _known_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str) -> list[Item]:

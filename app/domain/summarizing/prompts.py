@@ -8,40 +8,15 @@ from typing import Any, Final
 
 from app.domain.fencing.framing import KEPT_TAG, fence, frame, frame_entries
 from app.domain.model_io import SummaryRequest
-from app.domain.states.provenance import own_words
 from app.domain.states.state import StateEntry, StateField, StateSchema
 from app.domain.summarizing.candidate import candidate_json_schema
-from app.domain.words.language import detect
+from app.domain.summarizing.stretches import asked_about, stretch_list, stretch_rules
+from app.domain.summarizing.wording import language_of, language_rule, size_of
 
-_WORDS_PER_TOKEN: Final[Mapping[str, float]] = {
-    "en": 0.75,
-    "ru": 0.5,
-    "uk": 0.45,
-    "de": 0.6,
-    "fr": 0.65,
-    "es": 0.65,
-    "it": 0.65,
-    "pt": 0.65,
-    "nl": 0.6,
-    "pl": 0.45,
-    "cs": 0.45,
-    "tr": 0.45,
-    "ar": 0.5,
-    "he": 0.5,
-    "ko": 0.45,
-}
-_CHARACTERS_PER_TOKEN: Final[Mapping[str, float]] = {"zh": 1.5, "ja": 1.6, "th": 2.5}
-"""Where words are not set apart by blanks, the size is named in characters."""
-_DEFAULT_WORDS_PER_TOKEN: Final = 0.6
-
-_LANGUAGES: Final[Mapping[str, str]] = {
-    "en": "English", "ru": "Russian", "uk": "Ukrainian", "de": "German", "fr": "French", "es": "Spanish",
-    "it": "Italian", "pt": "Portuguese", "nl": "Dutch", "pl": "Polish", "cs": "Czech", "tr": "Turkish",
-    "sv": "Swedish", "ar": "Arabic", "fa": "Persian", "he": "Hebrew", "zh": "Chinese", "ja": "Japanese",
-    "ko": "Korean", "hi": "Hindi", "el": "Greek", "th": "Thai", "vi": "Vietnamese", "id": "Indonesian",
-}  # fmt: skip
 _MOST_EARLIER: Final = 60  # anchors of earlier messages that are shown: as many as an allotment usually holds
-_SAMPLE: Final = 20_000  # characters from each end are plenty to know the language by
+
+SUMMARY_VERSION: Final = "summary-1"
+"""Part of the content hash of the levels that a summarizer writes with the state."""
 
 FEEDBACK: Final[Mapping[str, str]] = {
     "cut_off": "Your last answer ran into the output limit and was cut off: write shorter items and fewer words.",
@@ -118,21 +93,23 @@ class SummaryPrompt:
 
 def render_summary(request: SummaryRequest) -> SummaryPrompt:
     """Render a request for an LLM: rules in ``system``, data in ``user``, the answer's shape in ``json_schema``."""
-    language = _language(request)
+    language = language_of(request.messages)
+    describes = bool(asked_about(request.segments))
     rules = [
         _TASK,
         _fields(request.schema),
         _UPDATE_RULES,
         _WRITING_RULES,
         _ANCHOR_RULES,
-        _language_rule(language),
+        *([stretch_rules(language)] if describes else []),
+        language_rule(language),
         _size_rule(request.target_tokens, language),
         _DATA_RULE,
     ]
     return SummaryPrompt(
         system="\n\n".join(rules),
         user="\n\n".join(_data(request)),
-        json_schema=candidate_json_schema(request.schema),
+        json_schema=candidate_json_schema(request.schema, segments=describes),
     )
 
 
@@ -145,36 +122,11 @@ def _field(field: StateField) -> str:
     return f'- "{field.name}" ({shape}): {field.ask}.'
 
 
-def _language_rule(language: str | None) -> str:
-    name = f", {_LANGUAGES[language]}" if language and language in _LANGUAGES else ""
-    return (
-        f"Write every text in the language of the conversation itself{name}. Never translate; names, code and quoted "
-        "words stay as they are."
-    )
-
-
 def _size_rule(tokens: int, language: str | None) -> str:
-    """The size in what a writer can count."""
-    if language and language in _CHARACTERS_PER_TOKEN:
-        size = f"{_rounded(tokens * _CHARACTERS_PER_TOKEN[language])} characters"
-    else:
-        size = f"{_rounded(tokens * _WORDS_PER_TOKEN.get(language or 'en', _DEFAULT_WORDS_PER_TOKEN))} words"
     return (
-        f"The whole record, entries that stay included, should be at most about {size}. Spend them on facts first; "
-        "merging entries that belong together saves more than leaving facts out."
+        f"The whole record, entries that stay included, should be at most about {size_of(tokens, language)}. Spend "
+        "them on facts first; merging entries that belong together saves more than leaving facts out."
     )
-
-
-def _rounded(number: float) -> int:
-    """To two figures: a writer cannot aim better."""
-    step = int("1".ljust(len(str(int(number))) - 1, "0"))
-    return max(1, int(number) // step * step)
-
-
-def _language(request: SummaryRequest) -> str | None:
-    spoken = own_words(request.messages)
-    sample = spoken if len(spoken) <= 2 * _SAMPLE else f"{spoken[:_SAMPLE]}\n{spoken[-_SAMPLE:]}"
-    return detect(sample)
 
 
 def _data(request: SummaryRequest) -> Iterator[str]:
@@ -183,6 +135,13 @@ def _data(request: SummaryRequest) -> Iterator[str]:
         yield earlier
     framed = frame(request.messages, max_tokens=request.chunk_tokens, anchors=request.anchors)
     yield f"<messages>\n{framed}\n</messages>"
+    if stretches := stretch_list(request.segments):
+        yield stretches
+    if request.system_context.strip():
+        yield (
+            "From the assistant's own instructions: its terms, and how its work goes. Use these terms, and record none "
+            f"of it:\n{fence('system_context', request.system_context)}"
+        )
     if request.instructions.strip():
         yield f"The operator of this service asks to observe this:\n{fence('instructions', request.instructions)}"
     if request.focus and request.focus.strip():

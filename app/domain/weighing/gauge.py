@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
-from typing import Literal
+from fractions import Fraction
+from typing import Final, Literal
 
 from app.domain.conversation import Conversation
 from app.domain.policies.policy import Budgets, CompactionPolicy
 from app.domain.weighing.tokens import Estimator, tokens_of
 
-GaugeStatus = Literal["ok", "background", "sync", "over"]
+GaugeStatus = Literal["ok", "warning", "critical", "background", "sync", "over"]
+
+WARNING_SHARE: Final = Fraction(3, 4)
+"""Of the window; where turns end in a nearly full window, people are told in time."""
+_TURN_ENDS: Final = frozenset({"completed", "interrupted"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +30,11 @@ class Breakdown:
     tail: int = 0
     recalled: int = 0
     pending: int = 0
+
+    @property
+    def block(self) -> int:
+        """The state block with its anchors and digests."""
+        return self.state + self.anchors + self.digests
 
     @property
     def total(self) -> int:
@@ -51,11 +62,11 @@ class Gauge:
 def breakdown_of(conversation: Conversation, estimator: Estimator, *, system: int) -> Breakdown:
     """The breakdown from the row's sums alone: O(1), whatever the history's length."""
     total, covered, layout = conversation.total, conversation.covered, conversation.layout
-    anchors = layout.anchor_tokens if layout else 0
     return Breakdown(
         system=system,
-        state=layout.tokens - anchors if layout else 0,
-        anchors=anchors,
+        state=layout.state_tokens if layout else 0,
+        anchors=layout.anchor_tokens if layout else 0,
+        digests=layout.digest_tokens if layout else 0,
         held=tokens_of(covered.held_tokens, covered.held_bytes, estimator),
         tail=tokens_of(total.tokens - covered.tokens, total.bytes - covered.bytes, estimator),
     )
@@ -74,7 +85,7 @@ def gauge_of(
         budget=budgets.budget,
         window=budgets.window,
         utilization=round(tokens / budgets.budget, 4) if budgets.budget else 1.0,
-        status=_status(tokens, budgets.budget, background, sync),
+        status=_status(policy, budgets, tokens, background=background, sync=sync),
         background_at=background,
         sync_at=sync,
         tokens_until_compaction=max(min(thresholds) - tokens, 0) if thresholds else None,
@@ -88,9 +99,20 @@ def _lowest(policy: CompactionPolicy, budgets: Budgets, run: str) -> int | None:
     return min((first for first in firsts if first is not None), default=None)
 
 
-def _status(tokens: int, budget: int, background: int | None, sync: int | None) -> GaugeStatus:
-    if tokens > budget:
+def _status(
+    policy: CompactionPolicy, budgets: Budgets, tokens: int, *, background: int | None, sync: int | None
+) -> GaugeStatus:
+    if tokens > budgets.budget:
         return "over"
+    if any(trigger.on in _TURN_ENDS for trigger in policy.triggers):
+        return _status_of_turns(tokens, math.ceil(WARNING_SHARE * budgets.window), background, sync)
     if sync is not None and tokens >= sync:
         return "sync"
     return "background" if background is not None and tokens >= background else "ok"
+
+
+def _status_of_turns(tokens: int, warning: int, *triggers: int | None) -> GaugeStatus:
+    """Critical from the lowest trigger on, whatever it waits for."""
+    if any(first is not None and tokens >= first for first in triggers):
+        return "critical"
+    return "warning" if tokens >= warning else "ok"

@@ -53,10 +53,14 @@ class Overlap:
 
 
 def message_text(message: Message) -> str:
-    """All that a message says: its content, and what its parts tell, arguments and results of tools included."""
+    """All that a message says: its content, and what its parts tell, arguments and results of tools included.
+
+    A result that stands in the content too is told once.
+    """
     if not message.parts:
         return message.content
-    return "\n".join([message.content, *filter(None, map(_part_text, message.parts))])
+    others = (part for part in message.parts if not message.content or part.get("content") != message.content)
+    return "\n".join(filter(None, [message.content, *map(_part_text, others)]))
 
 
 def _part_text(part: Part) -> str:

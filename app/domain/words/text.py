@@ -34,6 +34,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<number>\d+(?:[.,:]\d+)*)"
     r"|(?P<word>[^\W\d_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+(?:['’][^\W\d_]{1,3}\b)?)"
 )
+_ASCII_TOKEN: Final = re.compile(r"\d+(?:[.,:]\d+)*|[a-z]+(?:'[a-z]{1,3}\b)?", re.ASCII)
 _APOSTROPHE: Final = str.maketrans("’ё", "'е")
 
 
@@ -127,7 +128,19 @@ def words(text: str) -> list[str]:
 
 def stems(text: str) -> list[str]:
     """``words`` with inflection folded."""
+    if text.isascii():  # the same, in a third of the time
+        return stems_of_tokens(ascii_tokens(text))
     return [stem(word) for word in words(text)]
+
+
+def ascii_tokens(text: str) -> list[str]:
+    """Words and numbers of a text of ASCII, in lower case, function words among them."""
+    return _ASCII_TOKEN.findall(text.lower())
+
+
+def stems_of_tokens(tokens: list[str]) -> list[str]:
+    """The stems of such words, those without content left out."""
+    return list(filter(None, map(_stem_of_token, tokens)))
 
 
 _RUSSIAN_ENDINGS: Final = tuple(
@@ -148,6 +161,12 @@ def stem(word: str) -> str:
     if "а" <= word[:1] <= "я":
         return _stem_russian(word)
     return _stem_english(word) if word.isascii() and len(word) > _MIN_ENGLISH and word.isalpha() else word
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _stem_of_token(token: str) -> str:
+    """The stem of one token of ASCII; empty for a word without content."""
+    return next((stem(word) for word in words(token)), "")
 
 
 def _stem_russian(word: str) -> str:

@@ -1,0 +1,244 @@
+"""``throughline chat``: talk in the terminal, and see what happens to the context."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Annotated, Any, Final
+
+import typer
+
+from app.cli.chat_commands import run_command
+from app.cli.complaints import ComplaintError, one_clear_line, words_of
+from app.cli.connecting import Key, Url, connected, conversation_id, find_service, open_client
+from app.cli.gauge_line import show_gauge
+from app.cli.notices import Notices
+from app.cli.screen import DIM, Screen, one_line
+from app.cli.showing import runs_of
+from app.client import ApiError, ChatEvent, ChatResult, ConflictError, Conversation, Throughline, ThroughlineError
+
+EXIT_FAILED: Final = 1
+"""A line of a script was not answered."""
+COMPACT: Final = "/compact"
+BUSY_SECONDS: Final = 30.0
+"""How long a message waits for the end of a turn that somebody else began, or that was interrupted."""
+PROMPT: Final = "› "
+
+_AGAIN: Final = 0.25
+_WELCOME: Final = "/help lists the commands; Ctrl-C stops a reply, Ctrl-D ends."
+
+
+def chat(
+    conversation: Annotated[
+        str | None, typer.Argument(help="Its id, or `last`; unset: a new one.", metavar="[ID]")
+    ] = None,
+    preset: Annotated[str | None, typer.Option(help="How it is compacted: `semantic`, `handoff` …")] = None,
+    system: Annotated[str | None, typer.Option(help="The system prompt.")] = None,
+    title: Annotated[str | None, typer.Option(help="A title.")] = None,
+    locale: Annotated[str | None, typer.Option(help="The language, such as `ru`.")] = None,
+    window: Annotated[int | None, typer.Option(min=1, help="Context window in tokens, below the model's own.")] = None,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Chat; lines from a pipe are answered one after the other."""
+    asked = {"preset": preset, "system_prompt": system, "title": title, "locale": locale}
+    fields: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    with one_clear_line():
+        address = find_service(url)
+    with connected(address, key) as client:
+        talk = _conversation(client, conversation, fields, window)
+        notices = Notices(talk, lambda: open_client(address, key))
+        session = Session(client, talk, Screen(), notices)
+        session.open(is_new=conversation is None)
+        session.run(_lines(session.screen))
+    if session.failures and not session.is_interactive:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _conversation(client: Throughline, given: str | None, fields: dict[str, Any], window: int | None) -> Conversation:
+    """A new one, or the one that is meant, changed as far as something is asked for."""
+    if given is None:
+        if window is not None:
+            fields = {**fields, "policy": {"context_window": window}}
+        return client.create_conversation(**fields)
+    if window is not None:
+        raise ComplaintError("--window is for a new conversation: of this one it would replace the whole policy.")
+    id_ = conversation_id(client, given)
+    return client.change_conversation(id_, **fields) if fields else client.conversation(id_)
+
+
+class Session:
+    """One chat: lines in, replies out."""
+
+    def __init__(self, client: Throughline, talk: Conversation, screen: Screen, notices: Notices) -> None:
+        self._client = client
+        self._talk = talk
+        self._notices = notices
+        self.screen = screen
+        self.failures = 0
+        self._unanswered = False
+        self.is_interactive = screen.is_terminal and sys.stdin.isatty()
+
+    @property
+    def _id(self) -> str:
+        return str(self._talk.id)
+
+    def open(self, *, is_new: bool) -> None:
+        """Say where we are."""
+        title = f" · {one_line(self._talk.title)}" if self._talk.title else ""
+        self.screen.line(("conversation ", DIM), self._id, (f" · {self._talk.preset}{title}", DIM))
+        if not is_new:
+            self._show_end()
+        show_gauge(self.screen, self._talk.context)
+        if self.is_interactive:
+            self.screen.line((_WELCOME, DIM))
+
+    def run(self, lines: Iterator[str]) -> None:
+        """Answer each line, until there is none, or one says so."""
+        for line in lines:
+            self._tell()
+            text = line.rstrip("\n")
+            if not self.is_interactive:
+                self.screen.line((PROMPT, DIM), text)
+            if text.startswith("/") and text.split()[0] != COMPACT:
+                if not self._command(text):
+                    return
+            elif text.strip():
+                self._turn(text)
+            elif self._unanswered and self.is_interactive:
+                self._turn(None)
+        self._tell()
+
+    def _command(self, text: str) -> bool:
+        """Whether the chat goes on."""
+        try:
+            return run_command(text, self._client, self._id, self.screen)
+        except (ThroughlineError, ComplaintError) as error:
+            self._complain(error)
+            return True
+
+    def _turn(self, text: str | None) -> None:
+        """One turn; an interrupt stops the reply, and keeps the chat."""
+        over = threading.Event()
+        try:
+            with _on_interrupt(lambda: self._interrupt(over)):
+                self._follow(text)
+        except KeyboardInterrupt:
+            self.screen.line()
+            self.screen.line(("stopped listening; the reply is in the history when it is there.", "yellow"))
+        except (ThroughlineError, ComplaintError) as error:
+            self._unanswered = isinstance(error, ApiError) and "message_id" in error.problem
+            self._complain(error)
+            if self._unanswered and self.is_interactive:
+                self.screen.line(("Your message is kept: an empty line asks for the reply once more.", DIM))
+        finally:
+            over.set()
+
+    def _follow(self, text: str | None) -> None:
+        """The reply as it comes, and what there is to say of the turn."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._show(self._client.chat_stream(self._id, text))
+            except ConflictError as error:
+                if error.code != "turn_in_progress" or time.monotonic() > deadline:
+                    raise
+                time.sleep(_AGAIN)
+            else:
+                return
+
+    def _show(self, events: Iterator[ChatEvent]) -> None:
+        written, writes = "", False
+        for event in events:
+            if event.id is not None:
+                self._notices.listen(event.id)
+            if event.text:
+                written, writes = written + event.text, True
+                self.screen.piece(event.text)
+            elif words := self._notices.words(event.type, event.data):
+                if writes:
+                    self.screen.line()
+                    writes = False
+                self.screen.line((f"· {words}", "cyan"))
+            if event.result is not None:
+                if writes:
+                    self.screen.line()
+                if written != event.result.reply.content:  # it came at once, or otherwise than it began
+                    self.screen.line(event.result.reply.content)
+                self._ended(event.type, event.result)
+
+    def _ended(self, type_: str, result: ChatResult) -> None:
+        """Below the reply: whether it is whole, what was brought back, warnings, the gauge."""
+        self._unanswered = False
+        if type_ == "reply.interrupted" or result.reply.status == "interrupted":
+            self.screen.line(("interrupted: what came is kept.", "yellow"))
+        self._tell()
+        if seqs := [seq for one in result.recalled for seq in one.seqs]:
+            self.screen.line((f"recalled for it: messages {runs_of(seqs)}", DIM))
+        for warning in result.warnings:
+            self.screen.line(("warning: ", "yellow"), warning)
+        show_gauge(self.screen, result.context)
+
+    def _interrupt(self, over: threading.Event) -> None:
+        """Stop the reply, as soon as there is one."""
+        with contextlib.suppress(ThroughlineError):
+            while not over.is_set() and not self._client.interrupt(self._id).interrupted:
+                over.wait(_AGAIN)
+
+    def _show_end(self) -> None:
+        """The last words, so that one knows where one was."""
+        last: list[Any] = []
+        for message in self._client.messages(self._id, order="desc", page_size=2):
+            last.insert(0, message)
+            if len(last) == 2:  # noqa: PLR2004 - a question and its answer
+                break
+        for message in last:
+            mark = PROMPT if message.role == "user" else ""
+            self.screen.line((f"{mark}{message.content}", DIM))
+        self._unanswered = bool(last) and last[-1].role == "user"
+
+    def _tell(self) -> None:
+        for words in self._notices.waiting():
+            self.screen.line((f"· {words}", "cyan"))
+
+    def _complain(self, error: Exception) -> None:
+        self.failures += 1
+        self.screen.line((" ".join(words_of(error).split()), "red"))
+
+
+def _lines(screen: Screen) -> Iterator[str]:
+    """What is typed, until Ctrl-D; from a pipe, its lines."""
+    if not (screen.is_terminal and sys.stdin.isatty()):
+        yield from sys.stdin
+        return
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401, PLC0415 - its import gives input() a history and editing
+    while True:
+        try:
+            yield input(PROMPT)
+        except EOFError:
+            screen.line()
+            return
+        except KeyboardInterrupt:
+            screen.line()
+            screen.line(("Ctrl-D or /quit ends the chat.", DIM))
+
+
+@contextlib.contextmanager
+def _on_interrupt(act: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C does this, beside what runs; the second is an ordinary one."""
+
+    def first(_signal: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Thread(target=act, name="interrupt", daemon=True).start()
+
+    before = signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,100 @@
+"""Which service a command talks to, and which conversation it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import httpx
+import typer
+
+from app.cli.complaints import ComplaintError, one_clear_line
+from app.cli.preflight import read_settings
+from app.cli.run import address
+from app.client import Retrying, Throughline, ThroughlineError
+from app.embedded import running_at
+
+TIMEOUT: Final = 180.0
+"""Seconds: longer than the service itself gives a request that compacts."""
+NEWEST: Final = "last"
+"""Stands for the conversation with the newest message."""
+
+_PROBE: Final = 3.0
+_HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+Url = Annotated[
+    str | None, typer.Option(help="Where the service is; unset: PORT, or the one that runs over the data folder.")
+]
+Key = Annotated[str | None, typer.Option(help="Its API key.", envvar="THROUGHLINE_API_KEY")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
+Conversation = Annotated[str, typer.Argument(help=f"Its id, or `{NEWEST}`.", metavar="ID")]
+
+
+@contextmanager
+def connected(url: str | None, key: str | None) -> Iterator[Throughline]:
+    """A client of the service that answers; what goes wrong with it is one clear line.
+
+    Raises:
+        typer.Exit: Nobody answers, or the service refused.
+    """
+    with one_clear_line(), open_client(find_service(url), key) as client:
+        yield client
+
+
+def open_client(url: str, key: str | None, *, timeout: float = TIMEOUT, attempts: int = 5) -> Throughline:
+    """A client; no proxy of the environment stands between a command and a service on the same machine."""
+    try:
+        host = urlsplit(url).hostname
+        retrying = Retrying(attempts=attempts)
+        return Throughline(url, key=key, timeout=timeout, retrying=retrying, trust_env=host not in _HERE)
+    except (httpx.InvalidURL, ValueError):
+        raise ComplaintError(f"{url!r} is no address of a service, such as http://127.0.0.1:8000.") from None
+
+
+def find_service(url: str | None) -> str:
+    """The address that answers: the given one, or that of the settings, or of whoever holds the data folder.
+
+    Raises:
+        ComplaintError: Nobody answers.
+    """
+    if url is not None:
+        if not answers(url):
+            raise ComplaintError(f"No Throughline answers at {url}/readyz.")
+        return url.rstrip("/")
+    settings = read_settings()
+    tried = address(settings)
+    for candidate in (tried, running_at(settings.data_dir)):
+        if candidate and answers(candidate):
+            return candidate
+    raise ComplaintError(f"No Throughline answers at {tried}: start it with `throughline run`, or name one with --url.")
+
+
+def answers(url: str) -> bool:
+    """Whether a service is there and can work."""
+    try:
+        with open_client(url, None, timeout=_PROBE, attempts=1) as client:
+            return client.readiness()["status"] in {"ok", "degraded"}
+    except (ThroughlineError, httpx.HTTPError, ValueError, KeyError, TypeError):
+        return False
+
+
+def conversation_id(client: Throughline, given: str) -> str:
+    """The id that was meant.
+
+    Raises:
+        ComplaintError: It is none, or there is no conversation yet.
+    """
+    if given == NEWEST:
+        newest = next(client.conversations(order="desc", page_size=1), None)
+        if newest is None:
+            raise ComplaintError("There is no conversation yet: begin one with `throughline chat`.")
+        return str(newest.id)
+    try:
+        return str(UUID(given))
+    except ValueError:
+        raise ComplaintError(
+            f"{given!r} is no conversation's id: `throughline list` shows them, `{NEWEST}` is the newest."
+        ) from None

@@ -1,0 +1,276 @@
+"""``throughline doctor``: finds states that are no memory, and makes them anew from the originals.
+
+An error text, an excuse, an empty or a cut-off summary never passes the gate; a state that an earlier version wrote, or
+somebody by hand, never met it. Originals are never touched: a repair goes back to how it was before the first
+compaction, and folds the same messages again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from app.cli.complaints import ComplaintError, words_of
+from app.cli.connecting import AsJson, Key, Url, connected, conversation_id
+from app.cli.inspect import newest_state
+from app.cli.screen import Screen, one_line
+from app.client import ApiError, ConflictError, StateVersion, Throughline, ThroughlineError
+from app.domain.gating.health import Finding, findings
+from app.domain.schemas import schema_named
+
+EXIT_FOUND: Final = 1
+"""Something was found, and is there still."""
+BEFORE_ANY: Final = 0
+"""The version that stands for the time before the first compaction."""
+PATIENCE: Final = 600.0
+"""Seconds that a repair waits for other compactions of the conversation."""
+SHOWN: Final = 60  # characters of a sick text
+
+Outcome = Literal["found", "repaired", "still_sick", "put_back"]
+
+_WORDS: Final = {
+    "empty": "empty summary",
+    "error_text": "error text",
+    "no_summary": "no summary",
+    "cut_off": "cut off",
+    "unknown_schema": "unknown schema",
+}
+_ADVICE: Final = (
+    "If the model is the cause, remake without one: start the service with THROUGHLINE_COMPACTION_MODEL=offline, "
+    "repair again, and go back to the model afterwards. `throughline state ID --version N` shows what a version held, "
+    "`throughline restore ID N` brings it back."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sick:
+    """A conversation whose state is no memory."""
+
+    conversation_id: str
+    title: str
+    version: StateVersion
+    found: tuple[Finding, ...]
+    is_known: bool = True
+    """Whether the state's schema is known at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What became of one."""
+
+    outcome: Outcome
+    version: int
+    """Of the state that is served now."""
+    words: str = ""
+
+
+def doctor(
+    conversations: Annotated[list[str] | None, typer.Argument(help="Ids, or `last`.", metavar="[ID]...")] = None,
+    url: Url = None,
+    key: Key = None,
+    *,
+    all_: Annotated[bool, typer.Option("--all", help="Look at every conversation.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Make sick states anew from the originals.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Look for error texts, missing, empty and cut-off summaries in states; exit 1 when one is found and stays."""
+    with connected(url, key) as client:
+        if bool(conversations) == all_:
+            raise ComplaintError("Say which conversations: their ids, or --all.")
+        ids = [conversation_id(client, one) for one in conversations or ()]
+        screen = Screen()
+        report = _Report(screen, as_json=as_json)
+        for id_ in ids or _compacted(client):
+            sick = examine(client, id_)
+            if sick is not None:
+                report.add(sick, remake(client, sick) if repair and sick.is_known else None)
+            report.looked += 1
+        report.end(asked_to_repair=repair)
+    if report.has_sick:
+        raise typer.Exit(EXIT_FOUND)
+
+
+def examine(client: Throughline, id_: str) -> Sick | None:
+    """What is wrong with the state that is served now; ``None`` when nothing is, or there is no state."""
+    version = newest_state(client, id_)
+    if version is None or not version.boundary_seq:
+        if version is None:
+            client.conversation(id_)  # a conversation without a state is healthy, one that is not there is an error
+        return None
+    try:
+        schema = schema_named(version.state_schema)
+    except KeyError:
+        return Sick(id_, _title(client, id_), version, (), is_known=False)
+    found = findings(schema, version.state, covered_messages=version.boundary_seq)
+    if any(one.sickness == "empty" for one in found):
+        found = findings(schema, version.state, covered_messages=_said(client, id_, version.boundary_seq))
+    return Sick(id_, _title(client, id_), version, tuple(found)) if found else None
+
+
+def remake(client: Throughline, sick: Sick) -> Repair:
+    """Make the state anew from the originals; where that fails, the old one is put back.
+
+    Raises:
+        ThroughlineError: The old one could not be put back: the conversation has no state then, and loses nothing.
+    """
+    id_, old = sick.conversation_id, sick.version
+    boundary = client.conversation(id_).compressed_at_message_id
+    try:
+        client.restore(id_, BEFORE_ANY, if_match=old.version)
+    except ThroughlineError as error:
+        return Repair("put_back", old.version, f"not begun: {words_of(error)}")
+    try:
+        reason = _fold_again(client, id_, old, lambda: client.compact(id_, up_to_message_id=str(boundary)))
+    except ThroughlineError as error:
+        reason = words_of(error)
+    except BaseException:
+        put_back(client, sick)
+        raise
+    if reason is not None:
+        return Repair("put_back", put_back(client, sick), reason)
+    return _checked(client, id_)
+
+
+def put_back(client: Throughline, sick: Sick) -> int:
+    """Restore the old version, so that nothing is worse than it was; its new number."""
+    return client.restore(sick.conversation_id, sick.version.version).state_version
+
+
+def _fold_again(client: Throughline, id_: str, old: StateVersion, compact: Callable[[], Any]) -> str | None:
+    """Compact up to the old boundary, as often as it takes; the reason why it came to nothing, or ``None``."""
+    deadline = time.monotonic() + PATIENCE
+    reached = 0
+    while True:
+        before = reached
+        refused: ApiError | None = None
+        row = None
+        try:
+            row = compact()
+        except ConflictError as error:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(min(error.retry_after or 1.0, 5.0))
+            continue
+        except ApiError as error:
+            refused = error
+        newest = newest_state(client, id_)
+        reached = newest.boundary_seq if newest else 0
+        if reached >= old.boundary_seq or (row is not None and row.reason == "nothing_to_compact"):
+            return None
+        if reached <= before:  # the request's time may end before a long conversation does: then it goes on from there
+            if refused is not None:
+                raise refused
+            return f"nothing was folded ({row.reason})" if row is not None and row.status != "applied" else None
+
+
+def _checked(client: Throughline, id_: str) -> Repair:
+    """Whether the new state is healthy."""
+    again, newest = examine(client, id_), newest_state(client, id_)
+    number = newest.version if newest else 0
+    if again is not None:
+        return Repair("still_sick", number, "; ".join(_told(one) for one in again.found))
+    if newest is None or not newest.boundary_seq:
+        return Repair("repaired", number, "too short for a state: every message is served as it is")
+    return Repair("repaired", number, f"made anew from messages 1–{newest.boundary_seq}")
+
+
+class _Report:
+    """What is said of the sick, as they are found."""
+
+    def __init__(self, screen: Screen, *, as_json: bool) -> None:
+        self._screen = screen
+        self._as_json = as_json
+        self._rows: list[tuple[Sick, Repair | None]] = []
+        self.looked = 0
+
+    @property
+    def has_sick(self) -> bool:
+        """Whether one is sick still."""
+        return any(repair is None or repair.outcome != "repaired" for _, repair in self._rows)
+
+    def add(self, sick: Sick, repair: Repair | None) -> None:
+        """One that is sick, or was."""
+        self._rows.append((sick, repair))
+
+    def end(self, *, asked_to_repair: bool) -> None:
+        """The table, and what to do."""
+        if self._as_json:
+            self._screen.json({"looked_at": self.looked, "found": [_as_value(*row) for row in self._rows]})
+            return
+        if not self._rows:
+            self._screen.line(("healthy: ", "green"), f"{self.looked} looked at, nothing found.")
+            return
+        columns = ("conversation", "title", "version", "found", "in", "text")
+        self._screen.table(columns, [line for sick, _ in self._rows for line in _lines(sick)])
+        for sick, repair in self._rows:
+            if repair is not None:
+                self._tell(sick, repair)
+        if asked_to_repair and self.has_sick:
+            self._screen.line(_ADVICE)
+        elif not asked_to_repair:
+            self._screen.line(f"{len(self._rows)} of {self.looked} sick; --repair makes them anew from the originals.")
+
+    def _tell(self, sick: Sick, repair: Repair) -> None:
+        words = {
+            "repaired": ("repaired: ", "green"),
+            "still_sick": ("still sick: ", "red"),
+            "put_back": ("not repaired, as it was before: ", "red"),
+        }
+        told = words.get(repair.outcome, ("", "red"))
+        version = f" (version {repair.version}; version {sick.version.version} can be restored)"
+        self._screen.line(told, f"{sick.conversation_id}: {repair.words}", version)
+
+
+def _lines(sick: Sick) -> Iterator[tuple[str, ...]]:
+    about = (sick.conversation_id, sick.title or "–", str(sick.version.version))
+    if not sick.is_known:
+        yield (*about, _WORDS["unknown_schema"], sick.version.state_schema, "")
+    for one in sick.found:
+        yield (*about, _WORDS[one.sickness], one.field or "the whole", _short(one.text))
+
+
+def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
+    return {
+        "conversation_id": sick.conversation_id,
+        "title": sick.title,
+        "state_version": sick.version.version,
+        "findings": [{"sickness": one.sickness, "field": one.field, "text": one.text} for one in sick.found]
+        or [{"sickness": "unknown_schema", "field": None, "text": sick.version.state_schema}],
+        "outcome": repair.outcome if repair else "found",
+        "state_version_now": repair.version if repair else sick.version.version,
+        "detail": repair.words if repair else "",
+    }
+
+
+def _told(finding: Finding) -> str:
+    place = f" in {finding.field}" if finding.field else ""
+    return f"{_WORDS[finding.sickness]}{place}" + (f": {_short(finding.text)}" if finding.text else "")
+
+
+def _short(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"
+
+
+def _compacted(client: Throughline) -> Iterator[str]:
+    """Every conversation that has a state."""
+    ids = [str(one.id) for one in client.conversations(page_size=100) if one.state_version]
+    yield from ids
+
+
+def _title(client: Throughline, id_: str) -> str:
+    return client.conversation(id_).title or ""
+
+
+def _said(client: Throughline, id_: str, through_seq: int) -> int:
+    """Messages up to there that say something, commands left out."""
+    count = 0
+    for message in client.messages(id_, order="asc", page_size=100):
+        if message.seq > through_seq:
+            break
+        count += message.status != "erased" and message.event_type != "command"
+    return count

@@ -1,0 +1,66 @@
+"""How full a context is, in one line: a bar, tokens of the budget, and what they are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.text import Text
+
+from app.cli.screen import DIM, Screen
+from app.client import Gauge
+
+BAR: Final = 24  # columns
+PARTS: Final = ("system", "state", "anchors", "digests", "held", "tail", "recalled", "pending")
+"""From stable to volatile; only those that weigh anything are shown."""
+
+_COLOURS: Final = {"ok": "green", "background": "yellow", "sync": "red", "over": "bold red"}
+_WORDS: Final = {
+    "background": "a compaction is due",
+    "sync": "compacts before the next reply",
+    "over": "over the budget",
+}
+
+
+def show_gauge(screen: Screen, gauge: Gauge) -> None:
+    """The line; in colour where there is a terminal."""
+    colour = _COLOURS.get(gauge.status, "yellow")
+    words = f"{_percent(gauge)} · {grouped(gauge.tokens)} of {grouped(gauge.budget)} tokens"
+    shown: list[Text | tuple[str, str]] = [_bar(gauge, colour), (f" {words}", colour)] if screen.is_terminal else []
+    begin, end = ("", "") if screen.is_terminal else (f"[{words}", "]")
+    told = f"{_WORDS.get(gauge.status, gauge.status)} · {parts_of(gauge)}{_ahead(gauge)}"
+    screen.line(*shown, (f"{begin} · {told}{end}", DIM))
+
+
+def parts_of(gauge: Gauge) -> str:
+    """What is in it, in tokens."""
+    sizes = gauge.breakdown.model_dump()
+    return ", ".join(f"{name} {grouped(sizes[name])}" for name in PARTS if sizes.get(name)) or "empty"
+
+
+def grouped(number: int) -> str:
+    """A number in groups of three."""
+    return f"{number:,}"
+
+
+def _percent(gauge: Gauge) -> str:
+    share = gauge.utilization * 100
+    return f"{share:.1f} %" if 0 < share < 1 else f"{int(share)} %"
+
+
+def _ahead(gauge: Gauge) -> str:
+    until = gauge.tokens_until_compaction
+    return f" · {grouped(until)} until a compaction" if until else ""
+
+
+def _bar(gauge: Gauge, colour: str) -> Text:
+    """Filled as far as it is full, with the thresholds marked."""
+    filled = min(round(gauge.utilization * BAR), BAR)
+    text = Text("█" * filled, style=colour)
+    marks = {_place(at, gauge) for at in (gauge.background_at, gauge.sync_at) if at is not None}
+    for cell in range(filled, BAR):
+        text.append("│" if cell in marks else "░", style="yellow" if cell in marks else DIM)
+    return text
+
+
+def _place(tokens: int, gauge: Gauge) -> int:
+    return min(tokens * BAR // max(gauge.budget, 1), BAR - 1)

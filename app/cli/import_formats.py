@@ -1,0 +1,241 @@
+"""Files with conversations, read into what the service takes; whatever is wrong names its line.
+
+Read are: our own export; an object with ``messages``; a list of such objects, or of messages; and JSON Lines of either.
+Messages may be ours, or OpenAI's (parts in ``content``, ``tool_calls``, ``tool_call_id``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from app.api.requests import MessageInput
+from app.cli.complaints import ComplaintError
+
+EXPORT: Final = "throughline.conversation"
+_ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
+_KEPT: Final = ("role", "content", "parts", "event_type", "metadata", "created_at", "model", "usage")
+_TABLES: Final = frozenset({"scratchpad", "metadata"})
+_TAGS: Final = frozenset({"tool_call", "tool_result", "text", "media"})
+_INSTRUCTS: Final = frozenset({"system", "developer"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """One conversation of a file."""
+
+    place: str
+    """Where it stands: ``line 3``; empty where the file is one conversation."""
+    about: Mapping[str, Any]
+    """Fields of the conversation."""
+    messages: tuple[Mapping[str, Any], ...]
+    """As the service takes them."""
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    """The resolved policy of an export."""
+    pinned: frozenset[int] = field(default_factory=frozenset)
+    """Places in ``messages`` of those that are pinned."""
+    is_export: bool = False
+    left_out: int = 0
+    """Typed commands, and messages that were erased."""
+
+
+def read_conversations(text: str, name: str) -> list[Imported]:
+    """Every conversation of a file.
+
+    Raises:
+        ComplaintError: Something cannot be read: it names file, line and message.
+    """
+    found = list(_conversations(text, name))
+    if not found:
+        raise ComplaintError(f"{name}: there is no conversation in it.")
+    return found
+
+
+def _conversations(text: str, name: str) -> Iterator[Imported]:
+    try:
+        whole = json.loads(text)
+    except RecursionError:
+        raise ComplaintError(f"{name}: nested too deeply.") from None
+    except ValueError as error:
+        if len(lines := _lines(text)) < 2 or not _is_json(lines[0][1]):  # noqa: PLR2004 - one line is no list
+            raise ComplaintError(f"{name}: no JSON: {_reason(error)}.") from None
+        yield from _of_lines(lines, name)
+        return
+    if isinstance(whole, list) and not _is_messages(whole):
+        for number, one in enumerate(whole, start=1):
+            yield _conversation(one, name, f"conversation {number}")
+    elif isinstance(whole, Mapping) and "role" in whole and "messages" not in whole:
+        yield _conversation([whole], name, "")
+    else:
+        yield _conversation(whole, name, "")
+
+
+def _of_lines(lines: Sequence[tuple[int, str]], name: str) -> Iterator[Imported]:
+    """JSON Lines: of conversations, or of the messages of one."""
+    read = [(number, _loaded(line, name, number)) for number, line in lines]
+    if all(isinstance(one, Mapping) and "role" in one for _, one in read):
+        yield _made({}, [(f"line {number}", one) for number, one in read], name, "")
+        return
+    for number, one in read:
+        yield _conversation(one, name, f"line {number}")
+
+
+def _conversation(value: Any, name: str, place: str) -> Imported:
+    where = f"{name}: {place}" if place else name
+    messages = value.get("messages") if isinstance(value, Mapping) else value
+    if not isinstance(messages, list):
+        raise ComplaintError(f"{where}: there is no list of `messages`.")
+    before = f"{place}, " if place else ""
+    numbered = [(f"{before}message {number}", one) for number, one in enumerate(messages, start=1)]
+    return _made(value if isinstance(value, Mapping) else {}, numbered, name, place)
+
+
+def _made(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], name: str, place: str) -> Imported:
+    is_export = value.get("format") == EXPORT
+    given = value.get("conversation") if is_export else value
+    if not isinstance(given, Mapping):
+        raise ComplaintError(f"{name}: the export lacks its `conversation`.")
+    about = {key: given[key] for key in _ABOUT if given.get(key) not in (None, "", {})}
+    if not is_export:
+        about = {key: one for key, one in about.items() if isinstance(one, dict if key in _TABLES else str)}
+        about, numbered = _with_system_prompt(_with_title(about, value), numbered)
+    said = [(where, one) for where, one in numbered if not (is_export and _is_unsaid(one))]
+    return Imported(
+        place=place,
+        about=about,
+        messages=tuple(_message(one, f"{name}: {where}") for where, one in said),
+        policy=given["policy"] if is_export and isinstance(given.get("policy"), Mapping) else {},
+        pinned=frozenset(n for n, (_, one) in enumerate(said) if is_export and one.get("protected_reason") == "pinned"),
+        is_export=is_export,
+        left_out=len(numbered) - len(said),
+    )
+
+
+def _is_unsaid(message: Any) -> bool:
+    """What an export shows, and what was no part of what was said."""
+    if not isinstance(message, Mapping):
+        return False
+    empty = not message.get("content") and not message.get("parts")
+    return message.get("event_type") == "command" or message.get("status") == "erased" or empty
+
+
+def _with_title(about: dict[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
+    """A conversation without a title has its name in the file."""
+    name = value.get("id")
+    return about | {"title": name} if "title" not in about and isinstance(name, str) and name else about
+
+
+def _with_system_prompt(
+    about: dict[str, Any], numbered: Sequence[tuple[str, Any]]
+) -> tuple[dict[str, Any], Sequence[tuple[str, Any]]]:
+    """A first message of the system is the conversation's system prompt."""
+    first = numbered[0][1] if numbered else None
+    if "system_prompt" in about or not isinstance(first, Mapping) or first.get("role") not in _INSTRUCTS:
+        return about, numbered
+    text = _text_of(first.get("content"))
+    return (about | {"system_prompt": text}, numbered[1:]) if text else (about, numbered)
+
+
+def _message(given: Any, where: str) -> Mapping[str, Any]:
+    """A message as the service takes it, checked as the service would."""
+    if not isinstance(given, Mapping):
+        raise ComplaintError(f"{where}: a message must be an object.")
+    made = {key: given[key] for key in _KEPT if given.get(key) is not None}
+    if made.get("role") == "developer":
+        made["role"] = "system"
+    made |= _openai_parts(given, where)
+    try:
+        MessageInput.model_validate_json(json.dumps(made))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        step = ".".join(str(one) for one in first["loc"] if one not in _TAGS)
+        said = first["msg"].removeprefix("Value error, ")
+        raise ComplaintError(f"{where}: {f'{step}: ' if step else ''}{said}.") from None
+    return made
+
+
+def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """``content`` as a text, and everything else as parts."""
+    content, calls = given.get("content"), given.get("tool_calls")
+    parts = list(given.get("parts") or ()) if isinstance(given.get("parts") or [], list) else []
+    changed: dict[str, Any] = {}
+    if isinstance(content, list):
+        changed["content"] = _text_of(content)
+        parts += [_media(one) for one in content if isinstance(one, Mapping) and one.get("type") != "text"]
+    if isinstance(calls, list) and not any(_kind(part) == "tool_call" for part in parts):
+        parts += [_call(one, where) for one in calls]
+    if given.get("role") == "tool" and given.get("tool_call_id") and not any(_kind(p) == "tool_result" for p in parts):
+        told = {"type": "tool_result", "tool_call_id": given["tool_call_id"], "content": _text_of(content)}
+        parts.append(told | ({"name": given["name"]} if given.get("name") else {}))
+        changed["content"] = ""
+    if parts and parts != given.get("parts"):
+        changed["parts"] = parts
+    return changed
+
+
+def _call(given: Any, where: str) -> dict[str, Any]:
+    """A tool call of OpenAI's; arguments that are no JSON stay a text."""
+    called = given.get("function") if isinstance(given, Mapping) else None
+    if not isinstance(called, Mapping):
+        raise ComplaintError(f"{where}: tool_calls: a call needs a `function`.")
+    arguments = called.get("arguments")
+    try:
+        read = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError:
+        read = arguments
+    return {"type": "tool_call", "id": given.get("id"), "name": called.get("name"), "arguments": read or {}}
+
+
+def _media(given: Mapping[str, Any]) -> dict[str, Any]:
+    image = given.get("image_url")
+    url = image.get("url") if isinstance(image, Mapping) else image
+    if not isinstance(url, str):
+        return dict(given)
+    if url.startswith("data:") and ";base64," in url:
+        kind, data = url.removeprefix("data:").split(";base64,", 1)
+        return {"type": "media", "media_type": kind, "data": data}
+    return {"type": "media", "media_type": "image/*", "url": url}
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, list):
+        texts = (one.get("text") for one in content if isinstance(one, Mapping) and one.get("type") == "text")
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
+
+
+def _kind(part: Any) -> Any:
+    return part.get("type") if isinstance(part, Mapping) else None
+
+
+def _is_messages(values: Sequence[Any]) -> bool:
+    return all(isinstance(one, Mapping) and "role" in one and "messages" not in one for one in values)
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+
+
+def _loaded(line: str, name: str, number: int) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise ComplaintError(f"{name}: line {number}: no JSON: {_reason(error)}.") from None
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _reason(error: ValueError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at column {error.colno} of line {error.lineno}"
+    return str(error)

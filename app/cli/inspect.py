@@ -1,0 +1,234 @@
+"""Commands that look at a conversation, compact it, or go back to an earlier state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from itertools import islice
+from typing import Annotated, Any, cast
+
+import typer
+
+from app.cli.complaints import ComplaintError
+from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
+from app.cli.screen import Screen
+from app.cli.showing import (
+    show_compaction,
+    show_context,
+    show_difference,
+    show_list,
+    show_messages,
+    show_segment,
+    show_state,
+    show_stats,
+)
+from app.client import Segment, StateVersion, Throughline
+from app.client.endpoints import CompactOptions, Format, LevelName
+from app.domain.segments.markers import parse
+from app.domain.segments.values import NAME_OF
+
+
+class ContextFormat(StrEnum):
+    """Formats of a context."""
+
+    PLAIN = "plain"
+    OPENAI = "openai"
+    GEMINI = "gemini"
+    ANTHROPIC = "anthropic"
+
+
+class Detail(StrEnum):
+    """Levels of detail, as choices of the command line."""
+
+    FULL = "full"
+    DETAILED = "detailed"
+    BRIEF = "brief"
+    TAGS = "tags"
+
+
+def list_conversations(
+    url: Url = None,
+    key: Key = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many, the newest first.")] = 20,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """List conversations, the one with the newest message first."""
+    with connected(url, key) as client:
+        found = list(islice(client.conversations(order="desc", page_size=min(limit, 100)), limit))
+        screen = Screen()
+        if as_json:
+            screen.json(found)
+        elif found:
+            show_list(screen, found)
+        else:
+            screen.line("No conversation yet: begin one with `throughline chat`.")
+
+
+def compact(
+    conversation: Conversation,
+    focus: Annotated[str | None, typer.Option(help="What to pay attention to.")] = None,
+    keep_tail: Annotated[int | None, typer.Option(min=0, help="Newest messages to leave as they are.")] = None,
+    url: Url = None,
+    key: Key = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be folded.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fold a conversation into its state now, and show the summary."""
+    given = {"focus": focus, "keep_tail_messages": keep_tail, "dry_run": dry_run or None}
+    options = cast("CompactOptions", {name: value for name, value in given.items() if value is not None})
+    with connected(url, key) as client:
+        row = client.compact(conversation_id(client, conversation), **options)
+        screen = Screen()
+        if as_json:
+            screen.json(row)
+        else:
+            show_compaction(screen, row)
+
+
+def context(
+    conversation: Conversation,
+    budget: Annotated[int | None, typer.Option(min=1, help="Tokens for what stands after the system prompt.")] = None,
+    query: Annotated[str | None, typer.Option(help="A question, to recall what it needs.")] = None,
+    format_: Annotated[
+        ContextFormat | None, typer.Option("--format", help="Print the messages as JSON, as this provider takes them.")
+    ] = None,
+    url: Url = None,
+    key: Key = None,
+    *,
+    full: Annotated[bool, typer.Option("--full", help="With the texts.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a model would be sent now; nothing is compacted."""
+    with connected(url, key) as client:
+        name: Format | None = format_.value if format_ else None
+        found = client.look_at_context(conversation_id(client, conversation), budget, query=query, format=name)
+        screen = Screen()
+        if as_json:
+            screen.json(found)
+        elif format_ is not None:
+            screen.json(_sent(found.system, found.messages))
+        else:
+            show_context(screen, found)
+            if full:
+                show_messages(screen, found)
+
+
+def state(
+    conversation: Conversation,
+    version: Annotated[int | None, typer.Option(min=1, help="An earlier version.")] = None,
+    diff: Annotated[tuple[int, int] | None, typer.Option(help="What changed from version A to version B.")] = None,
+    url: Url = None,
+    key: Key = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show the state that stands for the folded messages, with the messages that each entry came from."""
+    with connected(url, key) as client:
+        id_ = conversation_id(client, conversation)
+        screen = Screen()
+        if diff is not None:
+            difference = client.compare_states(id_, *diff)
+            if as_json:
+                screen.json(difference)
+            else:
+                show_difference(screen, difference)
+            return
+        newest = newest_state(client, id_)
+        if newest is None:
+            raise ComplaintError("There is no state yet: nothing was compacted.")
+        found = newest if version in {None, newest.version} else _version(client, id_, version)
+        if as_json:
+            screen.json(found)
+        else:
+            show_state(screen, found, newest=newest.version)
+
+
+def restore(
+    conversation: Conversation,
+    version: Annotated[int, typer.Argument(min=0, help="Its number; 0: as before the first compaction.")],
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Go back to an earlier state, as a new version; no message is touched."""
+    with connected(url, key) as client:
+        found = client.restore(conversation_id(client, conversation), version)
+        told = "holds what" if version else "holds nothing, as before"
+        what = f"version {version} held" if version else "the first compaction"
+        Screen().line(f"The state is version {found.state_version} now; it {told} {what}.")
+
+
+def expand(
+    conversation: Conversation,
+    segment: Annotated[str, typer.Argument(help="A segment's id, or a marker as it stands in a context.")],
+    level: Annotated[Detail | None, typer.Option(help="How much; unset: the marker's level, or everything.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="The most to show.")] = None,
+    url: Url = None,
+    key: Key = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show the messages that a segment stands for, or a shorter text of them."""
+    with connected(url, key) as client:
+        id_ = conversation_id(client, conversation)
+        found = expanded(client, id_, segment, level.value if level else None, max_tokens=max_tokens)
+        screen = Screen()
+        if as_json:
+            screen.json(found)
+            return
+        show_segment(screen, found)
+        if found.next_cursor:
+            screen.line(("… there is more: raise --max-tokens, or leave it out.", "yellow"))
+
+
+def stats(
+    conversation: Annotated[str | None, typer.Argument(help="Its id, or `last`; unset: all.", metavar="[ID]")] = None,
+    url: Url = None,
+    key: Key = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show what compactions did, saved and cost: of one conversation, or of all."""
+    with connected(url, key) as client:
+        found = client.stats(None if conversation is None else conversation_id(client, conversation))
+        screen = Screen()
+        if as_json:
+            screen.json(found)
+        else:
+            show_stats(screen, found)
+
+
+def newest_state(client: Throughline, id_: str) -> StateVersion | None:
+    """The version that is served; a version number never decreases."""
+    return next(client.states(id_, order="desc", page_size=1), None)
+
+
+def expanded(
+    client: Throughline, id_: str, given: str, level: LevelName | None, *, max_tokens: int | None = None
+) -> Segment:
+    """A segment by its id or its marker, all pages of it, or as many as a limit allows.
+
+    Raises:
+        ComplaintError: It is neither.
+    """
+    marker = parse(given)
+    if marker is None:
+        raise ComplaintError(f"{given!r} is neither a marker nor a segment's id: the context shows markers.")
+    wanted = level or (NAME_OF[marker.level] if "→" in given or "->" in given else "full")
+    found = client.segment(id_, marker.segment_id, wanted, max_tokens=max_tokens)
+    while max_tokens is None and found.next_cursor:
+        following = client.segment(id_, marker.segment_id, wanted, after=found.next_cursor)
+        found = found.joined(following).model_copy(update={"next_cursor": following.next_cursor})
+    return found
+
+
+def _version(client: Throughline, id_: str, number: int | None) -> StateVersion:
+    found = next((one for one in client.states(id_, order="desc", page_size=100) if one.version == number), None)
+    if found is None:
+        raise ComplaintError(f"There is no version {number} of the state.")
+    return found
+
+
+def _sent(system: str | None, messages: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return {"messages": messages} if system is None else {"system": system, "messages": messages}

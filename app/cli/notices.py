@@ -1,0 +1,76 @@
+"""What is heard of compactions while somebody chats: in the turn's own stream, and beside it from the worker."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from app.client import Conversation, Throughline, ThroughlineError
+from app.domain.localization.catalogue import catalogue_of
+from app.domain.notifications import notify
+from app.domain.policies.policy import CompactionPolicy
+
+PREFIX: Final = "compaction."
+ENDINGS: Final = frozenset({"compaction.applied", "compaction.skipped", "compaction.failed"})
+_NUMBERS: Final = ("tokens_before", "tokens_after")
+
+
+class Notices:
+    """Events of one conversation about compactions, each told once, in the conversation's language."""
+
+    def __init__(self, conversation: Conversation, connect: Callable[[], Throughline]) -> None:
+        self._conversation = conversation
+        self._connect = connect
+        self._policy = _policy(conversation)
+        self._told: set[tuple[str, str]] = set()
+        self._heard: queue.SimpleQueue[tuple[str, Mapping[str, Any]]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def listen(self, after: int) -> None:
+        """Begin to listen behind that event, in a thread that ends with the process."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._follow, args=(after,), name="notices", daemon=True)
+            self._thread.start()
+
+    def waiting(self) -> Iterator[str]:
+        """What was heard since the last look."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                words = self.words(*self._heard.get_nowait())
+                if words:
+                    yield words
+
+    def words(self, type_: str, data: Mapping[str, Any]) -> str | None:
+        """One event in a line; ``None`` for what is nobody's business, and for what was told already."""
+        key = (type_, str(data.get("compaction_id")))
+        if not type_.startswith(PREFIX) or key in self._told:
+            return None
+        self._told.add(key)
+        told = notify(type_, data, self._policy, catalogue_of(self._conversation.locale))
+        if told is None:
+            return None
+        before, after = (data.get(name) for name in _NUMBERS)
+        change = f" ({before:,} → {after:,})" if type_ == "compaction.applied" and before and after else ""
+        reason = f" ({data['reason']})" if type_ != "compaction.applied" and data.get("reason") else ""
+        return f"{told.title} · {told.message.rstrip('.')}{change}{reason}"
+
+    def _follow(self, after: int) -> None:
+        """Until the service, or the chat, is gone."""
+        with contextlib.suppress(ThroughlineError, ValidationError, RuntimeError), self._connect() as client:
+            for event in client.events(self._conversation.id, after=after):
+                if event.type.startswith(PREFIX):
+                    self._heard.put((event.type, event.data))
+
+
+def _policy(conversation: Conversation) -> CompactionPolicy:
+    """The conversation's, which tells of everything here."""
+    try:
+        policy = CompactionPolicy.model_validate(conversation.policy)
+    except ValidationError:  # of a newer service
+        policy = CompactionPolicy()
+    return policy.model_copy(update={"notifications": "before_and_after"})

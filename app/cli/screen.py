@@ -1,0 +1,113 @@
+"""Where output goes: colours and tables in a terminal, plain lines in a file or a pipe."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from pydantic import BaseModel
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+DIM: Final = "bright_black"
+_BETWEEN: Final = "  "
+_KEPT: Final = "\n\t"
+
+
+class Screen:
+    """Stdout. Texts come from models and strangers: control characters in them never reach a terminal."""
+
+    def __init__(self) -> None:
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="replace")
+        self._console = Console(highlight=False)
+        self.is_terminal = self._console.is_terminal and not self._console.is_dumb_terminal
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal."""
+        return self._console.width
+
+    def line(self, *parts: str | tuple[str, str] | Text) -> None:
+        """One line, or more where the text has line ends; a part may have a style."""
+        self._out(_text(parts), "\n")
+
+    def piece(self, text: str) -> None:
+        """A piece of a text that goes on; it is seen at once."""
+        self._out(Text(safe(text)), "")
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Rows under their names; nothing is cut off outside a terminal."""
+        lines = [[one_line(cell) for cell in row] for row in rows]
+        if not self.is_terminal:
+            self._plain([list(columns), *lines])
+            return
+        table = Table(*(f"[{DIM}]{name}[/]" for name in columns), box=None, pad_edge=False)
+        for row in lines:
+            table.add_row(*(Text(cell, overflow="fold") for cell in row))
+        self._console.print(table)
+
+    def json(self, value: Any) -> None:
+        """A value for programs."""
+        self._write(as_json(value) + "\n")
+
+    def _plain(self, rows: Sequence[Sequence[str]]) -> None:
+        widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+            self._write(_BETWEEN.join(cells).rstrip() + "\n")
+
+    def _out(self, text: Text, end: str) -> None:
+        if self.is_terminal:
+            self._console.print(text, end=end, soft_wrap=True)
+        else:
+            self._write(text.plain + end)
+
+    @staticmethod
+    def _write(text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def as_json(value: Any) -> str:
+    """Resources, and lists and tables of them, as JSON that people can read too."""
+    return json.dumps(value, ensure_ascii=False, indent=2, default=_plain_value)
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return str(value)
+
+
+def safe(text: str) -> str:
+    """Without control characters, line ends and tabs apart."""
+    if text.isprintable():
+        return text
+    return "".join(sign for sign in text if sign in _KEPT or not _controls(sign))
+
+
+def _controls(sign: str) -> bool:
+    code = ord(sign)
+    return code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000  # noqa: PLR2004 - C0, C1, surrogates
+
+
+def one_line(text: str) -> str:
+    """A text without its line ends."""
+    return " ".join(safe(text).split())
+
+
+def _text(parts: Iterable[str | tuple[str, str] | Text]) -> Text:
+    whole = Text()
+    for part in parts:
+        if isinstance(part, Text):
+            whole.append_text(part)
+        elif isinstance(part, tuple):
+            whole.append(safe(part[0]), style=part[1])
+        else:
+            whole.append(safe(part))
+    return whole

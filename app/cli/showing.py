@@ -1,0 +1,185 @@
+"""What is looked at in a conversation, as a person reads it: context, state, segments, compactions, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from app.cli.gauge_line import grouped, show_gauge
+from app.cli.screen import DIM, Screen
+from app.client import Compaction, Context, Conversation, Segment, StateDifference, StateVersion
+from app.client.resources import Stats
+
+HEAD: Final = "bold"
+_WHAT: Final = {
+    "system": "system prompt, and how to read the state",
+    "state": "what stands for the folded messages",
+    "anchors": "kept word for word",
+    "digests": "the folded messages by topic",
+    "left_out": "what has no room, in short",
+    "held": "held word for word",
+    "tail": "the newest messages, word for word",
+    "recalled": "brought back for the question",
+    "passages": "given along",
+}
+
+
+def show_context(screen: Screen, context: Context) -> None:
+    """What a model would be sent, part by part."""
+    rows = [
+        (part.kind, f"{part.tokens:,}", runs_of(part.seqs), part.segment_id or _WHAT.get(part.kind, ""))
+        for part in context.sections
+    ]
+    screen.table(("part", "tokens", "messages", "what it is"), rows)
+    for marker in context.markers:
+        screen.line((f"expand: {marker.text}", DIM))
+    if context.truncated is not None:
+        cut = context.truncated
+        screen.line(("left out for want of room: ", "yellow"), f"messages {cut.from_seq}–{cut.to_seq}")
+    for warning in context.warnings:
+        screen.line(("warning: ", "yellow"), warning)
+    show_gauge(screen, context.gauge)
+
+
+def show_messages(screen: Screen, context: Context) -> None:
+    """The texts that a model would be sent."""
+    for message in context.messages:
+        seq = message.get("seq")
+        head = f"{message.get('role')}" + (f" · message {seq}" if seq else "")
+        screen.line()
+        screen.line((head, HEAD))
+        screen.line(str(message.get("content") or ""))
+        for part in message.get("parts") or ():
+            if part.get("type") != "text":
+                screen.line((one_part(part), DIM))
+
+
+def one_part(part: Mapping[str, Any]) -> str:
+    """A part of a message that is no text."""
+    kind = part.get("type")
+    if kind == "tool_call":
+        return f"calls {part.get('name')}: {part.get('arguments')}"
+    if kind == "tool_result":
+        return f"result of {part.get('name') or part.get('tool_call_id')}: {part.get('content')}"
+    return f"{part.get('media_type', kind)} {part.get('url', '')}".rstrip()
+
+
+def show_state(screen: Screen, version: StateVersion, *, newest: int | None = None) -> None:
+    """One version, every entry with the messages that it came from."""
+    of = f" of {newest}" if newest and newest != version.version else ""
+    covers = f"covers messages 1–{version.boundary_seq}" if version.boundary_seq else "covers nothing"
+    screen.line((f"state, version {version.version}{of}", HEAD), (f" · {version.state_schema} · {covers}", DIM))
+    sources = {(entry["field"], entry["text"]): entry.get("from_seqs") or () for entry in version.provenance}
+    for field, value in version.state.items():
+        screen.line((field, "magenta"))
+        for text in [value] if isinstance(value, str) else value or ():
+            seqs = sources.get((field, text), ())
+            screen.line("  · ", str(text) or "(nothing)", (f"  ← {runs_of(seqs)}" if seqs else "", DIM))
+
+
+def show_difference(screen: Screen, found: StateDifference) -> None:
+    """What is new, gone and worded otherwise."""
+    screen.line((f"from version {found.a} to version {found.b}", HEAD))
+    if not (found.added or found.removed or found.changed):
+        screen.line("nothing changed")
+    for entry in found.added:
+        screen.line(("+ ", "green"), (f"{entry['field']}: ", DIM), str(entry["text"]))
+    for entry in found.removed:
+        screen.line(("- ", "red"), (f"{entry['field']}: ", DIM), str(entry["text"]))
+    for entry in found.changed:
+        screen.line(("~ ", "yellow"), (f"{entry['field']}: ", DIM), f"{entry['before']} → {entry['after']}")
+
+
+def show_segment(screen: Screen, segment: Segment) -> None:
+    """A segment at one level: its text, or the originals."""
+    place = runs_of([segment.from_seq, segment.to_seq]) if segment.from_seq and segment.to_seq else ""
+    where = f" · messages {segment.from_seq}–{segment.to_seq}" if place else ""
+    screen.line((segment.topic or segment.segment_id, HEAD), (f" · {segment.segment_id} · {segment.level}{where}", DIM))
+    if segment.content:
+        screen.line(segment.content)
+    for message in segment.messages:
+        screen.line((f"{message.seq} {message.role}", DIM), "  ", message.content)
+        for part in message.parts:
+            if part.get("type") != "text":
+                screen.line("   ", (one_part(part), DIM))
+    for marker in segment.expansion_markers:
+        screen.line((f"expand: {marker.text}", DIM))
+
+
+def show_compaction(screen: Screen, row: Compaction) -> None:
+    """What a compaction did, or would do."""
+    screen.line((compaction_words(row), "green" if row.status == "applied" else "yellow"))
+    if row.status == "applied" and row.summary:
+        screen.line()
+        screen.line(row.summary)
+
+
+def compaction_words(row: Compaction) -> str:
+    """The same in a line."""
+    if not row.messages_covered:
+        return f"{row.status}: nothing was folded ({row.reason or 'no reason given'})"
+    seqs = f" ({row.from_seq}–{row.to_seq})" if row.from_seq is not None else ""
+    done = "would be folded" if row.status == "planned" else "folded"
+    change = f"{row.tokens_before or 0:,} → {row.tokens_after or 0:,} tokens"
+    by = f", by {row.model}" if row.model else ""
+    took = f", in {row.duration_ms / 1000:.1f} s" if row.duration_ms is not None else ""
+    reason = f", {row.reason}" if row.reason else ""
+    return f"{row.status}: {row.messages_covered} messages{seqs} {done}, {change}{by}{took}{reason}"
+
+
+def show_stats(screen: Screen, stats: Stats) -> None:
+    """The figures that are not nothing, in the service's words for them."""
+    values = stats.model_dump()
+    summary = [str(sentence) for sentence in values.get("summary", ())]
+    for sentence in summary:
+        screen.line(sentence)
+    labels: Mapping[str, str] = values.get("labels", {})
+    rows = [(label, value) for path, label in labels.items() if (value := _figure(values, path))]
+    if rows:
+        if summary:
+            screen.line()
+        screen.table(("figure", "value"), rows)
+
+
+def show_list(screen: Screen, conversations: Sequence[Conversation] | Sequence[Any]) -> None:
+    """One line for each."""
+    rows = [
+        (
+            str(one.id),
+            one.title or "–",
+            f"{one.message_count:,}",
+            f"{int(one.context.utilization * 100)} %",
+            str(one.state_version or "–"),
+            one.preset,
+            f"{one.last_message_at or one.created_at:%Y-%m-%d %H:%M}",
+        )
+        for one in conversations
+    ]
+    screen.table(("id", "title", "messages", "context", "state", "preset", "last message (UTC)"), rows)
+
+
+def runs_of(seqs: Sequence[int]) -> str:
+    """Positions in runs: ``1, 4–9``."""
+    numbered = enumerate(sorted(set(seqs)))
+    return ", ".join(_runs(numbered))
+
+
+def _runs(numbered: Iterator[tuple[int, int]] | Any) -> Iterator[str]:
+    for _, run in groupby(numbered, key=lambda pair: pair[1] - pair[0]):
+        found = [seq for _, seq in run]
+        yield str(found[0]) if len(found) == 1 else f"{found[0]}–{found[-1]}"
+
+
+def _figure(values: Any, path: str) -> str:
+    """A value by its path; empty for nothing, for zero, and for what is no figure."""
+    for name in path.split("."):
+        if not isinstance(values, Mapping):
+            return ""
+        values = values.get(name)
+    if isinstance(values, list):
+        counted = (one for one in values if isinstance(one, Mapping) and one.get("count"))
+        return ", ".join(f"{one['label']} {one['count']}" for one in counted)
+    if isinstance(values, bool) or not isinstance(values, int | float) or not values:
+        return ""
+    return grouped(values) if isinstance(values, int) else f"{values:,.4g}" if values < 1 else f"{values:,.1f}"

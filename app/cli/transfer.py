@@ -1,0 +1,244 @@
+"""``throughline import`` and ``throughline export``: whole conversations, in and out."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from app.cli.complaints import ComplaintError, complain, words_of
+from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
+from app.cli.import_formats import Imported, read_conversations
+from app.cli.screen import Screen, one_line
+from app.client import (
+    ApiError,
+    ConnectionFailedError,
+    InvalidInputError,
+    Message,
+    NotFoundError,
+    Throughline,
+    endpoints,
+)
+from app.client.calls import Call
+
+BATCH: Final = 1_000
+"""Messages that the service takes at once."""
+BATCH_BYTES: Final = 4_000_000
+"""Of their JSON: half of what it takes in a request."""
+
+
+class FileFormat(StrEnum):
+    """Formats of an export."""
+
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+FormatOption = Annotated[FileFormat, typer.Option("--format", help="json: everything; markdown: what was said.")]
+
+
+def import_file(
+    file: Annotated[Path, typer.Argument(help="JSON or JSON Lines: an export, or lists of messages.")],
+    preset: Annotated[str | None, typer.Option(help="For the new conversations.")] = None,
+    title: Annotated[str | None, typer.Option(help="Where the file has none.")] = None,
+    user_id: Annotated[str | None, typer.Option(help="Whose they are.")] = None,
+    url: Url = None,
+    key: Key = None,
+    *,
+    again: Annotated[bool, typer.Option("--again", help="Also what was imported within the last day.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Import conversations; a repeated import after a broken one goes on where it broke off."""
+    with connected(url, key) as client:
+        text = _read(file)
+        given = {"preset": preset, "title": title, "user_id": user_id}
+        key_of_file = _key(text, given, again=again)
+        found = read_conversations(text, str(file))
+        screen, done = Screen(), []
+        total = sum(len(one.messages) for one in found)
+        with _progress(total) as progress:
+            task = progress.add_task("importing", total=total)
+            for number, one in enumerate(found, start=1):
+                importing = _Importing(client, one, f"{key_of_file}-{number}", str(file))
+                done.append((one, importing.run(given, lambda count: progress.advance(task, count))))
+        _say(screen, done, as_json=as_json)
+
+
+def export_conversation(
+    conversation: Conversation,
+    format_: FormatOption = FileFormat.JSON,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; unset: standard output.")] = None,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Export a conversation: the full history, however long."""
+    with connected(url, key) as client:
+        id_ = conversation_id(client, conversation)
+        received = client.follow(lambda _: _Download(id_, format_))
+        if output is None:
+            for piece in received:
+                sys.stdout.buffer.write(piece)
+            sys.stdout.flush()
+            return
+        size = _write_whole(output, received)
+        Screen().line(f"{output}: {size:,} bytes.")
+
+
+class _Download:
+    """An export as a stream of bytes; one that breaks off is an error."""
+
+    def __init__(self, id_: str, format_: FileFormat) -> None:
+        describe = endpoints.export if format_ is FileFormat.JSON else endpoints.export_markdown
+        self._call: Call[Any] = describe(id_)
+        self.is_over = self.has_ended = False
+
+    def call(self) -> Call[Any]:
+        """The request."""
+        return self._call
+
+    def feed(self, received: bytes) -> Iterator[bytes]:
+        """What came."""
+        yield received
+
+    def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
+        """Over, or broken off."""
+        if error is not None:
+            raise error
+        self.is_over = True
+        return 0.0
+
+
+def _write_whole(output: Path, pieces: Iterator[bytes]) -> int:
+    """Write under another name, then rename: under its own name a file is never half there."""
+    waiting = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        with waiting.open("wb") as file:
+            size = sum(_written(file, piece) for piece in pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        waiting.replace(output)
+    except OSError as error:
+        raise ComplaintError(f"Cannot write {output}: {error.strerror}.") from None
+    finally:
+        with contextlib.suppress(OSError):
+            waiting.unlink(missing_ok=True)
+    return size
+
+
+def _written(file: IO[bytes], piece: bytes) -> int:
+    return file.write(piece)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ComplaintError(f"Cannot read {file}: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise ComplaintError(f"{file}: no UTF-8 at byte {error.start}.") from None
+
+
+def _key(text: str, given: Mapping[str, Any], *, again: bool) -> str:
+    """The same file with the same options is the same import, so that repeating it has one effect."""
+    salt = os.urandom(8).hex() if again else ""
+    made_of = "\n".join([text, json.dumps(given, sort_keys=True), salt])
+    return f"import-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}"
+
+
+class _Importing:
+    """One conversation on its way in."""
+
+    def __init__(self, client: Throughline, one: Imported, key: str, name: str) -> None:
+        self._client = client
+        self._one = one
+        self._key = key
+        self._where = f"{name}: {one.place}" if one.place else name
+        self._stem = None if one.is_export else Path(name).stem
+
+    def run(self, given: Mapping[str, Any], advance: Callable[[int], None]) -> str:
+        """Create it and append its messages; each step under a key of its own, so that it has one effect."""
+        try:
+            id_ = str(self._client.create_conversation(idempotency_key=self._key, **self._fields(given)).id)
+            start = 0
+            for number, batch in enumerate(_batches(self._one.messages), start=1):
+                appended = self._client.append_many(id_, batch, idempotency_key=f"{self._key}-{number}")
+                self._pin(id_, appended, start)
+                start += len(batch)
+                advance(len(batch))
+        except InvalidInputError as error:
+            raise ComplaintError(f"{self._where}: {words_of(error)}") from None
+        except NotFoundError:
+            raise ComplaintError(f"{self._where}: was imported before and is deleted: --again imports it.") from None
+        return id_
+
+    def _fields(self, given: Mapping[str, Any]) -> Any:
+        """Of the conversation: what is asked for, and what the file says; a title only where the file has none."""
+        asked = {name: value for name, value in given.items() if value is not None}
+        about = {**self._one.about, **asked}
+        about["title"] = self._one.about.get("title") or asked.get("title") or self._stem
+        if self._one.policy and "preset" not in asked:
+            about["policy"] = self._overrides(str(about.get("preset", "")))
+        return about
+
+    def _overrides(self, preset: str) -> Mapping[str, Any]:
+        """What of an exported policy is not its preset's."""
+        known = next((one.policy for one in self._client.presets() if one.name == preset), None)
+        if known is None:
+            return {}
+        return {name: value for name, value in self._one.policy.items() if known.get(name) != value}
+
+    def _pin(self, id_: str, appended: Sequence[Message], start: int) -> None:
+        """A pin for which there is no room is told of, and the import goes on."""
+        for place, message in enumerate(appended, start=start):
+            if place not in self._one.pinned:
+                continue
+            try:
+                self._client.pin_message(id_, message.id)
+            except ApiError as error:
+                complain(f"{self._where}: message {place + 1}: not pinned: {words_of(error)}")
+
+
+def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """As many as the service takes at once; always the same for the same messages."""
+    batch, size = list[Mapping[str, Any]](), 0
+    for message in messages:
+        weight = len(json.dumps(message, ensure_ascii=False).encode(errors="replace"))
+        if batch and (len(batch) == BATCH or size + weight > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(message)
+        size += weight
+    if batch:
+        yield batch
+
+
+def _progress(total: int) -> Progress:
+    """On stderr, and only where somebody looks."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal or not total)
+
+
+def _say(screen: Screen, done: Sequence[tuple[Imported, str]], *, as_json: bool) -> None:
+    if as_json:
+        screen.json(
+            [
+                {"conversation_id": id_, "messages": len(one.messages), "left_out": one.left_out, "place": one.place}
+                for one, id_ in done
+            ]
+        )
+        return
+    for one, id_ in done:
+        left_out = f" ({one.left_out} commands or erased messages left out)" if one.left_out else ""
+        title = one_line(str(one.about.get("title") or one.place))
+        screen.line(f"{id_}  {len(one.messages):,} messages{left_out}{'  ' + title if title else ''}")

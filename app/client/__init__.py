@@ -1,0 +1,89 @@
+"""A typed client of Throughline's HTTP API, sync and async; it imports nothing else of this project.
+
+>>> with Throughline("http://localhost:8000") as throughline:  # doctest: +SKIP
+...     talk = throughline.create_conversation(title="Lantern Nights")
+...     print(throughline.chat(talk.id, "Where were we?").reply.content)
+"""
+
+from __future__ import annotations
+
+from app.client.asynchronous import AsyncThroughline
+from app.client.compressor import AsyncContextCompressor, ContextCompressor
+from app.client.errors import (
+    ApiError,
+    BadRequestError,
+    ConflictError,
+    ConnectionFailedError,
+    ForbiddenError,
+    InvalidInputError,
+    ModelFailedError,
+    NotFoundError,
+    PreconditionFailedError,
+    RateLimitedError,
+    ServerError,
+    ThroughlineError,
+    TooLargeError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from app.client.resources import (
+    Anchor,
+    ChatEvent,
+    ChatResult,
+    Compaction,
+    Context,
+    Conversation,
+    ConversationSummary,
+    Event,
+    Gauge,
+    Marker,
+    Message,
+    Preset,
+    SearchHit,
+    Section,
+    Segment,
+    StateDifference,
+    StateVersion,
+)
+from app.client.retrying import Retrying
+from app.client.synchronous import Throughline
+
+__all__ = [
+    "Anchor",
+    "ApiError",
+    "AsyncContextCompressor",
+    "AsyncThroughline",
+    "BadRequestError",
+    "ChatEvent",
+    "ChatResult",
+    "Compaction",
+    "ConflictError",
+    "ConnectionFailedError",
+    "Context",
+    "ContextCompressor",
+    "Conversation",
+    "ConversationSummary",
+    "Event",
+    "ForbiddenError",
+    "Gauge",
+    "InvalidInputError",
+    "Marker",
+    "Message",
+    "ModelFailedError",
+    "NotFoundError",
+    "PreconditionFailedError",
+    "Preset",
+    "RateLimitedError",
+    "Retrying",
+    "SearchHit",
+    "Section",
+    "Segment",
+    "ServerError",
+    "StateDifference",
+    "StateVersion",
+    "Throughline",
+    "ThroughlineError",
+    "TooLargeError",
+    "UnauthenticatedError",
+    "UnavailableError",
+]

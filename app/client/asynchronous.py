@@ -1,0 +1,106 @@
+"""The client for code that awaits: the same requests, the same patience."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Self, TypeVar
+
+import httpx
+
+from app.client.calls import Call, ListCall
+from app.client.errors import ApiError, ConnectionFailedError
+from app.client.methods import Awaiting, Methods
+from app.client.resources import Page
+from app.client.retrying import Command, Outcome, Reply, Retrying, Send, Steps, exchange
+from app.client.sse import Stream
+from app.client.synchronous import TIMEOUT, failed, headers_of, request_of
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+class AsyncThroughline(Awaiting, Methods):
+    """A client of one service; close it, or use it in an ``async with`` statement."""
+
+    def __init__(
+        self,
+        url: str = "http://localhost:8000",
+        *,
+        key: str | None = None,
+        timeout: float = TIMEOUT,
+        retrying: Retrying = Retrying(),  # noqa: B008 - a frozen value
+        transport: httpx.AsyncBaseTransport | None = None,
+        trust_env: bool = True,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """As ``Throughline``."""
+        self._http = httpx.AsyncClient(
+            base_url=url, headers=headers_of(key), timeout=timeout, transport=transport, trust_env=trust_env
+        )
+        self._retrying = retrying
+        self._sleep = sleep
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._http.aclose()
+
+    async def send(self, call: Call[T]) -> T:
+        """Send a request, and again where that helps."""
+        return await self.run(lambda retrying: exchange(call, retrying))
+
+    async def run(self, begin: Callable[[Retrying], Steps[T]]) -> T:
+        """Do what the steps want, one after the other, and return what comes of them."""
+        steps = begin(self._retrying)
+        outcome: Outcome = None
+        while True:
+            try:
+                command = steps.send(outcome)
+            except StopIteration as end:
+                answer: T = end.value
+                return answer
+            outcome = await self._do(command)
+
+    async def each(self, listed: ListCall[Item]) -> AsyncIterator[Item]:
+        """Every item of a list, page by page as they are looked at."""
+        call: Call[Page[Item]] | None = listed.first
+        while call is not None:
+            page = await self.send(call)
+            for item in page.data:
+                yield item
+            call = listed.after(page)
+
+    async def follow(self, begin: Callable[[Retrying], Stream[Item]]) -> AsyncIterator[Item]:
+        """What a stream brings, over as many connections as it takes."""
+        stream = begin(self._retrying)
+        while not stream.is_over:
+            error: ApiError | ConnectionFailedError | None = None
+            try:
+                async with self._http.stream(**request_of(stream.call())) as response:
+                    if response.is_success:
+                        async for received in response.aiter_bytes():
+                            for item in stream.feed(received):
+                                yield item
+                            if stream.has_ended:
+                                break
+                    else:
+                        error = Reply(response.status_code, response.headers, await response.aread()).error
+            except httpx.TransportError as failure:
+                error = failed(failure)
+            await self._sleep(stream.ended(error))
+
+    async def _do(self, command: Command) -> Outcome:
+        if not isinstance(command, Send):
+            await self._sleep(command.seconds)
+            return None
+        try:
+            response = await self._http.request(**request_of(command.call))
+        except httpx.TransportError as failure:
+            return failed(failure)
+        return Reply(response.status_code, response.headers, response.content)

@@ -1,0 +1,101 @@
+"""Requests as values: what is sent, and how the answer is read. Nothing here does any I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+from uuid import UUID, uuid4
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from app.client.resources import Page
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+Id = str | UUID
+
+JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[T]):
+    """One request, and how its answer is read."""
+
+    method: str
+    path: str
+    read: Callable[[bytes], T]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def with_headers(self, **headers: str) -> Call[T]:
+        """The same with further headers; underscores stand for hyphens."""
+        added = {name.replace("_", "-"): value for name, value in headers.items()}
+        return replace(self, headers={**self.headers, **added})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListCall(Generic[Item]):
+    """A list: its first page, and from each page the next one."""
+
+    first: Call[Page[Item]]
+
+    def after(self, page: Page[Item]) -> Call[Page[Item]] | None:
+        """The call for what follows a page; ``None`` when nothing does."""
+        if not page.has_more or page.next_cursor is None:
+            return None
+        return replace(self.first, params={**self.first.params, "after": page.next_cursor})
+
+
+def get(path: str, read: Callable[[bytes], T], **params: Any) -> Call[T]:
+    """A ``GET``; parameters that are ``None`` are left out."""
+    given = {name: to_jsonable_python(value) for name, value in params.items() if value is not None}
+    return Call(method="GET", path=path, read=read, params=given, headers={"Accept": JSON})
+
+
+def post(
+    path: str, read: Callable[[bytes], T], body: Mapping[str, Any] | None = None, *, key: str | None = None
+) -> Call[T]:
+    """A ``POST`` under a key, so that however often it is sent it has one effect."""
+    headers = {"Accept": JSON, "Content-Type": JSON, "Idempotency-Key": key or str(uuid4())}
+    return Call(method="POST", path=path, read=read, body=_json(body or {}), headers=headers)
+
+
+def change(method: str, path: str, read: Callable[[bytes], T], body: Mapping[str, Any] | None = None) -> Call[T]:
+    """A ``PATCH``, ``PUT`` or ``DELETE``: what it does twice is what it does once."""
+    headers = {"Accept": JSON} if body is None else {"Accept": JSON, "Content-Type": JSON}
+    return Call(method=method, path=path, read=read, body=None if body is None else _json(body), headers=headers)
+
+
+def one(resource: type[T]) -> Callable[[bytes], T]:
+    """Reads one resource."""
+    assert issubclass(resource, BaseModel)  # noqa: S101 - of this package
+    read: Callable[[bytes], T] = resource.model_validate_json
+    return read
+
+
+def nothing(_: bytes) -> None:
+    """Reads an answer without a body."""
+
+
+def text(body: bytes) -> str:
+    """Reads a text."""
+    return body.decode()
+
+
+def any_json(body: bytes) -> Any:
+    """Reads whatever JSON it is."""
+    return json.loads(body)
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """The fields that are not ``None``."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _json(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(to_jsonable_python(body), ensure_ascii=False, allow_nan=False).encode()

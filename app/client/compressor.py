@@ -1,0 +1,86 @@
+"""The engine's interface by its published names: compress, expand, assemble."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+from app.client import endpoints
+from app.client.asynchronous import AsyncThroughline
+from app.client.calls import Call, Id
+from app.client.endpoints import ContextOptions, LevelName
+from app.client.resources import Context, Segment
+from app.client.retrying import Retrying, Steps, exchange
+from app.client.synchronous import Throughline
+
+Level = Literal[0, 1, 2, 3] | LevelName
+"""0 full, 1 detailed, 2 brief, 3 tags."""
+Stretch = Segment | str | tuple[int, int]
+"""A segment, its id, or the first and last ``seq`` of one."""
+_NAMES: Final[tuple[LevelName, ...]] = ("full", "detailed", "brief", "tags")
+
+
+class ContextCompressor:
+    """Levels of detail of one conversation's segments, and contexts made of them."""
+
+    def __init__(self, client: Throughline, conversation_id: Id) -> None:
+        self._client = client
+        self._conversation_id = conversation_id
+
+    def compress(self, segment: Stretch, level: Level) -> Segment:
+        """Make a segment's level now, and give it back."""
+        return self._client.send(_compress(self._conversation_id, segment, level))
+
+    def expand(self, segment_id: str, level: Level = 0) -> Segment:
+        """A segment at a level, whole, whatever its size; 0 are the originals."""
+        return self._client.run(lambda retrying: _whole(self._conversation_id, segment_id, level, retrying))
+
+    def assemble_context(
+        self, conversation_id: Id, token_budget: int | None = None, options: ContextOptions | None = None
+    ) -> Context:
+        """A conversation's context within a budget."""
+        return self._client.context(conversation_id, token_budget, **(options or {}))
+
+
+class AsyncContextCompressor:
+    """The same, to be awaited."""
+
+    def __init__(self, client: AsyncThroughline, conversation_id: Id) -> None:
+        self._client = client
+        self._conversation_id = conversation_id
+
+    async def compress(self, segment: Stretch, level: Level) -> Segment:
+        """Make a segment's level now, and give it back."""
+        return await self._client.send(_compress(self._conversation_id, segment, level))
+
+    async def expand(self, segment_id: str, level: Level = 0) -> Segment:
+        """A segment at a level, whole, whatever its size; 0 are the originals."""
+        return await self._client.run(lambda retrying: _whole(self._conversation_id, segment_id, level, retrying))
+
+    async def assemble_context(
+        self, conversation_id: Id, token_budget: int | None = None, options: ContextOptions | None = None
+    ) -> Context:
+        """A conversation's context within a budget."""
+        return await self._client.context(conversation_id, token_budget, **(options or {}))
+
+
+def _compress(conversation_id: Id, segment: Stretch, level: Level) -> Call[Segment]:
+    if isinstance(segment, tuple):
+        return endpoints.make_level(conversation_id, _name(level), from_seq=segment[0], to_seq=segment[1])
+    segment_id = segment.segment_id if isinstance(segment, Segment) else segment
+    return endpoints.make_level(conversation_id, _name(level), segment_id=segment_id)
+
+
+def _whole(conversation_id: Id, segment_id: str, level: Level, retrying: Retrying) -> Steps[Segment]:
+    """All its pages as one."""
+    call = endpoints.segment(conversation_id, segment_id, _name(level))
+    whole = yield from exchange(call, retrying)
+    while whole.next_cursor is not None:
+        following = replace(call, params={**call.params, "after": whole.next_cursor})
+        whole = whole.joined((yield from exchange(following, retrying)))
+    return whole
+
+
+def _name(level: Any) -> LevelName:
+    name: LevelName = _NAMES[level] if isinstance(level, int) else level
+    return name

@@ -1,0 +1,387 @@
+"""Every endpoint as a function that describes its request; what is ``None`` or not given is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
+from urllib.parse import quote
+
+from app.client import resources as res
+from app.client.calls import Call, Id, ListCall, any_json, change, get, given, nothing, one, post, text
+from app.client.retrying import Retrying
+from app.client.sse import EventStream, ReplyStream
+
+Item = TypeVar("Item")
+Order = Literal["asc", "desc"]
+Format = Literal["plain", "openai", "gemini", "anthropic"]
+LevelName = Literal["full", "detailed", "brief", "tags"]
+Body = Mapping[str, Any]
+
+
+class NewConversation(TypedDict, total=False):
+    """Fields of a new conversation."""
+
+    title: str | None
+    user_id: str | None
+    locale: str
+    system_prompt: str
+    preset: str
+    policy: Body
+    scratchpad: Body
+    metadata: Body
+
+
+class ConversationChanges(TypedDict, total=False):
+    """What can be changed; ``None`` is a value."""
+
+    title: str | None
+    locale: str
+    system_prompt: str
+    preset: str
+    policy: Body
+    scratchpad: Body
+    metadata: Body
+
+
+class NewMessage(TypedDict, total=False):
+    """What a message may have beside its role and content."""
+
+    parts: Sequence[Body]
+    event_type: str
+    metadata: Body
+    created_at: datetime | str
+    model: str
+    usage: Body
+
+
+class Turn(TypedDict, total=False):
+    """How a message is answered."""
+
+    event_type: str
+    model: str
+    recall: bool
+    passages: Sequence[Body]
+    expected_last_message_id: Id
+
+
+class CompactOptions(TypedDict, total=False):
+    """What a manual compaction is to do."""
+
+    focus: str
+    up_to_message_id: Id
+    keep_tail_messages: int
+    dry_run: bool
+    wait: bool
+
+
+class ContextOptions(TypedDict, total=False):
+    """What a context is to be."""
+
+    query: str
+    passages: Sequence[Body]
+    compact: Literal["never", "if_needed"]
+    format: Format
+    sections: Body
+
+
+def create_conversation(
+    *, idempotency_key: str | None = None, **fields: Unpack[NewConversation]
+) -> Call[res.Conversation]:
+    """Begin a conversation."""
+    return post("/conversations", one(res.Conversation), fields, key=idempotency_key)
+
+
+def conversation(conversation_id: Id) -> Call[res.Conversation]:
+    """One conversation, with its policy and its state."""
+    return get(_of(conversation_id), one(res.Conversation))
+
+
+def conversations(
+    *, user_id: str | None = None, order: Order | None = None, page_size: int | None = None
+) -> ListCall[res.ConversationSummary]:
+    """Every conversation, the newest first unless asked otherwise."""
+    return _list("/conversations", res.Page[res.ConversationSummary], user_id=user_id, order=order, limit=page_size)
+
+
+def change_conversation(
+    conversation_id: Id, *, if_match: int | None = None, **changes: Unpack[ConversationChanges]
+) -> Call[res.Conversation]:
+    """Change what is given; with ``if_match`` only while the state version is that one."""
+    return _matching(change("PATCH", _of(conversation_id), one(res.Conversation), changes), if_match)
+
+
+def delete_conversation(conversation_id: Id) -> Call[None]:
+    """Delete a conversation with everything derived from it."""
+    return change("DELETE", _of(conversation_id), nothing)
+
+
+def append(
+    conversation_id: Id,
+    role: str,
+    content: str = "",
+    *,
+    expected_last_message_id: Id | None = None,
+    idempotency_key: str | None = None,
+    **fields: Unpack[NewMessage],
+) -> Call[res.Message]:
+    """Append a message, without a reply."""
+    body = {"role": role, "content": content, **fields, **given(expected_last_message_id=expected_last_message_id)}
+    return post(_of(conversation_id, "messages"), one(res.Message), body, key=idempotency_key)
+
+
+def append_many(
+    conversation_id: Id,
+    messages: Sequence[Body],
+    *,
+    expected_last_message_id: Id | None = None,
+    idempotency_key: str | None = None,
+) -> Call[list[res.Message]]:
+    """Append up to 1 000 messages, all or none."""
+    body = {"messages": list(messages), **given(expected_last_message_id=expected_last_message_id)}
+    return post(_of(conversation_id, "messages", "batch"), _data(res.Message), body, key=idempotency_key)
+
+
+def messages(conversation_id: Id, *, order: Order | None = None, page_size: int | None = None) -> ListCall[res.Message]:
+    """The full history, never affected by compaction."""
+    return _list(_of(conversation_id, "messages"), res.Page[res.Message], order=order, limit=page_size)
+
+
+def erase_message(conversation_id: Id, message_id: Id) -> Call[None]:
+    """Erase a message from the history and from everything derived."""
+    return change("DELETE", _of(conversation_id, "messages", message_id), nothing)
+
+
+def pin_message(conversation_id: Id, message_id: Id) -> Call[res.Message]:
+    """Hold a message verbatim for ever."""
+    return change("PUT", _of(conversation_id, "messages", message_id, "pin"), one(res.Message))
+
+
+def unpin_message(conversation_id: Id, message_id: Id) -> Call[res.Message]:
+    """Let go of a pin."""
+    return change("DELETE", _of(conversation_id, "messages", message_id, "pin"), one(res.Message))
+
+
+def chat(
+    conversation_id: Id, content: str | None = None, *, idempotency_key: str | None = None, **turn: Unpack[Turn]
+) -> Call[res.ChatResult]:
+    """Send a message and get the reply; without content the last unanswered message is answered."""
+    return post(
+        _of(conversation_id, "chat"), one(res.ChatResult), {**given(content=content), **turn}, key=idempotency_key
+    )
+
+
+def chat_stream(
+    conversation_id: Id, content: str | None = None, *, idempotency_key: str | None = None, **turn: Unpack[Turn]
+) -> Callable[[Retrying], ReplyStream]:
+    """The same as it comes; the last event has the whole result. Raises what the turn failed with."""
+    call = chat(conversation_id, content, idempotency_key=idempotency_key, **turn)
+    return lambda retrying: ReplyStream(call, retrying)
+
+
+def interrupt(conversation_id: Id, *, idempotency_key: str | None = None) -> Call[res.Interruption]:
+    """Stop the running reply; what came is kept."""
+    return post(_of(conversation_id, "chat", "interrupt"), one(res.Interruption), key=idempotency_key)
+
+
+def compact(
+    conversation_id: Id, *, idempotency_key: str | None = None, **options: Unpack[CompactOptions]
+) -> Call[res.Compaction]:
+    """Compact now, or with ``wait=False`` in the worker."""
+    return post(_of(conversation_id, "compact"), one(res.Compaction), options, key=idempotency_key)
+
+
+def compactions(
+    conversation_id: Id, *, order: Order | None = None, page_size: int | None = None
+) -> ListCall[res.Compaction]:
+    """The compactions of a conversation."""
+    return _list(_of(conversation_id, "compactions"), res.Page[res.Compaction], order=order, limit=page_size)
+
+
+def compaction(compaction_id: Id) -> Call[res.Compaction]:
+    """One compaction."""
+    return get(f"/compactions/{quote(str(compaction_id), safe='')}", one(res.Compaction))
+
+
+def all_compactions(
+    *, status: str | None = None, order: Order | None = None, page_size: int | None = None
+) -> ListCall[res.Compaction]:
+    """The compactions of all conversations; needs the scope ``admin``."""
+    return _list("/compactions", res.Page[res.Compaction], status=status, order=order, limit=page_size)
+
+
+def retry_compaction(compaction_id: Id, *, idempotency_key: str | None = None) -> Call[res.Compaction]:
+    """Queue a failed compaction once more; needs the scope ``admin``."""
+    return post(f"/compactions/{quote(str(compaction_id), safe='')}/retry", one(res.Compaction), key=idempotency_key)
+
+
+def restore(
+    conversation_id: Id, state_version: int, *, if_match: int | None = None, idempotency_key: str | None = None
+) -> Call[res.Conversation]:
+    """Go back to an earlier state, as a new version."""
+    body = {"state_version": state_version}
+    call = post(_of(conversation_id, "restore"), one(res.Conversation), body, key=idempotency_key)
+    return _matching(call, if_match)
+
+
+def states(
+    conversation_id: Id, *, order: Order | None = None, page_size: int | None = None
+) -> ListCall[res.StateVersion]:
+    """Every version of the state."""
+    return _list(_of(conversation_id, "states"), res.Page[res.StateVersion], order=order, limit=page_size)
+
+
+def compare_states(conversation_id: Id, a: int, b: int) -> Call[res.StateDifference]:
+    """What changed from version ``a`` to version ``b``."""
+    return get(_of(conversation_id, "states"), one(res.StateDifference), a=a, b=b)
+
+
+def look_at_context(
+    conversation_id: Id,
+    budget: int | None = None,
+    *,
+    query: str | None = None,
+    format: Format | None = None,  # noqa: A002
+) -> Call[res.Context]:
+    """What a model would be sent; compacts nothing, counts nothing."""
+    return get(_of(conversation_id, "context"), one(res.Context), budget=budget, query=query, format=format)
+
+
+def context(
+    conversation_id: Id,
+    budget: int | None = None,
+    *,
+    idempotency_key: str | None = None,
+    **options: Unpack[ContextOptions],
+) -> Call[res.Context]:
+    """A context for a model of your own."""
+    body = {**given(budget=budget), **options}
+    return post(_of(conversation_id, "context"), one(res.Context), body, key=idempotency_key)
+
+
+def usage(conversation_id: Id) -> Call[res.Gauge]:
+    """How full the context is."""
+    return get(_of(conversation_id, "usage"), one(res.Gauge))
+
+
+def segments(
+    conversation_id: Id,
+    *,
+    level: Literal["detailed", "brief", "tags"] | None = None,
+    order: Order | None = None,
+    page_size: int | None = None,
+) -> ListCall[res.Segment]:
+    """The segments of the current state version, each at that level or the nearest that it has."""
+    path = _of(conversation_id, "segments")
+    return _list(path, res.Page[res.Segment], level=level, order=order, limit=page_size)
+
+
+def segment(
+    conversation_id: Id,
+    segment_id: str,
+    level: LevelName | None = None,
+    *,
+    max_tokens: int | None = None,
+    after: str | None = None,
+) -> Call[res.Segment]:
+    """A segment at a level of detail, a page of it where it is large."""
+    path = _of(conversation_id, "segments", segment_id)
+    return get(path, one(res.Segment), level=level, max_tokens=max_tokens, after=after)
+
+
+def make_level(
+    conversation_id: Id,
+    level: LevelName,
+    *,
+    segment_id: str | None = None,
+    from_seq: int | None = None,
+    to_seq: int | None = None,
+    idempotency_key: str | None = None,
+) -> Call[res.Segment]:
+    """Make a level of a segment now, named by its id or by its range."""
+    body = given(level=level, segment_id=segment_id, from_seq=from_seq, to_seq=to_seq)
+    return post(_of(conversation_id, "segments"), one(res.Segment), body, key=idempotency_key)
+
+
+def anchors(
+    conversation_id: Id,
+    *,
+    type: str | None = None,  # noqa: A002 - the contract's name
+    status: str | None = None,
+    order: Order | None = None,
+    page_size: int | None = None,
+) -> ListCall[res.Anchor]:
+    """The anchors of a conversation."""
+    path = _of(conversation_id, "anchors")
+    return _list(path, res.Page[res.Anchor], type=type, status=status, order=order, limit=page_size)
+
+
+def set_anchor_status(conversation_id: Id, anchor_id: Id, status: str) -> Call[res.Anchor]:
+    """Say what has become of an anchor."""
+    return change("PATCH", _of(conversation_id, "anchors", anchor_id), one(res.Anchor), {"status": status})
+
+
+def search(conversation_id: Id, q: str, *, page_size: int | None = None) -> ListCall[res.SearchHit]:
+    """The original messages that fit a query, the best first."""
+    return _list(_of(conversation_id, "search"), res.Page[res.SearchHit], q=q, limit=page_size)
+
+
+def stats(conversation_id: Id | None = None) -> Call[res.Stats]:
+    """The measures of a conversation, or of all of them."""
+    return get("/stats" if conversation_id is None else _of(conversation_id, "stats"), one(res.Stats))
+
+
+def export(conversation_id: Id) -> Call[Any]:
+    """The full history with states and anchors, as JSON."""
+    return get(_of(conversation_id, "export"), any_json, format="json")
+
+
+def export_markdown(conversation_id: Id) -> Call[str]:
+    """What was said, as Markdown."""
+    return get(_of(conversation_id, "export"), text, format="markdown").with_headers(Accept="text/markdown")
+
+
+def events(conversation_id: Id, *, after: int | str | None = None) -> Callable[[Retrying], EventStream]:
+    """Every event after the given one, as it happens; broken connections go on where they broke off."""
+    call = get(_of(conversation_id, "events"), nothing)
+    return lambda retrying: EventStream(call, retrying, after=after)
+
+
+def presets() -> Call[list[res.Preset]]:
+    """The presets with their policies."""
+    return get("/presets", _data(res.Preset))
+
+
+def count_tokens(
+    text: str | None = None, *, messages: Sequence[Body] | None = None, idempotency_key: str | None = None
+) -> Call[res.TokenCount]:
+    """What a text, or messages, would weigh."""
+    body = given(text=text, messages=None if messages is None else list(messages))
+    return post("/tokens/count", one(res.TokenCount), body, key=idempotency_key)
+
+
+def health() -> Call[Any]:
+    """Whether the process answers."""
+    return get("/healthz", any_json)
+
+
+def readiness() -> Call[Any]:
+    """What the service stands on."""
+    return get("/readyz", any_json)
+
+
+def _of(conversation_id: Id, *steps: object) -> str:
+    return "/".join(["/conversations", *(quote(str(step), safe="") for step in (conversation_id, *steps))])
+
+
+def _list(path: str, page: type[res.Page[Item]], **params: Any) -> ListCall[Item]:
+    return ListCall(first=get(path, one(page), **params))
+
+
+def _data(resource: type[Item]) -> Callable[[bytes], list[Item]]:
+    items = res.Items[resource]  # type: ignore[valid-type]
+    return lambda body: list(items.model_validate_json(body).data)
+
+
+def _matching(call: Call[Item], if_match: int | None) -> Call[Item]:
+    return call if if_match is None else call.with_headers(If_Match=f'"{if_match}"')

@@ -1,0 +1,164 @@
+"""The endpoints as methods of both clients: each is written once, and typed for either."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from app.client import endpoints
+from app.client.calls import Call, ListCall
+from app.client.retrying import Retrying, Steps
+from app.client.sse import Stream
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+class Blocking(ABC):
+    """A client whose methods return what they ask for."""
+
+    @abstractmethod
+    def send(self, call: Call[T]) -> T:
+        """Send a request, and again where that helps."""
+
+    @abstractmethod
+    def run(self, begin: Callable[[Retrying], Steps[T]]) -> T:
+        """Do what the steps want, one after the other, and return what comes of them."""
+
+    @abstractmethod
+    def each(self, listed: ListCall[Item]) -> Iterator[Item]:
+        """Every item of a list, page by page as they are looked at."""
+
+    @abstractmethod
+    def follow(self, begin: Callable[[Retrying], Stream[Item]]) -> Iterator[Item]:
+        """What a stream brings, over as many connections as it takes."""
+
+
+class Awaiting(ABC):
+    """A client whose methods are awaited."""
+
+    @abstractmethod
+    async def send(self, call: Call[T]) -> T:
+        """Send a request, and again where that helps."""
+
+    @abstractmethod
+    async def run(self, begin: Callable[[Retrying], Steps[T]]) -> T:
+        """Do what the steps want, one after the other, and return what comes of them."""
+
+    @abstractmethod
+    def each(self, listed: ListCall[Item]) -> AsyncIterator[Item]:
+        """Every item of a list, page by page as they are looked at."""
+
+    @abstractmethod
+    def follow(self, begin: Callable[[Retrying], Stream[Item]]) -> AsyncIterator[Item]:
+        """What a stream brings, over as many connections as it takes."""
+
+
+class Method(Generic[P, T]):
+    """An endpoint with one answer."""
+
+    def __init__(self, describe: Callable[P, Call[T]]) -> None:
+        self._describe = describe
+        self.__doc__ = describe.__doc__
+
+    @overload
+    def __get__(self, client: Blocking, owner: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: Awaiting, owner: type) -> Callable[P, Awaitable[T]]: ...
+    @overload
+    def __get__(self, client: None, owner: type) -> Method[P, T]: ...
+    def __get__(self, client: Any, owner: type) -> Any:
+        """The method of a client."""
+        return self if client is None else _bound(self._describe, client.send)
+
+
+class Each(Generic[P, Item]):
+    """An endpoint with a list."""
+
+    def __init__(self, describe: Callable[P, ListCall[Item]]) -> None:
+        self._describe = describe
+        self.__doc__ = describe.__doc__
+
+    @overload
+    def __get__(self, client: Blocking, owner: type) -> Callable[P, Iterator[Item]]: ...
+    @overload
+    def __get__(self, client: Awaiting, owner: type) -> Callable[P, AsyncIterator[Item]]: ...
+    @overload
+    def __get__(self, client: None, owner: type) -> Each[P, Item]: ...
+    def __get__(self, client: Any, owner: type) -> Any:
+        """The method of a client."""
+        return self if client is None else _bound(self._describe, client.each)
+
+
+class Follow(Generic[P, Item]):
+    """An endpoint with a stream."""
+
+    def __init__(self, describe: Callable[P, Callable[[Retrying], Stream[Item]]]) -> None:
+        self._describe = describe
+        self.__doc__ = describe.__doc__
+
+    @overload
+    def __get__(self, client: Blocking, owner: type) -> Callable[P, Iterator[Item]]: ...
+    @overload
+    def __get__(self, client: Awaiting, owner: type) -> Callable[P, AsyncIterator[Item]]: ...
+    @overload
+    def __get__(self, client: None, owner: type) -> Follow[P, Item]: ...
+    def __get__(self, client: Any, owner: type) -> Any:
+        """The method of a client."""
+        return self if client is None else _bound(self._describe, client.follow)
+
+
+def _bound(describe: Callable[..., Any], act: Callable[[Any], Any]) -> Callable[..., Any]:
+    return update_wrapper(lambda *args, **kwargs: act(describe(*args, **kwargs)), describe)
+
+
+class Methods:
+    """Every endpoint of the API."""
+
+    create_conversation = Method(endpoints.create_conversation)
+    conversation = Method(endpoints.conversation)
+    conversations = Each(endpoints.conversations)
+    change_conversation = Method(endpoints.change_conversation)
+    delete_conversation = Method(endpoints.delete_conversation)
+
+    append = Method(endpoints.append)
+    append_many = Method(endpoints.append_many)
+    messages = Each(endpoints.messages)
+    erase_message = Method(endpoints.erase_message)
+    pin_message = Method(endpoints.pin_message)
+    unpin_message = Method(endpoints.unpin_message)
+    search = Each(endpoints.search)
+
+    chat = Method(endpoints.chat)
+    chat_stream = Follow(endpoints.chat_stream)
+    interrupt = Method(endpoints.interrupt)
+    events = Follow(endpoints.events)
+
+    compact = Method(endpoints.compact)
+    compactions = Each(endpoints.compactions)
+    compaction = Method(endpoints.compaction)
+    all_compactions = Each(endpoints.all_compactions)
+    retry_compaction = Method(endpoints.retry_compaction)
+    states = Each(endpoints.states)
+    compare_states = Method(endpoints.compare_states)
+    restore = Method(endpoints.restore)
+
+    look_at_context = Method(endpoints.look_at_context)
+    context = Method(endpoints.context)
+    usage = Method(endpoints.usage)
+    segments = Each(endpoints.segments)
+    segment = Method(endpoints.segment)
+    make_level = Method(endpoints.make_level)
+    anchors = Each(endpoints.anchors)
+    set_anchor_status = Method(endpoints.set_anchor_status)
+
+    stats = Method(endpoints.stats)
+    export = Method(endpoints.export)
+    export_markdown = Method(endpoints.export_markdown)
+    presets = Method(endpoints.presets)
+    count_tokens = Method(endpoints.count_tokens)
+    health = Method(endpoints.health)
+    readiness = Method(endpoints.readiness)

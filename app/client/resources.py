@@ -1,0 +1,334 @@
+"""The contract's resources as values. Fields that a newer service adds are kept, under their names."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Item = TypeVar("Item")
+
+
+class Resource(BaseModel):
+    """A value that came from the service."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
+
+
+class Page(Resource, Generic[Item]):
+    """One page of a list."""
+
+    data: list[Item]
+    next_cursor: str | None = None
+    has_more: bool = False
+
+
+class Items(Resource, Generic[Item]):
+    """A list that has no pages."""
+
+    data: list[Item]
+
+
+class Breakdown(Resource):
+    """Where the tokens of a context are."""
+
+    system: int
+    state: int
+    anchors: int
+    digests: int
+    held: int
+    tail: int
+    recalled: int
+    pending: int
+
+
+class Gauge(Resource):
+    """How full a context is; ``utilization`` is tokens ÷ budget."""
+
+    tokens: int
+    budget: int
+    window: int
+    utilization: float
+    status: str
+    background_at: int | None
+    sync_at: int | None
+    tokens_until_compaction: int | None
+    breakdown: Breakdown
+
+
+class ConversationSummary(Resource):
+    """A conversation in a list."""
+
+    id: UUID
+    title: str | None
+    user_id: str | None
+    locale: str
+    system_prompt: str
+    preset: str
+    state_schema: str | None
+    compressed_at_message_id: UUID | None
+    state_version: int
+    compression_count: int
+    metadata: dict[str, Any]
+    message_count: int
+    last_message_at: datetime | None
+    context: Gauge
+    created_at: datetime
+    updated_at: datetime
+
+
+class Conversation(ConversationSummary):
+    """A conversation with its resolved policy and its state."""
+
+    policy: dict[str, Any]
+    compressed_state: dict[str, Any] | None
+    scratchpad: dict[str, Any]
+
+
+class Message(Resource):
+    """One entry of the session history."""
+
+    id: UUID
+    conversation_id: UUID
+    seq: int
+    turn: int
+    role: str
+    content: str
+    parts: list[dict[str, Any]]
+    event_type: str
+    status: str
+    is_protected: bool
+    protected_reason: str
+    token_count: int
+    model: str | None
+    usage: dict[str, Any] | None
+    metadata: dict[str, Any]
+    created_at: datetime
+
+
+class Compaction(Resource):
+    """A compaction: planned, waiting, running or ended."""
+
+    id: UUID | None
+    conversation_id: UUID
+    trigger: str
+    ran_in: str
+    status: str
+    reason: str | None
+    strategy: str
+    model: str | None
+    focus: str | None
+    joined: bool
+    attempts: list[dict[str, Any]]
+    from_seq: int | None
+    to_seq: int | None
+    messages_covered: int
+    tokens_before: int | None
+    tokens_after: int | None
+    ratio: float | None
+    entries: dict[str, int]
+    state_version_before: int
+    state_version_after: int | None
+    summary: str | None
+    usage: dict[str, Any]
+    cost_usd: float | None
+    duration_ms: int | None
+    retry_of: UUID | None
+    requested_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class Marker(Resource):
+    """A place in a context that can be expanded."""
+
+    text: str
+    level: str
+    segment_id: str
+
+
+class Section(Resource):
+    """A stretch of a context, and where it came from."""
+
+    kind: str
+    level: str | None
+    segment_id: str | None
+    seqs: list[int]
+    tokens: int
+
+
+class Recalled(Resource):
+    """Messages that were brought back."""
+
+    segment_id: str | None
+    level: str
+    seqs: list[int]
+    score: float | None = None
+    reasons: dict[str, float] = Field(default_factory=dict)
+
+
+class SeqRange(Resource):
+    """Messages by position, inclusive."""
+
+    from_seq: int
+    to_seq: int
+
+
+class Context(Resource):
+    """What a model would be sent; ``messages`` (and ``system``) in the format that was asked for."""
+
+    messages: list[dict[str, Any]]
+    system: str | None = None
+    sections: list[Section]
+    markers: list[Marker]
+    recalled: list[Recalled] = Field(default_factory=list)
+    gauge: Gauge
+    warnings: list[str]
+    truncated: SeqRange | None
+    compaction: Compaction | None = None
+
+
+class ChatResult(Resource):
+    """A turn that has its reply."""
+
+    message: Message
+    reply: Message
+    context: Gauge
+    compaction: Compaction | None
+    recalled: list[Recalled]
+    warnings: list[str]
+
+
+class ChatEvent(Resource):
+    """One thing that happens in a streamed turn; the last one carries ``result``."""
+
+    type: str
+    id: int | None = None
+    data: dict[str, Any] = Field(default_factory=dict)
+    result: ChatResult | None = None
+
+    @property
+    def text(self) -> str:
+        """The piece of the reply that a ``reply.delta`` brings; else nothing."""
+        return str(self.data.get("text", "")) if self.type == "reply.delta" else ""
+
+
+class Interruption(Resource):
+    """Whether a reply was running, and which message it answers."""
+
+    interrupted: bool
+    message_id: UUID | None
+
+
+class Anchor(Resource):
+    """A verbatim passage that is never compressed away."""
+
+    id: UUID
+    type: str
+    content: str
+    original_position: int
+    offset: int
+    message_id: UUID
+    status: str
+    proposed_by: str
+    superseded_by: UUID | None
+
+
+class Segment(Resource):
+    """A run of covered messages on one topic, at one level of detail."""
+
+    segment_id: str
+    topic: str
+    from_seq: int | None
+    to_seq: int | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    message_count: int
+    level: str
+    content: str
+    messages: list[Message]
+    """At ``full``: the originals."""
+    anchors: list[Anchor]
+    expansion_markers: list[Marker]
+    token_count: int
+    made_by: str
+    truncated: bool
+    next_cursor: str | None
+
+    def joined(self, following: Segment) -> Segment:
+        """This page and the one that follows it, as one."""
+        return following.model_copy(
+            update={
+                "from_seq": self.from_seq,
+                "started_at": self.started_at,
+                "content": self.content + following.content,
+                "messages": [*self.messages, *following.messages],
+                "token_count": self.token_count + following.token_count,
+            }
+        )
+
+
+class StateVersion(Resource):
+    """One version of a conversation's state."""
+
+    version: int
+    state: dict[str, Any]
+    state_schema: str
+    provenance: list[dict[str, Any]]
+    compaction_id: UUID | None
+    boundary_seq: int
+    created_at: datetime
+
+
+class StateDifference(Resource):
+    """What changed from version ``a`` to version ``b``."""
+
+    a: int
+    b: int
+    added: list[dict[str, Any]]
+    removed: list[dict[str, Any]]
+    changed: list[dict[str, Any]]
+
+
+class SearchHit(Resource):
+    """A message that fits a query."""
+
+    message_id: UUID
+    seq: int
+    segment_id: str | None
+    snippet: str
+    score: float
+    role: str
+    created_at: datetime
+
+
+class Event(Resource):
+    """Something that happened in a conversation."""
+
+    id: str
+    type: str
+    conversation_id: UUID
+    occurred_at: datetime
+    data: dict[str, Any]
+    notification: dict[str, Any] | None = None
+
+
+class Preset(Resource):
+    """A policy under a name."""
+
+    name: str
+    title: str
+    description: str
+    policy: dict[str, Any]
+
+
+class Stats(Resource):
+    """The measures of a conversation or of all; their names are the service's."""
+
+
+class TokenCount(Resource):
+    """Tokens by the service's estimator."""
+
+    tokens: int

@@ -1,0 +1,110 @@
+"""When a request is sent again, and after how long: one place for both clients and for streams."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from app.client.calls import Call
+from app.client.errors import RETRIED, ApiError, ConnectionFailedError, error_of, problem_in
+
+T = TypeVar("T")
+
+SUCCESS: Final = range(200, 300)
+NOT_FOUND: Final = 404
+STILL_RUNNING: Final = "idempotency_in_progress"
+"""The first request with our key still runs: what it answers is what the repeated one will."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrying:
+    """How patient a client is."""
+
+    attempts: int = 5
+    """How often a request is sent at most; 1 = never again."""
+    first_pause: float = 0.5
+    """Seconds after the first failure, doubled with each further one, and shortened by chance by up to a half."""
+    longest_pause: float = 30.0
+    """Seconds; a service that asks for more patience than this is not waited for: its answer is raised."""
+
+    def pause(self, failures: int, asked: float | None = None) -> float:
+        """Seconds to wait after so many failures, at least what the service asked for."""
+        backed_off: float = min(self.first_pause * 2 ** (failures - 1), self.longest_pause)
+        return max(backed_off * random.uniform(0.5, 1.0), asked or 0.0)
+
+    def gives_up(self, error: ApiError | ConnectionFailedError, failures: int) -> bool:
+        """Whether an error is the end of it, after so many failures."""
+        if failures >= self.attempts:
+            return True
+        if isinstance(error, ConnectionFailedError):
+            return False
+        is_passing = (error.status in RETRIED and error.retryable) or error.code == STILL_RUNNING
+        return not is_passing or (error.retry_after or 0.0) > self.longest_pause
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer of the service."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def error(self) -> ApiError | None:
+        """What it says that is wrong."""
+        if self.status in SUCCESS:
+            return None
+        return error_of(self.status, problem_in(self.body), retry_after=seconds_in(self.headers))
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Do this: send the call. What came is answered: a reply, or that nobody could be reached."""
+
+    call: Call[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Do this: wait so many seconds."""
+
+    seconds: float
+
+
+Command = Send | Sleep
+Outcome = Reply | ConnectionFailedError | None
+Steps = Generator[Command, Outcome, T]
+"""What a client has to do until it has an answer: yields what to do, is sent what came of it."""
+
+
+def exchange(call: Call[T], retrying: Retrying) -> Steps[T]:
+    """A request until it has its answer; returns what was read.
+
+    Raises:
+        ApiError: The service refused for good.
+        ConnectionFailedError: Nobody could be reached.
+    """
+    failures, may_be_done = 0, False
+    while True:
+        outcome = yield Send(call)
+        error = outcome.error if isinstance(outcome, Reply) else outcome
+        if isinstance(outcome, Reply) and (error is None or (may_be_done and outcome.status == NOT_FOUND)):
+            return call.read(outcome.body if error is None else b"")
+        assert error is not None  # noqa: S101 - a send is answered by one or the other
+        failures += 1
+        if retrying.gives_up(error, failures):
+            raise error
+        # A deletion whose answer was lost may have been done: then what is deleted is no longer there.
+        may_be_done = may_be_done or (call.method == "DELETE" and isinstance(error, ConnectionFailedError))
+        yield Sleep(retrying.pause(failures, getattr(error, "retry_after", None)))
+
+
+def seconds_in(headers: Mapping[str, str]) -> float | None:
+    """What ``Retry-After`` asks for, in seconds."""
+    try:
+        return max(float(headers.get("retry-after", "")), 0.0)
+    except ValueError:
+        return None

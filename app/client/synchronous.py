@@ -1,0 +1,139 @@
+"""The client for code that waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Self, TypeVar
+
+import httpx
+
+from app.client.calls import Call, ListCall
+from app.client.errors import ApiError, ConnectionFailedError
+from app.client.methods import Blocking, Methods
+from app.client.resources import Page
+from app.client.retrying import Command, Outcome, Reply, Retrying, Send, Steps, exchange
+from app.client.sse import Stream
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+TIMEOUT: Final = 90.0
+"""Seconds: a turn may wait for a compaction and for a model."""
+
+
+class Throughline(Blocking, Methods):
+    """A client of one service; close it, or use it in a ``with`` statement."""
+
+    def __init__(
+        self,
+        url: str = "http://localhost:8000",
+        *,
+        key: str | None = None,
+        timeout: float = TIMEOUT,
+        retrying: Retrying = Retrying(),  # noqa: B008 - a frozen value
+        transport: httpx.BaseTransport | None = None,
+        trust_env: bool = True,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            url: Of the service.
+            key: The API key, if the service asks for one.
+            timeout: Seconds for one attempt, and between two signs of life of a stream.
+            retrying: How patient it is.
+            transport: What carries the requests; a proxy's, or a test's.
+            trust_env: Whether proxies that the environment names are used.
+            sleep: How it waits.
+        """
+        self._http = httpx.Client(
+            base_url=url, headers=headers_of(key), timeout=timeout, transport=transport, trust_env=trust_env
+        )
+        self._retrying = retrying
+        self._sleep = sleep
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._http.close()
+
+    def send(self, call: Call[T]) -> T:
+        """Send a request, and again where that helps."""
+        return self.run(lambda retrying: exchange(call, retrying))
+
+    def run(self, begin: Callable[[Retrying], Steps[T]]) -> T:
+        """Do what the steps want, one after the other, and return what comes of them."""
+        steps = begin(self._retrying)
+        outcome: Outcome = None
+        while True:
+            try:
+                command = steps.send(outcome)
+            except StopIteration as end:
+                answer: T = end.value
+                return answer
+            outcome = self._do(command)
+
+    def each(self, listed: ListCall[Item]) -> Iterator[Item]:
+        """Every item of a list, page by page as they are looked at."""
+        call: Call[Page[Item]] | None = listed.first
+        while call is not None:
+            page = self.send(call)
+            yield from page.data
+            call = listed.after(page)
+
+    def follow(self, begin: Callable[[Retrying], Stream[Item]]) -> Iterator[Item]:
+        """What a stream brings, over as many connections as it takes."""
+        stream = begin(self._retrying)
+        while not stream.is_over:
+            error: ApiError | ConnectionFailedError | None = None
+            try:
+                with self._http.stream(**request_of(stream.call())) as response:
+                    if response.is_success:
+                        for received in response.iter_bytes():
+                            yield from stream.feed(received)
+                            if stream.has_ended:
+                                break
+                    else:
+                        error = Reply(response.status_code, response.headers, response.read()).error
+            except httpx.TransportError as failure:
+                error = failed(failure)
+            self._sleep(stream.ended(error))
+
+    def _do(self, command: Command) -> Outcome:
+        if not isinstance(command, Send):
+            self._sleep(command.seconds)
+            return None
+        try:
+            response = self._http.request(**request_of(command.call))
+        except httpx.TransportError as failure:
+            return failed(failure)
+        return Reply(response.status_code, response.headers, response.content)
+
+
+def headers_of(key: str | None) -> dict[str, str]:
+    """What every request carries."""
+    return {} if key is None else {"Authorization": f"Bearer {key}"}
+
+
+def request_of(call: Call[Any]) -> dict[str, Any]:
+    """A call as httpx takes it."""
+    return {
+        "method": call.method,
+        "url": call.path,
+        "params": dict(call.params),
+        "content": call.body,
+        "headers": dict(call.headers),
+    }
+
+
+def failed(failure: httpx.TransportError) -> ConnectionFailedError:
+    """What became of the connection."""
+    error = ConnectionFailedError(f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__)
+    error.__cause__ = failure
+    return error

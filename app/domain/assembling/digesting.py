@@ -1,0 +1,78 @@
+"""Digests in a block: as many as a room holds, weighed where they stand, each traced to its segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from app.domain.segments.digests import serve_digests
+from app.domain.segments.markers import find
+from app.domain.segments.values import Level, Segment, ShownSegment
+from app.domain.weighing.tokens import Estimator, estimate_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digests:
+    """What of a conversation's segments stands in the block."""
+
+    element: str = ""
+    """Rendered; empty when nothing is served."""
+    segments: tuple[ShownSegment, ...] = ()
+    """Those with a line of their own, by position."""
+
+
+NO_DIGESTS = Digests()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digestible:
+    """Segments that digests can be served of."""
+
+    segments: Sequence[Segment] = ()
+    """The newest ones, with their L2 and L3."""
+    total: int = 0
+    """How many there are, these included."""
+    levels: Collection[Level] = ()
+    """Which levels may be served; empty = no digests."""
+    estimator: Estimator = "script"
+
+    def within(self, room: int, added: Callable[[str], int]) -> Digests:
+        """The most that fits.
+
+        Args:
+            room: Tokens.
+            added: What an element adds to the block that it stands in; a little more or less than it weighs alone.
+        """
+        left = room
+        while left > 0:
+            served = serve_digests(
+                self.segments, total=self.total, levels=self.levels, room=left, estimator=self.estimator
+            )
+            if not served.element:
+                break
+            excess = added(served.element) - room
+            if excess <= 0:
+                places = {segment.id: segment for segment in self.segments}
+                return Digests(
+                    element=served.element,
+                    segments=tuple(
+                        ShownSegment(id=name, level=level, from_seq=places[name].from_seq, to_seq=places[name].to_seq)
+                        for name, level in zip(served.shown, served.levels, strict=True)
+                    ),
+                )
+            left -= excess
+        return NO_DIGESTS
+
+
+def shares_of(digests: Digests, tokens: int) -> list[tuple[ShownSegment | None, int]]:
+    """What of the tokens of digests each shown segment takes, and (``None``) the element's own lines; adds up."""
+    shown = {segment.id: segment for segment in digests.segments}
+    lines = digests.element.splitlines()
+    owners = [next((shown[one.segment_id] for one in find(line) if one.segment_id in shown), None) for line in lines]
+    weights = [estimate_text(f"{line}\n") for line in lines]
+    ends = [end * tokens // max(sum(weights), 1) for end in accumulate(weights, initial=0)]
+    parts = [end - start for start, end in pairwise(ends)]
+    own = sum(part for owner, part in zip(owners, parts, strict=True) if owner is None)
+    each = [(owner, part) for owner, part in zip(owners, parts, strict=True) if owner is not None]
+    return [(None, own), *each] if own else [*each]

@@ -1,0 +1,275 @@
+"""What a tool's data holds, in few words: its exact values behind their names, record by record, each told once.
+
+A dump of JSON says nothing by its sentences, but what comes out of a tool is what goes into the next call: ids, codes,
+dates, who and which. Bare amounts and times of day come last, and in long lists not at all: they can be asked for again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+_LINE: Final = 160  # characters of one line: a longer one could only be kept or lost as a whole
+_VALUE: Final = 48  # characters of a value; what is longer is prose
+_WORDS: Final = 3  # of a value; more of them are prose
+_FEW: Final = 3  # scalars: of so small a record amounts say what it is
+_MOST_RECORDS: Final = 60  # of one list
+_DEEPEST: Final = 8
+_LONGEST: Final = 200_000  # characters of a dump that are read
+_MOST_LINES: Final = 80
+
+_EXACT: Final = re.compile(
+    r"(?=[^\s]*\d)(?=[^\s]*[^\W\d])[^\s]{3,}"  # letters and digits in one word: an id, a code, a flight
+    r"|[^\s@]+@[^\s@]+\.[^\s@]+|\w+://\S+|/\S+"
+    r"|\d{4}-\d{2}-\d{2}\S*|\d{6,}"
+)
+_CLOCK: Final = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?:[Z+\-.]\S{0,12})?")
+_STAMP: Final = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}\S*")
+_NUMBER: Final = re.compile(r"[-+]?[\d.,]{1,12}")
+_CODE: Final = re.compile(r"[A-Z]{2,6}|(?=\S*\d\S*\d)[\w-]{4,}")
+_BETWEEN: Final = re.compile(r"[\s,;]+")
+_LEAD: Final = re.compile(r"[^\W\d][\w .-]{0,40}: ")
+_KEY_WORDS: Final = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a dump: its values behind their names."""
+
+    text: str
+    values: tuple[str, ...]
+    """Ids, codes, addresses, dates."""
+    words: tuple[str, ...]
+    """Names and kinds: ``economy``, ``Boston``."""
+    amounts: tuple[str, ...]
+    """Numbers, times of day, yes and no."""
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """What it tells, for telling repetition from news: each value as a whole."""
+        return frozenset(value.casefold() for value in (*self.values, *self.words, *self.amounts))
+
+
+def parsed(text: str) -> Any:
+    """The data of a dump; ``None`` where it is no JSON object or list."""
+    stripped = text.strip()
+    if stripped[:1] not in {"{", "["} or len(stripped) > _LONGEST:
+        return None
+    try:
+        found = json.loads(stripped)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, Mapping | list) else None
+
+
+def lines_of(data: Any) -> list[Line]:
+    """The lines of one dump, in its order; exact values and words first, a record's amounts behind them."""
+    ledger = _Ledger()
+    ledger.read("", data, 0)
+    return ledger.lines[:_MOST_LINES]
+
+
+def line_in(text: str) -> Line:
+    """A line read back from its text."""
+    lead = _LEAD.match(text)
+    words = _BETWEEN.split(text[lead.end() :] if lead else text)
+    return _line(text, [leaf for word in words if (leaf := _leaf("", word.rpartition("=")[2]))])
+
+
+def terse(text: str, told: set[str]) -> tuple[str, list[str]]:
+    """A line as its name and its parts, without names before values, and without values that are told already.
+
+    What is told now is added to ``told``. No parts where nothing is left but amounts of something told elsewhere.
+    """
+    lead = _LEAD.match(text)
+    parts = (text[lead.end() :] if lead else text).split(", ")
+    kept = [told_in for part in parts if (told_in := _terse(part, told))]
+    return (lead.group() if lead else "", kept)
+
+
+def _terse(part: str, told: set[str]) -> str:
+    left: list[str] = []
+    tells = "=" in part
+    for word in part.split(" "):
+        leaf = _leaf("", word.rpartition("=")[2])
+        if leaf is None or (leaf.kind != "amounts" and leaf.value.casefold() in told):
+            continue
+        if leaf.kind != "amounts":
+            told.add(leaf.value.casefold())
+            tells = True
+        left.append(word if leaf.kind == "amounts" else leaf.value)
+    return " ".join(left) if tells else ""
+
+
+def _line(text: str, leaves: Sequence[_Leaf]) -> Line:
+    by_kind = {
+        kind: tuple(dict.fromkeys(leaf.value for leaf in leaves if leaf.kind == kind))
+        for kind in ("values", "words", "amounts")
+    }
+    return Line(text=text, **by_kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    key: str
+    value: str
+    kind: str
+    """``values``, ``words`` or ``amounts``."""
+
+    def told(self, *, named: bool) -> str:
+        if named and _CODE.fullmatch(self.key):
+            return f"{self.key} {self.value}"  # the name is a value itself: an airport, a currency
+        return f"{self.key}={self.value}" if named and self.key else self.value
+
+
+class _Ledger:
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+
+    def read(self, name: str, data: Any, depth: int) -> None:
+        if depth > _DEEPEST or len(self.lines) > _MOST_LINES:
+            return
+        if isinstance(data, Mapping):
+            self._record(name, data, depth)
+        elif isinstance(data, list):
+            self._list(name, data, depth)
+
+    def _record(self, name: str, data: Mapping[str, Any], depth: int) -> None:
+        leaves, inside = _leaves(data)
+        self._tell(name, [leaf for leaf in leaves if leaf.kind != "amounts"])
+        amounts = [leaf for leaf in leaves if leaf.kind == "amounts"]
+        self._tell(name, [leaf for leaf in amounts if not _STAMP.fullmatch(leaf.value)])
+        self._tell(name, [leaf for leaf in amounts if _STAMP.fullmatch(leaf.value)])
+        for key, value in inside:
+            records = _records(value)
+            if records and len(records) > 1:
+                self._list(key, records, depth + 1)
+            else:
+                self.read(key, value, depth + 1)
+
+    def _list(self, name: str, data: Sequence[Any], depth: int) -> None:
+        """Records of a list stand in one line as far as they fit, their values without names."""
+        plain = [_leaf("", one) for one in data[:_MOST_RECORDS] if not isinstance(one, Mapping | list)]
+        self._joined(name, [[leaf] for leaf in plain if leaf and leaf.kind != "amounts"])
+        records: list[list[_Leaf]] = []
+        kinds: dict[tuple[str, ...], str] = {}
+        for one in data[:_MOST_RECORDS]:
+            if isinstance(one, list):
+                self._list(name, one, depth + 1)
+            elif isinstance(one, Mapping):
+                leaves, inside = _leaves(one)
+                small = len(leaves) <= _FEW
+                records.append([leaf for leaf in leaves if small or leaf.kind != "amounts"])
+                for key, value in inside:
+                    if _is_of_amounts(value):
+                        kinds.setdefault(tuple(map(str, value)), key)
+                    else:
+                        self.read(key, value, depth + 1)
+        self._joined(name, [record for record in records if record])
+        for names, key in kinds.items():  # of prices by class the classes
+            self._joined(key, [[leaf] for one in names if (leaf := _leaf("", one))])
+
+    def _tell(self, name: str, leaves: Sequence[_Leaf]) -> None:
+        """A record's own values, each behind its name unless it speaks for itself."""
+        line: list[_Leaf] = []
+        for leaf in leaves:
+            if line and len(_text(name, [[*line, leaf]], named=True)) > _LINE:
+                self._add(_text(name, [line], named=True), line)
+                line = []
+            line.append(leaf)
+        if line:
+            self._add(_text(name, [line], named=True), line)
+
+    def _joined(self, name: str, records: Sequence[list[_Leaf]]) -> None:
+        line: list[list[_Leaf]] = []
+        for record in dict.fromkeys(map(tuple, records)):
+            if line and len(_text(name, [*line, list(record)], named=False)) > _LINE:
+                self._add(_text(name, line, named=False), [leaf for one in line for leaf in one])
+                line = []
+            line.append(list(record))
+        if line:
+            self._add(_text(name, line, named=False), [leaf for one in line for leaf in one])
+
+    def _add(self, text: str, leaves: Sequence[_Leaf]) -> None:
+        self.lines.append(_line(text, leaves))
+
+
+def _text(name: str, records: Sequence[Sequence[_Leaf]], *, named: bool) -> str:
+    between = ", " if named else " "
+    told = ", ".join(
+        between.join(leaf.told(named=named and not _speaks(leaf)) for leaf in _once(record)) for record in records
+    )
+    return f"{name}: {told}" if name else told
+
+
+def _once(record: Sequence[_Leaf]) -> Iterator[_Leaf]:
+    """Each value once; a word that another value begins with ("visa" of ``visa_4421``) says nothing more."""
+    seen: set[str] = set()
+    for leaf in record:
+        begun = leaf.kind == "words" and any(
+            other.value != leaf.value and other.value.startswith(leaf.value) for other in record
+        )
+        if leaf.kind == "amounts" or not (begun or leaf.value in seen):
+            seen.add(leaf.value)
+            yield leaf
+
+
+def _speaks(leaf: _Leaf) -> bool:
+    """Whether a value says what it is: ``credit_card_44`` for an id, an address, a word of its own name."""
+    if leaf.kind != "values":
+        return False
+    parts = {part.lower() for part in _KEY_WORDS.findall(leaf.key)} - {"id", "number", "code"}
+    return "@" in leaf.value or "://" in leaf.value or any(part in leaf.value.lower() for part in parts)
+
+
+def _leaves(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]]:
+    """The scalars of a record, and what stands inside it; names and the like in one small record are part of it."""
+    leaves: list[_Leaf] = []
+    inside: list[tuple[str, Any]] = []
+    for key, value in data.items():
+        if isinstance(value, Mapping | list):
+            inside.append((str(key), value))
+        elif leaf := _leaf(str(key), value):
+            leaves.append(leaf)
+    return leaves, inside
+
+
+def _leaf(key: str, value: Any) -> _Leaf | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool):
+        return _Leaf(key, str(value).lower(), "amounts")
+    text = " ".join(str(value).split())
+    if len(text) > _VALUE or text.count(" ") >= _WORDS:
+        return None
+    if _CLOCK.fullmatch(text):
+        return _Leaf(key, text, "amounts")
+    if _STAMP.fullmatch(text):
+        return _Leaf(key, text, "amounts")
+    if _EXACT.fullmatch(text):
+        return _Leaf(key, text, "values")
+    return _Leaf(key, text, "amounts" if _NUMBER.fullmatch(text) or text in {"yes", "no"} else "words")
+
+
+def _records(value: Any) -> list[Any]:
+    """A table by id, as a list: an id that stands in its record too is told once."""
+    if not isinstance(value, Mapping) or not all(isinstance(one, Mapping) for one in value.values()):
+        return []
+    return [
+        one if str(key) in map(str, one.values()) else {"": key, **one} for key, one in value.items()
+    ]
+
+
+def _is_of_amounts(value: Any) -> bool:
+    """Prices by class, free seats by class: amounts and nothing else."""
+    if not isinstance(value, Mapping):
+        return False
+    return all(not isinstance(one, Mapping | list) and _kind(one) == "amounts" for one in value.values())
+
+
+def _kind(value: Any) -> str:
+    leaf = _leaf("", value)
+    return leaf.kind if leaf else ""

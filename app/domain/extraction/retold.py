@@ -1,0 +1,109 @@
+"""A state that is one text: what it says as entries, so that it can be carried on, and entries as sentences of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import Final
+
+from app.domain.extraction.items import ANSWERED
+from app.domain.extraction.labels import PHRASES, phrases
+from app.domain.states.state import StateEntry, StateField, StateSchema
+from app.domain.words.text import sentences
+
+_LABEL: Final = re.compile(r"([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
+_BEFORE_LABEL: Final = re.compile(r"(?<=[.!?…。！？)]) (?=[^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
+_ENDS: Final = (".", "!", "?", "…", "。", "！", "？")
+_LONGEST: Final = 420
+"""Characters of what one speaker says in a row: a question quoted with its answer is hardly longer."""
+_ABOUT: Final = tuple(words.about.partition("{")[0] for words in PHRASES.values())
+_LAST: Final = tuple(words.last.partition("{")[0] for words in PHRASES.values())
+_LAST_BY: Final = tuple(
+    re.compile(
+        re.escape(words.last_by).replace(r"\{speaker\}", r"([^()\n]{1,60})").replace(r"\{text\}", "(.*)"), re.DOTALL
+    )
+    for words in PHRASES.values()
+)
+
+
+def is_told(schema: StateSchema) -> bool:
+    """Whether facts have no list to stand in: the narrative is the whole state."""
+    return not schema.home("fact").is_list
+
+
+def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: str) -> tuple[StateEntry, ...]:
+    """What the narrative says it is about, as it is, and all the rest as facts, one for each statement, in order.
+
+    Their ids and sources are places in the text: they are known nowhere else. What is no narrative stays.
+    """
+    found: list[StateEntry] = []
+    numbers = count(1)
+    field = schema.home("narrative")
+    for entry in entries:
+        if entry.role != "narrative":
+            found.append(entry)
+            continue
+        story, told = _apart(entry.text, language)
+        found += [_piece(entry, field, "N", next(numbers), story)] if story else []
+        found += [_piece(entry, field, "F", next(numbers), text) for text in told]
+    return tuple(found)
+
+
+def retold(story: str, texts: Iterable[str]) -> str:
+    """One text: the story, then each text as a sentence of its own; what the story says of them is said once."""
+    told = list(map(closed, texts))
+    new = [part for part in statements(story) if not any(closed(_unframed(part)) in text for text in told)]
+    return " ".join(part for part in (*new, *told) if part)
+
+
+def closed(text: str) -> str:
+    """The text with an end that another sentence can follow."""
+    return text if not text or text.endswith(_ENDS) else f"{text}."
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a text: a speaker's sentences together, where it says who speaks; sentences elsewhere."""
+    found: list[str] = []
+    for part in _BEFORE_LABEL.split(text):
+        begins = len(found)
+        for sentence in sentences(part):
+            goes_on = len(found) > begins and len(found[-1]) + len(sentence) <= _LONGEST
+            if goes_on and (sentence.startswith(ANSWERED.strip()) or _LABEL.match(found[-1])):
+                found[-1] = f"{found[-1]} {sentence}"
+            else:
+                found.append(sentence)
+    return list(dict.fromkeys(found))
+
+
+def _piece(entry: StateEntry, field: StateField, letter: str, number: int, text: str) -> StateEntry:
+    return StateEntry(
+        id=f"{letter}{number}",
+        field=field.name,
+        role="narrative" if letter == "N" else "fact",
+        text=text,
+        from_seqs=(number,),
+        since_version=entry.since_version,
+        origins=entry.origins,
+    )
+
+
+def _apart(text: str, language: str) -> tuple[str, list[str]]:
+    """What the text is about, and its statements; the frame around what was said last taken off.
+
+    In a language without such frames the first sentence is what it is about.
+    """
+    told = statements(text)
+    if told and (told[0].startswith(_ABOUT) or phrases(language) is None):
+        first = sentences(told[0])[0]
+        told = [told[0][len(first) :].strip(), *told[1:]]
+    else:
+        first = ""
+    return first, [unframed for one in told if (unframed := _unframed(one))]
+
+
+def _unframed(text: str) -> str:
+    for pattern in _LAST_BY:
+        if found := pattern.fullmatch(text):
+            return f"{found[1]}: {found[2]}"
+    return next((text[len(frame) :] for frame in _LAST if text.startswith(frame)), text)

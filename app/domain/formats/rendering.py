@@ -1,0 +1,43 @@
+"""The formats by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from app.domain.formats.anthropic import anthropic_messages
+from app.domain.formats.gemini import gemini_contents
+from app.domain.formats.openai import openai_messages
+from app.domain.model_io import ContextMessage
+
+Format = Literal["plain", "openai", "gemini", "anthropic"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formatted:
+    """A context in a format."""
+
+    messages: Sequence[Mapping[str, Any]]
+    """As the provider's request has them."""
+    system: str | None = None
+    """The system text, for formats that keep it apart from the messages."""
+
+
+def in_format(messages: Sequence[ContextMessage], format_: Format) -> Formatted:
+    """The messages in a format; pure, and the same messages are the same bytes."""
+    match format_:
+        case "plain":
+            return Formatted(messages=[_plain(message) for message in messages])
+        case "openai":
+            return Formatted(messages=openai_messages(messages))
+        case "gemini":
+            system, contents = gemini_contents(messages)
+        case "anthropic":
+            system, contents = anthropic_messages(messages)
+    return Formatted(messages=contents, system=system)
+
+
+def _plain(message: ContextMessage) -> dict[str, Any]:
+    parts = [dict(part) for part in message.parts]
+    return {"role": message.role, "content": message.content, "parts": parts, "seq": message.seq}

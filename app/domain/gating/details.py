@@ -1,0 +1,91 @@
+"""The gate of a segment's L1: what does not rest on the segment goes, and what is left must still be worth having."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from app.domain.fencing.escaping import clean
+from app.domain.fencing.redaction import redact
+from app.domain.gating.evidence import Evidence
+from app.domain.gating.excuses import is_excuse
+from app.domain.gating.gate import FINISH
+from app.domain.gating.soundness import Stretch
+from app.domain.model_io import DetailRequest, Proposal
+from app.domain.states.provenance import own_words
+from app.domain.weighing.tokens import estimate_text
+from app.domain.words.language import detect, differs
+from app.domain.words.overlap import message_text
+from app.domain.words.text import sentences
+
+SHORTER: Final = 0.9
+"""Of the messages' tokens at most: the originals themselves are the next level."""
+_WHOLE: Final = 0.5  # of a text must be left when what does not hold is gone
+_LONGEST: Final = 40_000  # characters; what is longer is no condensed text of anything
+_SAMPLE: Final = 20_000  # characters from each end are plenty to know the language by
+_REASONING: Final = re.compile(r"\s*<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCE: Final = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailReport:
+    """Either a text that may be stored, or the reason word of the refusal."""
+
+    text: str = ""
+    reason: str | None = None
+    ungrounded: int = 0
+    """Sentences that went."""
+
+
+def check_detail(proposal: Proposal, request: DetailRequest) -> DetailReport:
+    """Check what a summarizer wrote as a segment's L1.
+
+    Reasons: ``blocked``, ``cut_off``, ``not_a_summary``, ``empty_summary``, ``unparseable`` (far too long),
+    ``wrong_language``, ``ungrounded`` (less than half of it holds), ``not_smaller``.
+    """
+    refused = "not_a_summary" if proposal.called_tool and proposal.finish not in FINISH else FINISH.get(proposal.finish)
+    told = _plain(proposal.text)
+    if reason := refused or _unfit(told, request):
+        return DetailReport(reason=reason)
+    kept, gone = _sound(told, request)
+    text = redact(kept)
+    if len(text) < _WHOLE * len(told):
+        return DetailReport(reason="ungrounded", ungrounded=gone)
+    if estimate_text(text) > SHORTER * sum(estimate_text(message_text(message)) for message in request.messages):
+        return DetailReport(reason="not_smaller", ungrounded=gone)
+    return DetailReport(text=text, ungrounded=gone)
+
+
+def _plain(text: str) -> str:
+    """Without reasoning and without a code fence around it all."""
+    answer = clean(_REASONING.sub("", text[: 2 * _LONGEST], count=3)).strip()
+    fenced = _FENCE.match(answer)
+    return fenced[1].strip() if fenced else answer
+
+
+def _unfit(told: str, request: DetailRequest) -> str | None:
+    if not told:
+        return "empty_summary"
+    if len(told) > _LONGEST:
+        return "unparseable"
+    if is_excuse(told) or told[0] in "{[":
+        return "not_a_summary"
+    spoken = own_words(request.messages)
+    sample = spoken if len(spoken) <= 2 * _SAMPLE else f"{spoken[:_SAMPLE]}\n{spoken[-_SAMPLE:]}"
+    return "wrong_language" if differs(told, sample) else None
+
+
+def _sound(told: str, request: DetailRequest) -> tuple[str, int]:
+    """The paragraphs without the sentences that do not hold, and how many those are."""
+    stretch = Stretch(request.messages, Evidence(request.messages), detect(told))
+    paragraphs: list[str] = []
+    gone = 0
+    for paragraph in told.split("\n"):
+        parts = sentences(paragraph)
+        sound = [part for part in parts if stretch.is_sound(part)]
+        gone += len(parts) - len(sound)
+        kept = paragraph.strip() if len(sound) == len(parts) else " ".join(sound)
+        if kept:
+            paragraphs.append(kept)
+    return "\n".join(paragraphs), gone

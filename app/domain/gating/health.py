@@ -1,0 +1,109 @@
+"""Whether a stored state is what it should be: no error text, no excuse, nothing empty, nothing cut off.
+
+The gate lets none of these in. A state that was imported, or written by an earlier version, never passed it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from app.domain.gating.excuses import is_excuse
+from app.domain.states.state import StateSchema
+from app.domain.words.vocabulary import STOPWORDS
+
+Sickness = Literal["empty", "error_text", "no_summary", "cut_off"]
+
+FEW: Final = 4
+"""Covered messages of which a state may honestly have nothing to say."""
+
+_LONG: Final = 60  # characters; a shorter text is a phrase, and needs no end
+_ENDS: Final = re.compile(r"[.!?…。！？\"'»”’)\]}`*]\s*$")
+_HANGS: Final = re.compile(r"[,;:(\[{«“—–-]\s*$")
+_LAST_WORD: Final = re.compile(r"([^\W\d_]+)\s*$")
+_ERRORS: Final = re.compile(
+    r"\W*(?:Traceback \(most recent call last\)"
+    r"|(?:[A-Z]\w*(?:Error|Exception)|Error|ERROR|Fehler|Ошибка)\s*(?::|\b\d{3}\b)"
+    r"|(?:HTTP(?:/\d(?:\.\d)?)?|Status(?: code)?|Code)[ :]*[45]\d\d\b"
+    r"|[45]\d\d (?:Bad Request|Unauthorized|Forbidden|Not Found|Too Many Requests|Internal Server Error|Bad Gateway"
+    r"|Service Unavailable|Gateway Time-?out)"
+    r"|(?:Internal Server Error|Service Unavailable|Too Many Requests|Bad Gateway|Gateway Time-?out|RESOURCE_EXHAUSTED"
+    r"|rate limit (?:reached|exceeded)|quota exceeded|context[_ ]length[_ ]exceeded|max(?:imum)? context length"
+    r"|request timed out|connection (?:refused|reset|error)|(?:the )?model is overloaded|invalid api key)\b"
+    r"|\{\s*\"(?:error|detail|code|message|status)\"\s*:)",
+)
+_FENCE: Final = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something wrong with a state."""
+
+    sickness: Sickness
+    field: str | None = None
+    """The field that it was found in; ``None`` = the state as a whole."""
+    text: str = ""
+
+
+def findings(schema: StateSchema, state: Mapping[str, Any], *, covered_messages: int) -> list[Finding]:
+    """What is wrong with a state; nothing, as a rule.
+
+    Args:
+        schema: Of the state.
+        state: Texts by field.
+        covered_messages: How many messages it stands for.
+    """
+    texts = list(_texts(schema, state))
+    if not texts:
+        return [Finding(sickness="empty")] if covered_messages > FEW else []
+    return [
+        Finding(sickness=sickness, field=field, text=text)
+        for field, text, is_story in texts
+        if (sickness := _sickness(text, is_story=is_story)) is not None
+    ]
+
+
+def _texts(schema: StateSchema, state: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
+    for field in schema.fields:
+        value = state.get(field.name)
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and text.strip():
+                yield field.name, text, not field.is_list
+
+
+def _sickness(text: str, *, is_story: bool) -> Sickness | None:
+    if _ERRORS.match(text):
+        return "error_text"
+    if is_excuse(text):
+        return "no_summary"
+    return "cut_off" if _is_cut_off(text, is_story=is_story) else None
+
+
+def _is_cut_off(text: str, *, is_story: bool) -> bool:
+    """A block that never closes, JSON that breaks off, or a text that ends in the middle of a sentence.
+
+    Entries of a list are phrases: only a story has to end like a sentence, and only a hanging word tells that it does
+    not.
+    """
+    if len(_FENCE.findall(text)) % 2 or _is_broken_json(text):
+        return True
+    if not is_story or len(text) < _LONG or _ENDS.search(text):
+        return False
+    last = _LAST_WORD.search(text)
+    return _HANGS.search(text) is not None or (last is not None and last[1].casefold() in _FUNCTION_WORDS)
+
+
+def _is_broken_json(text: str) -> bool:
+    if not text.lstrip().startswith(("{", "[{", '["')):
+        return False
+    try:
+        json.loads(text)
+    except ValueError:
+        return True
+    return False
+
+
+_FUNCTION_WORDS: Final = frozenset().union(*STOPWORDS.values())

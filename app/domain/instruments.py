@@ -1,0 +1,91 @@
+"""What the service shows to monitoring: one value per instrument. Labels are words of ours, never ids or text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+_SHORT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_LONG: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0, 300.0)
+_SHARES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instrument:
+    """One measure."""
+
+    name: str
+    """Without the prefix ``throughline_``; counters end in ``_total``."""
+    kind: Literal["counter", "gauge", "histogram"]
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    """Upper bounds, of a histogram."""
+    unit: str = ""
+
+
+def _counter(name: str, help_: str, *labels: str, unit: str = "") -> Instrument:
+    return Instrument(name=f"{name}_total", kind="counter", help=help_, labels=labels, unit=unit)
+
+
+def _distribution(name: str, help_: str, buckets: tuple[float, ...], *labels: str, unit: str = "1") -> Instrument:
+    return Instrument(name=name, kind="histogram", help=help_, labels=labels, buckets=buckets, unit=unit)
+
+
+COMPACTIONS: Final = _counter("compactions", "Compactions that ended.", "trigger", "status", "ran_in")
+REASONS: Final = _counter("compaction_reasons", "Compactions that ended with a reason.", "reason")
+SAVED: Final = _counter("tokens_saved", "Tokens that applied compactions took off the next request.", "trigger")
+COVERED: Final = _counter("messages_covered", "Messages that applied compactions covered.")
+ENTRIES: Final = _counter("state_entries", "What applied compactions did to entries of states.", "change")
+COMPACTION_TIME: Final = _distribution(
+    "compaction_duration_seconds", "From start to end of a compaction.", _LONG, "ran_in", unit="s"
+)
+RATIO: Final = _distribution("compaction_ratio", "Tokens after ÷ before, of applied compactions.", _SHARES)
+FIDELITY: Final = _distribution(
+    "compaction_fidelity", "Share of folded exact values that stand verbatim in what is served.", _SHARES
+)
+CALLS: Final = _counter("model_calls", "Model calls.", "purpose", "outcome")
+CALL_REASONS: Final = _counter("model_call_reasons", "Model calls refused or failed.", "purpose", "reason")
+CALL_TIME: Final = _distribution(
+    "model_call_duration_seconds", "One model call, chat apart.", _LONG, "purpose", unit="s"
+)
+MODEL_TOKENS: Final = _counter("model_tokens", "Tokens that providers reported.", "purpose", "kind")
+COST: Final = _counter("model_cost_usd", "What model calls cost where the price is known.", "purpose")
+EXPANSIONS: Final = _counter("expansions", "Expansions.", "way")
+USED: Final = _counter("expansions_used", "Expansions that the reply drew on.", "way")
+PASSAGES: Final = _counter("expansion_passages", "Passages that expansions brought back.", "way")
+EXPANSION_TOKENS: Final = _counter("expansion_tokens", "Tokens that expansions brought back.", "way")
+RECALL_TIME: Final = _distribution("recall_duration_seconds", "One expansion.", _SHORT, "way", unit="s")
+TURNS: Final = _counter("turns", "Turns that are over.", "status")
+TURN_TIME: Final = _distribution("turn_duration_seconds", "A turn, from its message to its reply.", _LONG, unit="s")
+UTILIZATION: Final = _distribution("context_utilization", "Context ÷ budget of a conversation after a turn.", _SHARES)
+IN_FLIGHT: Final = Instrument(
+    name="compactions_in_flight", kind="gauge", help="Compactions that are queued or running.", labels=("status",)
+)
+DATABASE: Final = Instrument(name="database_up", kind="gauge", help="1 where the last look at Postgres succeeded.")
+
+INSTRUMENTS: Final = (
+    COMPACTIONS,
+    REASONS,
+    SAVED,
+    COVERED,
+    ENTRIES,
+    COMPACTION_TIME,
+    RATIO,
+    FIDELITY,
+    CALLS,
+    CALL_REASONS,
+    CALL_TIME,
+    MODEL_TOKENS,
+    COST,
+    EXPANSIONS,
+    USED,
+    PASSAGES,
+    EXPANSION_TOKENS,
+    RECALL_TIME,
+    TURNS,
+    TURN_TIME,
+    UTILIZATION,
+    IN_FLIGHT,
+    DATABASE,
+)

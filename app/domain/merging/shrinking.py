@@ -1,0 +1,153 @@
+"""A state rendered within less room than it takes: what tells most per token stays, clause by clause.
+
+An entry is a speaker and clauses; of one that does not fit as a whole the clauses that hold exact values may stay. Of
+equals the older goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Final
+
+from app.domain.extraction.choice import Option, Told
+from app.domain.extraction.items import cost, parted, together
+from app.domain.extraction.keeping import worth_of
+from app.domain.extraction.labels import role_of
+from app.domain.extraction.ledger import line_in, terse
+from app.domain.extraction.scoring import Worth, said_twice, words_said, worth_of_data
+from app.domain.merging.pruning import age, state_of
+from app.domain.states.state import StateEntry, StateSchema
+from app.domain.words.text import stems
+
+_RECENT: Final = 0.25  # what the newest entry's worth is raised by; the oldest one's by nothing
+_SIGNS: Final = 4  # of a token: a text is as long as it is dear
+_MOST_CLAUSES: Final = 100_000  # for numbering them
+_NEWS: Final = 0.6  # of its worth: what tells less beside the others comes last
+_FIXED: Final = 0.0  # tokens that each costs beside its own: marks, the name before it
+_NEAR: Final = 2  # tokens: the search for how much fits ends so near
+
+Fits = Callable[[Mapping[str, Any]], bool]
+"""Whether a state, in the shape of the schema's model, is small enough."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Clause:
+    """What is kept or lost as a whole: a clause, or of data one part of it."""
+
+    entry: StateEntry
+    label: str
+    lead: str
+    """What parts of one clause have before them, once."""
+    number: int
+    """Of the clause within its entry."""
+    text: str
+    option: Option
+
+
+def shrunk(
+    schema: StateSchema, entries: Sequence[StateEntry], *, fits: Fits, said: Iterable[str] = ()
+) -> tuple[StateEntry, ...]:
+    """The entries, or clauses of them, that tell most within the room; in the same order.
+
+    Args:
+        schema: Of the state.
+        entries: In served order.
+        fits: Asked about a logarithmic number of states.
+        said: What is served beside the state: what stands there need not be told, data that is talked of there is
+            worth more.
+    """
+    if fits(state_of(schema, entries)):
+        return tuple(entries)
+    clauses = _clauses(entries, "\n".join(said))
+    low, high, best = 0, sum(clause.option.cost() for clause in clauses) + _NEAR, tuple[StateEntry, ...]()
+    while high - low > _NEAR:
+        room = (low + high) // 2
+        kept = _kept(entries, clauses, room)
+        if fits(state_of(schema, kept)):
+            low, best = room, kept
+        else:
+            high = room
+    return _widened(schema, entries, best, fits)
+
+
+def _widened(
+    schema: StateSchema, entries: Sequence[StateEntry], kept: Sequence[StateEntry], fits: Fits
+) -> tuple[StateEntry, ...]:
+    """With entries as they were, newest first, as far as what is left holds them."""
+    whole = {entry.id: entry for entry in entries}
+    for entry in sorted(kept, key=age, reverse=True):
+        wider = [whole[one.id] if one.id == entry.id else one for one in kept]
+        if wider != list(kept) and fits(state_of(schema, wider)):
+            kept = wider
+    return tuple(kept)
+
+
+def _kept(entries: Sequence[StateEntry], clauses: Sequence[_Clause], room: int) -> tuple[StateEntry, ...]:
+    """Those of most worth per token; what only repeats others comes last."""
+    told, chosen, later = Told(), set[int](), list[_Clause]()
+    for is_again in (False, True):
+        for clause in later if is_again else sorted(clauses, key=_dearness):
+            option = clause.option
+            if option.cost() > room:
+                continue
+            if not is_again and (told.repeats(option.stems) or told.worth(option) < _NEWS * option.worth.total):
+                later.append(clause)
+                continue
+            room -= option.cost()
+            chosen.add(option.key)
+            told.take(option)
+    return tuple(made for entry in entries if (made := _entry(entry, clauses, chosen)) is not None)
+
+
+def _dearness(clause: _Clause) -> tuple[float, int]:
+    return -clause.option.worth.total / (_FIXED + clause.option.cost()), clause.option.key
+
+
+def _entry(entry: StateEntry, clauses: Sequence[_Clause], chosen: Collection[int]) -> StateEntry | None:
+    kept = [clause for clause in clauses if clause.entry is entry and clause.option.key in chosen]
+    if not kept:
+        return None
+    parts = [(lead, [one.text for one in group]) for (_, lead), group in groupby(kept, lambda one: (one.number, one.lead))]
+    text = together(kept[0].label, (f"{lead}{', '.join(texts)}" for lead, texts in parts))
+    return entry if text == entry.text else replace(entry, text=text)
+
+
+def _clauses(entries: Sequence[StateEntry], said: str) -> list[_Clause]:
+    """Every clause; data without the names of its values, each value once, where it is worth most."""
+    newest_first = {entry.id: place for place, entry in enumerate(sorted(entries, key=age, reverse=True))}
+    apart = [(entry, *parted(entry.text)) for entry in entries]
+    data = [(entry, label, text) for entry, label, clauses in apart if _is_data(label) for text in clauses]
+    talk = [(entry, label, text) for entry, label, clauses in apart if not _is_data(label) for text in clauses]
+    mentioned = words_said([said, *(text for _, _, text in talk)]) | said_twice(line_in(text) for _, _, text in data)
+    worths = {(entry.id, text): worth_of_data(line_in(text), mentioned).total for entry, _, text in data}
+    told: set[str] = set()
+    short = {
+        (entry.id, text): terse(text, told)
+        for entry, _, text in sorted(data, key=lambda one: -worths[one[0].id, one[2]])
+    }
+    found: list[_Clause] = []
+    for entry, label, texts in apart:
+        recent = 1 + _RECENT * (1 - newest_first[entry.id] / max(len(entries), 1))
+        first = _MOST_CLAUSES * newest_first[entry.id]
+        for number, text in enumerate(texts):
+            lead, parts = short[entry.id, text] if _is_data(label) else ("", [text] if text not in said else [])
+            for part in parts:
+                if _is_data(label):
+                    line = line_in(part)
+                    worth, stems_of_it = worth_of_data(line, mentioned), line.stems
+                else:
+                    worth, stems_of_it = worth_of(replace(entry, text=f"{label}{text}")), frozenset(stems(text))
+                option = _option(first + len(found), part, worth.times(recent), stems_of_it)
+                found.append(_Clause(entry=entry, label=label, lead=lead, number=number, text=part, option=option))
+    return found
+
+
+def _is_data(label: str) -> bool:
+    return role_of(label) == "tool"
+
+
+def _option(key: int, text: str, worth: Worth, said_by_it: frozenset[str]) -> Option:
+    tokens = cost(text)
+    return Option(key=key, worth=worth, stems=said_by_it, size=_SIGNS * tokens, cost=lambda: tokens)

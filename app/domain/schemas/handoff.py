@@ -1,0 +1,93 @@
+"""The state schema ``handoff``: what somebody needs who takes the work over without having read a word of it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from app.domain.states.state import StateField, StateSchema
+
+
+class HandoffState(BaseModel):
+    """What ``compressed_state`` holds under this schema: exactly these seven sections."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    goal: list[str] = []
+    """What the session is for, as it was set at first, and what has changed about it."""
+    progress: list[str] = []
+    """What was completed, or done in part."""
+    key_decisions: list[str] = []
+    """Decisions, each with its reason."""
+    files_changed: list[str] = []
+    """Paths, each with what was done there."""
+    current_state: str = ""
+    """What works, what does not, and where things stand."""
+    blockers: list[str] = []
+    """Obstacles, pitfalls and edge cases."""
+    next_steps: list[str] = []
+    """Concrete tasks, to be done as they stand."""
+
+
+HANDOFF = StateSchema(
+    name="handoff",
+    model=HandoffState,
+    fields=(
+        StateField(
+            name="goal",
+            role="fact",
+            ask=(
+                "the objective of the session as the user set it at first, with its requirements and limits, and any "
+                "later change of it"
+            ),
+            use="what the work is for: judge every step by it.",
+            takes=frozenset({"objective", "constraint", "rule"}),
+        ),
+        StateField(
+            name="progress",
+            role="fact",
+            ask=(
+                "everything completed or done in part, with its outcome, and each fact and exact value that the work "
+                "rests on: numbers, names, versions, identifiers, commands and their results, copied character by "
+                "character. One per item"
+            ),
+            use="done so far, with exact values: do not do it again.",
+        ),
+        StateField(
+            name="key_decisions",
+            role="fact",
+            ask="each decision that was made, who made it, and the reason for it; what was turned down, and why",
+            use="settled, with reasons: do not reopen unless asked to.",
+            takes=frozenset({"decision", "correction"}),
+        ),
+        StateField(
+            name="files_changed",
+            role="fact",
+            ask="each file, path or document that was made, changed or looked at, and what was done in it and why",
+            use="files touched, and what was done there.",
+            takes=frozenset({"path"}),
+        ),
+        StateField(
+            name="current_state",
+            role="narrative",
+            ask=(
+                "a short account for a reader with no access to the conversation: what works now, what does not, and "
+                "exactly where things stand"
+            ),
+            use="where things stand.",
+        ),
+        StateField(
+            name="blockers",
+            role="open",
+            ask="each obstacle, open problem, pitfall or edge case that was met and is not out of the way",
+            use="known obstacles: mind them.",
+            takes=frozenset({"obstacle"}),
+        ),
+        StateField(
+            name="next_steps",
+            role="open",
+            ask="each next task that is concrete enough to be begun at once, in order, and questions nobody answered",
+            use="what to do next, in this order.",
+            takes=frozenset({"commitment", "plan", "question"}),
+        ),
+    ),
+)

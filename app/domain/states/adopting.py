@@ -1,0 +1,62 @@
+"""A state carried over to another schema, by the roles of its entries: nothing is lost when a policy changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from app.domain.states.state import ID_LETTERS, StateEntry, StateField, StateSchema
+
+_BETWEEN: Final = " "
+_ENDS: Final = (".", "!", "?", "…", "。", "！", "？", ":", ";")
+
+
+def adopted(entries: Sequence[StateEntry], schema: StateSchema) -> tuple[StateEntry, ...]:
+    """The entries in the fields of this schema.
+
+    A field of the same name and role keeps its entries as they are; others go to the field of their role, or of the
+    nearest role there is. Where only a narrative can take them, one text tells them all, the present narrative first.
+    """
+    moved = [(entry, _field_of(entry, schema)) for entry in entries]
+    kept = [_moved(entry, field) for entry, field in moved if field.is_list]
+    told = [_told(field, [entry for entry, target in moved if target is field]) for field in _narratives(schema)]
+    return (*kept, *(entry for entry in told if entry is not None))
+
+
+def _field_of(entry: StateEntry, schema: StateSchema) -> StateField:
+    same = (field for field in schema.fields if field.name == entry.field and field.role == entry.role)
+    return next(same, None) or schema.home(entry.role)
+
+
+def _moved(entry: StateEntry, field: StateField) -> StateEntry:
+    if (entry.field, entry.role) == (field.name, field.role):
+        return entry
+    return replace(entry, id=f"{ID_LETTERS[field.role]}{entry.id[1:]}", field=field.name, role=field.role)
+
+
+def _narratives(schema: StateSchema) -> list[StateField]:
+    return [field for field in schema.fields if not field.is_list]
+
+
+def _told(field: StateField, entries: Sequence[StateEntry]) -> StateEntry | None:
+    """One entry with all their texts; a narrative before what else has to go into it."""
+    if not entries:
+        return None
+    ordered = sorted(entries, key=lambda entry: entry.role != "narrative")
+    first = _moved(ordered[0], field)
+    if len(ordered) == 1:
+        return first
+    return replace(
+        first,
+        text=_BETWEEN.join(_sentence(entry.text) for entry in ordered),
+        from_seqs=tuple(sorted({seq for entry in ordered for seq in entry.from_seqs})),
+        origins=tuple(sorted({origin for entry in ordered for origin in entry.origins})),
+        since_version=min(entry.since_version for entry in ordered),
+        superseded=tuple(text for entry in ordered for text in entry.superseded),
+    )
+
+
+def _sentence(text: str) -> str:
+    """A text that another can follow."""
+    return text if text.endswith(_ENDS) else f"{text}."

@@ -1,0 +1,171 @@
+"""The chat model's own two ways back: what ``expand_context`` and ``search_history`` tell it.
+
+Everything quoted is fenced as data and bounded; what the model got wrong is told, never raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.domain.conversation import Message
+from app.domain.errors import NotFoundError
+from app.domain.fencing.escaping import clean
+from app.domain.records import Turn
+from app.domain.segments.markers import parse
+from app.domain.segments.values import LEVEL_OF, Expansion, LevelName
+from app.domain.tools import (
+    EXPAND,
+    HITS,
+    MOST_HITS,
+    Line,
+    label_of,
+    level_named,
+    quoted,
+    quoted_tokens,
+    said_back,
+    within,
+)
+from app.domain.weighing.tokens import estimate_text
+from app.domain.words.overlap import message_text
+from app.services.expansion import Expanded, ExpansionService
+from app.services.search import Place, SearchHit, SearchService
+from app.services.shell import Shell
+
+LONGEST_QUERY: Final = 1_000  # characters, as in GET …/search
+LONGEST_CURSOR: Final = 400
+NOT_FOUND: Final = "No earlier message fits. Try other words, or fewer."
+UNKNOWN: Final = "There is no segment {} in this conversation. search_history finds earlier messages by words."
+NO_LEVEL: Final = "There is no level {}. The levels are: {}."
+MORE: Final = 'More follows: call {} again with "after": "{}".'
+NO_WORDS: Final = "Say in query what to look for."
+CHANGED: Final = "A message was erased meanwhile. Call again."
+EMPTY: Final = "Nothing is left of it."
+_SMALLER: Final = (1, 2, 4, 8)  # parts of the room that a page is asked for, until it fits with its labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What the model is told."""
+
+    text: str
+    quotes: tuple[tuple[int, int], ...] = ()
+    """(first, last) ``seq`` of what stands in it, verbatim or in short."""
+    expansions: tuple[Expansion, ...] = ()
+    """What is to be recorded with it."""
+    content_epoch: int | None = None
+    """Of the conversation before it was looked at."""
+
+    def at(self, content_epoch: int) -> ToolResult:
+        """As it may be stored in a conversation by now: quotes of what was erased meanwhile may not."""
+        if not self.quotes or self.content_epoch in (None, content_epoch):
+            return self
+        return ToolResult(text=CHANGED)
+
+
+class Lookups:
+    """Looks up for the chat model of a turn."""
+
+    def __init__(self, shell: Shell, *, expansion: ExpansionService, search: SearchService) -> None:
+        self._shell = shell
+        self._expansion = expansion
+        self._search = search
+
+    async def expand(self, turn: Turn, arguments: Mapping[str, object], most: int) -> ToolResult:
+        """A page of what a marker stands for."""
+        named = str(arguments.get("marker") or "")
+        marker, level = parse(named), level_named(arguments.get("level"))
+        if marker is None:
+            return ToolResult(text=UNKNOWN.format(said_back(named)))
+        if level is None:
+            return ToolResult(text=NO_LEVEL.format(said_back(arguments.get("level")), ", ".join(LEVEL_OF)))
+        after = clean(str(arguments.get("after") or ""))[:LONGEST_CURSOR] or None
+        try:
+            page, lines = await self._page(turn, marker.segment_id, level, after, quoted_tokens(most))
+        except NotFoundError:
+            return ToolResult(text=UNKNOWN.format(said_back(marker.segment_id)))
+        text = quoted(f"{page.segment_id}, {page.level}", lines, note=_note(page)) if lines else EMPTY
+        expansions = (page.expansion,) if page.expansion else ()
+        return ToolResult(text=text, quotes=_quotes(page), expansions=expansions)
+
+    async def _page(
+        self, turn: Turn, segment_id: str, level: LevelName, after: str | None, room: int
+    ) -> tuple[Expanded, Sequence[Line]]:
+        """As large a page as fits with the labels of its lines; of one line that is too long, its beginning."""
+        for part in _SMALLER:
+            page = await self._expansion.expand(
+                turn.tenant_id,
+                turn.conversation_id,
+                segment_id,
+                level,
+                max_tokens=max(room // part, 1),
+                after=after,
+                records=False,
+            )
+            lines = _lines_of(page)
+            fitting = within(lines, room)
+            if len(fitting) == len(lines) or len(page.messages) == 1:
+                break
+        return page, fitting
+
+    async def search(self, turn: Turn, message: Message, arguments: Mapping[str, object], most: int) -> ToolResult:
+        """Earlier messages that fit, none of the turn that ``message`` began."""
+        began, query = self._shell.clock.monotonic(), clean(str(arguments.get("query") or ""))[:LONGEST_QUERY]
+        if not query.strip():
+            return ToolResult(text=NO_WORDS)
+        page = await self._search.find(
+            turn.tenant_id,
+            turn.conversation_id,
+            query,
+            limit=_limit(arguments.get("limit")),
+            place=Place(message.seq - 1, 0),
+        )
+        shown = within([_line_of(hit) for hit in page.hits], quoted_tokens(most))
+        hits = page.hits[: len(shown)]
+        text = quoted("search in earlier messages", shown) if shown else NOT_FOUND
+        expansion = Expansion(
+            id=self._shell.new_id(),
+            conversation_id=turn.conversation_id,
+            way="search",
+            passages=len(hits),
+            tokens=estimate_text(text),
+            duration_ms=round((self._shell.clock.monotonic() - began) * 1_000),
+            created_at=self._shell.clock.now(),
+        )
+        return ToolResult(text=text, quotes=tuple((hit.seq, hit.seq) for hit in hits), expansions=(expansion,))
+
+
+def _lines_of(page: Expanded) -> list[Line]:
+    """Originals one by one; a level's text as one; of a list, which is fenced already, each line as it is."""
+    if page.messages:
+        told = [message for message in page.messages if message.status != "erased"]
+        return [Line(text=message_text(one), label=label_of(one.seq, one.role, one.created_at)) for one in told]
+    if page.segment is None:
+        return [Line(text=line) for line in page.content.splitlines()]
+    return [Line(text=page.content, label=page.segment_id)] if page.content.strip() else []
+
+
+def _quotes(page: Expanded) -> tuple[tuple[int, int], ...]:
+    if page.messages:
+        return ((page.messages[0].seq, page.messages[-1].seq),)
+    if page.segment is not None:
+        return ((page.segment.from_seq, page.segment.to_seq),)
+    listed = [(segment.from_seq, segment.to_seq) for segment in page.segments]
+    return (*listed, *((anchor.seq, anchor.seq) for anchor in page.anchors))
+
+
+def _note(page: Expanded) -> str:
+    return MORE.format(EXPAND.name, page.following) if page.following else ""
+
+
+def _line_of(hit: SearchHit) -> Line:
+    return Line(text=hit.snippet, label=label_of(hit.seq, hit.role, hit.created_at))
+
+
+def _limit(given: object) -> int:
+    """As many hits as asked for, within bounds, whatever a model writes."""
+    try:
+        return min(max(int(str(given)), 1), MOST_HITS)
+    except ValueError:
+        return HITS

@@ -1,0 +1,226 @@
+"""What the fidelity bench looks at for one conversation: what is served for each question, by us and by the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from app.domain.assembling.assembly import Material
+from app.domain.errors import BudgetTooSmallError
+from app.domain.policies.policy import SegmentBy
+from app.domain.recall.choose import scores
+from app.domain.recall.corpus import Corpus
+from app.domain.recall.question import question_of
+from app.domain.segments.cutting import cut
+from app.domain.segments.describing import describe
+from app.domain.segments.extractive import level_text
+from app.domain.words.text import stems
+from bench.recall_baselines import Baselines
+from bench.recall_talks import Asked, Talk, context, corpus_in, material_of, room_of, said
+from bench.replay import Replay
+from bench.survival import values_of
+
+SHARES: Final = (0.05, 0.10, 0.20, 0.50)
+FIRST: Final = (1, 3, 5)
+"""Segments that a question leads to, for expand hit@k."""
+OURS: Final = "Throughline"
+CONTROL: Final = "the same without a query"
+STATELESS: Final = "the same without the state"
+BY_RECALL: Final = "by recall"
+BY_DIGESTS: Final = "by digests, BM25"
+_BROAD: Final = re.compile(
+    r"\b(?:summar\w+|overview|recap|in (?:what|which) order|chronolog\w+|timeline|sequence of|step by step|over time)\b"
+    r"|кратко|перескаж|обзор|в каком порядке|хронолог|последовательност|总结|概括|概述|顺序|时间线",
+    re.IGNORECASE,
+)
+"""Asks for a summary or an order of events: the state's work, not that of single messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What was served for one question at one size."""
+
+    name: str
+    talk: str
+    category: str
+    broad: bool
+    share: float
+    evidence: bool
+    """The text of every message that holds the answer."""
+    answer: float | None
+    """Of the answer's content words; ``None`` where it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """How many of a conversation's exact values stand in a context without a question."""
+
+    name: str
+    talk: str
+    share: float
+    kept: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """The share of a question's evidence whose segment is among the first ``k``."""
+
+    name: str
+    talk: str
+    category: str
+    k: int
+    hit: float
+    segments: int
+
+
+def is_broad(question: str) -> bool:
+    """Whether it asks for a summary or an order of events."""
+    return _BROAD.search(question) is not None
+
+
+class Conversation:
+    """One talk in the service's hands."""
+
+    def __init__(self, talk: Talk) -> None:
+        self.talk = talk
+        self._replay: Replay = said(talk.messages, fold=True)
+        self._material = material_of(self._replay)
+        self._corpus = corpus_in(self._replay)
+        self._stems = [frozenset(stems(text)) for text in talk.texts]
+        self._baselines = Baselines(talk.texts).all()
+
+    def served(self, every: int = 1, shares: Sequence[float] = SHARES) -> Iterator[Served]:
+        """Ours and the others for every n-th question."""
+        for share in shares:
+            room = room_of(self.talk, share)
+            plain = self.told("", room)
+            for asked in self.talk.questions[::every]:
+                yield self._looked(OURS, asked, share, self.told(asked.text, room))
+                yield self._looked(CONTROL, asked, share, plain)
+                if is_broad(asked.text):
+                    yield self._looked(STATELESS, asked, share, self.told(asked.text, room, with_state=False))
+                for name, choose in self._baselines.items():
+                    yield self._selected(name, asked, share, choose(asked.text, room))
+
+    def kept(self, shares: Sequence[float] = SHARES) -> Iterator[Kept]:
+        """The exact values of the talk in what is served without a question, and in selections of the same size."""
+        values = {value for group in values_of(self.talk.texts).values() for value in group}
+        for share in shares:
+            room = room_of(self.talk, share)
+            told = {OURS: self.told("", room)}
+            for name, choose in self._baselines.items():
+                if name != "BM25":
+                    chosen = sorted(choose("", room))
+                    told[name] = "\n".join(self.talk.texts[seq - 1] for seq in chosen)
+            for name, text in told.items():
+                folded = text.casefold()
+                kept = sum(_stands(value, folded) for value in values)
+                yield Kept(name=name, talk=self.talk.id, share=share, kept=kept, of=len(values))
+
+    def hits(self, every: int = 1) -> Iterator[Hit]:
+        """Whether the segments that hold the evidence are among the first that a question leads to."""
+        segments = self._segments
+        for asked in self.talk.questions[::every]:
+            for name, find in ((BY_RECALL, self._by_recall), (BY_DIGESTS, self._by_digests)):
+                order = find(asked.text)
+                for k in FIRST:
+                    first = set(order[:k])
+                    found = [any(low <= seq <= high for low, high in map(segments.__getitem__, first)) for seq in asked.evidence]
+                    yield Hit(
+                        name=name,
+                        talk=self.talk.id,
+                        category=asked.category,
+                        k=k,
+                        hit=sum(found) / len(found),
+                        segments=len(segments),
+                    )
+
+    def told(self, question: str, room: int, *, with_state: bool = True) -> str:
+        """Everything after the system prompt; nothing where not even the last user message fits."""
+        material = self._material if with_state else _stateless(self._material)
+        try:
+            found = context(material, self._corpus, question, room)
+        except BudgetTooSmallError:
+            return ""
+        spent = found.gauge.breakdown.total - found.gauge.breakdown.system
+        if spent > room:
+            raise AssertionError(f"{spent} tokens in a budget of {room}")
+        return "\n".join(message.content for message in found.messages[1:])
+
+    def _looked(self, name: str, asked: Asked, share: float, told: str) -> Served:
+        texts = self.talk.texts
+        evidence = all(texts[seq - 1] in told for seq in asked.evidence)
+        return self._made(name, asked, share, evidence=evidence, stems_told=frozenset(stems(told)))
+
+    def _selected(self, name: str, asked: Asked, share: float, chosen: set[int]) -> Served:
+        found = frozenset[str]().union(*(self._stems[seq - 1] for seq in chosen))
+        return self._made(name, asked, share, evidence=set(asked.evidence) <= chosen, stems_told=found)
+
+    def _made(self, name: str, asked: Asked, share: float, *, evidence: bool, stems_told: frozenset[str]) -> Served:
+        wanted = frozenset(stems(asked.answer))
+        return Served(
+            name=name,
+            talk=self.talk.id,
+            category=asked.category,
+            broad=is_broad(asked.text),
+            share=share,
+            evidence=evidence,
+            answer=len(wanted & stems_told) / len(wanted) if wanted else None,
+        )
+
+    @cached_property
+    def _cut(self) -> list[tuple[tuple[int, int], str]]:
+        """The range of each segment, and what is served of it: topic, L2 and L3."""
+        found = []
+        for messages in cut(self._replay.messages, SegmentBy()):
+            described = describe(messages)
+            texts = (level_text(level, messages, described, locale="en") for level in ("L2", "L3"))
+            found.append(((messages[0].seq, messages[-1].seq), "\n".join([described.topic, *texts])))
+        return found
+
+    @cached_property
+    def _segments(self) -> list[tuple[int, int]]:
+        return [place for place, _ in self._cut]
+
+    @cached_property
+    def _digests(self) -> Callable[[str], list[int]]:
+        return Baselines([text for _, text in self._cut]).by_match
+
+    def _by_digests(self, question: str) -> list[int]:
+        return self._digests(question)
+
+    def _by_recall(self, question: str) -> list[int]:
+        values = scores(self._corpus, question_of(question, self._corpus.speakers))
+        best: dict[int, float] = {}
+        for number, (low, high) in enumerate(self._segments):
+            best[number] = max(values[low - 1 : high])
+        return sorted(best, key=lambda number: (-best[number], number))
+
+
+def _stateless(material: Material) -> Material:
+    return replace(
+        material,
+        conversation=replace(material.conversation, compressed_state=None, layout=None),
+        anchors=(),
+    )
+
+
+def _stands(value: str, said_text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", said_text) is not None
+
+
+def by_name(found: Sequence[Served]) -> Mapping[str, list[Served]]:
+    """Grouped by method, in the order of their first."""
+    groups: dict[str, list[Served]] = {}
+    for one in found:
+        groups.setdefault(one.name, []).append(one)
+    return groups
+
+
+def corpus_of_conversation(conversation: Conversation) -> Corpus:
+    """The messages that one conversation recalls from."""
+    return conversation._corpus  # noqa: SLF001 - for a look from a test

@@ -1,0 +1,162 @@
+"""Whether topics are cut where they change: stretches of different talks, put one behind the other, known seams.
+
+Run with ``python -m bench.segments``. Names of the speakers and all times are taken away, so that only the words can
+tell. Pk (Beeferman et al., 1999) and WindowDiff (Pevzner and Hearst, 2002): the share of windows in which a cutting and
+the truth disagree; the smaller, the better.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Final
+from uuid import UUID
+
+from app.domain.conversation import Message, Role
+from app.domain.policies.policy import SegmentBy
+from app.domain.segments.cutting import cut
+from app.domain.weighing.tokens import weigh
+from bench.recall_talks import Talk, talks
+from bench.report import print_table, write_json
+from bench.survival import DATA
+
+MIXTURES: Final = 40
+STRETCHES: Final = 12
+SHORTEST: Final = 6
+LONGEST: Final = 30
+"""Messages of a stretch."""
+
+_SEED: Final = 20261120
+_NEAR: Final = 1  # messages beside a seam that count as found
+_LABEL: Final = re.compile(r"^[^\W\d_][\w.'’-]{0,23}: ")
+_NIL: Final = UUID(int=0)
+_THEN: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+Cutter = Callable[[Sequence[Message], int], frozenset[int]]
+"""Messages and how many seams there are, to the places where a segment begins."""
+
+
+def mixture(given: Sequence[Talk], draw: random.Random) -> tuple[list[Message], frozenset[int]]:
+    """Stretches of talks in a row, no two neighbours of one talk, and the places of their seams."""
+    said: list[Message] = []
+    seams: set[int] = set()
+    last = -1
+    for _ in range(STRETCHES):
+        which = draw.choice([index for index in range(len(given)) if index != last])
+        last, size = which, draw.randint(SHORTEST, LONGEST)
+        start = draw.randrange(max(1, len(given[which].messages) - size))
+        if said:
+            seams.add(len(said))
+        for one in given[which].messages[start : start + size]:
+            said.append(_message(len(said) + 1, one["role"], _LABEL.sub("", one["content"])))
+    return said, frozenset(seams)
+
+
+def by_topic(messages: Sequence[Message], seams: int) -> frozenset[int]:
+    """Ours; how many seams there are it does not know."""
+    del seams
+    starts = {segment[0].seq - 1 for segment in cut(messages, SegmentBy())}
+    return frozenset(starts - {0})
+
+
+def evenly(messages: Sequence[Message], seams: int) -> frozenset[int]:
+    """As many places as there are seams, at the same distance."""
+    return frozenset(round(len(messages) * (number + 1) / (seams + 1)) for number in range(seams))
+
+
+def at_random(messages: Sequence[Message], seams: int) -> frozenset[int]:
+    """As many places as there are seams, anywhere."""
+    return frozenset(random.Random(len(messages)).sample(range(1, len(messages)), seams))
+
+
+def nowhere(messages: Sequence[Message], seams: int) -> frozenset[int]:
+    """No cut."""
+    del messages, seams
+    return frozenset()
+
+
+CUTTERS: Final[dict[str, Cutter]] = {"by topic": by_topic, "evenly": evenly, "at random": at_random, "nowhere": nowhere}
+
+
+def pk(truth: frozenset[int], found: frozenset[int], length: int) -> float:
+    """The share of windows of half a true segment whose ends are one segment here and two there."""
+    return _disagree(truth, found, length, exactly=False)
+
+
+def window_diff(truth: frozenset[int], found: frozenset[int], length: int) -> float:
+    """The share of such windows in which the number of borders differs."""
+    return _disagree(truth, found, length, exactly=True)
+
+
+def _disagree(truth: frozenset[int], found: frozenset[int], length: int, *, exactly: bool) -> float:
+    width = max(2, round(length / (len(truth) + 1) / 2))
+    wrong = 0
+    for start in range(length - width):
+        inside = range(start + 1, start + width + 1)
+        real, ours = sum(place in truth for place in inside), sum(place in found for place in inside)
+        wrong += real != ours if exactly else bool(real) != bool(ours)
+    return wrong / max(1, length - width)
+
+
+def found_share(truth: frozenset[int], found: frozenset[int]) -> float:
+    """Of the seams, those with a cut at them or beside them."""
+    near = {place + step for place in found for step in range(-_NEAR, _NEAR + 1)}
+    return len(truth & near) / len(truth) if truth else 1.0
+
+
+def table(given: Sequence[Talk], mixtures: int = MIXTURES) -> list[tuple[str, float, float, float, float]]:
+    """Per way of cutting: Pk, WindowDiff, share of the seams found, cuts per seam."""
+    draw = random.Random(_SEED)
+    mixed = [mixture(given, draw) for _ in range(mixtures)]
+    rows = []
+    for name, cutter in CUTTERS.items():
+        results = [(seams, cutter(said, len(seams)), len(said)) for said, seams in mixed]
+        rows.append(
+            (
+                name,
+                fmean(pk(*one) for one in results),
+                fmean(window_diff(*one) for one in results),
+                fmean(found_share(seams, found) for seams, found, _ in results),
+                fmean(len(found) / len(seams) for seams, found, _ in results),
+            )
+        )
+    return rows
+
+
+def _message(seq: int, role: str, content: str) -> Message:
+    kind: Role = "assistant" if role == "assistant" else "user"
+    weight = weigh(kind, content)
+    return Message(
+        id=_NIL,
+        conversation_id=_NIL,
+        seq=seq,
+        role=kind,
+        content=content,
+        token_count=weight.tokens,
+        byte_length=weight.bytes,
+        created_at=_THEN,
+    )
+
+
+def main(path: Path = DATA) -> None:
+    """Print the table; nothing to measure is no error."""
+    given = talks(path)
+    if not given:
+        print(f"No conversations to cut: the data is not at {path}.")
+        return
+    rows = table(given)
+    headers = ("cut", "Pk", "WindowDiff", "seams found (±1), %", "cuts per seam")
+    shown = [
+        (name, f"{wrong:.3f}", f"{differing:.3f}", f"{100 * found:.1f}", f"{cuts:.2f}")
+        for name, wrong, differing, found, cuts in rows
+    ]
+    print_table(headers, shown)
+    write_json("segments", [dict(zip(headers, row, strict=True)) for row in rows])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""The preset ``handoff``, as Session Compaction describes it: seven sections, and the last twenty messages.
+
+The numbers of the design, 80 000 and 20, are tried as they are, with contents long enough to get there by bytes ÷ 4;
+everything else in a window of 4 000, where 0.85 of the budget of 3 060 is the threshold: 2 601, so from 2 602 on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.acceptance.conftest import StartTalk
+from tests.acceptance.service import Service, running_service
+from tests.acceptance.talk import BUDGET, EventFollower, Json, Talk, block_of, good, lines, refused
+from tests.gemini_server import Gemini
+
+DESIGNED: Final = 80_000
+KEPT: Final = 20
+SMALL: Final[Json] = {"context_window": 4_000}
+FIRST: Final = 2_602
+MEDIUM: Final[Json] = {"context_window": 32_000}
+BY_HAND: Final[Json] = {**SMALL, "max_tokens": -1}
+SECTIONS: Final = (
+    "goal",
+    "progress",
+    "key_decisions",
+    "files_changed",
+    "current_state",
+    "blockers",
+    "next_steps",
+)
+JOB: Final = (
+    ("user", "The goal of this session: import the members of the choir from a CSV file into the app."),
+    ("assistant", "Understood. I will write the importer in app/importer.py."),
+    ("user", "It must accept at most 5000 rows, and the email column is required."),
+    ("assistant", "I created app/importer.py; it reads the CSV with the csv module and accepts at most 5000 rows."),
+    ("user", "Let's use PostgreSQL rather than MySQL, because the server runs it already."),
+    ("assistant", "Done: PostgreSQL it is. I changed app/settings.py so that DATABASE_URL points at port 5433."),
+    ("user", "The test tests/test_importer.py fails: UnicodeDecodeError for the name Łukasz."),
+    ("assistant", "The file is in cp1250. I still have to detect the encoding; until then the import stops there."),
+    ("user", "Next, please add a dry run with --dry-run. And who pays for the domain from 1 May 2027?"),
+    ("assistant", "I will add --dry-run to app/importer.py tomorrow. I do not know who pays for the domain."),
+)
+
+
+def of_bytes(talk: Talk, tokens: int) -> str:
+    """A message with which the context has exactly so many tokens, by bytes ÷ 4."""
+    size = 4 * (tokens - talk.get("/usage")["tokens"])
+    assert size > 0, "there are more already"
+    words = " ".join(content for _, content in lines(size // 100 + 2, start=900))
+    return words[: size - 1] + "."
+
+
+def filled(talk: Talk, tokens: int, messages: int = 40) -> None:
+    """So many messages with which the context is a little below so many tokens, by bytes ÷ 4."""
+    each = 4 * (tokens - talk.get("/usage")["tokens"]) // messages - 40
+    said = lines(messages * (each // 120 + 1))
+    per = len(said) // messages
+    roles = ("user", "assistant")
+    texts = [" ".join(content for _, content in said[n * per : (n + 1) * per])[:each] for n in range(messages)]
+    talk.batch([(roles[n % 2], text) for n, text in enumerate(texts)])
+
+
+def kept_verbatim(talk: Talk) -> list[Json]:
+    """What is served as it was said, which must be what stands in the history."""
+    history = {item["seq"]: item for item in talk.history()}
+    served = [item for item in talk.context()["messages"] if item["seq"] is not None]
+    assert [item["content"] for item in served] == [history[item["seq"]]["content"] for item in served]
+    return served
+
+
+class TestTheSections:
+    def test_hold_what_the_design_puts_into_them(self, offline: Service, start_talk: StartTalk) -> None:
+        talk = start_talk(offline, preset="handoff", policy=MEDIUM)
+        talk.batch([*JOB, *lines(30, start=50)])
+        talk.batch(lines(KEPT))
+        row = talk.compact()
+        state = talk.get()["compressed_state"]
+        assert (row["status"], row["messages_covered"]) == ("applied", len(JOB) + 30)
+        assert set(state) == set(SECTIONS)
+        said = {name: state[name] if isinstance(state[name], str) else "\n".join(state[name]) for name in SECTIONS}
+        print(state)
+        assert "import the members of the choir" in said["goal"]
+        assert "PostgreSQL" in said["key_decisions"]
+        assert "because" in said["key_decisions"]
+        assert "app/importer.py" in said["files_changed"]
+        assert "app/settings.py" in said["files_changed"]
+        assert "--dry-run" in said["next_steps"]
+        assert "UnicodeDecodeError" in said["blockers"]
+        assert said["current_state"]
+        assert "5000" in "".join(said.values())
+
+    def test_are_asked_for_one_by_one_and_served_whole(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        talk = start_talk(gemini_service, preset="handoff", policy=MEDIUM)
+        talk.batch([*JOB, *lines(30, start=50)])
+        talk.batch(lines(KEPT))
+        row = talk.compact()
+        (asked,) = gemini.requests("compaction")
+        told = str(asked["body"]["systemInstruction"])
+        for name in SECTIONS:
+            assert f'- \\"{name}\\"' in told or f'- "{name}"' in told
+        for words in ("as the user set it at first", "done in part", "the reason for it", "what was done in it"):
+            assert words in told
+        for words in ("what works now, what does not", "pitfall or edge case", "concrete enough to be begun at once"):
+            assert words in told
+        assert "no access to the conversation" in told
+        schema = asked["body"]["generationConfig"]["responseJsonSchema"]["properties"]
+        assert [name for name in schema if name in SECTIONS] == list(SECTIONS)
+        block = block_of(talk.context())
+        assert block
+        assert all(text in block for text in talk.get()["compressed_state"]["goal"])
+        print(row["summary"])
+
+
+class TestTheThreshold:
+    def test_of_80_000_by_bytes_is_met_before_the_users_message_is_sent(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        """The design's own numbers: contents of 320 kB."""
+        talk = start_talk(gemini_service, preset="handoff")
+        assert talk.get("/usage")["sync_at"] == DESIGNED + 1
+        filled(talk, DESIGNED - 900)
+        below = talk.chat(of_bytes(talk, DESIGNED))
+        assert (below["context"]["tokens"], below["compaction"]) == (pytest.approx(DESIGNED, rel=0.02), None)
+        gemini.reset()
+        last = of_bytes(talk, max(DESIGNED + 1, talk.get("/usage")["tokens"] + 50))
+        done = talk.chat(last)
+        row = done["compaction"]
+        assert (row["trigger"], row["ran_in"], row["status"]) == ("max_tokens", "turn", "applied")
+        assert row["tokens_before"] > DESIGNED
+        assert done["context"]["tokens"] < DESIGNED
+        assert [one["kind"] for one in gemini.requests()][-1] == "chat", "the reply was asked for with the summary"
+        sent = gemini.requests("chat")[0]["body"]["contents"]
+        assert sent[-1]["parts"][-1]["text"] == last
+        assert len(sent) == 2 + KEPT, "the pair and the last twenty"
+        assert [item["seq"] for item in kept_verbatim(talk)] == list(range(row["to_seq"] + 1, done["reply"]["seq"] + 1))
+        assert done["message"]["seq"] - row["to_seq"] == KEPT
+
+    @pytest.mark.parametrize(("tokens", "compacted"), [(FIRST - 1, 0), (FIRST, 1)])
+    def test_of_a_smaller_window_is_85_percent_of_the_budget(
+        self, offline: Service, start_talk: StartTalk, tokens: int, compacted: int
+    ) -> None:
+        talk = start_talk(offline, preset="handoff", policy=SMALL)
+        assert talk.get("/usage")["sync_at"] == FIRST == int(0.85 * BUDGET) + 1
+        filled(talk, FIRST - 60, messages=41)
+        done = talk.chat(of_bytes(talk, tokens))
+        assert len(talk.compactions()) == compacted
+        if compacted:
+            assert done["compaction"]["tokens_before"] == tokens
+            assert done["message"]["seq"] - done["compaction"]["to_seq"] == KEPT
+
+    @pytest.mark.parametrize("given", [{}, {"max_tokens": 0}, {"max_tokens": 50_000}])
+    def test_is_the_default_where_none_or_zero_is_given(
+        self, offline: Service, start_talk: StartTalk, given: Json
+    ) -> None:
+        assert (
+            start_talk(offline, preset="handoff", policy=given).get("/usage")["sync_at"]
+            == (given.get("max_tokens") or DESIGNED) + 1
+        )
+        small = start_talk(offline, preset="handoff", policy={**SMALL, **given})
+        assert small.get("/usage")["sync_at"] == min(FIRST, (given.get("max_tokens") or DESIGNED) + 1)
+
+    def test_of_minus_one_leaves_it_to_the_command(self, offline: Service, start_talk: StartTalk) -> None:
+        talk = start_talk(offline, preset="handoff", policy=BY_HAND)
+        filled(talk, FIRST, messages=40)
+        done = talk.chat(of_bytes(talk, FIRST + 200))
+        usage = talk.get("/usage")
+        assert (done["compaction"], usage["sync_at"], usage["tokens_until_compaction"]) == (None, None, None)
+        assert [item["seq"] for item in kept_verbatim(talk)] == list(range(1, 43)), "the full history"
+        assert talk.compactions() == []
+        by_hand = talk.chat("/compact")
+        assert (by_hand["compaction"]["trigger"], by_hand["compaction"]["status"]) == ("manual", "applied")
+        assert len(kept_verbatim(talk)) == KEPT
+
+
+class TestTheCommand:
+    def test_returns_the_summary_which_is_served_as_a_pair(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        talk = start_talk(gemini_service, preset="handoff", policy=MEDIUM)
+        talk.batch([*JOB, *lines(40)])
+        with EventFollower(talk) as feed:
+            done = talk.chat("/compact which files were touched")
+            feed.wait_for(lambda _: feed.of_type("compaction.applied"))
+        assert done["reply"]["content"] == done["compaction"]["summary"]
+        assert "which files were touched" in str(gemini.requests("compaction")[0]["body"]["contents"])
+        assert done["compaction"]["messages_covered"] == len(JOB) + 40 - KEPT
+
+        _, first, second, *tail = talk.context()["messages"]
+        assert [(item["role"], item["seq"]) for item in (first, second)] == [("user", None), ("assistant", None)]
+        assert first["content"].startswith("<session_state>")
+        assert all(text in first["content"] for text in talk.get()["compressed_state"]["progress"])
+        assert len(tail) == len(kept_verbatim(talk)) == KEPT
+
+        (said,) = feed.of_type("compaction.applied")
+        assert said["notification"]["message"].startswith("On request: ")
+        assert not any(event["notification"] for event in feed.of_type("compaction.started")), "only what was done"
+        talk.chat("And now?")
+        sent = gemini.requests("chat")[-1]["body"]["contents"]
+        assert [one["role"] for one in sent[:2]] == ["user", "model"]
+        assert sent[0]["parts"][0]["text"] == first["content"]
+
+    def test_works_where_nobody_touched_the_conversation_since_the_start(
+        self, offline: Service, start_talk: StartTalk, tmp_path: Path
+    ) -> None:
+        """Another process of the service, which has never seen it; the first one plays no part any more."""
+        talk = start_talk(offline, preset="handoff", policy=MEDIUM)
+        talk.batch([*JOB, *lines(40)])
+        with (
+            running_service(
+                tmp_path, database_url=offline.database_url, redis_url=offline.redis_url, worker=False
+            ) as later,
+            later.client() as http,
+        ):
+            done = good(http.post(talk.path("/chat"), json={"content": "/compact"}))
+        assert done["compaction"]["status"] == "applied"
+        assert done["reply"]["content"] == done["compaction"]["summary"] == talk.compactions()[0]["summary"]
+        assert "import the members of the choir" in done["reply"]["content"]
+        assert talk.boundary() == done["compaction"]["to_seq"]
+
+
+class TestAFailure:
+    """Each with its control: the same with an honest summarizer is applied."""
+
+    @pytest.mark.parametrize(("fault", "reason"), [("empty", "empty_summary"), ("error_401", "unauthorized")])
+    def test_of_an_automatic_summary_is_a_warning_and_the_full_history(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, fault: str, reason: str
+    ) -> None:
+        talk = start_talk(gemini_service, preset="handoff", policy=SMALL)
+        filled(talk, FIRST - 60)
+        state = talk.state()
+        gemini.script("compaction", default=fault)
+        done = talk.chat(of_bytes(talk, FIRST))
+        assert done["warnings"] == [f"compaction_failed:{reason}"]
+        assert done["reply"]["content"]
+        (asked,) = gemini.requests("chat")
+        said = [part["text"] for one in asked["body"]["contents"] for part in one["parts"]]
+        for message in talk.history()[:-1]:
+            assert any(message["content"] in text for text in said), "the full history"
+        assert talk.state() == state
+        assert [row["status"] for row in talk.compactions()] in (["failed"], ["rejected"])
+
+        gemini.script("compaction", default="honest")
+        talk.patch({"policy": {**SMALL, "minimum_progress": 0}})
+        control = talk.chat(of_bytes(talk, talk.get("/usage")["tokens"] + 30))
+        assert (control["compaction"]["status"], control["warnings"]) == ("applied", [])
+
+    def test_of_one_by_hand_is_an_error_and_changes_nothing(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        talk = start_talk(gemini_service, preset="handoff", policy=MEDIUM)
+        talk.batch([*JOB, *lines(40)])
+        state, served = talk.state(), talk.context_bytes()
+        gemini.script("compaction", default="empty")
+        for asked in (talk.post("/compact"), talk.post("/chat", {"content": "/compact"})):
+            problem = refused(asked, 502, "empty_summary")
+            assert problem["detail"] == "empty summary response"
+        gemini.script("compaction", default="error_401")
+        refused(talk.post("/compact"), 502, "summarizer_failed")
+        assert (talk.state(), talk.context_bytes()) == (state, served)
+        gemini.script("compaction", default="honest")
+        assert talk.compact()["status"] == "applied"
+        assert talk.context_bytes() != served

@@ -1,0 +1,101 @@
+"""Presets changed in mid-conversation: the state is carried over by roles, and every version stays what it was."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from app.domain.states import adopting
+from tests.acceptance.conftest import StartTalk
+from tests.acceptance.service import Service
+from tests.acceptance.talk import Json, Talk, block_of, good, small_talk
+
+FACTS: Final = (
+    "The contract number is NW-2026-118 and it costs 48 500 euros.",
+    "The door code of the store is 4711-K.",
+    "Hanna Voss from Ulm signs it on 3 May 2027.",
+)
+ROUTE: Final = ("handoff", "turn_end", "research", "hierarchical", "sessions", "semantic")
+SMALL: Final[Json] = {"context_window": 16_000}
+
+
+def texts(state: Json) -> str:
+    parts = (value if isinstance(value, list) else [value] for value in state.values())
+    return "\n".join(text for part in parts for text in part)
+
+
+def filled(talk: Talk, start: int) -> None:
+    talk.batch([line for pair, _ in zip(small_talk(start), range(16), strict=False) for line in pair])
+
+
+def served(talk: Talk) -> str:
+    return "\n".join(item["content"] for item in talk.context()["messages"])
+
+
+def begun(start_talk: StartTalk, service: Service) -> Talk:
+    # Without anchors everything that is known stands in the state, or is lost.
+    talk = start_talk(service, policy={**SMALL, "anchor_share": 0, "protect": []})
+    for fact in FACTS:
+        talk.append(fact)
+        talk.append("Noted.", role="assistant")
+    filled(talk, 1)
+    talk.compact(keep_tail_messages=0)
+    return talk
+
+
+def test_no_value_gets_lost_on_the_way_through_all_presets_and_back(offline: Service, start_talk: StartTalk) -> None:
+    talk = begun(start_talk, offline)
+    schemas = [talk.get()["state_schema"]]
+    for number, preset in enumerate(ROUTE, start=1):
+        block = served(talk)
+        good(talk.patch({"preset": preset, "policy": {**SMALL, "anchor_share": 0, "protect": []}}))
+        assert served(talk) == block, "a change alone leaves the state as it was, in its own schema"
+        filled(talk, 1 + 40 * number)
+        talk.append(f"The parcel of {preset} is JD-{number}-77.")
+        talk.compact(keep_tail_messages=0)
+        conversation = talk.get()
+        schemas.append(conversation["state_schema"])
+        told = texts(conversation["compressed_state"])
+        for value in ("NW-2026-118", "48 500 euros", "4711-K", "3 May 2027", f"JD-{number}-77", "JD-1-77"):
+            assert value in told, (preset, value)
+        assert [row["status"] for row in talk.compactions()] == ["applied"] * (number + 1)
+    assert schemas == ["session", "handoff", "summary", "research", "session", "session", "session"]
+
+
+def test_control_without_carrying_over_they_are_lost_or_break(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ``adopted`` is for: entries keep fields that the other schema lacks."""
+    from app.domain.merging.pruning import state_of  # noqa: PLC0415 - the control of this one file
+    from app.domain.schemas import HANDOFF  # noqa: PLC0415
+    from app.domain.states.state import StateEntry  # noqa: PLC0415
+
+    entry = StateEntry(id="F1", field="logos", role="fact", text=FACTS[0], since_version=1)
+    with pytest.raises(KeyError):
+        state_of(HANDOFF, [entry])
+    monkeypatch.setattr(adopting, "_field_of", lambda entry, schema: schema.fields[-1])
+    assert "NW-2026-118" in texts(state_of(HANDOFF, adopting.adopted([entry], HANDOFF)))
+
+
+def test_versions_of_different_schemas_are_compared_and_restored(offline: Service, start_talk: StartTalk) -> None:
+    talk = begun(start_talk, offline)
+    first = talk.get()
+    for number, preset in enumerate(("handoff", "turn_end"), start=1):
+        good(talk.patch({"preset": preset, "policy": {**SMALL, "anchor_share": 0, "protect": []}}))
+        filled(talk, 1 + 40 * number)
+        talk.compact(keep_tail_messages=0)
+    versions = {one["version"]: one["state_schema"] for one in talk.pages("/states")}
+    assert versions == {1: "session", 2: "handoff", 3: "summary"}
+
+    difference = good(talk.http.get(talk.path("/states/2/diff"), params={"against": 1}))
+    assert difference
+
+    good(talk.post("/restore", {"state_version": 1}))
+    restored = talk.get()
+    assert (restored["state_schema"], restored["compressed_state"]) == ("session", first["compressed_state"])
+    block = block_of(talk.context())
+    assert block is not None
+    assert '"logos"' in block or "logos" in block
+    talk.compact(keep_tail_messages=0)
+    after = talk.get()
+    assert after["state_schema"] == "summary", "the policy's schema is what is written next"
+    assert all(value in texts(after["compressed_state"]) for value in ("NW-2026-118", "4711-K", "3 May 2027"))

@@ -1,0 +1,103 @@
+"""Back to before the first compaction: nothing is covered, nothing is served of a state, and all begins anew."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from app.domain.errors import NotFoundError
+from app.domain.records import Page
+from app.ports import UnitOfWorkFactory
+from app.services.manual import CompactInput
+from tests.integration.services import Service
+
+
+@pytest.fixture
+def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
+    return Service(begin, tenant)
+
+
+async def folded(service: Service, *, times: int = 2) -> UUID:
+    conversation_id = await service.conversation(max_tokens=-1)
+    for _ in range(times):
+        await service.say(conversation_id, 12)
+        await compact(service, conversation_id)
+    return conversation_id
+
+
+async def compact(service: Service, conversation_id: UUID) -> None:
+    asked = CompactInput(keep_tail_messages=2)
+    view = await service.container.manual.compact(service.tenant, conversation_id, asked, timeout=30)
+    assert view.compaction.status == "applied"
+
+
+async def segments(service: Service, conversation_id: UUID) -> list[tuple[int, int]]:
+    async with service.begin(service.tenant) as uow:
+        rows, _ = await uow.segments.page(conversation_id, Page(limit=100, order="asc"))
+        return [(one.from_seq, one.to_seq) for one in rows]
+
+
+async def test_nothing_is_covered_and_nothing_served(service: Service) -> None:
+    conversation_id = await folded(service)
+    before = await service.row(conversation_id)
+    view = await service.container.states.restore(service.tenant, conversation_id, 0)
+    row = view.conversation
+    assert (row.state_version, row.boundary_seq, row.compressed_at_message_id) == (before.state_version + 1, 0, None)
+    assert (row.compressed_state, row.state_schema, row.layout) == (None, None, None)
+    assert (row.covered.messages, row.covered.tokens) == (0, 0)
+    assert row.total == before.total
+    assert row.context_tokens == view.gauge.tokens > before.context_tokens
+    assert view.gauge.breakdown.block == 0
+    assert await segments(service, conversation_id) == []
+    async with service.begin(service.tenant) as uow:
+        version = await uow.states.get(conversation_id, row.state_version)
+    assert (version.parent_version, version.boundary_seq, version.layout) == (None, 0, None)
+    assert not any(version.state.values())
+    assert set(version.state) == set(before.compressed_state or {})
+
+
+async def test_the_next_compaction_makes_all_of_it_anew(service: Service) -> None:
+    conversation_id = await folded(service)
+    async with service.begin(service.tenant) as uow:
+        old = await uow.states.get(conversation_id, 2)
+    await service.container.states.restore(service.tenant, conversation_id, 0)
+    await compact(service, conversation_id)
+    row = await service.row(conversation_id)
+    async with service.begin(service.tenant) as uow:
+        new = await uow.states.get(conversation_id, row.state_version)
+    assert row.boundary_seq == old.boundary_seq
+    assert {entry.since_version for entry in new.entries} == {row.state_version}, "nothing was carried along"
+    assert not {entry.id for entry in new.entries} & {entry.id for entry in old.entries}, "ids are never used again"
+    covered = [seq for first, last in await segments(service, conversation_id) for seq in range(first, last + 1)]
+    assert covered == list(range(1, row.boundary_seq + 1))
+    restored = await service.container.states.restore(service.tenant, conversation_id, 2)
+    assert restored.conversation.compressed_state == old.state
+
+
+async def test_the_empty_version_can_be_gone_back_to_as_well(service: Service) -> None:
+    conversation_id = await folded(service, times=1)
+    await service.container.states.restore(service.tenant, conversation_id, 0)
+    await compact(service, conversation_id)
+    row = (await service.container.states.restore(service.tenant, conversation_id, 2)).conversation
+    assert (row.state_version, row.boundary_seq, row.compressed_state, row.layout) == (4, 0, None, None)
+    assert await segments(service, conversation_id) == []
+
+
+async def test_messages_can_be_erased_and_appended_in_between(service: Service) -> None:
+    conversation_id = await folded(service)
+    await service.container.states.restore(service.tenant, conversation_id, 0)
+    async with service.begin(service.tenant) as uow:
+        message = await uow.messages.at_seq(conversation_id, 3)
+    await service.container.erasure.erase(service.tenant, conversation_id, message.id)
+    await service.say(conversation_id, 2)
+    await compact(service, conversation_id)
+    row = await service.row(conversation_id)
+    assert row.boundary_seq == row.last_seq - 2
+    assert row.layout is not None
+
+
+async def test_without_a_state_there_is_nothing_to_go_back_from(service: Service) -> None:
+    conversation_id = await service.conversation()
+    with pytest.raises(NotFoundError, match="no state yet"):
+        await service.container.states.restore(service.tenant, conversation_id, 0)

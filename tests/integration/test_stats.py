@@ -1,0 +1,424 @@
+"""What is measured, over a real database: sums that are exact whoever writes, and metrics that count once."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.adapters.database import make_engine
+from app.adapters.ids import new_id
+from app.adapters.metrics import ProcessMeter
+from app.adapters.repositories.statistics import SqlStatistics
+from app.adapters.unit_of_work import unit_of_work_factory
+from app.api.stats_present import present_conversation_stats, present_service_stats
+from app.domain.conversation import Conversation, Usage
+from app.domain.errors import NotFoundError
+from app.domain.localization.catalogue import CATALOGUES
+from app.domain.model_io import Proposal, SummaryRequest
+from app.domain.records import Attempt, DetailCall
+from app.domain.statistics import Measured
+from app.ports import UnitOfWorkFactory
+from app.services import measuring
+from app.services.appending import MessageDraft
+from app.services.manual import CompactInput
+from app.services.measuring import Measuring
+from app.services.stats import StatsService, mark_used
+from tests.integration.rows import compaction, expansion, make_tenant, message, moment, stored, talk, turn
+from tests.integration.services import Service
+from tests.servers import unused_port
+
+SAVED = 700
+USED = Usage(input_tokens=100, output_tokens=10, cached_tokens=40, cost_usd=0.125)
+ACCEPTED = Attempt(model="m", outcome="accepted", reason=None, duration_ms=30, usage=USED)
+REFUSED = replace(ACCEPTED, outcome="refused", reason="cut_off")
+
+
+async def ended(begin: UnitOfWorkFactory, row: Conversation, **fields: Any) -> UUID:
+    """A compaction that took effect, in one transaction, as a service writes it."""
+    claimed = compaction(row, status="running", lease_token=uuid4(), owner="one", ran_in="turn")
+    given: dict[str, Any] = {
+        "status": "applied",
+        "finished_at": moment(60),
+        "tokens_before": 1_000,
+        "tokens_after": 1_000 - SAVED,
+        "messages_covered": 5,
+        "duration_ms": 200,
+        "fidelity": 0.5,
+        "attempts": (REFUSED, ACCEPTED),
+    }
+    async with begin(row.tenant_id) as unit:
+        assert await unit.compactions.claim(claimed) is not None
+        await unit.compactions.finish(claimed.id, **given | fields)
+        await unit.commit()
+    return claimed.id
+
+
+async def measured(begin: UnitOfWorkFactory, row: Conversation) -> Measured:
+    async with begin(row.tenant_id) as unit:
+        await unit.statistics.one_moment()
+        return await unit.statistics.measured(row.id)
+
+
+def figures_agree(seen: Measured) -> bool:
+    """Every compaction here is applied, probed, saved the same, and took two calls."""
+    calls = sum(tally.count for tally in seen.calls)
+    return (
+        seen.total == seen.applied == seen.fidelity.probes == seen.in_turns.count
+        and calls == 2 * seen.total
+        and seen.tokens_saved == SAVED * seen.total
+        and seen.usage.input_tokens == 2 * 100 * seen.total
+    )
+
+
+# --- exact, whoever writes -------------------------------------------------------------------------------------------
+
+
+async def test_sums_are_exact_while_many_write(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """Eight writers end compactions of eight conversations, readers look meanwhile: no figure is ever half way."""
+    rows = [await stored(begin, tenant) for _ in range(8)]
+    looks: list[Measured] = []
+
+    async def write(row: Conversation) -> None:
+        for _ in range(6):
+            await ended(begin, row)
+
+    async def look() -> None:
+        for _ in range(12):
+            async with begin(tenant) as unit:
+                await unit.statistics.one_moment()
+                looks.append(await unit.statistics.measured())
+
+    await asyncio.gather(*map(write, rows), look(), look())
+    assert all(map(figures_agree, looks))
+    assert len({seen.total for seen in looks}) > 1, "the readers saw the writers at work"
+    for row in rows:
+        seen = await measured(begin, row)
+        assert figures_agree(seen)
+        assert (seen.total, seen.tokens_saved, seen.messages) == (6, 6 * SAVED, 30)
+        assert seen.usage.cost_usd == 6 * 2 * 0.125
+
+
+async def slips_in(begin: UnitOfWorkFactory, row: Conversation, patch: pytest.MonkeyPatch) -> Measured:
+    """Look, while another compaction ends between two statements of the look."""
+    await ended(begin, row)
+    calls = SqlStatistics._calls
+
+    async def after_another(self: SqlStatistics, *scopes: Any) -> Any:
+        await ended(begin, row)
+        return await calls(self, *scopes)
+
+    with patch.context() as context:
+        context.setattr(SqlStatistics, "_calls", after_another)
+        return await measured(begin, row)
+
+
+async def test_a_look_is_of_one_moment(begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = await slips_in(begin, await stored(begin, tenant), monkeypatch)
+    assert figures_agree(seen)
+    assert seen.total == 1
+
+
+async def test_control_without_one_moment_figures_disagree(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(self: SqlStatistics) -> None:
+        """Every statement sees what is committed by then."""
+
+    monkeypatch.setattr(SqlStatistics, "one_moment", nothing)
+    assert not figures_agree(await slips_in(begin, await stored(begin, tenant), monkeypatch))
+
+
+async def test_a_failed_one_saves_nothing(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    row = await stored(begin, tenant)
+    await ended(begin, row, status="failed", reason="timeout", tokens_after=None, messages_covered=0, fidelity=None)
+    await ended(begin, row, status="skipped", reason="nothing_to_compact", fidelity=None, ran_in="worker")
+    seen = await measured(begin, row)
+    assert (seen.total, seen.applied, seen.tokens_saved, seen.messages) == (2, 0, 0, 0)
+    assert seen.by("reason") == {"nothing_to_compact": 1, "timeout": 1}
+    assert (seen.in_turns.count, seen.fidelity.last) == (1, None)
+
+
+async def test_latency_is_mean_and_percentiles_of_what_ran_in_turns(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    row = await stored(begin, tenant)
+    for milliseconds in (100, 200, 300, 400, 1_000):
+        await ended(begin, row, duration_ms=milliseconds)
+    await ended(begin, row, duration_ms=99_000, ran_in="worker")
+    seen = (await measured(begin, row)).in_turns
+    assert (seen.count, seen.total_ms, seen.mean_ms, seen.p50_ms, seen.p95_ms) == (5, 2_000, 400.0, 300.0, 880.0)
+
+
+async def test_expansions_and_calls_for_details_are_counted(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    row = await stored(begin, tenant)
+    found = [expansion(row.id, way="automatic", passages=3, tokens=90, duration_ms=12) for _ in range(3)]
+    call = DetailCall(id=new_id(), conversation_id=row.id, called_at=moment(1))
+    async with begin(tenant) as unit:
+        await unit.expansions.add([*found, expansion(row.id, way="search")])
+        texts, question = ["Anna's dog is called Pixel."], "What is it called?"
+        await mark_used(unit, [found[0].id], reply="Pixel.", passages=texts, question=question)
+        await mark_used(unit, [found[1].id], reply="I do not know.", passages=texts, question=question)
+        await unit.detail_calls.begin(call)
+        await unit.detail_calls.end(call.id, ACCEPTED)
+        await unit.commit()
+    seen = await measured(begin, row)
+    by_way = {tally.way: tally for tally in seen.expansions}
+    automatic = by_way["automatic"]
+    assert (automatic.count, automatic.passages, automatic.tokens) == (3, 9, 270)
+    assert (automatic.used, automatic.judged, seen.used_share) == (1, 2, 0.5)
+    assert by_way["search"].judged == 0
+    assert (seen.expanding.count, seen.expanding.p50_ms) == (4, 12.0)
+    assert seen.calls_by("purpose") == {"detail": 1}
+    assert seen.usage == USED
+
+
+async def test_a_tenant_sees_its_own_and_what_ended_since(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    mine, theirs = await stored(begin, tenant), await stored(begin, await make_tenant(begin, f"tenant {uuid4()}"))
+    await ended(begin, mine, finished_at=moment(10))
+    await ended(begin, mine, finished_at=moment(500))
+    await ended(begin, theirs)
+    async with begin(tenant) as unit:
+        assert (await unit.statistics.measured()).total == 2
+        assert (await unit.statistics.measured(since=moment(100))).total == 1
+        assert (await unit.statistics.measured(theirs.id)).total == 0
+
+
+# --- the whole, through the services ------------------------------------------------------------------------------
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from leaves(item, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item, path)
+    else:
+        yield path, value
+
+
+def unlabelled(shown: dict[str, Any]) -> list[str]:
+    """Figures without a label; those in a list of words carry it beside them."""
+    labels = shown.pop("labels")
+    numbers = {path for path, item in leaves(shown) if isinstance(item, int | float)}
+    beside = {path for path in numbers if ".by_" in path}
+    assert all(path.rsplit(".", 1)[0] in labels for path in beside)
+    return sorted(numbers - beside - labels.keys())
+
+
+@pytest.mark.parametrize("language", sorted(CATALOGUES))
+async def test_every_figure_has_a_label(begin: UnitOfWorkFactory, tenant: UUID, language: str) -> None:
+    service, say = Service(begin, tenant), CATALOGUES[language]
+    id_ = await service.conversation()
+    await service.say(id_, 40, words=4)
+    await service.container.manual.compact(tenant, id_, CompactInput(), timeout=30)
+    async with begin(tenant) as unit:
+        await unit.expansions.add([expansion(id_, way="automatic", used=True)])
+        await unit.turns.start(turn(await unit.conversations.get(id_), status="running"))
+        await unit.commit()
+    one = present_conversation_stats(await service.container.stats.conversation(tenant, id_), say)
+    assert unlabelled(one.model_dump(mode="json")) == []
+    assert one.locale == language
+    assert one.levels
+    assert one.last is not None
+    assert one.last.levels == one.levels
+    assert one.context.saved_now == one.tokens.saved
+    all_ = present_service_stats(await service.container.stats.service(tenant), say)
+    assert unlabelled(all_.model_dump(mode="json")) == []
+    assert (all_.tokens, all_.compactions.total) == (one.tokens, one.compactions.total)
+    assert all_.active.conversations == 1
+    if language != "en":
+        russian = re.compile("[а-яё]", re.IGNORECASE)
+        assert all(russian.search(label) for label in [*one.labels.values(), *one.summary])
+
+
+async def test_the_probe_of_a_compaction_is_stored(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """The summarizer keeps one of two exact values; the control keeps both."""
+
+    async def half(request: SummaryRequest) -> Proposal:
+        return _told("The parcel PX-4471-B is on its way", request)
+
+    async def whole(request: SummaryRequest) -> Proposal:
+        return _told("The parcels PX-4471-B and QR-9902-C are on their way", request)
+
+    found = []
+    for script in (half, whole):
+        service = Service(begin, tenant, script)
+        id_ = await service.conversation(anchor_share=0, levels=[], protect=[])
+        said = ["well, the parcel PX-4471-B left", "and QR-9902-C left too"] + ["so it goes on and on " * 30] * 12
+        drafts = [
+            MessageDraft(role="assistant" if index % 2 else "user", content=text) for index, text in enumerate(said)
+        ]
+        await service.container.messages.append(tenant, id_, drafts)
+        await service.container.manual.compact(tenant, id_, CompactInput(), timeout=30)
+        (row,) = await service.compactions(id_)
+        assert row.status == "applied", row.reason
+        found.append(row.fidelity)
+    assert found == [0.5, 1.0]
+
+
+def _told(fact: str, request: SummaryRequest) -> Proposal:
+    first = request.messages[0].seq
+    text = (
+        f'{{"logos": [{{"text": "{fact}", "from": [{first}, {first + 1}], "replaces": []}}], "pathos": [],'
+        f' "abstract": [], "conversation_summary": "Parcels left.", "dropped": []}}'
+    )
+    return Proposal(text=text, finish="stop", model="fake", usage=Usage(input_tokens=50, output_tokens=20))
+
+
+async def test_of_an_unknown_conversation_nothing_is_told(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    stats: StatsService = Service(begin, tenant).container.stats
+    with pytest.raises(NotFoundError):
+        await stats.conversation(tenant, uuid4())
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """The test's own time."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return moment(self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+class Watcher:
+    """A process that watches, started at the tests' start of time."""
+
+    def __init__(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        self.clock = Clock()
+        self.measuring = Measuring(
+            replace(Service(begin, tenant).container.stats._shell, clock=self.clock), ProcessMeter()
+        )
+
+    async def samples(self, *, after: float = 15.0) -> dict[str, float]:
+        """Look, that many seconds later."""
+        self.clock.seconds += after
+        lines = (await self.measuring.text()).splitlines()
+        pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        return {name.removeprefix("throughline_"): float(number) for name, number in pairs}
+
+
+APPLIED = 'compactions_total{trigger="background",status="applied",ran_in="turn"}'
+
+
+async def test_what_any_process_ended_is_counted_once(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    watcher = Watcher(begin, tenant)
+    row = await stored(begin, tenant)
+    await ended(begin, row, finished_at=moment(5))
+    assert (await watcher.samples())[APPLIED] == 1
+    await ended(begin, row, finished_at=moment(14))  # committed late: it says to have ended before the last look
+    await ended(begin, row, finished_at=moment(20))
+    seen = await watcher.samples()
+    assert seen[APPLIED] == 3
+    assert seen['tokens_saved_total{trigger="background"}'] == 3 * SAVED
+    assert seen['model_calls_total{purpose="compaction",outcome="accepted"}'] == 3
+    for _ in range(20):
+        assert (await watcher.samples())[APPLIED] == 3
+    assert watcher.measuring._seen == {}
+
+
+async def test_control_without_memory_it_is_counted_again(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    watcher = Watcher(begin, tenant)
+    await ended(begin, await stored(begin, tenant), finished_at=moment(5))
+    await watcher.samples()
+    watcher.measuring._seen.clear()
+    assert (await watcher.samples())[APPLIED] == 2
+
+
+async def test_what_ended_before_the_start_is_not_counted(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    row = await stored(begin, tenant)
+    await ended(begin, row, finished_at=moment(-5))
+    assert APPLIED not in await Watcher(begin, tenant).samples()
+
+
+async def test_a_long_pause_is_caught_up_with_page_by_page(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "PAGE", 3)
+    watcher = Watcher(begin, tenant)
+    row = await stored(begin, tenant)
+    for second in range(10):
+        await ended(begin, row, finished_at=moment(1 + second))
+    assert (await watcher.samples(after=3_600))[APPLIED] == 10
+
+
+async def test_what_stands_in_flight_is_a_gauge(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    watcher = Watcher(begin, tenant)
+    for _ in range(2):
+        row = await stored(begin, tenant)
+        async with begin(tenant) as unit:
+            await unit.compactions.claim(compaction(row))
+            await unit.commit()
+    seen = await watcher.samples()
+    assert (seen['compactions_in_flight{status="queued"}'], seen['compactions_in_flight{status="running"}']) == (2, 0)
+    assert seen["database_up"] == 1
+
+
+async def test_an_expansion_counts_as_used_once_it_is_known(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    watcher = Watcher(begin, tenant)
+    row = await stored(begin, tenant)
+    one = expansion(row.id, way="automatic", passages=4, created_at=moment(5))
+    async with begin(tenant) as unit:
+        await unit.expansions.add([one])
+        await unit.commit()
+    seen = await watcher.samples()
+    assert (seen['expansions_total{way="automatic"}'], seen['expansion_passages_total{way="automatic"}']) == (1, 4)
+    assert 'expansions_used_total{way="automatic"}' not in seen
+    async with begin(tenant) as unit:
+        await unit.expansions.mark_used([one.id], used=True)
+        await unit.commit()
+    for _ in range(2):
+        seen = await watcher.samples()
+        assert (seen['expansions_total{way="automatic"}'], seen['expansions_used_total{way="automatic"}']) == (1, 1)
+
+
+async def test_a_turn_is_timed_and_its_context_weighed(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    watcher = Watcher(begin, tenant)
+    row = await stored(begin, tenant, policy={"context_window": 4_000}, context_tokens=2_300)
+    reply = message(row.id, 1, role="assistant", usage={"input_tokens": 900, "output_tokens": 30, "cached_tokens": 200})
+    await talk(begin, tenant, [reply])
+    started = turn(row, started_at=moment(1))
+    async with begin(tenant) as unit:
+        await unit.turns.start(started)
+        await unit.turns.update(started.id, status="completed", finished_at=moment(3), reply_id=reply.id)
+        await unit.commit()
+    seen = await watcher.samples()
+    assert seen['turns_total{status="completed"}'] == 1
+    assert (seen['turn_duration_seconds_bucket{le="2.5"}'], seen["turn_duration_seconds_sum"]) == (1, 2)
+    assert seen['model_tokens_total{purpose="chat",kind="input"}'] == 900
+    assert (seen['context_utilization_bucket{le="0.8"}'], seen['context_utilization_bucket{le="0.7"}']) == (1, 0)
+
+
+async def test_without_the_database_what_is_known_is_shown(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    watcher = Watcher(begin, tenant)
+    row = await stored(begin, tenant)
+    await ended(begin, row, finished_at=moment(5))
+    await watcher.samples()
+    shell = watcher.measuring._shell
+    watcher.measuring._shell = replace(shell, uow=unit_of_work_factory(unreachable()))
+    seen = await watcher.samples()
+    assert (seen["database_up"], seen[APPLIED]) == (0, 1)
+    await ended(begin, row, finished_at=moment(25))
+    watcher.measuring._shell = shell
+    seen = await watcher.samples()
+    assert (seen["database_up"], seen[APPLIED]) == (1, 2)
+
+
+def unreachable() -> AsyncEngine:
+    return make_engine(f"postgresql://nobody@127.0.0.1:{unused_port()}/none")

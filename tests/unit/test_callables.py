@@ -1,0 +1,99 @@
+"""Callables of the settings as tools: what is offered of them, and what is refused at the start."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from app.adapters.callables import CallableTool, ToolSettingError, load_tools
+from app.cli.preflight import CannotStartError, check_tools
+from app.domain.errors import InvalidInputError
+from app.settings import Settings
+from tests.integration import tool_samples
+
+SAMPLES = tool_samples.__name__
+
+
+def loaded(name: str) -> CallableTool:
+    (tool,) = load_tools([f"{SAMPLES}:{name}"])
+    return tool
+
+
+def test_name_description_and_schema_come_from_the_function() -> None:
+    spec = loaded("in_stock").spec
+
+    assert (spec.name, spec.description) == ("in_stock", "How many of an item are in stock.")
+    assert spec.parameters["type"] == "object"
+    assert spec.parameters["required"] == ["item"]
+    assert spec.parameters["properties"]["item"]["description"] == "What is asked about."
+    assert spec.parameters["properties"]["size"]["enum"] == ["s", "m", "l"]
+    assert spec.parameters["additionalProperties"] is False
+
+
+async def test_results_are_text_and_everything_else_json() -> None:
+    stock = await loaded("in_stock").run({"item": "crates", "size": "l"})
+
+    assert json.loads(stock) == {"item": "crates", "size": "l", "count": 7}
+    assert await loaded("order_status").run({"number": "41"}) == "Order 41 has left harbour 12."
+
+
+async def test_arguments_that_do_not_fit_are_named_without_their_values() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        await loaded("in_stock").run({"item": "crates", "size": "hunter2", "more": "hunter2"})
+
+    assert "size" in caught.value.detail
+    assert "more" in caught.value.detail
+    assert "hunter2" not in caught.value.detail
+
+
+async def test_a_function_that_is_no_coroutine_holds_up_nobody() -> None:
+    slow = asyncio.create_task(loaded("sleeps").run({}))
+    await asyncio.sleep(0.05)
+
+    assert await asyncio.wait_for(loaded("order_status").run({"number": 1}), 0.3)
+    assert await slow == "late"
+
+
+async def test_what_it_raises_is_raised() -> None:
+    with pytest.raises(RuntimeError):
+        await loaded("leaks").run({"word": "a"})
+
+
+@pytest.mark.parametrize(
+    ("reference", "why"),
+    [
+        ("no_such_module:function", "cannot be imported (ModuleNotFoundError"),
+        (f"{SAMPLES}:no_such_function", "has no no_such_function"),
+        (f"{SAMPLES}.in_stock", "is not named as package.module:function"),
+        ("os;import sys:function", "is not named as package.module:function"),
+        (f"{SAMPLES}:NOT_A_FUNCTION", "is not a function"),
+        (f"{SAMPLES}:unannotated", "its parameter word has no annotation"),
+        (f"{SAMPLES}:many", "its parameter words cannot be given by name"),
+        (f"{SAMPLES}:search_history", "there is a tool named search_history already"),
+    ],
+)
+def test_what_cannot_be_used_is_one_clear_line(reference: str, why: str) -> None:
+    with pytest.raises(ToolSettingError) as caught:
+        load_tools([reference])
+
+    assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_stands_once() -> None:
+    with pytest.raises(ToolSettingError, match="there is a tool named in_stock already"):
+        load_tools([f"{SAMPLES}:in_stock"] * 2)
+
+
+def test_the_start_says_what_to_correct() -> None:
+    with pytest.raises(CannotStartError, match=r"no_such_module.*Correct THROUGHLINE_TOOLS\."):
+        check_tools(["no_such_module:function"])
+    check_tools([f"{SAMPLES}:in_stock"])
+
+
+def test_settings_take_a_list_and_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THROUGHLINE_TOOLS", "shop.stock:in_stock, shop.orders:order_status")
+
+    assert Settings(_env_file=None).tools == ("shop.stock:in_stock", "shop.orders:order_status")

@@ -1,0 +1,507 @@
+"""The client over a transport that is scripted: what is sent again and what is not, lists, streams, types."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, assert_type
+from uuid import UUID
+
+import httpx
+import pytest
+
+from app.client import (
+    ApiError,
+    AsyncContextCompressor,
+    AsyncThroughline,
+    ChatEvent,
+    ConflictError,
+    ConnectionFailedError,
+    ContextCompressor,
+    Conversation,
+    InvalidInputError,
+    Message,
+    NotFoundError,
+    RateLimitedError,
+    Retrying,
+    Throughline,
+    UnavailableError,
+    endpoints,
+)
+from app.client.methods import Methods
+from app.client.sse import Frames
+
+T = TypeVar("T")
+Json = dict[str, Any]
+Answer = httpx.Response | type[Exception]
+
+ID = "01a1f8c9-ff73-7019-ab1b-f77319df580e"
+GAUGE: Json = {
+    "tokens": 1,
+    "budget": 2,
+    "window": 3,
+    "utilization": 0.5,
+    "status": "ok",
+    "background_at": None,
+    "sync_at": None,
+    "tokens_until_compaction": None,
+    "breakdown": dict.fromkeys(("system", "state", "anchors", "digests", "held", "tail", "recalled", "pending"), 0),
+}
+MESSAGE: Json = {
+    "id": ID,
+    "conversation_id": ID,
+    "seq": 1,
+    "turn": 0,
+    "role": "user",
+    "content": "hello",
+    "parts": [],
+    "event_type": "casual",
+    "status": "complete",
+    "is_protected": False,
+    "protected_reason": "compressible",
+    "token_count": 3,
+    "model": None,
+    "usage": None,
+    "metadata": {},
+    "created_at": "2026-11-20T10:00:00Z",
+    "something_new": [1],
+}
+SEGMENT: Json = {
+    "segment_id": "auth",
+    "topic": "auth",
+    "from_seq": 1,
+    "to_seq": 3,
+    "started_at": "2026-11-20T10:00:00Z",
+    "ended_at": None,
+    "message_count": 2,
+    "level": "full",
+    "content": "",
+    "messages": [MESSAGE],
+    "anchors": [],
+    "expansion_markers": [],
+    "token_count": 9,
+    "made_by": "extractive",
+    "truncated": False,
+    "next_cursor": None,
+}
+RESULT: Json = {
+    "message": MESSAGE,
+    "reply": {**MESSAGE, "role": "assistant", "content": "Hello there"},
+    "context": GAUGE,
+    "compaction": None,
+    "recalled": [],
+    "warnings": [],
+}
+
+
+def answer(status: int, body: Any = None, **headers: str) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.Response(status, json=body, headers=named)
+
+
+def problem(status: int, code: str, *, retryable: bool = True, **headers: str) -> httpx.Response:
+    body = {"status": status, "code": code, "detail": "so it is", "retryable": retryable, "request_id": "r"}
+    return answer(status, body, **headers)
+
+
+class Broken(httpx.AsyncByteStream, httpx.SyncByteStream):
+    """A body that ends with a broken connection."""
+
+    def __init__(self, *pieces: bytes, breaks: bool = True) -> None:
+        self._pieces = pieces
+        self._breaks = breaks
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._pieces
+        if self._breaks:
+            raise httpx.ReadError("cut")
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self:
+            yield piece
+
+
+def stream(*frames: str, breaks: bool = False) -> httpx.Response:
+    pieces = [frame.encode() for frame in frames]
+    return httpx.Response(200, headers={"Content-Type": "text/event-stream"}, stream=Broken(*pieces, breaks=breaks))
+
+
+def frame(type_: str, data: Any, id_: int | None = None) -> str:
+    number = "" if id_ is None else f"id: {id_}\n"
+    return f"event: {type_}\n{number}data: {json.dumps(data)}\n\n"
+
+
+@dataclass
+class World:
+    """A service that answers by script, and both clients of it; waiting takes no time."""
+
+    answers: list[Answer]
+    retrying: Retrying = field(default_factory=Retrying)
+    seen: list[httpx.Request] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        self.seen.append(request)
+        given = self.answers.pop(0)
+        if isinstance(given, httpx.Response):
+            if isinstance(given.stream, Broken):
+                return given
+            return httpx.Response(given.status_code, headers=given.headers, content=given.content)
+        raise given("away")
+
+    def sync(self) -> Throughline:
+        transport = httpx.MockTransport(self.handle)
+        return Throughline("http://t", key="k", transport=transport, sleep=self.pauses.append, retrying=self.retrying)
+
+    def awaiting(self) -> AsyncThroughline:
+        async def pause(seconds: float) -> None:
+            self.pauses.append(seconds)
+
+        transport = httpx.MockTransport(self.handle)
+        return AsyncThroughline("http://t", key="k", transport=transport, sleep=pause, retrying=self.retrying)
+
+    def sent_keys(self) -> set[str | None]:
+        return {request.headers.get("idempotency-key") for request in self.seen}
+
+
+async def _all(items: AsyncIterator[T]) -> list[T]:
+    return [item async for item in items]
+
+
+@pytest.fixture(params=["sync", "async"])
+def run(request: pytest.FixtureRequest) -> Callable[[World, Callable[[Any], Any]], Any]:
+    """Runs a function of a client on either of them: what it awaits, or iterates over, is waited for."""
+
+    def on_sync(world: World, act: Callable[[Any], Any]) -> Any:
+        with world.sync() as client:
+            found = act(client)
+            return list(found) if isinstance(found, Iterator) else found
+
+    def on_async(world: World, act: Callable[[Any], Any]) -> Any:
+        async def main() -> Any:
+            async with world.awaiting() as client:
+                found = act(client)
+                return await (_all(found) if isinstance(found, AsyncIterator) else found)
+
+        return asyncio.run(main())
+
+    return on_sync if request.param == "sync" else on_async
+
+
+Run = Callable[[World, Callable[[Any], Any]], Any]
+
+
+# Sent again
+
+
+@pytest.mark.parametrize(
+    "passing",
+    [
+        problem(503, "dependency_unavailable"),
+        problem(429, "rate_limited", Retry_After="3"),
+        problem(409, "idempotency_in_progress", Retry_After="2"),
+        httpx.Response(503, text="<html>a proxy's page"),
+        httpx.ConnectError,
+        httpx.ReadTimeout,
+        httpx.RemoteProtocolError,
+    ],
+)
+def test_what_passes_is_sent_again_under_the_same_key(run: Run, passing: Answer) -> None:
+    world = World([passing, passing, answer(201, MESSAGE)])
+    found = run(world, lambda client: client.append(ID, "user", "hello"))
+
+    assert found.content == "hello"
+    assert len(world.seen) == 3
+    assert len({request.content for request in world.seen}) == 1
+    (key,) = world.sent_keys()
+    assert key
+    asked = float(passing.headers.get("Retry-After", 0)) if isinstance(passing, httpx.Response) else 0
+    assert len(world.pauses) == 2
+    assert all(pause >= asked for pause in world.pauses)
+    assert all(pause > 0 for pause in world.pauses)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "error"),
+    [
+        (problem(422, "invalid_input", retryable=False), InvalidInputError),
+        (problem(404, "not_found", retryable=False), NotFoundError),
+        (problem(409, "turn_in_progress"), ConflictError),
+        (problem(503, "context_over_window", retryable=False), UnavailableError),
+        (problem(429, "rate_limited", Retry_After="3000"), RateLimitedError),
+        (httpx.Response(418, text="tea"), ApiError),
+    ],
+)
+def test_what_does_not_pass_is_raised_at_once(run: Run, refusal: httpx.Response, error: type[ApiError]) -> None:
+    world = World([refusal])
+    with pytest.raises(error) as caught:
+        run(world, lambda client: client.append(ID, "user", "hello"))
+    assert type(caught.value) is error
+    assert (caught.value.status, len(world.seen), world.pauses) == (refusal.status_code, 1, [])
+
+
+def test_patience_ends(run: Run) -> None:
+    world = World([httpx.ConnectError] * 3, retrying=Retrying(attempts=3))
+    with pytest.raises(ConnectionFailedError, match="away") as caught:
+        run(world, lambda client: client.usage(ID))
+    assert isinstance(caught.value.__cause__, httpx.ConnectError)
+    assert len(world.seen) == 3
+
+
+def test_without_retries_it_would_fail(run: Run) -> None:
+    """The control."""
+    world = World([httpx.ConnectError, answer(201, MESSAGE)], retrying=Retrying(attempts=1))
+    with pytest.raises(ConnectionFailedError):
+        run(world, lambda client: client.append(ID, "user", "hello"))
+
+
+def test_pauses_grow_and_stay_bounded() -> None:
+    retrying = Retrying(first_pause=1.0, longest_pause=8.0)
+    for failures, most in ((1, 1.0), (2, 2.0), (3, 4.0), (9, 8.0)):
+        pauses = [retrying.pause(failures) for _ in range(50)]
+        assert most / 2 <= min(pauses) <= max(pauses) <= most
+
+
+def test_a_deletion_whose_answer_was_lost_is_done(run: Run) -> None:
+    gone = problem(404, "not_found", retryable=False)
+    assert run(World([httpx.ReadError, gone]), lambda client: client.delete_conversation(ID)) is None
+    with pytest.raises(NotFoundError):
+        run(World([gone]), lambda client: client.delete_conversation(ID))
+    with pytest.raises(NotFoundError):
+        run(World([problem(503, "dependency_unavailable"), gone]), lambda client: client.delete_conversation(ID))
+
+
+def test_every_post_has_a_key_of_its_own(run: Run) -> None:
+    world = World([answer(201, MESSAGE)] * 3)
+    for _ in range(2):
+        run(world, lambda client: client.append(ID, "user", "x"))
+    run(world, lambda client: client.append(ID, "user", "x", idempotency_key="mine"))
+    assert len(world.sent_keys()) == 3
+    assert "mine" in world.sent_keys()
+    assert {request.headers["authorization"] for request in world.seen} == {"Bearer k"}
+
+
+def test_a_problem_is_told_whole(run: Run) -> None:
+    body = {"code": "budget_too_small", "detail": "d", "minimum": 7, "errors": [{"field": "budget", "message": "m"}]}
+    with pytest.raises(InvalidInputError) as caught:
+        run(World([answer(422, body)]), lambda client: client.context(ID, 1))
+    assert (caught.value.problem["minimum"], caught.value.errors[0]["field"]) == (7, "budget")
+    assert str(caught.value) == "422 budget_too_small: d: budget: m"
+
+
+# What is asked
+
+
+def test_lists_are_read_page_by_page(run: Run) -> None:
+    pages = [
+        answer(200, {"data": [MESSAGE, MESSAGE], "next_cursor": "c", "has_more": True}),
+        answer(200, {"data": [MESSAGE], "next_cursor": None, "has_more": False}),
+    ]
+    world = World([*pages])
+    found = run(world, lambda client: client.messages(ID, page_size=2, order="asc"))
+
+    assert [message.seq for message in found] == [1, 1, 1]
+    assert dict(world.seen[0].url.params) == {"limit": "2", "order": "asc"}
+    assert dict(world.seen[1].url.params) == {"limit": "2", "order": "asc", "after": "c"}
+
+
+def test_a_list_asks_for_no_more_than_is_looked_at() -> None:
+    world = World([answer(200, {"data": [MESSAGE], "next_cursor": "c", "has_more": True})])
+    assert next(world.sync().messages(ID)).seq == 1
+
+
+def test_what_is_not_given_is_not_sent_and_null_is_a_value(run: Run) -> None:
+    with pytest.raises(ApiError):
+        run(world := World([answer(500, {})]), lambda client: client.change_conversation(ID, if_match=3, title=None))
+    assert (json.loads(world.seen[0].content), world.seen[0].headers["if-match"]) == ({"title": None}, '"3"')
+    with pytest.raises(ApiError):
+        run(world := World([answer(500, {})]), lambda client: client.context(UUID(ID), compact="if_needed"))
+    assert json.loads(world.seen[0].content) == {"compact": "if_needed"}
+    with pytest.raises(ApiError):
+        run(world := World([answer(500, {})]), lambda client: client.segment(ID, "речь/1?", "full"))
+    assert world.seen[0].url.raw_path.endswith(b"/segments/%D1%80%D0%B5%D1%87%D1%8C%2F1%3F?level=full")
+
+
+def test_the_interface_by_its_published_names(run: Run) -> None:
+    def compressor(client: Any) -> Any:
+        made = AsyncContextCompressor if isinstance(client, AsyncThroughline) else ContextCompressor
+        return made(client, ID)
+
+    pages = [answer(200, {**SEGMENT, "next_cursor": "c"}), answer(200, {**SEGMENT, "from_seq": 3})]
+    world = World([*pages, *(answer(200, SEGMENT) for _ in range(3))])
+    whole = run(world, lambda client: compressor(client).expand("auth"))
+    assert (whole.from_seq, len(whole.messages), whole.token_count, whole.next_cursor) == (1, 2, 18, None)
+    assert world.seen.pop(1).url.params["after"] == "c"
+    run(world, lambda client: compressor(client).expand("auth", "full"))
+    run(world, lambda client: compressor(client).compress("auth", 2))
+    run(world, lambda client: compressor(client).compress((1, 5), 3))
+
+    assert [request.url.params.get("level") for request in world.seen[:2]] == ["full", "full"]
+    assert json.loads(world.seen[2].content) == {"level": "brief", "segment_id": "auth"}
+    assert json.loads(world.seen[3].content) == {"level": "tags", "from_seq": 1, "to_seq": 5}
+
+
+def test_every_operation_of_the_document_has_a_method() -> None:
+    document = json.loads((Path(__file__).parents[2] / "openapi.json").read_text(encoding="utf-8"))
+    known = {(call.method.lower(), _shape(call.path)) for call in (*_calls(), endpoints.stats("{}"))}
+    operations = {(method, _shape(path)) for path, item in document["paths"].items() for method in item}
+    assert operations - {("get", "/metrics")} <= known, operations - known
+
+
+def _calls() -> Iterable[Any]:
+    for name in vars(Methods):
+        if name.startswith("_"):
+            continue
+        describe = getattr(endpoints, name)
+        needed = [
+            one
+            for one in inspect.signature(describe).parameters.values()
+            if one.default is one.empty and one.kind is not one.VAR_KEYWORD
+        ]
+        made = describe(*(["{}"] * len(needed)))
+        first = getattr(made, "first", made)
+        yield first if hasattr(first, "path") else first(Retrying()).call()
+
+
+def _shape(path: str) -> str:
+    return "/".join("{}" if "{" in step or step == "%7B%7D" else step for step in path.split("/"))
+
+
+# Streams
+
+CREATED = frame("message.created", {"message_id": ID, "seq": 1, "role": "user"}, 5)
+COMPLETED = frame("reply.completed", RESULT, 9)
+
+
+def delta(text: str) -> str:
+    return frame("reply.delta", {"text": text})
+
+
+def told(events: list[ChatEvent]) -> list[str]:
+    return [event.text or event.type for event in events]
+
+
+def test_a_reply_as_it_comes(run: Run) -> None:
+    pieces = [": comment\n\n", "retry: 2000\n\n", CREATED, delta("Hello "), delta("there"), COMPLETED]
+    whole = "".join(pieces)
+    world = World([stream(*(whole[index : index + 7] for index in range(0, len(whole), 7)))])
+    found = run(world, lambda client: client.chat_stream(ID, "hi", recall=False))
+
+    assert told(found) == ["message.created", "Hello ", "there", "reply.completed"]
+    assert found[-1].result.reply.content == "Hello there"
+    assert world.seen[0].headers["accept"] == "text/event-stream"
+
+
+def test_a_broken_reply_is_asked_for_again_and_no_word_comes_twice(run: Run) -> None:
+    again = frame("message.created", {"message_id": ID, "seq": 1, "role": "user"})
+    world = World(
+        [
+            stream(CREATED, delta("Hel"), breaks=True),
+            problem(409, "idempotency_in_progress", Retry_After="1"),
+            stream(again, delta("Hello there"), COMPLETED),
+        ]
+    )
+    found = run(world, lambda client: client.chat_stream(ID, "hi"))
+
+    assert told(found) == ["message.created", "Hel", "lo there", "reply.completed"]
+    assert len(world.sent_keys()) == 1
+    assert len(world.seen) == 3
+
+
+def test_a_reply_that_was_made_anew_comes_whole(run: Run) -> None:
+    world = World(
+        [stream(CREATED, delta("Good day"), breaks=False), stream(delta("Hello "), delta("there"), COMPLETED)]
+    )
+    found = run(world, lambda client: client.chat_stream(ID, "hi"))
+    assert told(found) == ["message.created", "Good day", "reply.completed"]
+    assert found[-1].result.reply.content == "Hello there"
+
+
+def test_a_turn_that_fails(run: Run) -> None:
+    failed = frame("reply.failed", {"status": 502, "code": "model_failed", "message_id": ID}, 7)
+    with pytest.raises(ApiError) as caught:
+        run(World([stream(CREATED, failed)]), lambda client: client.chat_stream(ID, "hi"))
+    assert (caught.value.status, caught.value.code) == (502, "model_failed")
+
+    passing = frame("reply.failed", {"status": 503, "code": "model_unavailable", "retryable": True}, 7)
+    world = World([stream(CREATED, passing), stream(CREATED, delta("ok"), COMPLETED)])
+    assert told(run(world, lambda client: client.chat_stream(ID, "hi"))) == ["message.created", "ok", "reply.completed"]
+
+    world = World([stream(CREATED, delta("ok"), passing)])
+    with pytest.raises(UnavailableError):
+        run(world, lambda client: client.chat_stream(ID, "hi"))
+
+
+def event(number: int) -> str:
+    data = {
+        "id": str(number),
+        "type": "message.created",
+        "conversation_id": ID,
+        "occurred_at": "2026-11-20T10:00:00Z",
+        "data": {"words": "one\u2028line"},
+    }
+    return frame("message.created", data, number)
+
+
+def test_events_go_on_where_they_broke_off(run: Run) -> None:
+    world = World(
+        [
+            stream(event(3), event(4), breaks=True),
+            httpx.ConnectError,
+            stream(event(5)),
+            stream(),
+            problem(404, "not_found", retryable=False),
+        ],
+    )
+    numbers: list[str] = []
+
+    def follow(client: Any) -> Any:
+        found = client.events(ID, after=2)
+        return _kept(found, numbers) if isinstance(found, Iterator) else _kept_async(found, numbers)
+
+    with pytest.raises(NotFoundError):
+        run(world, follow)
+    assert numbers == ["3", "4", "5"]
+    assert [request.headers["last-event-id"] for request in world.seen] == ["2", "4", "4", "5", "5"]
+
+
+def _kept(events: Iterator[Any], numbers: list[str]) -> None:
+    for one in events:
+        numbers.append(one.id)  # noqa: PERF401 - the iteration ends with an error
+
+
+async def _kept_async(events: AsyncIterator[Any], numbers: list[str]) -> None:
+    async for one in events:
+        numbers.append(one.id)  # noqa: PERF401 - the same
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1_000])
+def test_frames_from_any_pieces(size: int) -> None:
+    text = 'id: 7\r\nevent: a\r\ndata: {"x":\r\ndata: "\u2028\x85"}\r\n\r\n: ping\n\nid: 8\n\ndata:[1]\n\ndata: [2]'
+    wire = text.encode()
+    frames = Frames()
+    found = [one for at in range(0, len(wire), size) for one in frames.feed(wire[at : at + size])]
+    assert [(one.type, one.id, one.data) for one in found] == [("a", "7", {"x": "\u2028\x85"}), ("message", None, [1])]
+
+
+# Types
+
+
+def typed(client: Throughline, awaiting: AsyncThroughline) -> None:
+    """Never run: what a checker sees of the methods."""
+    assert_type(client.create_conversation(title="t"), Conversation)
+    assert_type(client.messages(ID), Iterator[Message])
+    assert_type(client.chat_stream(ID), Iterator[ChatEvent])
+    assert_type(awaiting.create_conversation(title="t"), Awaitable[Conversation])
+    assert_type(awaiting.messages(ID), AsyncIterator[Message])
+    client.create_conversation(titel="t")  # type: ignore[call-arg]
+
+
+def test_methods_say_what_they_do() -> None:
+    client = World([]).sync()
+    assert client.chat.__doc__ == endpoints.chat.__doc__
+    assert Methods.chat.__doc__ == endpoints.chat.__doc__

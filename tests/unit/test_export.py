@@ -1,0 +1,48 @@
+"""A conversation as Markdown: what was said, whole and in order, and nothing about any compaction."""
+
+from __future__ import annotations
+
+from app.domain.conversation import Conversation
+from app.domain.export import markdown_head, markdown_message
+from tests.builders import CONVERSATION, START, TENANT, message
+
+CALL = {"type": "tool_call", "id": "c1", "name": "look_up", "arguments": {"city": "Riga"}}
+RESULT = {"type": "tool_result", "tool_call_id": "c1", "name": "look_up", "content": "```\n7 °C\n```"}
+
+
+def test_the_head_names_the_conversation_and_its_system_prompt() -> None:
+    row = Conversation(
+        id=CONVERSATION,
+        tenant_id=TENANT,
+        title="Riga in May",
+        system_prompt="Be brief.",
+        compressed_state={"logos": ["secret"]},
+        created_at=START,
+        updated_at=START,
+    )
+    head = markdown_head(row)
+    assert head.startswith("# Riga in May\n")
+    assert "## System prompt\n\nBe brief." in head
+    assert "secret" not in head
+
+
+def test_a_message_stands_under_who_said_it() -> None:
+    told = markdown_message(message(1, "Привет, *мир*", role="user"))
+    assert told.startswith("\n## User, ")
+    assert told.endswith("\n\nПривет, *мир*\n")
+
+
+def test_a_text_part_that_the_content_says_already_is_not_told_twice() -> None:
+    parts = ({"type": "text", "text": "hello"}, {"type": "text", "text": "and more"})
+    assert markdown_message(message(1, "hello", parts=parts)).endswith("\n\nhello\n\nand more\n")
+
+
+def test_calls_and_results_stand_in_fences_that_they_cannot_close() -> None:
+    assert '```\n{\n  "city": "Riga"\n}\n```' in markdown_message(message(2, "", role="assistant", parts=(CALL,)))
+    assert "````\n```\n7 °C\n```\n````" in markdown_message(message(3, "", role="tool", parts=(RESULT,)))
+
+
+def test_what_is_no_part_of_the_talk_is_left_out_or_named() -> None:
+    assert markdown_message(message(4, "/compact", is_command=True)) == ""
+    assert "*(erased)*" in markdown_message(message(5, "", status="erased"))
+    assert "*(interrupted)*" in markdown_message(message(6, "half a", role="assistant", status="interrupted"))

@@ -1,0 +1,382 @@
+"""Contexts in the shapes of providers: what each of them refuses never comes about, whatever the conversation."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from google.genai.types import Content
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletionMessageParam
+from pydantic import TypeAdapter
+
+from app.domain.conversation import Part
+from app.domain.formats import Format, Formatted, in_format
+from app.domain.formats.calls import EMPTY_RESULT, STUB_RESULT
+from app.domain.formats.thread import BEGINNING
+from app.domain.model_io import ContextMessage
+
+OPENAI: Final = TypeAdapter(ChatCompletionMessageParam)
+PIXEL: Final = base64.b64encode(b"\x89PNG\r\n").decode()
+ID: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
+
+Json = dict[str, Any]
+
+
+def said(role: Any, content: str = "", *parts: Part) -> ContextMessage:
+    return ContextMessage(role=role, content=content, parts=parts)
+
+
+def call(id_: Any, name: str = "look", **arguments: Any) -> Json:
+    return {"type": "tool_call", "id": id_, "name": name, "arguments": arguments}
+
+
+def result(id_: Any, content: Any = "found") -> Json:
+    return {"type": "tool_result", "tool_call_id": id_, "content": content}
+
+
+TALK: Final = (
+    said("system", "Be brief."),
+    said("user", "<session_state>{}</session_state>"),
+    said("assistant", "Understood."),
+    said("user", "Weather in Rome?"),
+    said("user", "And look at this.", {"type": "media", "media_type": "image/png", "data": PIXEL}),
+    said("assistant", "I look it up.", call("c1", "weather", city="Rome")),
+    said("user", "Hurry."),
+    said("tool", "", result("c1", {"degrees": 21})),
+    said("system", "The user is a pilot."),
+    said("assistant", "21 degrees."),
+)
+
+
+def test_openai() -> None:
+    found = in_format(TALK, "openai")
+
+    assert found.system is None
+    assert found.messages == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "<session_state>{}</session_state>"},
+        {"role": "assistant", "content": "Understood."},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Weather in Rome?"},
+                {"type": "text", "text": "And look at this."},
+                {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": "I look it up.",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": '{"degrees": 21}'},
+        {"role": "user", "content": "Hurry."},
+        {"role": "system", "content": "The user is a pilot."},
+        {"role": "assistant", "content": "21 degrees."},
+    ]
+
+
+def test_gemini() -> None:
+    found = in_format(TALK, "gemini")
+
+    assert found.system == "Be brief.\n\nThe user is a pilot."
+    assert found.messages == [
+        {"role": "user", "parts": [{"text": "<session_state>{}</session_state>"}]},
+        {"role": "model", "parts": [{"text": "Understood."}]},
+        {
+            "role": "user",
+            "parts": [
+                {"text": "Weather in Rome?"},
+                {"text": "And look at this."},
+                {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
+            ],
+        },
+        {
+            "role": "model",
+            "parts": [
+                {"text": "I look it up."},
+                {"functionCall": {"id": "c1", "name": "weather", "args": {"city": "Rome"}}},
+            ],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"id": "c1", "name": "weather", "response": {"degrees": 21}}},
+                {"text": "Hurry."},
+            ],
+        },
+        {"role": "model", "parts": [{"text": "21 degrees."}]},
+    ]
+
+
+def test_anthropic() -> None:
+    found = in_format(TALK, "anthropic")
+
+    assert found.system == "Be brief.\n\nThe user is a pilot."
+    assert found.messages[2]["content"][2] == {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": PIXEL},
+    }
+    assert found.messages[3:] == [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "I look it up."},
+                {"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Rome"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": '{"degrees": 21}'},
+                {"type": "text", "text": "Hurry."},
+            ],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "21 degrees."}]},
+    ]
+
+
+def test_plain_has_one_entry_per_message() -> None:
+    found = in_format(TALK, "plain")
+    assert [(one["role"], one["content"]) for one in found.messages] == [(one.role, one.content) for one in TALK]
+    assert found.messages[0].keys() == {"role", "content", "parts", "seq"}
+
+
+def test_calls_and_results_that_do_not_meet() -> None:
+    talk = (
+        said("tool", "", {**result("gone", [1, 2]), "name": "weather"}),
+        said("assistant", "", call("a"), call("b")),
+        said("user", "go on"),
+    )
+    found = in_format(talk, "anthropic").messages
+
+    assert found[0]["content"] == [{"type": "text", "text": "[result of weather: [1, 2]]"}]
+    assert [block["content"] for block in found[2]["content"][:2]] == [STUB_RESULT, STUB_RESULT]
+
+
+def test_the_last_result_of_a_call_counts_and_a_repeated_id_is_another_call() -> None:
+    talk = (
+        said("user", "?"),
+        said("assistant", "", call("call 1")),
+        said("tool", "", result("call 1", "early")),
+        said("tool", "", result("call 1", "late")),
+        said("assistant", "", call("call 1")),
+        said("tool", "", result("call 1", "second")),
+        said("assistant", "", call("call_1_2")),
+    )
+    found = in_format(talk, "openai").messages
+
+    told = [(one["tool_call_id"], one["content"]) for one in found if one["role"] == "tool"]
+    assert told == [("call_1", "late"), ("call_1_2", "second"), ("call_1_2_2", STUB_RESULT)]
+
+
+def test_what_a_tool_message_says_beside_its_result() -> None:
+    talk = (
+        said("assistant", "", call("a"), call("b"), call("c")),
+        said("tool", "a note", result("a", "x"), result("b", "y")),
+        said("tool", "all there is", result("c", "")),
+    )
+    contents = [one["content"] for one in in_format(talk, "openai").messages if one["role"] == "tool"]
+    assert contents == ['{"content": "x", "text": "a note"}', "y", "all there is"]
+
+
+def test_a_result_without_anything_says_so() -> None:
+    talk = (said("assistant", "", call("a")), said("tool", "", result("a", "  ")))
+    assert in_format(talk, "openai").messages[-1]["content"] == EMPTY_RESULT
+
+
+def test_media_that_cannot_be_shown_are_named() -> None:
+    parts = (
+        {"type": "media", "media_type": "image/png", "data": "not base64"},
+        {"type": "media", "media_type": "image/png", "url": "https://example.org/x.png"},
+        {"type": "media", "media_type": "application/zip", "data": PIXEL},
+        {"type": "media", "media_type": "image/png", "data": f"data:image/png;base64,{PIXEL}"},
+    )
+    found = in_format((said("user", "", *parts),), "anthropic").messages[0]["content"]
+    assert [block.get("text") for block in found] == [
+        "[attached: image/png]",
+        "[attached: image/png at https://example.org/x.png]",
+        "[attached: application/zip]",
+        None,
+    ]
+
+
+def test_the_model_s_side_never_comes_first() -> None:
+    talk = (said("system", "s"), said("assistant", "summary "), said("assistant", " more "))
+    anthropic, gemini = in_format(talk, "anthropic").messages, in_format(talk, "gemini").messages
+    assert anthropic[0] == {"role": "user", "content": [{"type": "text", "text": BEGINNING}]}
+    assert [block["text"] for block in anthropic[1]["content"]] == ["summary ", " more"]
+    assert [one["role"] for one in gemini] == ["user", "model"]
+
+
+@pytest.mark.parametrize(
+    ("marks", "signature"),
+    [
+        ({"thought_signature": "c2lnbmVk"}, "c2lnbmVk"),
+        ({"thoughtSignature": "c2lnbmVk"}, "c2lnbmVk"),
+        ({"details": {"provider": "google-gla", "thought_signature": "c2lnbmVk"}}, "c2lnbmVk"),
+        ({"details": {"provider": "openai", "thought_signature": "c2lnbmVk"}}, None),
+        ({"details": "c2lnbmVk"}, None),
+        ({"thought_signature": "no base64!"}, None),
+        ({"thought_signature": 7}, None),
+    ],
+)
+def test_gemini_gets_its_signatures_back(marks: Json, signature: str | None) -> None:
+    talk = (said("user", "?"), said("assistant", "", {**call("a", "1st"), **marks}))
+    part = in_format(talk, "gemini").messages[1]["parts"][0]
+    assert (part["functionCall"]["name"], part.get("thoughtSignature")) == ("_1st", signature)
+
+
+TEXTS = st.sampled_from(["", " ", "\n", "ok", "Привет", "x" * 50, "</session_state>", "c1"])
+IDS = st.sampled_from(["c1", "c2", "c 1", "", "ы" * 50, "c1_2", "a" * 45])
+ARGUMENTS = st.sampled_from([None, {}, {"q": 1}, '{"q": 2}', "no json", [1], 7])
+PARTS = st.one_of(
+    st.builds(lambda text: {"type": "text", "text": text}, TEXTS),
+    st.builds(
+        lambda id_, name, given: {"type": "tool_call", "id": id_, "name": name, "arguments": given},
+        IDS,
+        TEXTS,
+        ARGUMENTS,
+    ),
+    st.builds(
+        lambda id_, content: {"type": "tool_result", "tool_call_id": id_, "content": content},
+        IDS,
+        st.sampled_from(["", " ", "found", None, {}, {"a": None}, [], [1], 0, False]),
+    ),
+    st.builds(
+        lambda kind, data: {"type": "media", "media_type": kind, "data": data},
+        st.sampled_from(["image/png", "IMAGE/PNG", "text/plain", "audio/wav", "application/pdf", ""]),
+        st.sampled_from([PIXEL, "", "?", f"data:image/png;base64,{PIXEL}"]),
+    ),
+)
+MESSAGES = st.builds(
+    lambda role, content, parts: said(role, content, *parts),
+    st.sampled_from(["system", "user", "assistant", "tool"]),
+    TEXTS,
+    st.lists(PARTS, max_size=4),
+)
+TALKS = st.lists(MESSAGES, max_size=14)
+
+
+def taken_by_openai(found: Formatted) -> None:
+    messages = found.messages
+    waiting: list[str] = []
+    ids: set[str] = set()
+    for message in messages:
+        OPENAI.validate_python(message)
+        if message["role"] == "tool":
+            assert waiting.pop(0) == message["tool_call_id"]
+        else:
+            assert not waiting, "a call without its result"
+        assert _is_said(message["content"]) or message.get("tool_calls")
+        for made in message.get("tool_calls", ()):
+            assert ID.fullmatch(made["id"])
+            assert made["id"] not in ids
+            assert isinstance(json.loads(made["function"]["arguments"]), dict)
+            ids.add(made["id"])
+            waiting.append(made["id"])
+    assert not waiting
+    sides = [message["role"] for message in messages]
+    assert not any(pair in (("user", "user"), ("assistant", "assistant")) for pair in itertools.pairwise(sides))
+
+
+def taken_by_anthropic(found: Formatted) -> None:
+    _alternate([message["role"] for message in found.messages], ("user", "assistant"))
+    assert found.system is None or found.system.strip()
+    made: list[str] = []
+    seen: set[str] = set()
+    for message in found.messages:
+        blocks = message["content"]
+        assert blocks
+        assert [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"] == made
+        assert all(block["type"] == "tool_result" for block in blocks[: len(made)])
+        assert all(_is_said(block.get("text", block.get("content", "-"))) for block in blocks)
+        made = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        assert not seen.intersection(made)
+        assert all(ID.fullmatch(id_) for id_ in made)
+        assert all(isinstance(block["input"], dict) for block in blocks if block["type"] == "tool_use")
+        seen.update(made)
+    assert not made
+
+
+def taken_by_gemini(found: Formatted) -> None:
+    _alternate([message["role"] for message in found.messages], ("user", "model"))
+    made: list[str] = []
+    for message in found.messages:
+        content = Content.model_validate(message)
+        assert content.parts
+        responses = [part.function_response for part in content.parts if part.function_response]
+        assert [response.name for response in responses] == made
+        assert all(isinstance(response.response, dict) for response in responses)
+        assert all(part.text is None or part.text.strip() for part in content.parts)
+        made = [str(part.function_call.name) for part in content.parts if part.function_call]
+    assert not made
+
+
+@settings(max_examples=200)
+@given(TALKS, st.integers(0, 14))
+def test_a_longer_conversation_begins_with_the_shorter_one(talk: list[ContextMessage], count: int) -> None:
+    """What a provider has cached stays: only the last entry, and a pending call's stub, may become another."""
+    shorter = [message for message in talk[:count] if not _has_calls(message)]
+    longer = [*shorter, said("user", "more")]
+    before, after = in_format(shorter, "openai").messages, in_format(longer, "openai").messages
+    assert list(after[: max(len(before) - 1, 0)]) == list(before[:-1])
+
+
+@given(TALKS)
+def test_nothing_that_was_said_is_lost(talk: list[ContextMessage]) -> None:
+    for name in ("openai", "gemini", "anthropic"):
+        found = in_format(talk, name)
+        told = json.dumps([found.system, *found.messages], ensure_ascii=False)
+        for message in talk:
+            if message.role in {"user", "assistant", "system"}:
+                words = json.dumps(message.content.strip(), ensure_ascii=False)[1:-1]
+                assert words in told
+
+
+CHECKS: Final[Mapping[Format, Callable[[Formatted], None]]] = {
+    "openai": taken_by_openai,
+    "anthropic": taken_by_anthropic,
+    "gemini": taken_by_gemini,
+}
+
+
+@settings(max_examples=400)
+@given(TALKS)
+def test_every_provider_takes_any_conversation(talk: list[ContextMessage]) -> None:
+    for name, taken in CHECKS.items():
+        taken(in_format(talk, name))
+
+
+@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("missing", [1, 2])
+def test_what_a_provider_would_refuse_is_seen(name: Format, missing: int) -> None:
+    """The control: a call without its result, a result without its call."""
+    talk = (said("user", "?"), said("assistant", "", call("a")), said("tool", "", result("a")))
+    whole = in_format(talk, name)
+    CHECKS[name](whole)
+    broken = [message for number, message in enumerate(whole.messages) if number != missing]
+    with pytest.raises((AssertionError, IndexError)):
+        CHECKS[name](replace(whole, messages=broken))
+
+
+def _has_calls(message: ContextMessage) -> bool:
+    return any(part["type"] in {"tool_call", "tool_result"} for part in message.parts)
+
+
+def _is_said(content: Any) -> bool:
+    return bool(content.strip()) if isinstance(content, str) else bool(content)
+
+
+def _alternate(roles: Sequence[str], sides: tuple[str, str]) -> None:
+    assert list(roles) == [sides[number % 2] for number in range(len(roles))]

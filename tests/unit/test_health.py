@@ -1,0 +1,86 @@
+"""What a doctor looks for in a stored state, and what is healthy although it looks odd."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.domain.gating.health import findings
+from app.domain.schemas import SESSION
+
+STORY = "Anna and the assistant planned a trip to Riga in May, and the flight is booked for the fourteenth."
+
+
+def sick(**state: Any) -> list[tuple[str, str | None]]:
+    return [(found.sickness, found.field) for found in findings(SESSION, state, covered_messages=20)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: 429 Too Many Requests",
+        "RateLimitError: quota exceeded for this project",
+        "Traceback (most recent call last):\n  File",
+        "503 Service Unavailable",
+        '{"error": {"code": 500, "message": "internal"}}',
+        "RESOURCE_EXHAUSTED",
+        "rate limit exceeded, try again in 20s",
+        "Ошибка: превышен лимит запросов",
+    ],
+)
+def test_an_error_text_is_no_memory(text: str) -> None:
+    assert sick(conversation_summary=text) == [("error_text", "conversation_summary")]
+    assert sick(logos=["The budget is 900 euros.", text]) == [("error_text", "logos")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm sorry, but I cannot summarize this conversation.",
+        "Please provide the conversation you want me to summarize.",
+        "Извините, я не могу составить краткое изложение.",
+    ],
+)
+def test_an_excuse_is_no_memory(text: str) -> None:
+    assert sick(conversation_summary=text) == [("no_summary", "conversation_summary")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STORY[:-1] + " and the",
+        STORY[:-1] + ", because they",
+        STORY[:-1] + ",",
+        "Анна и ассистент планировали поездку в Ригу в мае, и рейс забронирован на",
+        '{"logos": ["The budget is 900 eur',
+        "They wrote this:\n```python\nprint(1)\n",
+    ],
+)
+def test_a_story_that_breaks_off(text: str) -> None:
+    assert sick(conversation_summary=text) == [("cut_off", "conversation_summary")]
+
+
+def test_an_empty_state_that_stands_for_many_messages() -> None:
+    assert sick(logos=[], conversation_summary="  ") == [("empty", None)]
+    assert findings(SESSION, {}, covered_messages=3) == []
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"conversation_summary": STORY},
+        {"conversation_summary": "Trip to Riga"},
+        {"conversation_summary": "Поездка в Ригу запланирована на май; билеты куплены, гостиница выбрана Анной"},
+        {
+            "conversation_summary": "他们计划五月去里加旅行，并且已经订好了机票和酒店，现在只需要决定第一天晚上去哪"
+        },
+        {"logos": ["The user sees 'Error: 429' when the nightly job runs.", "budget of", "port 8080"]},
+        {"logos": ["The user got HTTP 500 from the payment page on 3 May."]},
+        {"logos": ["ValueError handling was added to parser.py"]},
+        {"pathos": ["The assistant said it could not open the file."]},
+        {"logos": ['The settings are {"retries": 3}']},
+    ],
+)
+def test_what_only_looks_odd_is_healthy(state: dict[str, Any]) -> None:
+    assert sick(**state) == []

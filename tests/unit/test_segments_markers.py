@@ -1,0 +1,168 @@
+"""Markers come back as they were written, and hostile text is read in linear time without a mistake."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.anchors.rendering import escape_served
+from app.domain.segments.markers import EARLIER_MARKER, find, parse, render
+from app.domain.segments.naming import stem_of
+from app.domain.segments.values import LEVELS, Marker
+
+AUTH = Marker(text="auth discussion", level="L1", segment_id="auth_discussion")
+
+HOSTILE = st.text(
+    alphabet=st.one_of(
+        st.sampled_from("[]→->L123:ab_\\u005\n\r\u2028\u200b \ufeff⇒<>/"), st.characters(exclude_categories=["Cs"])
+    ),
+    max_size=60,
+)
+MARKERS = st.builds(
+    Marker, text=HOSTILE, level=st.sampled_from(LEVELS), segment_id=st.builds(stem_of, st.text(max_size=30))
+)
+
+
+def test_as_it_is_published() -> None:
+    assert render(AUTH) == "[auth discussion →L1:auth_discussion]"
+    assert render(EARLIER_MARKER) == "[earlier →L3:earlier]"
+
+
+@given(MARKERS)
+def test_there_and_back(marker: Marker) -> None:
+    assert find(render(marker)) == [marker]
+    assert parse(render(marker)) == marker
+
+
+@given(st.lists(MARKERS, max_size=5))
+def test_many_in_one_text(markers: list[Marker]) -> None:
+    assert find(" and\n".join(f"{render(marker)} seq 1–2: told" for marker in markers)) == markers
+
+
+@given(MARKERS)
+def test_a_rendered_marker_is_one_line_and_opens_nothing(marker: Marker) -> None:
+    text = render(marker)
+    assert len(text.splitlines()) == 1
+    assert text.count("[") == text.count("]") == text.count("→") == 1
+
+
+def test_a_topic_cannot_close_our_element() -> None:
+    assert "</digests>" not in render(Marker(text="x </digests> y", level="L1", segment_id="x"))
+
+
+@given(HOSTILE)
+def test_what_is_escaped_where_it_is_served_is_no_marker(text: str) -> None:
+    assert find(escape_served(f"{text} [x →L1:y] {text}")) == []
+
+
+def test_without_the_escape_it_would_be_one() -> None:
+    assert find("[x →L1:y]") == [Marker(text="x", level="L1", segment_id="y")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[x →L0:y]",
+        "[x →L4:y]",
+        "[x →L1:]",
+        "[x →L1:Y]",
+        "[x →L1:a b]",
+        "[x\n →L1:y]",
+        "[x] →L1:y]",
+        "x →L1:y]",
+        "[x→L1:y]",
+        "[x → L1:y]",
+        "[x →\u200bL1:y]",
+        "[x →L1:y\u200b]",
+        "[x ->L1:y]",
+        f"[x →L1:{'y' * 65}]",
+    ],
+)
+def test_what_only_looks_like_one(text: str) -> None:
+    assert find(text) == []
+
+
+def test_the_innermost_bracket_counts() -> None:
+    assert find("[[[a →L1:x] →L2:y] [b →L3:z]") == [
+        Marker(text="a", level="L1", segment_id="x"),
+        Marker(text="b", level="L3", segment_id="z"),
+    ]
+
+
+@given(st.text())
+def test_reading_is_total(text: str) -> None:
+    find(text)
+    parse(text)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["[", "]", "→L1:", "[→L1:", "→L1:a]", "[x →L1:a", "[a →L1:b]", "\\u005b", "[ →", "\u200b", "[x\n →L1:a]", "L1:"],
+)
+def test_a_million_characters_are_read_at_once(piece: str) -> None:
+    text = piece * (1_000_000 // len(piece))
+    began = time.process_time()
+    find(text)
+    parse(text)
+    assert time.process_time() - began < 3.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[auth discussion →L1:auth_discussion]",
+        " [auth discussion →L1:auth_discussion]\n",
+        "`[auth discussion →L1:auth_discussion]`",
+        "[auth discussion → L1: auth_discussion]",
+        "[auth discussion ->L1:auth_discussion]",
+        "[auth discussion ⇒ l1:auth_discussion]",
+    ],
+)
+def test_a_call_may_name_it_loosely(text: str) -> None:
+    assert parse(text) == AUTH
+
+
+@pytest.mark.parametrize(
+    ("text", "level", "name"),
+    [
+        ("→L2:tax", "L2", "tax"),
+        ("->L3:tax", "L3", "tax"),
+        ("--> L3 : tax", "L3", "tax"),
+        ("L2:tax", "L2", "tax"),
+        ("[→L1:tax]", "L1", "tax"),
+        ("[tax]", "L1", "tax"),
+        ("tax", "L1", "tax"),
+        ('"Tax"', "L1", "tax"),
+        ("перенос_базы", "L1", "перенос_базы"),
+        ("→L2:航班_东京", "L2", "航班_东京"),
+        ("earlier", "L1", "earlier"),
+    ],
+)
+def test_or_only_by_its_id(text: str, level: str, name: str) -> None:
+    marker = parse(text)
+    assert marker is not None
+    assert (marker.text, marker.level, marker.segment_id) == ("", level, name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "[]",
+        "→",
+        "→L0:x",
+        "→L9:x",
+        "two words",
+        "[a →L1:x] [b →L1:y]",
+        "please expand [a →L1:x]",
+        "../../etc",
+        "x" * 70,
+        "a" * 5_000,
+    ],
+)
+def test_or_not_at_all(text: str) -> None:
+    assert parse(text) is None

@@ -1,0 +1,59 @@
+"""What was taken back is not told by a digest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.domain.segments.outdated import without_outdated
+from app.domain.segments.values import Segment
+from tests.unit.test_assembly_digests import segment
+
+TOLD = "User: Let's use Postgres for the order store. User: My limit is 500 requests. Assistant: Noted."
+
+
+def told(text: str) -> Segment:
+    made = segment(1, 1, 9)
+    return replace(made, levels={"L2": replace(made.levels["L2"], text=text)})
+
+
+def text_of(segments: list[Segment]) -> str:
+    return segments[0].levels["L2"].text
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "Let's use Postgres for the order store.",
+        "Let's use Postgres\nfor the order store",
+        "We talked about it: let's use Postgres for the order store!",
+    ],
+)
+def test_a_sentence_that_repeats_it_goes_and_the_others_stay(quote: str) -> None:
+    found = text_of(without_outdated([told(TOLD)], [quote]))
+
+    assert found == "User: My limit is 500 requests. Assistant: Noted."
+
+
+def test_other_languages_likewise() -> None:
+    russian = told("Пользователь: Давай возьмём Postgres для заказов. Пользователь: Лимит 500 запросов.")
+    chinese = told("用户: 我们用Postgres来存储所有的订单吧。 用户: 限制是五百个请求。")
+
+    assert text_of(without_outdated([russian], ["Давай возьмём Postgres для заказов."])) == (
+        "Пользователь: Лимит 500 запросов."
+    )
+    assert "Postgres" not in text_of(without_outdated([chinese], ["我们用Postgres来存储所有的订单吧。"]))
+    assert "五百" in text_of(without_outdated([chinese], ["我们用Postgres来存储所有的订单吧。"]))
+
+
+@pytest.mark.parametrize("quotes", [[], ["Noted."], ["Let's use MySQL for the order store."], [""], ["…"]])
+def test_what_nobody_took_back_stays_as_it_is(quotes: list[str]) -> None:
+    assert without_outdated([told(TOLD)], quotes) == [told(TOLD)]
+
+
+def test_a_level_of_which_nothing_is_left_is_empty_and_stored_ones_stay_as_they_are() -> None:
+    stored = told("Let's use Postgres for the order store.")
+
+    assert text_of(without_outdated([stored], ["Let's use Postgres for the order store."])) == ""
+    assert text_of([stored]) != ""

@@ -1,0 +1,471 @@
+"""Figures, labels, plural forms, the probe, what a reply drew on, and Prometheus' text, by values."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.usage import RequestUsage
+
+from app.adapters import metrics
+from app.adapters.metrics import MOST_SERIES, ProcessMeter
+from app.adapters.models.replies import usage_of
+from app.domain import instruments
+from app.domain.conversation import Layout, Message, Usage
+from app.domain.fidelity import MOST_VALUES, exact_values, fidelity, stands_in
+from app.domain.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of, languages, read_catalogues
+from app.domain.localization.plurals import plural_rules
+from app.domain.localization.wording import figure_labels, percent, trigger_label
+from app.domain.policies.presets import resolve
+from app.domain.recall.used import draws_on
+from app.domain.records import Attempt, Compaction
+from app.domain.statistics import CallTally, CompactionTally, ExpansionTally, Latency, LevelMeasure, Measured
+from app.services.measuring import count_compaction
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+def message(content: str, seq: int = 1) -> Message:
+    return Message(id=uuid4(), conversation_id=uuid4(), seq=seq, role="user", content=content, created_at=NOW)
+
+
+# --- figures ------------------------------------------------------------------------------------------------------
+
+
+def tally(trigger: str, status: str, count: int, **more: Any) -> CompactionTally:
+    return CompactionTally(trigger=trigger, status=status, ran_in="worker", reason=None, count=count, **more)
+
+
+MEASURED = Measured(
+    compactions=[
+        tally("background", "applied", 2, messages=30, tokens_before=5_000, tokens_after=2_000),
+        tally("manual", "applied", 1, messages=10, tokens_before=3_000, tokens_after=1_500),
+        tally("background", "failed", 4, messages=99),
+        tally("sync", "running", 1),
+    ],
+    calls=[
+        CallTally(purpose="compaction", outcome="refused", reason="cut_off", count=2),
+        CallTally(purpose="compaction", outcome="error", reason="timeout", count=1),
+        CallTally(purpose="compaction", outcome="accepted", reason=None, count=3),
+    ],
+    expansions=[
+        ExpansionTally(way="automatic", count=4, passages=9, tokens=900, used=1, judged=3),
+        ExpansionTally(way="explicit", count=2, passages=2, tokens=50, used=0, judged=0),
+    ],
+)
+
+
+def test_sums_follow_from_the_tallies() -> None:
+    assert (MEASURED.total, MEASURED.applied, MEASURED.in_flight) == (8, 3, 1)
+    assert MEASURED.by("trigger") == {"background": 6, "manual": 1, "sync": 1}
+    assert MEASURED.by("reason") == {}
+    assert (MEASURED.tokens_saved, MEASURED.messages) == (4_500, 40)
+    assert MEASURED.calls_by("reason") == {"cut_off": 2, "timeout": 1}
+    assert MEASURED.used_share == round(1 / 3, 4)
+
+
+def test_of_nothing_there_is_no_share() -> None:
+    empty = Measured()
+    assert (empty.used_share, Latency().mean_ms) == (None, None)
+    assert LevelMeasure(level="L1", segments=0, tokens=0, original_tokens=0).ratio is None
+
+
+def test_an_unknown_price_counts_as_nothing_beside_a_known_one() -> None:
+    priced = [
+        CallTally(purpose="detail", outcome="accepted", reason=None, count=1, usage=Usage(cost_usd=cost))
+        for cost in (None, 0.25, 0.5)
+    ]
+    assert Measured(calls=priced).usage.cost_usd == 0.75
+    assert Measured(calls=priced[:1]).usage.cost_usd is None
+
+
+# --- languages ----------------------------------------------------------------------------------------------------
+
+
+RUSSIAN = {"one": (1, 21, 101, 1_001), "few": (2, 3, 4, 22, 134), "many": (0, 5, 11, 12, 14, 20, 111, 112, 1_000)}
+
+
+@pytest.mark.parametrize(("form", "numbers"), RUSSIAN.items())
+def test_russian_plurals(form: str, numbers: tuple[int, ...]) -> None:
+    rules = CATALOGUES["ru"].plurals
+    assert {rules.form(str(number)) for number in numbers} == {form}
+    assert rules.form("1.5") == rules.form("2.0") == "other"
+
+
+def test_english_plurals() -> None:
+    rules = CATALOGUES["en"].plurals
+    assert [rules.form(number) for number in ("1", "0", "2", "11", "1.0")] == ["one", *["other"] * 4]
+
+
+def test_the_rules_of_other_languages_can_be_written() -> None:
+    polish = plural_rules(
+        {
+            "one": "i = 1 and v = 0",
+            "few": "v = 0 and i % 10 = 2..4 and i % 100 != 12..14",
+            "many": "v = 0 and i != 1 and i % 10 = 0..1 or v = 0 and i % 10 = 5..9 or v = 0 and i % 100 = 12..14",
+        }
+    )
+    assert [polish.form(str(number)) for number in (1, 2, 5, 12, 21, 22)] == [
+        "one",
+        "few",
+        "many",
+        "many",
+        "many",
+        "few",
+    ]
+    arabic = plural_rules({"zero": "n = 0", "two": "n = 2", "few": "n % 100 = 3..10", "many": "n % 100 = 11..99"})
+    assert [arabic.form(str(number)) for number in (0, 2, 3, 11, 100, 103)] == [
+        "zero",
+        "two",
+        "few",
+        "many",
+        "other",
+        "few",
+    ]
+    danish = plural_rules({"one": "n = 1 or t != 0 and i = 0,1"})
+    assert [danish.form(number) for number in ("1", "0.5", "1.5", "2", "2.5")] == [
+        "one",
+        "one",
+        "one",
+        "other",
+        "other",
+    ]
+
+
+@pytest.mark.parametrize("rule", ["n is 1", "i = ", "q = 1", "i = 1 and", "i == 1"])
+def test_a_rule_that_cannot_be_read_is_refused(rule: str) -> None:
+    with pytest.raises(ValueError, match="plural rule"):
+        plural_rules({"one": rule})
+
+
+def test_every_catalogue_says_everything_with_the_same_places() -> None:
+    english = CATALOGUES[FALLBACK]
+    assert set(CATALOGUES) >= {"en", "ru"}
+    for catalogue in CATALOGUES.values():
+        assert catalogue.messages.keys() == english.messages.keys(), catalogue.language
+        for key, said in catalogue.messages.items():
+            assert places(said) == places(english.messages[key]), (catalogue.language, key)
+            if not isinstance(said, str):
+                wanted = {name for name, _ in catalogue.plurals.rules} | {"other"}
+                assert said.keys() == wanted, (catalogue.language, key)
+
+
+def places(said: str | Mapping[str, str]) -> set[str]:
+    texts = [said] if isinstance(said, str) else list(said.values())
+    found = [set(re.findall(r"\{(\w+)\}", text)) for text in texts]
+    assert all(one == found[0] for one in found), said
+    return found[0]
+
+
+def test_a_language_is_added_by_a_file(tmp_path: Path) -> None:
+    (tmp_path / "de.toml").write_text(
+        'language = "de"\n[plurals]\none = "i = 1 and v = 0"\n[numbers]\ngroup = "."\ndecimal = ","\n'
+        '[summary.saved]\none = "{count} Token gespart"\nother = "{count} Tokens gespart"\n',
+        encoding="utf-8",
+    )
+    german = read_catalogues(tmp_path)["de"]
+    assert german.text("summary.saved", count=1) == "1 Token gespart"
+    assert german.text("summary.saved", count=12_345) == "12.345 Tokens gespart"
+    assert german.text("trigger.manual") == "on request", "what a file lacks is said in English"
+    assert german.text("summary.messages", count=1) == "1 message summarised"
+
+
+def test_numbers_are_written_as_the_language_writes_them() -> None:
+    assert CATALOGUES["ru"].text("summary.saved", count=12_345) == "сэкономлено 12\u00a0345 токенов"
+    assert CATALOGUES["en"].text("summary.saved", count=1_000) == "1,000 tokens saved"
+    assert CATALOGUES["ru"].number(1_234.5, 2) == "1\u00a0234,50"
+
+
+@pytest.mark.parametrize(
+    ("wishes", "language"),
+    [
+        (("ru-RU,ru;q=0.9,en;q=0.8", "en"), "ru"),
+        (("en;q=0.1, ru;q=0.9",), "ru"),
+        (("*", "ru"), "ru"),  # what Node's fetch sends
+        ((None, "ru_RU"), "ru"),
+        (("xx, de;q=0.5", "ru"), "ru"),
+        (("ru;q=0", "en"), "en"),
+        (("", None), "en"),
+        (("zh-Hans-CN",), "en"),
+        (("ru;q=NaN", "\0"), "en"),
+    ],
+)
+def test_the_language_that_is_wished_for(wishes: tuple[str | None, ...], language: str) -> None:
+    assert catalogue_of(*wishes).language == language
+
+
+@given(st.text(max_size=3_000))
+def test_any_header_is_taken(header: str) -> None:
+    assert catalogue_of(header).language in CATALOGUES
+    assert all(one.isalpha() for one in languages(header))
+
+
+def test_triggers_are_named_with_the_policys_own_thresholds() -> None:
+    say, policy = CATALOGUES["en"], resolve("semantic", {})
+    assert trigger_label(say, "background", policy) == "in the background, at 70 %"
+    assert trigger_label(CATALOGUES["ru"], "sync", policy) == "перед ответом, при 85 %"
+    assert trigger_label(say, "sync", resolve("semantic", {"sync_at": 0.925})) == "before a reply, at 92.5 %"
+    assert trigger_label(say, "manual", policy) == "on request"
+    assert trigger_label(say, "max_tokens", resolve("semantic", {"max_tokens": 8_000})) == (
+        "at the token limit, above 8,000 tokens"
+    )
+    assert trigger_label(say, "something_new") == "something new"
+    assert (percent(0.7), percent(0.29), percent(0.075)) == (70, 29, 7.5)
+
+
+def test_labels_stand_under_the_paths_of_figures() -> None:
+    figures = {"tokens": {"saved": 3}, "latency": {"turn": {"p95_ms": 1.0}}, "levels": [{"ratio": 0.1}], "strange": 1}
+    labels = figure_labels(CATALOGUES["ru"], figures)
+    assert labels["tokens.saved"] == "Токенов сэкономлено"
+    assert labels["latency.turn.p95_ms"] == "Время ходов: 95-й процентиль, мс"
+    assert "strange" not in labels
+
+
+# --- the probe ----------------------------------------------------------------------------------------------------
+
+
+def layout(**fields: Any) -> Layout:
+    return Layout(text="{}", tokens=1, **fields)
+
+
+SPAN = [
+    message("Meet Anna Petrova on 2026-03-05, room B12, budget $4,500."),
+    message("Port 8080 on db7.example.com", 2),
+]
+
+
+def test_the_probe_counts_what_stands_verbatim() -> None:
+    values = exact_values(SPAN)
+    assert {"2026-03-05", "B12", "8080"} <= set(values)
+    everything = {"logos": [one.content for one in SPAN]}
+    assert fidelity(values, state=everything, layout=layout()) == 1.0
+    assert fidelity(values, state={"logos": []}, layout=layout()) == 0.0
+    half = fidelity(values, state={"logos": ["On 2026-03-05"]}, layout=layout(anchors="room B12", digests="8080"))
+    assert half == round(3 / len(values), 4)
+
+
+def test_held_messages_are_served() -> None:
+    values = exact_values(SPAN[1:])
+    assert fidelity(values, state={}, layout=layout(held=(2,)), span=SPAN) == 1.0
+    assert fidelity(values, state={}, layout=layout(held=(1,)), span=SPAN) == 0.0
+
+
+def test_without_exact_values_there_is_no_probe() -> None:
+    assert fidelity(exact_values([message("well then, fine")]), state={}, layout=layout()) is None
+
+
+def test_what_was_redacted_is_no_value() -> None:
+    assert exact_values([message("the key is [REDACTED:api_key]")]) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "stands"),
+    [("5", "150 items", False), ("5", "5 items, 150", True), ("B12", "AB12 B123", False), ("$5", "it costs $5.", True)],
+)
+def test_a_value_stands_as_a_whole(value: str, text: str, *, stands: bool) -> None:
+    assert stands_in(value, text) is stands
+
+
+def test_signs_of_han_have_no_blanks_between_them() -> None:
+    assert stands_in("2026年3月", "会议在2026年3月举行")
+
+
+def test_the_work_of_a_probe_is_bounded() -> None:
+    many = exact_values([message(" ".join(f"X{number}-{number}" for number in range(5 * MOST_VALUES)))])
+    assert len(many) <= MOST_VALUES
+
+
+# --- what a reply drew on ------------------------------------------------------------------------------------------
+
+
+PASSAGE = "Anna keeps the rescue dog Pixel at her cottage near Lake Ladoga since 12 May."
+
+
+@pytest.mark.parametrize(
+    ("reply", "question", "used"),
+    [
+        ("Her dog is called Pixel.", "What is her dog called?", True),
+        ("I do not know what the dog is called.", "What is the dog called?", False),
+        ("It is Pixel, you said so.", "Is the dog called Pixel?", False),
+        ("She keeps a rescue dog in a cottage.", "What do you remember?", True),
+        ("", "What?", False),
+    ],
+)
+def test_a_reply_draws_on_what_the_question_lacks(reply: str, question: str, *, used: bool) -> None:
+    assert draws_on(reply, [PASSAGE], question=question) is used
+
+
+def test_russian_replies_draw_on_inflected_words() -> None:
+    passage = "Мы решили перенести склад в Казань, потому что аренда там дешевле."
+    assert draws_on("Перенос склада в Казань из-за дешёвой аренды.", [passage], question="Почему?")
+    assert not draws_on("Не помню такого разговора.", [passage], question="Почему переезжаем?")
+
+
+# --- Prometheus ----------------------------------------------------------------------------------------------------
+
+
+def compaction(**fields: Any) -> Compaction:
+    given_: dict[str, Any] = {
+        "id": uuid4(),
+        "tenant_id": uuid4(),
+        "conversation_id": uuid4(),
+        "trigger": "background",
+        "ran_in": "worker",
+        "status": "applied",
+        "requested_at": NOW,
+        "finished_at": NOW + timedelta(seconds=2),
+        "duration_ms": 2_000,
+        "tokens_before": 2_600,
+        "tokens_after": 1_800,
+        "messages_covered": 20,
+        "fidelity": 0.9,
+        "attempts": (
+            Attempt(model="m", outcome="refused", reason="cut_off", duration_ms=900, usage=Usage()),
+            Attempt(model="m", outcome="accepted", reason=None, duration_ms=800, usage=Usage()),
+        ),
+        "usage": Usage(input_tokens=900, output_tokens=80, cached_tokens=300, cost_usd=0.01),
+    }
+    return Compaction(**given_ | fields)
+
+
+def samples(text: str) -> dict[str, float]:
+    """The lines of Prometheus' text format."""
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            name, number = line.rsplit(" ", 1)
+            assert re.fullmatch(r'[a-z_]+(\{([a-z_]+="[^"\n]*",?)+\})?', name), line
+            found[name] = float(number)
+    return found
+
+
+def test_a_compaction_in_prometheus_words() -> None:
+    meter = ProcessMeter()
+    count_compaction(meter, compaction())
+    count_compaction(meter, compaction(status="failed", reason="timeout", tokens_after=None, fidelity=None))
+    shown = samples(meter.render())
+    assert shown['throughline_compactions_total{trigger="background",status="applied",ran_in="worker"}'] == 1
+    assert shown['throughline_tokens_saved_total{trigger="background"}'] == 800
+    assert shown['throughline_model_calls_total{purpose="compaction",outcome="refused"}'] == 2
+    assert shown['throughline_model_call_reasons_total{purpose="compaction",reason="cut_off"}'] == 2
+    assert shown['throughline_model_tokens_total{purpose="compaction",kind="cached"}'] == 600
+    assert shown['throughline_compaction_duration_seconds_bucket{ran_in="worker",le="2.5"}'] == 2
+    assert shown['throughline_compaction_duration_seconds_bucket{ran_in="worker",le="1"}'] == 0
+    assert shown['throughline_compaction_duration_seconds_sum{ran_in="worker"}'] == 4
+    assert shown["throughline_compaction_fidelity_count"] == 1
+
+
+def test_what_grew_takes_nothing_off_a_counter() -> None:
+    meter = ProcessMeter()
+    count_compaction(meter, compaction(trigger="erasure", tokens_before=100, tokens_after=150))
+    assert samples(meter.render())['throughline_tokens_saved_total{trigger="erasure"}'] == 0
+    with pytest.raises(ValueError, match="never goes down"):
+        meter.count(instruments.TURNS, -1, status="completed")
+
+
+def test_buckets_hold_what_is_at_most_their_bound() -> None:
+    meter = ProcessMeter()
+    for value in (0.7, 0.70001, 3.0):
+        meter.observe(instruments.UTILIZATION, value)
+    shown = samples(meter.render())
+    assert shown['throughline_context_utilization_bucket{le="0.7"}'] == 1
+    assert shown['throughline_context_utilization_bucket{le="0.8"}'] == 2
+    assert (
+        shown['throughline_context_utilization_bucket{le="+Inf"}']
+        == shown["throughline_context_utilization_count"]
+        == 3
+    )
+
+
+def test_no_label_fills_the_memory() -> None:
+    meter = ProcessMeter()
+    for number in range(10 * MOST_SERIES):
+        meter.count(instruments.REASONS, reason=f'a "reason"\n{number}')
+    shown = meter.render()
+    assert len([line for line in shown.splitlines() if line.startswith("throughline_compaction_reasons_total{")]) <= (
+        MOST_SERIES + 1
+    )
+    assert 'reason="other"' in shown
+    assert '\\"reason\\"\\n' in shown
+
+
+def test_opentelemetry_is_told_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    exported = Exported()
+    monkeypatch.setattr(metrics, "get_meter", lambda name: exported)
+    meter = ProcessMeter()
+    count_compaction(meter, compaction())
+    meter.set(instruments.IN_FLIGHT, 3, status="queued")
+    told = exported.told
+    words = {"trigger": "background", "status": "applied", "ran_in": "worker"}
+    assert ("throughline.compactions", 1, words) in told
+    assert ("throughline.compaction.duration.seconds", 2.0, {"ran_in": "worker"}) in told
+    assert ("throughline.compactions.in.flight", 3, {"status": "queued"}) in told
+    shown = samples(meter.render())
+    counted = [(name, number) for name, number, _ in told if name == "throughline.model.tokens"]
+    assert sum(number for _, number in counted) == sum(
+        number for name, number in shown.items() if name.startswith("throughline_model_tokens_total")
+    )
+
+
+class Exported:
+    """OpenTelemetry's meter and each of its instruments, as far as they are used."""
+
+    def __init__(self, name: str = "", told: list[tuple[str, float, dict[str, str]]] | None = None) -> None:
+        self.name, self.told = name, [] if told is None else told
+
+    def create_counter(self, name: str, **_: Any) -> Exported:
+        return Exported(name, self.told)
+
+    create_gauge = create_histogram = create_counter
+
+    def add(self, number: float, labels: dict[str, str]) -> None:
+        self.told.append((self.name, number, labels))
+
+    record = set = add
+
+
+def test_cached_tokens_cost_their_own_price() -> None:
+    def cost(cached: int) -> float:
+        usage = RequestUsage(input_tokens=100_000, output_tokens=1_000, cache_read_tokens=cached)
+        answered = ModelResponse(parts=[], usage=usage, model_name="gemini-2.5-flash", provider_name="google")
+        found = usage_of(answered).cost_usd
+        assert found is not None
+        return found
+
+    assert 0 < cost(90_000) < 0.6 * cost(0)
+
+
+def test_every_instrument_is_described_once() -> None:
+    lines = ProcessMeter().render().splitlines()
+    named = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(named) == len(set(named)) == len(instruments.INSTRUMENTS)
+    counters = [one for one in instruments.INSTRUMENTS if one.kind == "counter"]
+    assert all(one.name.endswith("_total") for one in counters)
+    assert all(not {"id", "conversation", "tenant"} & set(one.labels) for one in instruments.INSTRUMENTS)
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from leaves(item, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item, path)
+    else:
+        yield path, value
+
+
+def test_the_walk_of_the_labels_is_the_walk_of_json() -> None:
+    """``figure_labels`` sees every leaf that a client sees."""
+    figures = {"a": {"b": 1}, "c": [{"d": 2}, {"d": 3}]}
+    paths = {path for path, _ in leaves(json.loads(json.dumps(figures)))}
+    assert paths == {"a.b", "c.d"}
