@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Final
+from uuid import UUID
 
 from app.domain.conversation import Usage
 from app.domain.errors import ModelFailedError, ModelUnavailableError
@@ -33,6 +34,8 @@ class Answer:
     """(our estimate, the provider's count) of each request's tokens, system prompt and tools included."""
     recalled: tuple[int, ...] = ()
     """Positions of the messages that were recalled for it."""
+    found: tuple[tuple[UUID, str], ...] = ()
+    """Of each look-up of the turn the record, and what it brought back."""
 
     def with_warnings(self, warnings: tuple[str, ...]) -> Answer:
         """The same answer with what was to be warned of before it."""
@@ -52,7 +55,12 @@ class Answer:
             warnings=tuple(dict.fromkeys((*before.warnings, *self.warnings))),
             weighed=(*before.weighed, *self.weighed),
             recalled=tuple(sorted({*before.recalled, *self.recalled})),
+            found=(*before.found, *self.found),
         )
+
+    def having(self, found: tuple[tuple[UUID, str], ...]) -> Answer:
+        """The same answer with what its look-ups brought back."""
+        return replace(self, found=(*self.found, *found))
 
     def stopped(self) -> Answer:
         """The turn's end where it was interrupted after this step: what was said stands with the calls."""

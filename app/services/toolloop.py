@@ -57,6 +57,8 @@ class _Stored:
     resolved: Resolved
     claim: InlineClaim | None = None
     created_number: int = 0
+    found: tuple[tuple[UUID, str], ...] = ()
+    """Records of look-ups, each with what it brought back."""
 
 
 class ToolLoop:
@@ -97,6 +99,7 @@ class ToolLoop:
             stored = await self._run(scope, calls, stop, tell)
             if stored is None:
                 return outcome, said.stopped()
+            said = said.having(stored.found)
             outcome = outcome.then(await self._compacted(stored, tell))
 
     def _numbered(self, call: ToolCall) -> ToolCall:
@@ -105,13 +108,15 @@ class ToolLoop:
 
     async def _run(self, scope: Scope, calls: Sequence[ToolCall], stop: asyncio.Event, tell: Telling) -> _Stored | None:
         """Run the calls one after the other, each result stored when it is there; ``None`` when interrupted."""
-        stored = None
+        stored: _Stored | None = None
         for number, call in enumerate(calls, 1):
             result = await _unless(stop, self._toolbox.run(scope, call, calls=len(calls)))
             if result is None:
                 log.info("turn.interrupted_in_tool", call_id=call.id)
                 return None
+            before = stored.found if stored else ()
             stored = await self._store_result(scope, call, result, tell, is_last=number == len(calls))
+            stored = replace(stored, found=(*before, *stored.found))
         return stored
 
     async def _store_calls(self, scope: Scope, step: Answer, calls: Sequence[ToolCall], tell: Telling) -> None:
@@ -142,7 +147,8 @@ class ToolLoop:
             await uow.commit()
         await self._told(uow.committed_events, jobs, tell)
         created = max(event.number for event in uow.committed_events if event.type == "message.created")
-        return _Stored(resolved=resolved, claim=claim, created_number=created)
+        found = tuple((expansion.id, stored.text) for expansion in stored.expansions)
+        return _Stored(resolved=resolved, claim=claim, created_number=created, found=found)
 
     async def _due(self, uow: UnitOfWork, resolved: Resolved) -> tuple[InlineClaim | None, list[UUID]]:
         """Between calls: an inline claim where one is due, else a background one."""

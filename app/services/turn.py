@@ -11,6 +11,7 @@ import structlog
 
 from app.domain.conversation import Message
 from app.domain.errors import DependencyUnavailableError, DomainError, NotFoundError
+from app.domain.recall.used import draws_on
 from app.domain.records import Compaction, Turn, TurnStatus
 from app.ports import UnitOfWork
 from app.services.appending import MessageDraft, append
@@ -132,6 +133,7 @@ class TurnRunner:
         shell, turn = self._shell, started.turn
         status: TurnStatus = "interrupted" if said.interrupted else "completed"
         warnings = (*outcome.warnings, *said.warnings)
+        looked_up = await _drawn(said, started.message.content)
         async with shell.uow(turn.tenant_id) as uow:
             if said.recalled:  # before the conversation is locked, as when the turn began
                 await record(uow, started.idem, {**ref_of(turn), "recalled": list(said.recalled)})
@@ -152,6 +154,8 @@ class TurnRunner:
             event = await uow.events.add(turn.conversation_id, f"reply.{status}", data, shell.clock.now())
             segments = await uow.segments.covering(turn.conversation_id, said.recalled)
             await self._mark_used(uow, started, said)
+            for expansion_id, used in looked_up:
+                await uow.expansions.mark_used([expansion_id], used=used)
             await uow.commit()
         await shell.outbox.deliver(uow.committed_events, [job] if job else [])
         result = ChatResult(
@@ -201,6 +205,15 @@ class TurnRunner:
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)
         return event.number
+
+
+async def _drawn(said: Answer, question: str) -> list[tuple[UUID, bool]]:
+    """Of each look-up whether the reply drew on it; long texts are compared off the event loop."""
+
+    def compare() -> list[tuple[UUID, bool]]:
+        return [(record, draws_on(said.text, [text], question=question)) for record, text in said.found]
+
+    return await asyncio.to_thread(compare) if said.found else []
 
 
 def ref_of(turn: Turn) -> dict[str, Any]:
