@@ -21,7 +21,8 @@ from app.domain.planning.withholding import without
 from app.domain.policies.policy import CompactionPolicy
 from app.domain.records import Compaction, FoldRequest
 from app.domain.segments.values import CutSegment, Level
-from app.domain.states.adopting import adopted
+from app.domain.schemas import schema_named
+from app.domain.states.adopting import adopted, next_after
 from app.domain.states.state import StateEntry, StateVersion
 from app.domain.summarizing.stretches import output_room
 from app.domain.summarizing.system_context import system_context
@@ -73,7 +74,8 @@ class Chunk:
         entries = served(self.version.entries)
         if self.version.state_schema == self.resolved.schema.name:
             return entries
-        return adopted(entries, self.resolved.schema)
+        source = schema_named(self.version.state_schema)
+        return adopted(entries, self.resolved.schema, source=source, next_entry=self.version.next_entry)
 
     @property
     def half(self) -> int | None:
@@ -91,7 +93,7 @@ class Chunk:
             plan=self.plan,
             span=self.span,
             previous=self.previous,
-            next_entry=self.version.next_entry if self.version else 1,
+            next_entry=next_after(self.previous, self.version.next_entry if self.version else 1),
             version=resolved.conversation.state_version + 1,
             tokens_before=resolved.breakdown.total,
             block_before=resolved.breakdown.block,

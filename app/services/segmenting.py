@@ -16,7 +16,7 @@ from app.domain.fencing.redaction import redact
 from app.domain.policies.policy import CompactionPolicy, SegmentBy
 from app.domain.segments.cutting import cut
 from app.domain.segments.describing import describe
-from app.domain.segments.extractive import level_text
+from app.domain.segments.extractive import level_text, with_values
 from app.domain.segments.hashing import content_hash
 from app.domain.segments.naming import ids_for, stem_of
 from app.domain.segments.values import (
@@ -32,7 +32,7 @@ from app.domain.summarizing.prompts import SUMMARY_VERSION
 from app.domain.weighing.tokens import estimate_text
 from app.ports import UnitOfWork
 
-CODE_VERSION: Final = "extractive-1"
+CODE_VERSION: Final = "extractive-2"
 """Part of a level's content hash: what code wrote by other rules is written again."""
 
 
@@ -201,7 +201,7 @@ def _told(
     locale: str,
     now: datetime,
 ) -> ToldSegment:
-    written = _written(digest) if digest else {}
+    written = _written(digest, one) if digest else {}
     topic = " ".join(_safe(digest.topic).split()) if digest else ""
     named = replace(one, topic=topic or one.topic)
     levels: dict[Level, SegmentLevel] = {}
@@ -215,9 +215,10 @@ def _told(
     return ToldSegment(cut=named, levels=levels)
 
 
-def _written(digest: SegmentDigest) -> Mapping[Level, str]:
-    """What the model wrote, as it may be stored."""
-    return {"L2": _safe(digest.brief).strip(), "L3": _safe(", ".join(digest.tags)).strip()}
+def _written(digest: SegmentDigest, one: CutSegment) -> Mapping[Level, str]:
+    """What the model wrote, as it may be stored; its tags with every exact value that they left out."""
+    tags = _safe(", ".join(digest.tags)).strip()
+    return {"L2": _safe(digest.brief).strip(), "L3": with_values(tags, one) if tags else ""}
 
 
 def _safe(text: str) -> str:

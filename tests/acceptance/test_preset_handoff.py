@@ -6,6 +6,8 @@ everything else in a window of 4 000, where 0.85 of the budget of 3 060 is the t
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -31,18 +33,49 @@ SECTIONS: Final = (
     "blockers",
     "next_steps",
 )
+HEADINGS: Final = ("Goal", "Progress", "Key decisions", "Files changed", "Current state", "Blockers", "Next steps")
 JOB: Final = (
-    ("user", "The goal of this session: import the members of the choir from a CSV file into the app."),
-    ("assistant", "Understood. I will write the importer in app/importer.py."),
-    ("user", "It must accept at most 5000 rows, and the email column is required."),
-    ("assistant", "I created app/importer.py; it reads the CSV with the csv module and accepts at most 5000 rows."),
-    ("user", "Let's use PostgreSQL rather than MySQL, because the server runs it already."),
-    ("assistant", "Done: PostgreSQL it is. I changed app/settings.py so that DATABASE_URL points at port 5433."),
-    ("user", "The test tests/test_importer.py fails: UnicodeDecodeError for the name Łukasz."),
-    ("assistant", "The file is in cp1250. I still have to detect the encoding; until then the import stops there."),
-    ("user", "Next, please add a dry run with --dry-run. And who pays for the domain from 1 May 2027?"),
-    ("assistant", "I will add --dry-run to app/importer.py tomorrow. I do not know who pays for the domain."),
+    ("user", "Our goal is to import the members of the choir from a CSV file into the app."),
+    ("assistant", "Understood. First I looked at data/members.csv: it has 412 rows, separated by semicolons."),
+    ("user", "The import must accept at most 5000 rows, and every row needs an email address."),
+    ("assistant", "I wrote app/importer.py, which reads the rows with the csv module and stops after row 5000."),
+    ("user", "Let's use PostgreSQL rather than SQLite, because the server runs it already for the ticket shop."),
+    ("assistant", "I changed app/settings.py so that DATABASE_URL points at PostgreSQL on port 5433."),
+    ("user", "Good. And we decided against an ORM, since nobody here knows one well enough."),
+    ("assistant", "Then I use plain SQL. I added migrations/0001_members.sql with a unique index on the email."),
+    ("user", "The test in tests/test_importer.py keeps failing with UnicodeDecodeError for the name of Łukasz."),
+    ("assistant", "That file is in cp1250. 11 of 12 tests pass now; the encoding is detected in app/encoding.py."),
+    ("user", "We are still waiting for the password of the staging server, so nobody can try it there."),
+    ("assistant", "Noted. I will add the option --dry-run to the command line tomorrow, before anything is stored."),
+    ("user", "Yes. Who is going to pay for the domain once the first year is over on 1 May 2027?"),
+    ("assistant", "I do not know. After that I will write the page docs/import.md for the board of the choir."),
 )
+
+
+ASKED: Final[Mapping[str, tuple[str, ...]]] = {
+    "goal": ("the objective of the session as the user set it at first",),
+    "progress": ("completed or done in part",),
+    "key_decisions": ("each decision", "the reason for it"),
+    "files_changed": ("file, path or document", "what was done in it"),
+    "current_state": ("what works now, what does not", "no access to the conversation"),
+    "blockers": ("obstacle", "pitfall or edge case"),
+    "next_steps": ("concrete enough to be begun at once, in order",),
+}
+
+
+def item(text: str, *seqs: int) -> Json:
+    return {"text": text, "from": list(seqs), "replaces": []}
+
+
+HANDOVER: Final[Json] = {
+    "goal": [item("The user wants the members of the choir imported from a CSV file into the app.", 1)],
+    "progress": [item("app/importer.py reads the rows with the csv module and stops after row 5000.", 4)],
+    "key_decisions": [item("PostgreSQL rather than SQLite, because the server runs it already.", 5)],
+    "files_changed": [item("app/settings.py: DATABASE_URL points at PostgreSQL on port 5433.", 6)],
+    "current_state": "11 of 12 tests pass; the name of Łukasz in cp1250 fails.",
+    "blockers": [item("The password of the staging server is still missing.", 11)],
+    "next_steps": [item("Add the option --dry-run to the command line.", 12)],
+}
 
 
 def of_bytes(talk: Talk, tokens: int) -> str:
@@ -73,47 +106,52 @@ def kept_verbatim(talk: Talk) -> list[Json]:
 
 class TestTheSections:
     def test_hold_what_the_design_puts_into_them(self, offline: Service, start_talk: StartTalk) -> None:
+        """With the offline model, which knows each kind of statement by its words."""
         talk = start_talk(offline, preset="handoff", policy=MEDIUM)
-        talk.batch([*JOB, *lines(30, start=50)])
-        talk.batch(lines(KEPT))
+        talk.batch([*JOB, *lines(KEPT)])
         row = talk.compact()
         state = talk.get()["compressed_state"]
-        assert (row["status"], row["messages_covered"]) == ("applied", len(JOB) + 30)
+        assert (row["status"], row["messages_covered"]) == ("applied", len(JOB))
         assert set(state) == set(SECTIONS)
         said = {name: state[name] if isinstance(state[name], str) else "\n".join(state[name]) for name in SECTIONS}
-        print(state)
-        assert "import the members of the choir" in said["goal"]
-        assert "PostgreSQL" in said["key_decisions"]
-        assert "because" in said["key_decisions"]
-        assert "app/importer.py" in said["files_changed"]
-        assert "app/settings.py" in said["files_changed"]
-        assert "--dry-run" in said["next_steps"]
-        assert "UnicodeDecodeError" in said["blockers"]
+        print(row["summary"])
+        for section, words in (
+            ("goal", "import the members of the choir"),
+            ("goal", "at most 5000 rows"),
+            ("key_decisions", "PostgreSQL rather than SQLite, because the server runs it already"),
+            ("files_changed", "app/settings.py"),
+            ("blockers", "waiting for the password of the staging server"),
+            ("next_steps", "docs/import.md"),
+        ):
+            assert words in said[section], section
         assert said["current_state"]
-        assert "5000" in "".join(said.values())
 
     def test_are_asked_for_one_by_one_and_served_whole(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
         talk = start_talk(gemini_service, preset="handoff", policy=MEDIUM)
-        talk.batch([*JOB, *lines(30, start=50)])
-        talk.batch(lines(KEPT))
+        talk.batch([*JOB, *lines(12, start=50), *lines(KEPT)])
+        gemini.script("compaction", {"name": "candidate", "candidate": HANDOVER})
         row = talk.compact()
         (asked,) = gemini.requests("compaction")
-        told = str(asked["body"]["systemInstruction"])
-        for name in SECTIONS:
-            assert f'- \\"{name}\\"' in told or f'- "{name}"' in told
-        for words in ("as the user set it at first", "done in part", "the reason for it", "what was done in it"):
-            assert words in told
-        for words in ("what works now, what does not", "pitfall or edge case", "concrete enough to be begun at once"):
-            assert words in told
-        assert "no access to the conversation" in told
+        told = asked["body"]["systemInstruction"]["parts"][0]["text"]
+        for section, words in ASKED.items():
+            assert f'- "{section}" ' in told
+            line = next(line for line in told.splitlines() if line.startswith(f'- "{section}" '))
+            assert all(word in line for word in words), line
+        assert "Each item is one self-contained sentence or phrase" in told
         schema = asked["body"]["generationConfig"]["responseJsonSchema"]["properties"]
         assert [name for name in schema if name in SECTIONS] == list(SECTIONS)
-        block = block_of(talk.context())
+
+        summary, block = row["summary"], block_of(talk.context())
         assert block
-        assert all(text in block for text in talk.get()["compressed_state"]["goal"])
-        print(row["summary"])
+        places = [summary.index(f"{heading}:\n") for heading in HEADINGS]
+        assert places == sorted(places), "in the order of the design"
+        for section in SECTIONS:
+            written = HANDOVER[section]
+            for text in [written] if isinstance(written, str) else [item["text"] for item in written]:
+                assert text in summary
+                assert text in block
 
 
 class TestTheThreshold:
@@ -123,11 +161,13 @@ class TestTheThreshold:
         """The design's own numbers: contents of 320 kB."""
         talk = start_talk(gemini_service, preset="handoff")
         assert talk.get("/usage")["sync_at"] == DESIGNED + 1
+        talk.batch(JOB)
         filled(talk, DESIGNED - 900)
         below = talk.chat(of_bytes(talk, DESIGNED))
         assert (below["context"]["tokens"], below["compaction"]) == (pytest.approx(DESIGNED, rel=0.02), None)
         gemini.reset()
-        last = of_bytes(talk, max(DESIGNED + 1, talk.get("/usage")["tokens"] + 50))
+        gemini.script("compaction", {"name": "text", "text": json.dumps({**HANDOVER, "dropped": [], "anchors": []})})
+        last = of_bytes(talk, talk.get("/usage")["tokens"] + 50)
         done = talk.chat(last)
         row = done["compaction"]
         assert (row["trigger"], row["ran_in"], row["status"]) == ("max_tokens", "turn", "applied")

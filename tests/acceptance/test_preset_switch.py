@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
-
-from app.domain.states import adopting
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
-from tests.acceptance.talk import Json, Talk, block_of, good, small_talk
+from tests.acceptance.talk import Json, Talk, block_of, good, text_of
 
 FACTS: Final = (
     "The contract number is NW-2026-118 and it costs 48 500 euros.",
@@ -25,8 +22,9 @@ def texts(state: Json) -> str:
     return "\n".join(text for part in parts for text in part)
 
 
-def filled(talk: Talk, start: int) -> None:
-    talk.batch([line for pair, _ in zip(small_talk(start), range(16), strict=False) for line in pair])
+def filled(talk: Talk) -> None:
+    """Talk without values: there is room for all facts in any state, so that what is missing was lost."""
+    talk.batch([("assistant" if number % 2 else "user", text_of(110 + number)) for number in range(24)])
 
 
 def served(talk: Talk) -> str:
@@ -39,7 +37,7 @@ def begun(start_talk: StartTalk, service: Service) -> Talk:
     for fact in FACTS:
         talk.append(fact)
         talk.append("Noted.", role="assistant")
-    filled(talk, 1)
+    filled(talk)
     talk.compact(keep_tail_messages=0)
     return talk
 
@@ -48,11 +46,13 @@ def test_no_value_gets_lost_on_the_way_through_all_presets_and_back(offline: Ser
     talk = begun(start_talk, offline)
     schemas = [talk.get()["state_schema"]]
     for number, preset in enumerate(ROUTE, start=1):
-        block = served(talk)
+        before = talk.state()
         good(talk.patch({"preset": preset, "policy": {**SMALL, "anchor_share": 0, "protect": []}}))
-        assert served(talk) == block, "a change alone leaves the state as it was, in its own schema"
-        filled(talk, 1 + 40 * number)
+        assert talk.state() == before, "a change alone leaves the state as it was, in its own schema"
+        assert "NW-2026-118" in served(talk)
+        filled(talk)
         talk.append(f"The parcel of {preset} is JD-{number}-77.")
+        talk.append("Noted.", role="assistant")
         talk.compact(keep_tail_messages=0)
         conversation = talk.get()
         schemas.append(conversation["state_schema"])
@@ -63,31 +63,21 @@ def test_no_value_gets_lost_on_the_way_through_all_presets_and_back(offline: Ser
     assert schemas == ["session", "handoff", "summary", "research", "session", "session", "session"]
 
 
-def test_control_without_carrying_over_they_are_lost_or_break(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ``adopted`` is for: entries keep fields that the other schema lacks."""
-    from app.domain.merging.pruning import state_of  # noqa: PLC0415 - the control of this one file
-    from app.domain.schemas import HANDOFF  # noqa: PLC0415
-    from app.domain.states.state import StateEntry  # noqa: PLC0415
-
-    entry = StateEntry(id="F1", field="logos", role="fact", text=FACTS[0], since_version=1)
-    with pytest.raises(KeyError):
-        state_of(HANDOFF, [entry])
-    monkeypatch.setattr(adopting, "_field_of", lambda entry, schema: schema.fields[-1])
-    assert "NW-2026-118" in texts(state_of(HANDOFF, adopting.adopted([entry], HANDOFF)))
-
-
 def test_versions_of_different_schemas_are_compared_and_restored(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     first = talk.get()
     for number, preset in enumerate(("handoff", "turn_end"), start=1):
         good(talk.patch({"preset": preset, "policy": {**SMALL, "anchor_share": 0, "protect": []}}))
-        filled(talk, 1 + 40 * number)
+        filled(talk)
         talk.compact(keep_tail_messages=0)
     versions = {one["version"]: one["state_schema"] for one in talk.pages("/states")}
     assert versions == {1: "session", 2: "handoff", 3: "summary"}
 
-    difference = good(talk.http.get(talk.path("/states/2/diff"), params={"against": 1}))
-    assert difference
+    changes = talk.get("/states", a=1, b=3)
+    told = [one["text"] for one in changes["added"]] + [one["after"] for one in changes["changed"]]
+    assert {one["field"] for one in changes["added"]} | {one["field"] for one in changes["changed"]} == {"summary"}
+    assert {one["field"] for one in changes["removed"]} >= {"logos"}
+    assert any("NW-2026-118" in text for text in told)
 
     good(talk.post("/restore", {"state_version": 1}))
     restored = talk.get()

@@ -355,11 +355,11 @@ class TestAMessageThatIsBlocked:
     async def scattered(self, service: Service) -> UUID:
         """Two messages that the provider does not bear, far apart, both within what a job folds."""
         conversation_id = await service.conversation()
-        for count in (3, 20):
+        for count in (3, 32):
             await service.say(conversation_id, count)
             drafts = [MessageDraft(role="user", content=f"The {CANARY} again, in so many words.")]
             await service.container.messages.append(service.tenant, conversation_id, drafts)
-        await service.say(conversation_id, 50)
+        await service.say(conversation_id, 38)
         return conversation_id
 
     @pytest.mark.control("12")

@@ -51,5 +51,6 @@ async def test_an_index_finds_the_calls_of_the_last_hour(
         unbounded = statement.replace("compactions.finished_at >", "coalesce(compactions.finished_at, now()) >")
         control = "\n".join((await connection.exec_driver_sql(f"EXPLAIN {unbounded}", parameters)).scalars())
 
-    assert "ix_compactions_finished" in plan, plan
-    assert "ix_compactions_finished" not in control, control
+    by_time = ("ix_compactions_finished", "ix_compactions_ended")
+    assert any(index in plan for index in by_time), plan
+    assert not any(index in control for index in by_time), control

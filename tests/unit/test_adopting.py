@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
-from app.domain.states.adopting import adopted
+from app.domain.states.adopting import adopted, next_after
 from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema
 
 TEXTS = st.text(min_size=1, max_size=40).filter(str.strip)
@@ -37,10 +37,14 @@ def states(draw: st.DrawFn, schema: StateSchema) -> tuple[StateEntry, ...]:
 def test_nothing_is_lost_on_the_way_to_any_schema(data: st.DataObject, one: str, other: str) -> None:
     source, target = SCHEMAS[one], SCHEMAS[other]
     before = data.draw(states(source))
-    after = adopted(before, target)
+    number = len(before) + 1
+    after = adopted(before, target, source=source, next_entry=number)
 
     told = " ".join(entry.text for entry in after)
-    assert all(entry.text in told for entry in before)
+    assert all(set(entry.text.split()) <= set(told.split()) for entry in before)
+    if one != SUMMARY.name:
+        assert all(entry.text in told for entry in before)
+    assert next_after(after, number) > max((int(entry.id[1:]) for entry in after), default=0)
     assert {seq for entry in after for seq in entry.from_seqs} == {seq for entry in before for seq in entry.from_seqs}
     fields = {field.name: field for field in target.fields}
     assert all(fields[entry.field].role == entry.role for entry in after)
@@ -83,6 +87,19 @@ def test_one_text_tells_what_only_a_narrative_can_take() -> None:
             since_version=1,
         ),
     )
-    (told,) = adopted(before, SUMMARY)
+    (told,) = adopted(before, SUMMARY, source=SESSION, next_entry=3)
     assert (told.id, told.field, told.text) == ("N2", "summary", "They plan a trip. The budget is 900 euros.")
     assert (told.from_seqs, told.since_version) == ((1, 3), 1)
+
+
+def test_out_of_one_text_each_statement_becomes_a_fact() -> None:
+    text = "About a trip. User: The budget is 900 euros. The code is AB-12. Last (User): We leave on 3 May."
+    before = StateEntry(id="N7", field="summary", role="narrative", text=text, since_version=4, origins=("user",))
+    after = adopted([before], RESEARCH, source=SUMMARY, next_entry=9)
+    assert [(entry.id, entry.field, entry.text) for entry in after] == [
+        ("F9", "findings", "User: The budget is 900 euros. The code is AB-12."),
+        ("F10", "findings", "User: We leave on 3 May."),
+        ("N7", "research_summary", "About a trip."),
+    ]
+    assert next_after(after, 9) == 11
+    assert adopted([before], SUMMARY, source=SUMMARY, next_entry=9) == (before,)

@@ -192,6 +192,13 @@ def test_a_summary_is_a_text_with_the_facts_in_the_talks_language() -> None:
         assert detect(made["summary"]) == detect(text)
 
 
+@EVERY
+@pytest.mark.parametrize("target", [50, 300, 800])
+def test_talk_about_nothing_is_told_too(schema: StateSchema, target: int) -> None:
+    made = state(schema, f"U {CHATTER}\nA {CHATTER}\nU {CHATTER}", target=target)
+    assert any(made[field.name] for field in schema.fields)
+
+
 def test_what_was_settled_or_corrected_is_not_told_on() -> None:
     before = "About tickets. User: Let's use Postgres for the ticket page. User: My budget is $5,000."
     told = StateEntry(id="N1", field="summary", role="narrative", text=before, since_version=1)

@@ -9,14 +9,17 @@ from app.domain.states.state import StateField, StateSchema
 
 
 def render_text(schema: StateSchema, state: Mapping[str, Any]) -> str:
-    """The narrative first, then each list under its heading; empty fields are left out."""
-    filled = [field for field in schema.fields if state.get(field.name)]
-    filled.sort(key=lambda field: field.is_list)  # stable: the narrative first, the lists in the schema's order
-    return "\n\n".join(_rendered(field, state[field.name]) for field in filled)
+    """Each field under its heading, in the schema's order; empty fields are left out.
+
+    A text that ends the schema tells of everything before it, and comes first, without a heading.
+    """
+    story = next((field for field in schema.fields[-1:] if not field.is_list), None)
+    told = [str(state[story.name])] if story and state.get(story.name) else []
+    sections = (field for field in schema.fields if field is not story and state.get(field.name))
+    return "\n\n".join([*told, *(_section(field, state[field.name]) for field in sections)])
 
 
-def _rendered(field: StateField, value: Any) -> str:
-    if not field.is_list:
-        return str(value)
+def _section(field: StateField, value: Any) -> str:
     heading = field.name.replace("_", " ").capitalize()
-    return "\n".join([f"{heading}:", *(f"- {text}" for text in value)])
+    lines = [f"- {text}" for text in value] if field.is_list else [str(value)]
+    return "\n".join([f"{heading}:", *lines])

@@ -77,7 +77,8 @@ def field_for(item: Item, role: FieldRole, schema: StateSchema, opening: int | N
         kinds = kinds_of(item, opening)
         is_open = role == "open" and any(field.role == "open" for field in schema.fields)
         fitting = [field for field in schema.fields if field.role == "open" or not is_open]
-        taking = next((field for field in fitting if field.takes & kinds), None)
+        telling = (kinds - {PATH}, kinds)  # that it names a file says the least about a statement
+        taking = next((field for some in telling for field in fitting if field.takes & some), None)
         if taking is not None:
             return taking
     return schema.home(role)

@@ -44,7 +44,7 @@ def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: st
         if entry.role != "narrative":
             found.append(entry)
             continue
-        story, told = _apart(entry.text, language)
+        story, told = apart(entry.text, language)
         found += [_piece(entry, field, "N", next(numbers), story)] if story else []
         found += [_piece(entry, field, "F", next(numbers), text) for text in told]
     return tuple(found)
@@ -88,7 +88,7 @@ def _piece(entry: StateEntry, field: StateField, letter: str, number: int, text:
     )
 
 
-def _apart(text: str, language: str) -> tuple[str, list[str]]:
+def apart(text: str, language: str) -> tuple[str, list[str]]:
     """What the text is about, and its statements; the frame around what was said last taken off.
 
     In a language without such frames the first sentence is what it is about.

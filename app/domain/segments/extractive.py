@@ -35,9 +35,9 @@ L2_MOST: Final = 80
 L1_OVER_L2: Final = 1.4
 """How much longer than its L2 an L1 may be, however short the originals are."""
 L3_MOST: Final = 36
-"""Tokens of keywords and names; exact values stand beside them,"""
-L3_VALUES: Final = 120
-"""of which there may be more."""
+"""Tokens of keywords and of the first names; every other exact value stands behind them,"""
+L3_VALUES: Final = 2_000
+"""up to so many in all: a stretch of a pasted log holds more than anybody could look for."""
 
 _SETTLES: Final[frozenset[Cue]] = frozenset({"decision", "correction"})
 _SETTLED: Final = 3.0  # what a decision is worth more in L2
@@ -237,7 +237,15 @@ def _tags(said: Sequence[Message], cut: CutSegment, language: str) -> str:
     kept = _List()
     kept.add([*cut.topic.split(_SEPARATOR), *terms_of(said, language)], L3_MOST * 2 // 3)
     kept.add(names, L3_MOST - kept.tokens)
-    kept.add(hard, L3_VALUES - kept.tokens)
+    kept.add([*hard, *names], L3_VALUES - kept.tokens)
+    return kept.text
+
+
+def with_values(tags: str, cut: CutSegment) -> str:
+    """Tags that somebody else wrote, and behind them every exact value of the stretch that they lack."""
+    kept = _List()
+    kept.text, kept.tokens = tags, estimate_text(tags)
+    kept.add(cut.identifiers, L3_VALUES - kept.tokens)
     return kept.text
 
 

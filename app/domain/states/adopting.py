@@ -4,24 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Final
 
+from app.domain.extraction.retold import apart, is_told
 from app.domain.states.state import ID_LETTERS, StateEntry, StateField, StateSchema
+from app.domain.words.language import detect
 
 _BETWEEN: Final = " "
 _ENDS: Final = (".", "!", "?", "…", "。", "！", "？", ":", ";")
 
 
-def adopted(entries: Sequence[StateEntry], schema: StateSchema) -> tuple[StateEntry, ...]:
+def adopted(
+    entries: Sequence[StateEntry], schema: StateSchema, *, source: StateSchema, next_entry: int
+) -> tuple[StateEntry, ...]:
     """The entries in the fields of this schema.
 
     A field of the same name and role keeps its entries as they are; others go to the field of their role, or of the
-    nearest role there is. Where only a narrative can take them, one text tells them all, the present narrative first.
+    nearest role there is. Where only a narrative can take them, one text tells them all, the present narrative first;
+    out of such a text each statement becomes a fact, since a narrative is told anew each time.
+
+    Args:
+        entries: Those that are served.
+        schema: To which they go.
+        source: From which they come.
+        next_entry: The number of the next new entry; those of statements go on from it.
     """
+    if is_told(source) and not is_told(schema):
+        entries = _spelled_out(entries, schema, next_entry)
     moved = [(entry, _field_of(entry, schema)) for entry in entries]
     kept = [_moved(entry, field) for entry, field in moved if field.is_list]
     told = [_told(field, [entry for entry, target in moved if target is field]) for field in _narratives(schema)]
     return (*kept, *(entry for entry in told if entry is not None))
+
+
+def next_after(entries: Sequence[StateEntry], next_entry: int) -> int:
+    """The number of the next new entry after these."""
+    return max([next_entry, *(int(entry.id[1:]) + 1 for entry in entries)])
+
+
+def _spelled_out(entries: Sequence[StateEntry], schema: StateSchema, next_entry: int) -> list[StateEntry]:
+    """What a text is about as the narrative, and its statements as facts."""
+    numbers = count(next_entry)
+    target = schema.home("fact")
+    found: list[StateEntry] = []
+    for entry in entries:
+        if entry.role != "narrative":
+            found.append(entry)
+            continue
+        story, told = apart(entry.text, detect(entry.text) or "en")
+        found += [replace(entry, text=story)] if story else []
+        found += [
+            replace(
+                entry,
+                id=f"{ID_LETTERS['fact']}{next(numbers)}",
+                field=target.name,
+                role="fact",
+                text=text,
+                superseded=(),
+            )
+            for text in told
+        ]
+    return found
 
 
 def _field_of(entry: StateEntry, schema: StateSchema) -> StateField:

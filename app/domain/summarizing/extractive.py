@@ -193,6 +193,8 @@ class _Collected:
             ),
         )
         self.facts, self.given_up = self._with_aim(facts.items), facts.given_up
+        if not (self.story or self.facts or self.open or self.style or self.known) and "narrative" in self._roles:
+            self.story = narrative(passages, previous, language, room=_NARRATIVE_LEAST)  # small talk is told too
         self.replaced = {
             entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
         }

@@ -1,0 +1,416 @@
+"""The command line against the running service, as a person and as a script use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from app.cli import app, transfer
+from app.client import ConnectionFailedError, Throughline
+from tests.acceptance.conftest import StartTalk
+from tests.acceptance.service import Service
+from tests.acceptance.talk import MANUAL, SYNC, WINDOW, lines, text_of
+from tests.gemini_server import Gemini
+from tests.servers import ROOT
+
+Run = Callable[..., Result]
+GAUGE = re.compile(r"\[(\d+|\d\.\d) % · [\d,]+ of [\d,]+ tokens · .+\]")
+RUSSIAN = "Меня зовут Анна, я планирую поездку в Ригу на 14 мая, бюджет 900 евро."
+
+
+@pytest.fixture
+def client(offline: Service) -> Iterator[Throughline]:
+    with Throughline(offline.url, trust_env=False) as made:
+        yield made
+
+
+@pytest.fixture
+def run(offline: Service) -> Run:
+    def command(*argv: str, stdin: str | None = None, url: str = offline.url) -> Result:
+        return CliRunner().invoke(app, [*argv, "--url", url], input=stdin)
+
+    return command
+
+
+def good(done: Result) -> str:
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def said(*texts: str) -> str:
+    return "".join(f"{text}\n" for text in texts)
+
+
+def id_in(output: str) -> str:
+    found = re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", output)
+    assert found is not None, output
+    return found.group()
+
+
+class TestChat:
+    def test_a_russian_chat(self, run: Run, client: Throughline) -> None:
+        shown = good(
+            run(
+                "chat", "--locale", "ru", "--title", "Поездка", stdin=said(RUSSIAN, "", "Какой у меня бюджет?", "/quit")
+            )
+        )
+        talk = client.conversation(id_in(shown))
+        assert (talk.title, talk.locale, talk.message_count) == ("Поездка", "ru", 4)
+        replies = [one.content for one in client.messages(talk.id, order="asc") if one.role == "assistant"]
+        assert all(reply in shown for reply in replies)
+        assert "900 евро" in replies[1]
+        assert len(GAUGE.findall(shown)) == 3, "one at the beginning, one after each turn"
+        assert f"tail {talk.context.breakdown.tail}" in shown
+        client.delete_conversation(talk.id)
+
+    def test_an_inline_compaction_is_told_of_in_the_talk_s_language(
+        self, run: Run, offline: Service, start_talk: StartTalk
+    ) -> None:
+        talk = start_talk(offline, policy={**WINDOW, "background_at": 0.845}, locale="ru")
+        talk.fill(2_500)
+        shown = good(run("chat", talk.id, stdin=said(text_of(SYNC - 2_400).replace("\n", " "))))
+        (row,) = [one for one in talk.compactions() if one["trigger"] == "sync"]
+        numbers = f"({row['tokens_before']:,} → {row['tokens_after']:,})"
+        before, after = shown.index("Сжимаю беседу"), shown.index("Беседа сжата")
+        assert numbers in shown[after:].split("\n", 1)[0]
+        assert before < after < shown.rindex(" tokens · ")
+
+    def test_the_worker_s_compaction_is_told_of_too(
+        self, offline: Service, start_talk: StartTalk, tmp_path: Path
+    ) -> None:
+        talk = start_talk(offline, policy=WINDOW)
+        talk.fill(2_100)
+        process = Chatting(offline.url, talk.id, tmp_path)
+        process.say(text_of(80))
+        talk.wait_ended(1)
+        process.wait_for("of 3,060 tokens", times=2)
+        for turns in range(3, 10):
+            if "Conversation compressed" in process.output:
+                break
+            process.say("And now?")
+            process.wait_for("of 3,060 tokens", times=turns)
+        code = process.end()
+        assert "Conversation compressed · Context at 70 % or more" in process.output
+        assert process.output.count("Compressing the conversation · Context at 70 %") == 1, "each is told once"
+        assert code == 0
+
+    def test_commands(self, run: Run, offline: Service, start_talk: StartTalk) -> None:
+        talk = start_talk(offline, policy=MANUAL)
+        talk.batch(lines(40))
+        shown = good(
+            run("chat", talk.id, stdin=said("/state", "/compact harbours", "/state", "/context", "/stats", "/help"))
+        )
+        summary = talk.compactions()[0]["summary"]
+        assert "There is no state yet" in shown
+        assert summary.splitlines()[0] in shown
+        assert f"covers messages 1–{talk.boundary()}" in shown
+        assert "Compactions that took effect" in shown
+        assert "/expand MARKER" in shown
+        markers = re.findall(r"expand: (\[.+ →L1:\S+\])", shown)
+        expanded = good(run("chat", talk.id, stdin=said(f"/expand {markers[0]} full", "/quit", "no")))
+        first = talk.history()[0]
+        assert first["content"] in expanded
+        assert "› no" not in expanded, "nothing is answered after /quit"
+
+    def test_a_wrong_command_is_a_line_and_the_chat_goes_on(self, run: Run, client: Throughline) -> None:
+        done = run("chat", stdin=said("/nope", "/expand", " /etc/hosts is a file.", "/stats"))
+        assert done.exit_code == 1, "a line of a script that was not answered"
+        assert "There is no /nope: /help lists the commands" in done.stdout
+        assert "/expand needs a marker" in done.stdout
+        id_ = id_in(done.stdout)
+        assert next(client.messages(id_, order="asc")).content == " /etc/hosts is a file."
+        client.delete_conversation(id_)
+
+    def test_taken_up_again_and_changed(self, run: Run, offline: Service, start_talk: StartTalk) -> None:
+        talk = start_talk(offline, title="Boats")
+        talk.chat("The boat is called Nordwind.")
+        shown = good(run("chat", talk.id, "--preset", "handoff", "--system", "Speak of boats.", stdin=""))
+        assert "The boat is called Nordwind." in shown
+        assert "handoff · Boats" in shown
+        assert talk.get()["system_prompt"] == "Speak of boats."
+        assert run("chat", talk.id, "--window", "4000", stdin="").exit_code == 2
+
+    def test_a_model_that_fails_keeps_message_and_chat(
+        self, run: Run, gemini_service: Service, gemini: Gemini, start_talk: StartTalk
+    ) -> None:
+        talk = start_talk(gemini_service)
+        gemini.script("chat", "blocked_prompt")
+        done = run("chat", talk.id, stdin=said("Is anybody there?", "And now?"), url=gemini_service.url)
+        assert done.exit_code == 1
+        assert "Traceback" not in done.output
+        assert [one["role"] for one in talk.history()] == ["user", "user", "assistant"]
+        assert talk.history()[-1]["content"] in done.stdout
+
+    def test_an_interrupt_stops_the_reply_and_keeps_the_chat(
+        self, gemini_service: Service, gemini: Gemini, start_talk: StartTalk, tmp_path: Path
+    ) -> None:
+        talk = start_talk(gemini_service)
+        gemini.script("chat", {"name": "honest", "pace": 0.5})
+        process = Chatting(gemini_service.url, talk.id, tmp_path)
+        process.say("Tell me everything about the harbour.")
+        gemini.wait_for("chat")
+        process.wait_for("harbour.\n")
+        time.sleep(1.5)
+        process.interrupt()
+        process.wait_for("interrupted: what came is kept.")
+        process.say("Thank you, that is enough.")
+        process.wait_for(" tokens · ", times=3)
+        assert process.end() == 0, process.output
+        assert "Traceback" not in process.output
+        assert [one["status"] for one in talk.history()] == ["complete", "interrupted", "complete", "complete"]
+
+
+class Chatting:
+    """``throughline chat`` as a process that is spoken to through a pipe."""
+
+    def __init__(self, url: str, id_: str, folder: Path) -> None:
+        self._file = folder / "said"
+        argv = [sys.executable, "-m", "app.cli", "chat", id_, "--url", url]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with self._file.open("w") as output:
+            self._process = subprocess.Popen(
+                argv, env=env, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, text=True
+            )
+        self.wait_for("conversation ")
+
+    @property
+    def output(self) -> str:
+        return self._file.read_text(encoding="utf-8", errors="replace")
+
+    def say(self, text: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(" ".join(text.split()) + "\n")
+        self._process.stdin.flush()
+
+    def interrupt(self) -> None:
+        self._process.send_signal(signal.SIGINT)
+
+    def wait_for(self, words: str, seconds: float = 60, *, times: int = 1) -> None:
+        deadline = time.monotonic() + seconds
+        while self.output.count(words) < times:
+            assert time.monotonic() < deadline, self.output
+            assert self._process.poll() is None, self.output
+            time.sleep(0.05)
+
+    def end(self) -> int:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        return self._process.wait(60)
+
+
+class TestTransfer:
+    def test_an_export_comes_back(
+        self, run: Run, client: Throughline, start_talk: StartTalk, offline: Service, tmp_path: Path
+    ) -> None:
+        talk = start_talk(offline, policy=MANUAL, title="Boats", system_prompt="Speak of boats.", metadata={"k": 1})
+        call = {"type": "tool_call", "id": "c1", "name": "tide", "arguments": {"port": "Riga"}}
+        talk.batch(lines(30))
+        talk.append("I look.", role="assistant", parts=[call])
+        talk.append(
+            "", role="tool", parts=[{"type": "tool_result", "tool_call_id": "c1", "content": {"high": "18:45"}}]
+        )
+        pinned = talk.history()[5]
+        assert talk.http.put(talk.path(f"/messages/{pinned['id']}/pin")).is_success
+        talk.chat("/compact")
+        file = tmp_path / "boats.json"
+        assert "bytes" in good(run("export", talk.id, "--output", str(file)))
+        assert json.loads(file.read_text()) == talk.http.get(talk.path("/export")).json()
+
+        shown = good(run("import", str(file)))
+        assert "2 commands or erased messages left out" in shown
+        again = client.conversation(id_in(shown))
+        names = ("title", "system_prompt", "metadata", "preset", "policy", "locale")
+        assert all(getattr(again, name) == talk.get()[name] for name in names)
+        kept = ("role", "content", "parts", "event_type", "protected_reason")
+        messages = [one.model_dump(mode="json") for one in client.messages(again.id, order="asc")]
+        told = [one for one in talk.history() if one["event_type"] != "command"]
+        assert [[one[name] for name in kept] for one in messages] == [[one[name] for name in kept] for one in told]
+        client.delete_conversation(again.id)
+
+    def test_markdown_on_standard_output(self, run: Run, offline: Service, start_talk: StartTalk) -> None:
+        talk = start_talk(offline, title="Boats")
+        talk.append("Где капитан? 🚤")
+        assert (
+            good(run("export", talk.id, "--format", "markdown"))
+            == talk.http.get(talk.path("/export"), params={"format": "markdown"}).text
+        )
+
+    def test_a_broken_import_goes_on_and_has_one_effect(
+        self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file = tmp_path / f"long-{time.time_ns()}.jsonl"
+        texts = [f"Line {n} of {file.name}." for n in range(1, 2_301)]
+        file.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in texts))
+        whole, calls = Throughline.append_many, 0
+
+        class Breaking:
+            def __get__(self, client: Throughline, owner: type) -> Callable[..., Any]:
+                def append_many(*args: Any, **kwargs: Any) -> Any:
+                    nonlocal calls
+                    calls += 1
+                    made = whole.__get__(client, owner)(*args, **kwargs)
+                    if calls == 2:
+                        raise ConnectionFailedError("the line went dead")
+                    return made
+
+                return append_many
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Throughline, "append_many", Breaking())
+            broken = run("import", str(file))
+        assert (broken.exit_code, broken.stderr) == (2, "The service does not answer: the line went dead.\n")
+        shown = good(run("import", str(file)))
+        assert "2,300 messages" in shown
+        id_ = id_in(shown)
+        assert [one.content for one in client.messages(id_, order="asc", page_size=100)] == texts
+        assert id_in(good(run("import", str(file)))) == id_
+        assert client.conversation(id_).message_count == 2_300
+        another = id_in(good(run("import", str(file), "--again")))
+        assert another != id_
+        for one in (id_, another):
+            client.delete_conversation(one)
+        assert "is deleted: --again" in run("import", str(file)).stderr
+
+    def test_control_without_keys_a_repeated_import_comes_twice(
+        self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file = tmp_path / "twice.json"
+        file.write_text(json.dumps({"messages": [{"role": "user", "content": f"Once {time.time_ns()}."}]}))
+        keys = iter(("one", "two"))
+        monkeypatch.setattr(transfer, "_key", lambda *_args, **_kwargs: f"{next(keys)}-{time.time_ns()}")
+        ids = {id_in(good(run("import", str(file)))) for _ in range(2)}
+        assert len(ids) == 2
+        for one in ids:
+            client.delete_conversation(one)
+
+    def test_a_file_is_never_half_there(
+        self, run: Run, offline: Service, start_talk: StartTalk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        talk = start_talk(offline)
+        talk.batch(lines(50))
+        file = tmp_path / "talk.json"
+        file.write_text("what was there before")
+
+        def breaks(*_: Any) -> Iterator[bytes]:
+            yield b'{"format":'
+            raise ConnectionFailedError("the line went dead")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Throughline, "follow", breaks)
+            assert run("export", talk.id, "-o", str(file)).exit_code == 2
+        assert file.read_text() == "what was there before"
+        assert [one.name for one in tmp_path.iterdir()] == ["talk.json"]
+        good(run("export", talk.id, "-o", str(file)))
+        assert len(json.loads(file.read_text())["messages"]) == 50
+        done = run("export", talk.id, "-o", str(tmp_path / "none" / "talk.json"))
+        assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+
+
+class TestLooking:
+    def test_json_is_what_the_service_says(self, run: Run, offline: Service, start_talk: StartTalk) -> None:
+        talk = start_talk(offline, policy=MANUAL)
+        talk.batch(lines(40))
+        planned = json.loads(good(run("compact", talk.id, "--dry-run", "--json")))
+        assert (planned["status"], planned["id"], talk.get()["state_version"]) == ("planned", None, 0)
+        row = json.loads(good(run("compact", talk.id, "--keep-tail", "4", "--json")))
+        assert row["to_seq"] == 36
+        context = json.loads(good(run("context", talk.id, "--budget", "700", "--query", "oak tables", "--json")))
+        assert context["gauge"]["tokens"] - context["gauge"]["breakdown"]["system"] <= 700
+        sent = json.loads(good(run("context", talk.id, "--format", "anthropic")))
+        assert set(sent) == {"system", "messages"}
+        state = json.loads(good(run("state", talk.id, "--json")))
+        assert state["state"] == talk.get()["compressed_state"]
+        segment = talk.get("/segments")["data"][0]["segment_id"]
+        full = json.loads(good(run("expand", talk.id, segment, "--json")))
+        assert full["messages"][0]["content"] == talk.history()[0]["content"]
+        short = good(run("expand", talk.id, segment, "--level", "tags"))
+        assert f"{segment} · tags" in short
+        assert json.loads(good(run("stats", talk.id, "--json")))["compactions"]["applied"] == 1
+        assert talk.id in {one["id"] for one in json.loads(good(run("list", "--json")))}
+        assert "as before the first compaction" in good(run("restore", talk.id, "0"))
+        assert talk.get()["compressed_state"] is None
+
+    def test_versions_and_their_difference(self, run: Run, offline: Service, start_talk: StartTalk) -> None:
+        talk = start_talk(offline, policy=MANUAL)
+        talk.batch(lines(40))
+        assert "nothing was compacted" in run("state", talk.id).stderr
+        talk.compact(keep_tail_messages=20)
+        talk.compact(keep_tail_messages=2)
+        assert "version 1 of 2" in good(run("state", talk.id, "--version", "1"))
+        assert "from version 1 to version 2" in good(run("state", talk.id, "--diff", "1", "2"))
+        assert run("state", talk.id, "--version", "9").exit_code == 2
+
+    @pytest.mark.parametrize(
+        ("argv", "words"),
+        [
+            (["context", "no-id"], "'no-id' is no conversation's id"),
+            (["state", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8"], "No such conversation"),
+            (["expand", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8", "two words"], "neither a marker nor"),
+            (["stats", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8"], "No such conversation"),
+            (["import", "/nowhere.json"], "Cannot read /nowhere.json"),
+            (["chat", "--preset", "nonsense"], "nonsense"),
+        ],
+    )
+    def test_what_goes_wrong_is_one_line(self, run: Run, argv: Sequence[str], words: str) -> None:
+        done = run(*argv)
+        assert done.exit_code == 2, done.output
+        assert words in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the examples are for a shell")
+def test_the_examples_of_the_page_run(offline: Service, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    examples = "".join(re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL))
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    shim = tmp_path / "bin" / "throughline"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m app.cli "$@"\n')
+    shim.chmod(0o755)
+    env = {**os.environ, "PATH": f"{shim.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    env["PORT"] = offline.url.rpartition(":")[2]
+    done = subprocess.run(
+        ["bash", "-eu", "-o", "pipefail", "-c", examples],
+        cwd=tmp_path,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "58 messages" in done.stdout
+    assert (tmp_path / "lantern-nights.md").read_text().startswith("# Lantern Nights\n")
+    assert len(json.loads((tmp_path / "lantern-nights.json").read_text())["messages"]) == 60
+    commands = {line.split()[1] for line in re.findall(r"throughline [a-z]+", examples)}
+    assert commands >= {
+        "chat",
+        "import",
+        "export",
+        "list",
+        "compact",
+        "context",
+        "state",
+        "expand",
+        "stats",
+        "restore",
+        "doctor",
+    }
+
+
+def test_no_service_is_one_line() -> None:
+    done = CliRunner().invoke(app, ["list", "--url", "http://127.0.0.1:9"])
+    assert (done.exit_code, done.stderr) == (2, "No Throughline answers at http://127.0.0.1:9/readyz.\n")
