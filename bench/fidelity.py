@@ -185,7 +185,9 @@ def figures(found: Sequence[Found]) -> dict[str, dict[str, float]]:
     """Evidence recall by method and share, for the JSON."""
     groups = by_name([one for each in found for one in each.served])
     return {
-        name: {f"{share:.0%}": statistics.fmean([one.evidence for one in rows if one.share == share]) for share in SHARES}
+        name: {
+            f"{share:.0%}": statistics.fmean([one.evidence for one in rows if one.share == share]) for share in SHARES
+        }
         for name, rows in groups.items()
     }
 

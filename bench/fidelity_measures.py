@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from app.domain.segments.describing import describe
 from app.domain.segments.extractive import level_text
 from app.domain.words.text import stems
 from bench.recall_baselines import Baselines
-from bench.recall_talks import Asked, Talk, context, corpus_in, material_of, room_of, said
+from bench.recall_talks import Asked, Talk, context, corpus_in, material_of, said
 from bench.replay import Replay
 from bench.survival import values_of
 
@@ -90,13 +91,14 @@ class Conversation:
         self._replay: Replay = said(talk.messages, fold=True)
         self._material = material_of(self._replay)
         self._corpus = corpus_in(self._replay)
+        self._tokens = talk.tokens
         self._stems = [frozenset(stems(text)) for text in talk.texts]
         self._baselines = Baselines(talk.texts).all()
 
     def served(self, every: int = 1, shares: Sequence[float] = SHARES) -> Iterator[Served]:
         """Ours and the others for every n-th question."""
         for share in shares:
-            room = room_of(self.talk, share)
+            room = math.floor(share * self._tokens)
             plain = self.told("", room)
             for asked in self.talk.questions[::every]:
                 yield self._looked(OURS, asked, share, self.told(asked.text, room))
@@ -110,7 +112,7 @@ class Conversation:
         """The exact values of the talk in what is served without a question, and in selections of the same size."""
         values = {value for group in values_of(self.talk.texts).values() for value in group}
         for share in shares:
-            room = room_of(self.talk, share)
+            room = math.floor(share * self._tokens)
             told = {OURS: self.told("", room)}
             for name, choose in self._baselines.items():
                 if name != "BM25":
@@ -129,7 +131,10 @@ class Conversation:
                 order = find(asked.text)
                 for k in FIRST:
                     first = set(order[:k])
-                    found = [any(low <= seq <= high for low, high in map(segments.__getitem__, first)) for seq in asked.evidence]
+                    found = [
+                        any(low <= seq <= high for low, high in map(segments.__getitem__, first))
+                        for seq in asked.evidence
+                    ]
                     yield Hit(
                         name=name,
                         talk=self.talk.id,

@@ -58,8 +58,18 @@ def rows_of(talk: Talk) -> tuple[list[str], Rows]:
         names = list(found)
         holds = np.zeros(len(corpus.sources))
         holds[[seq - 1 for seq in asked.evidence]] = 1
-        rows.append(Row(asked=asked, features=np.array([found[name] for name in names]).T, holds=holds))
+        best = _best_pieces(corpus, found["spread"])
+        rows.append(Row(asked=asked, features=np.array([found[name] for name in names]).T[best], holds=holds))
     return names, Rows(costs=_costs(corpus), total=talk.tokens, rows=tuple(rows))
+
+
+def _best_pieces(corpus: Corpus, spread: Sequence[float]) -> list[int]:
+    """For each message the piece to which matches spread most."""
+    best: dict[int, int] = {}
+    for index, piece in enumerate(corpus.pieces):
+        if piece.owner not in best or spread[index] > spread[best[piece.owner]]:
+            best[piece.owner] = index
+    return [best[owner] for owner in range(len(corpus.sources))]
 
 
 def fitted(given: Sequence[Rows], nearest: int) -> Array:

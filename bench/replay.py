@@ -23,7 +23,7 @@ from app.domain.planning.compaction import CompactionPlan, NothingToFold, plan_c
 from app.domain.planning.cuts import Tail
 from app.domain.policies.policy import Budgets, CompactionPolicy, budgets_of, trigger_tokens
 from app.domain.policies.presets import DEFAULT_PRESET, resolve
-from app.domain.policies.protection import protected_reason
+from app.domain.policies.protection import protected_reason, size_of
 from app.domain.records import FoldRequest
 from app.domain.schemas import schema_named
 from app.domain.states.state import StateEntry, StateSchema
@@ -148,8 +148,8 @@ class Replay:
             system=self.system_tokens,
             state=self.layout.tokens - anchors if self.layout else 0,
             anchors=anchors,
-            held=sum(message.token_count for message in self.held()),
-            tail=sum(message.token_count for message in self.tail()),
+            held=sum(size_of(message, self.policy.estimator) for message in self.held()),
+            tail=sum(size_of(message, self.policy.estimator) for message in self.tail()),
         )
 
     def held(self) -> list[Message]:

@@ -1,11 +1,11 @@
 """Tool arguments: are the values that later tool calls use still served, at a fifth of the tokens?
 
 ``python -m bench.tool_arguments [--data file.jsonl] [--share 0.2] [--write]`` cuts each agent run of
-``../shared/data/tau_bench`` in half. The first half is imported (its system message as ``system_prompt``, which does not
-count) and folded as a whole by the offline model. Of every tool call in the second half, the scalar values among its
-arguments that stand in the first half are looked for in the context at a share of the first half's other tokens: once
-without a query, once with the latest user message before the call as the query. Runs without such calls are skipped.
-Beside it selections of whole messages of the same size. Nothing of the data is printed or kept.
+``../shared/data/tau_bench`` in half. The first half is imported (its system message as ``system_prompt``, which does
+not count) and folded as a whole by the offline model. Of every tool call in the second half, the scalar values among
+its arguments that stand in the first half are looked for in the context at a share of the first half's other tokens:
+once without a query, once with the latest user message before the call as the query. Runs without such calls are
+skipped. Beside it selections of whole messages of the same size. Nothing of the data is printed or kept.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def outcomes(run: Run, share: float = SHARE) -> Iterator[Outcome]:
     room = math.floor(share * run.tokens)
     served = Serving(run)
     texts = run.texts
-    selections = Baselines(texts).all()
+    selections = {name: choose for name, choose in Baselines(texts).all().items() if name != "random"}  # drawn below
     yield _outcome(OURS, run, [(served.told("", room), run.values)], asked=False)
     yield _outcome(OURS, run, [(served.told(call.query, room), call.values) for call in run.calls], asked=True)
     forgotten = Serving(run, forgets=True)
@@ -261,21 +261,18 @@ def table(found: Sequence[Outcome]) -> str:
     """Values served by method, without and with a query."""
     lines = ["| | without a query | with the latest user message as query |", "|---|---:|---:|"]
     for name in dict.fromkeys(one.name for one in found):
-        cells = [
-            _cell([one for one in found if one.name == name and one.asked == asked]) for asked in (False, True)
-        ]
+        cells = [_cell([one for one in found if one.name == name and one.asked == asked]) for asked in (False, True)]
         lines.append(f"| {name} | {cells[0]} | {cells[1]} |")
     ours = [one for one in found if one.name == OURS and not one.asked]
     words = _share([one.words for one in ours])
     numbers = _share([(one.served - one.words[0], one.of - one.words[1]) for one in ours])
     count = sum(one.of for one in ours)
-    lines += [
-        "",
-        f"{len(ours)} runs with {count} values; of {OURS} without a query: values with a letter in them"
-        f" {words:.1%}, bare numbers and dates {numbers:.1%}; mean of the runs"
-        f" {statistics.fmean(one.served / one.of for one in ours):.1%}.",
-    ]
-    return "\n".join(lines)
+    mean = statistics.fmean(one.served / one.of for one in ours)
+    note = (
+        f"{len(ours)} runs with {count} values; of {OURS} without a query: values with a letter in them {words:.1%},"
+        f" bare numbers and dates {numbers:.1%}; mean of the runs {mean:.1%}."
+    )
+    return "\n".join([*lines, "", note])
 
 
 def _cell(found: Sequence[Outcome]) -> str:

@@ -21,7 +21,7 @@ _ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scrat
 _KEPT: Final = ("role", "content", "parts", "event_type", "metadata", "created_at", "model", "usage")
 _TABLES: Final = frozenset({"scratchpad", "metadata"})
 _TAGS: Final = frozenset({"tool_call", "tool_result", "text", "media"})
-_INSTRUCTS: Final = frozenset({"system", "developer"})
+_INSTRUCTS: Final = ("system", "developer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +57,13 @@ def read_conversations(text: str, name: str) -> list[Imported]:
 
 def _conversations(text: str, name: str) -> Iterator[Imported]:
     try:
-        whole = json.loads(text)
-    except RecursionError:
-        raise ComplaintError(f"{name}: nested too deeply.") from None
+        whole = _parsed(text)
     except ValueError as error:
         if len(lines := _lines(text)) < 2 or not _is_json(lines[0][1]):  # noqa: PLR2004 - one line is no list
             raise ComplaintError(f"{name}: no JSON: {_reason(error)}.") from None
         yield from _of_lines(lines, name)
         return
-    if isinstance(whole, list) and not _is_messages(whole):
+    if isinstance(whole, list) and (not whole or not _is_messages(whole)):
         for number, one in enumerate(whole, start=1):
             yield _conversation(one, name, f"conversation {number}")
     elif isinstance(whole, Mapping) and "role" in whole and "messages" not in whole:
@@ -154,14 +152,16 @@ def _message(given: Any, where: str) -> Mapping[str, Any]:
         first = error.errors(include_url=False)[0]
         step = ".".join(str(one) for one in first["loc"] if one not in _TAGS)
         said = first["msg"].removeprefix("Value error, ")
-        raise ComplaintError(f"{where}: {f'{step}: ' if step else ''}{said}.") from None
+        told = said if not step or said.startswith(step) else f"{step}: {said}"
+        raise ComplaintError(f"{where}: {told}.") from None
     return made
 
 
 def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """``content`` as a text, and everything else as parts."""
     content, calls = given.get("content"), given.get("tool_calls")
-    parts = list(given.get("parts") or ()) if isinstance(given.get("parts") or [], list) else []
+    listed = given.get("parts")
+    parts = [_linked(part) for part in listed] if isinstance(listed, list) else []
     changed: dict[str, Any] = {}
     if isinstance(content, list):
         changed["content"] = _text_of(content)
@@ -177,6 +177,13 @@ def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     return changed
 
 
+def _linked(part: Any) -> Any:
+    """A result that names its call by ``id``, as some do."""
+    if _kind(part) == "tool_result" and "id" in part and "tool_call_id" not in part:
+        return {**part, "tool_call_id": part["id"]}
+    return part
+
+
 def _call(given: Any, where: str) -> dict[str, Any]:
     """A tool call of OpenAI's; arguments that are no JSON stay a text."""
     called = given.get("function") if isinstance(given, Mapping) else None
@@ -184,7 +191,7 @@ def _call(given: Any, where: str) -> dict[str, Any]:
         raise ComplaintError(f"{where}: tool_calls: a call needs a `function`.")
     arguments = called.get("arguments")
     try:
-        read = json.loads(arguments) if isinstance(arguments, str) else arguments
+        read = _parsed(arguments) if isinstance(arguments, str) else arguments
     except ValueError:
         read = arguments
     return {"type": "tool_call", "id": given.get("id"), "name": called.get("name"), "arguments": read or {}}
@@ -222,17 +229,25 @@ def _lines(text: str) -> list[tuple[int, str]]:
 
 def _loaded(line: str, name: str, number: int) -> Any:
     try:
-        return json.loads(line)
+        return _parsed(line)
     except ValueError as error:
         raise ComplaintError(f"{name}: line {number}: no JSON: {_reason(error)}.") from None
 
 
 def _is_json(line: str) -> bool:
     try:
-        json.loads(line)
+        _parsed(line)
     except ValueError:
         return False
     return True
+
+
+def _parsed(text: str) -> Any:
+    """Raises ``ValueError`` for whatever cannot be read."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def _reason(error: ValueError) -> str:

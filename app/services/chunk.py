@@ -20,8 +20,8 @@ from app.domain.planning.cuts import Tail
 from app.domain.planning.withholding import without
 from app.domain.policies.policy import CompactionPolicy
 from app.domain.records import Compaction, FoldRequest
-from app.domain.segments.values import CutSegment, Level
 from app.domain.schemas import schema_named
+from app.domain.segments.values import CutSegment, Level
 from app.domain.states.adopting import adopted, next_after
 from app.domain.states.state import StateEntry, StateVersion
 from app.domain.summarizing.stretches import output_room

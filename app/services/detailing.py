@@ -192,7 +192,7 @@ class DetailService:
             return await self._settled(uow, segment)
         if not urgent and await uow.compactions.in_flight(conversation.id):
             return await self._later(uow, segment, AGAIN)
-        if wait := await self._spending.wait(uow, resolved, metered=metered):
+        if wait := await self._spending.wait(uow, resolved, metered=metered, spares=not urgent):
             return await self._later(uow, segment, wait)
         messages = _told(await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq))
         stored = segment.levels.get("L1")

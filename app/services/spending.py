@@ -15,6 +15,8 @@ from app.services.resolve import Resolved
 WINDOW: Final = timedelta(hours=1)
 STEP: Final = timedelta(minutes=1)
 """How exactly it is told when the window frees."""
+SPARED: Final = 2
+"""One part in so many of each limit is all that may be spent on what can wait."""
 SPEND_LIMIT: Final = "spend_limit"
 """The reason of a compaction that was not tried, or not gone on with, for it."""
 
@@ -32,10 +34,13 @@ class SpendGuard:
     def __init__(self, tenant_calls_per_hour: int) -> None:
         self._tenant_calls = tenant_calls_per_hour
 
-    async def wait(self, uow: UnitOfWork, resolved: Resolved, *, metered: bool) -> timedelta | None:
-        """How long until a compaction may call its model; ``None`` = now, as always for a model that costs nothing.
+    async def wait(
+        self, uow: UnitOfWork, resolved: Resolved, *, metered: bool, spares: bool = False
+    ) -> timedelta | None:
+        """How long until a model may be called; ``None`` = now, as always for a model that costs nothing.
 
         Whole minutes. A chunk that has begun is finished, so that a limit may be exceeded by the calls of one chunk.
+        What ``spares`` takes no more than half of each limit: the rest is for compactions, which cannot wait.
         """
         if not metered:
             return None
@@ -47,8 +52,9 @@ class SpendGuard:
         async def of_tenant(span: timedelta) -> int:
             return await _calls(uow, span, None)
 
-        own = await _wait(of_conversation, resolved.policy.calls_per_hour)
-        tenants = await _wait(of_tenant, self._tenant_calls)
+        part = SPARED if spares else 1
+        own = await _wait(of_conversation, math.ceil(resolved.policy.calls_per_hour / part))
+        tenants = await _wait(of_tenant, math.ceil(self._tenant_calls / part))
         waits = [wait for wait in (own, tenants) if wait is not None]
         return max(waits, default=None)
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from app.domain.model_io import SummaryRequest
+from app.domain.summarizing import extractive
 from bench import replay as replaying
 from bench.replay import Replay
 from tests.acceptance.conftest import StartTalk
@@ -62,7 +63,12 @@ def contents(talk: Talk) -> list[str]:
 
 def test_the_window_holds_8_000_tokens_and_95_percent_of_it_is_7_600(offline: Service, start_talk: StartTalk) -> None:
     gauge = begun(start_talk, offline).get("/usage")
-    assert (gauge["window"], gauge["budget"], gauge["background_at"], gauge["sync_at"]) == (WINDOW, WINDOW, FIRST, FIRST)
+    assert (gauge["window"], gauge["budget"], gauge["background_at"], gauge["sync_at"]) == (
+        WINDOW,
+        WINDOW,
+        FIRST,
+        FIRST,
+    )
 
 
 @pytest.mark.parametrize(("tokens", "cycles"), [(FIRST - 1, 0), (FIRST, 1)])
@@ -110,7 +116,11 @@ def test_what_is_protected_says_why_and_stays_word_for_word_for_ever(offline: Se
     first = talk.history()[0]
     assert (first["turn"], first["is_protected"], first["protected_reason"]) == (0, True, "initial_objective")
     casual = talk.append("Sure, I'll help with that.", role="assistant")
-    assert (casual["is_protected"], casual["protected_reason"], casual["event_type"]) == (False, "compressible", "casual")
+    assert (casual["is_protected"], casual["protected_reason"], casual["event_type"]) == (
+        False,
+        "compressible",
+        "casual",
+    )
     for cycle in range(1, 4):
         for number in range(12):
             talk.append(text_of(120 + number), role="assistant" if number % 2 else "user")
@@ -224,7 +234,7 @@ def test_fifty_turns_of_a_thousand_tokens_cost_a_sixth(offline: Service, start_t
 def own_seconds(turns: int, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int]:
     """CPU time of everything but the model for a conversation of so many events, and its cycles."""
     model = 0.0
-    ask = replaying.compress
+    ask = extractive.compress
 
     def timed(request: SummaryRequest) -> str:
         nonlocal model

@@ -66,7 +66,7 @@ def test_no_value_gets_lost_on_the_way_through_all_presets_and_back(offline: Ser
 def test_versions_of_different_schemas_are_compared_and_restored(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     first = talk.get()
-    for number, preset in enumerate(("handoff", "turn_end"), start=1):
+    for preset in ("handoff", "turn_end"):
         good(talk.patch({"preset": preset, "policy": {**SMALL, "anchor_share": 0, "protect": []}}))
         filled(talk)
         talk.compact(keep_tail_messages=0)

@@ -108,7 +108,7 @@ SHIPMENTS: Final = (
 
 
 async def remembers(service: Service, through: int = max(AFTER)) -> None:
-    conversation_id = await service.conversation(protect=[])
+    conversation_id = await service.conversation(protect=[], calls_per_hour=200)
     await said(service, conversation_id, FIRST, "Understood, I will keep that in mind.")
     for number in range(1, through + 1):
         texts = [

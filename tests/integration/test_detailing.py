@@ -489,20 +489,27 @@ async def told_after_erasure(service: Service, gemini: Gemini) -> str:
 
 class TestTheSpendGuard:
     async def test_l1s_wait_for_room_and_count(self, service: Service, gemini: Gemini, engine: AsyncEngine) -> None:
-        conversation_id, _ = await compacted(service, calls_per_hour=2)
+        conversation_id, _ = await compacted(service, calls_per_hour=4)
         assert await run(service, conversation_id) == "written"
-        assert await run(service, conversation_id, 1) == "not_now"
+        assert await run(service, conversation_id, 1) == "not_now", "half of the calls are for compactions"
         assert await run(service, conversation_id, 1) == "not_wanted", "it was put off for as long as it takes"
         assert len(gemini.requests("detail")) == 1
         assert (await segments(service, conversation_id))[1].detail_tries == 0
+        await service.container.manual.compact(service.tenant, conversation_id, ALL, timeout=PATIENCE)
+        await service.container.conversations.patch(
+            service.tenant, conversation_id, {"policy": {"calls_per_hour": 2}}
+        )
         with pytest.raises(RateLimitedError):
             await service.container.manual.compact(service.tenant, conversation_id, ALL, timeout=PATIENCE)
+        await service.container.conversations.patch(
+            service.tenant, conversation_id, {"policy": {"calls_per_hour": 4}}
+        )
         await age(engine, timedelta(minutes=61))
         assert await run(service, conversation_id, 1) == "written"
 
     async def test_a_tenants_l1s_count_together(self, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini) -> None:
         models = registry(gemini)
-        service = with_models(Service(begin, tenant), models, tenant_calls_per_hour=3)
+        service = with_models(Service(begin, tenant), models, tenant_calls_per_hour=6)
         one, _ = await compacted(service)
         other, _ = await compacted(service)
         assert await run(service, one) == "written"
@@ -516,7 +523,7 @@ class TestTheSpendGuard:
             return int(await uow.compactions.calls_within(span, conversation_id=conversation_id))
 
         monkeypatch.setattr(spending, "_calls", of_compactions)
-        conversation_id, _ = await compacted(service, calls_per_hour=2)
+        conversation_id, _ = await compacted(service, calls_per_hour=4)
         assert await run(service, conversation_id) == "written"
         assert await run(service, conversation_id, 1) == "written"
         assert isinstance(service.container.detailing._spending, SpendGuard)

@@ -110,6 +110,7 @@ class TestClaim:
             state_version_after=2,
             usage=usage,
             duration_ms=77,
+            fidelity=0.75,
             retry_of=uuid4(),
             claims=3,
             sent_at=moment(5),

@@ -804,7 +804,15 @@ async def test_counting_tokens(api: World) -> None:
 async def test_presets(api: World) -> None:
     async with api.client(key=None) as client:
         body = (await client.get("/presets")).json()
-    assert [item["name"] for item in body["data"]] == ["semantic"]
+    shown = {item["name"]: item["policy"]["state_schema"] for item in body["data"]}
+    assert shown == {
+        "semantic": "session",
+        "handoff": "handoff",
+        "hierarchical": "session",
+        "turn_end": "summary",
+        "sessions": "session",
+        "research": "research",
+    }
     assert body["data"][0]["policy"]["target"] == 0.6
 
 

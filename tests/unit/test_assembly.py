@@ -66,6 +66,30 @@ def test_the_block_stands_between_system_prompt_and_tail_with_held_messages_afte
     assert acknowledgement.content == "Understood."
 
 
+@pytest.mark.parametrize(("served_as", "block"), [("pair", ["user", "assistant"]), ("assistant", ["assistant"])])
+def test_system_messages_stand_before_the_block_once_it_covers_them(served_as: str, block: list[str]) -> None:
+    """And in their place until then."""
+    policy = policy_of(context_window=4_000, served_as=served_as)
+    messages = [
+        message(3, "Prices are without tax.", "system", policy=policy) if one.seq == 3 else one
+        for one in [*said(6, policy=policy), message(7, "Be brief.", "system", policy=policy)]
+    ]
+    found = put_together(material(messages, policy=policy, state=STATE, boundary=4))
+    whole = put_together(material(messages, policy=policy))
+
+    assert [(one.role, one.seq) for one in found.messages] == [
+        ("system", None),
+        ("system", 3),
+        *((role, None) for role in block),
+        ("user", 1),
+        ("user", 5),
+        ("assistant", 6),
+        ("system", 7),
+    ]
+    assert [one.seq for one in whole.messages] == [None, *range(1, 8)]
+    assert found.gauge.tokens == sum(section.tokens for section in found.sections)
+
+
 def test_served_as_assistant_is_one_message() -> None:
     policy = policy_of(context_window=4_000, served_as="assistant")
     found = put_together(material(said(4, policy=policy), policy=policy, state=STATE, boundary=2))

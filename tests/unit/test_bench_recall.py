@@ -8,10 +8,11 @@ import pytest
 
 from app.domain.assembling.assembly import AssembledContext, Material
 from app.domain.recall.corpus import Corpus
-from bench import recall
-from bench.recall import CONTROL, OURS, SHARES, interval, outcomes, table
+from bench import fidelity_measures
+from bench.fidelity import Found, evidence_table, interval, tables
+from bench.fidelity_measures import CONTROL, OURS, SHARES, STATELESS, Conversation, Served, is_broad
 from bench.recall_baselines import Baselines
-from bench.recall_talks import Talk, context, folded, room_of, talk_of
+from bench.recall_talks import Talk, context, folded, room_of, talk_of, with_long_answers
 
 TOPICS = ("harbour", "bakery", "piano", "garden", "kitten", "violin", "museum", "bicycle", "orchard", "lantern")
 
@@ -26,7 +27,7 @@ def made(count: int = 80) -> Talk:
         for seq in range(1, count + 1)
     ]
     questions = [
-        {"question": f"What did Ivo{seq} paint?", "evidence": [seq], "category": 4, "answer": ""}
+        {"question": f"What did Ivo{seq} paint?", "evidence": [seq], "category": 4, "answer": f"colour {seq}"}
         for seq in range(3, count, 7)
     ]
     return talk_of({"id": "made", "messages": messages, "questions": [*questions, {"question": "?", "evidence": []}]})
@@ -37,9 +38,9 @@ def test_questions_without_evidence_are_left_out() -> None:
 
 
 def test_ours_finds_what_a_context_without_a_query_does_not() -> None:
-    found = list(outcomes(made()))
+    found = list(Conversation(made()).served())
     hits = {
-        name: sum(one.served for one in found if one.name == name and one.share == SHARES[1])
+        name: sum(one.evidence for one in found if one.name == name and one.share == SHARES[1])
         for name in (OURS, CONTROL)
     }
 
@@ -60,10 +61,10 @@ def test_a_context_over_its_budget_ends_the_measurement(monkeypatch: pytest.Monk
     def too_much(material: Material, corpus: Corpus, question: str, budget: int) -> AssembledContext:
         return context(material, corpus, question, 3 * budget)
 
-    monkeypatch.setattr(recall, "context", too_much)
+    monkeypatch.setattr(fidelity_measures, "context", too_much)
 
     with pytest.raises(AssertionError, match="in a budget of"):
-        list(outcomes(made()))
+        list(Conversation(made()).served())
 
 
 def test_the_baselines_fill_the_same_room() -> None:
@@ -86,7 +87,82 @@ def test_the_interval_holds_the_mean() -> None:
 
 
 def test_the_table_has_a_line_per_method_and_per_category() -> None:
-    text = table(list(outcomes(made(30))))
+    text = evidence_table(list(Conversation(made(30)).served()))
 
-    for name in (OURS, CONTROL, "BM25", "LexRank", "newest first", "head and tail", "single hop"):
+    for name in (OURS, CONTROL, "BM25", "LexRank", "newest first", "head and tail", "random", "single hop"):
         assert f"| {name} |" in text
+
+
+def test_the_answer_is_looked_for_by_its_words() -> None:
+    found = list(Conversation(made()).served(shares=(0.2,)))
+    ours = [one.answer for one in found if one.name == OURS]
+
+    assert all(one.answer is not None for one in found)
+    assert min(value for value in ours if value is not None) == 1.0
+
+
+def test_a_segment_is_found_among_the_first_and_more_often_among_more() -> None:
+    hits = list(Conversation(made()).hits())
+    by_k = {k: [one.hit for one in hits if one.k == k and one.name == "by recall"] for k in (1, 3, 5)}
+
+    assert sum(by_k[1]) <= sum(by_k[3]) <= sum(by_k[5])
+    assert sum(by_k[5]) > 0.8 * len(by_k[5])
+
+
+def test_values_are_counted_in_what_is_served_without_a_question() -> None:
+    kept = list(Conversation(made()).kept(shares=(0.1, 0.5)))
+
+    assert all(0 <= one.kept <= one.of for one in kept)
+    assert {one.name for one in kept} >= {OURS, "newest first", "LexRank"}
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("Can you summarize what we did?", True),
+        ("In what order did the trips happen?", True),
+        ("Перескажи кратко, что было", True),
+        ("请总结一下", True),
+        ("Who teaches the piano?", False),
+        ("Кто учит играть?", False),
+    ],
+)
+def test_broad_questions_are_told_apart(question: str, asks: bool) -> None:  # noqa: FBT001 - a table
+    assert is_broad(question) is asks
+
+
+def test_broad_questions_are_also_asked_without_the_state() -> None:
+    talk = talk_of(
+        {
+            "id": "made",
+            "messages": list(made().messages),
+            "questions": [{"question": "Summarize the harbour notes", "evidence": [1, 11], "answer": "harbour"}],
+        }
+    )
+    whole = Conversation(talk)
+    served = tuple(whole.served(shares=(0.2,)))
+    found = Found(talk="made", questions=1, served=served, kept=(), hits=(), joined=())
+
+    assert {one.name for one in served} >= {OURS, STATELESS, CONTROL}
+    assert "logos" in whole.told("", room_of(talk, 0.2))
+    assert "logos" not in whole.told("", room_of(talk, 0.2), with_state=False)
+    assert "1 questions." in tables([found])["broad"]
+
+
+def test_joined_messages_keep_every_word_and_lead_to_the_evidence() -> None:
+    talk = made()
+    joined = with_long_answers(talk, size=100)
+
+    assert len(joined.messages) < len(talk.messages)
+    assert sum(map(len, joined.texts)) >= sum(map(len, talk.texts))
+    for asked, before in zip(joined.questions, talk.questions, strict=True):
+        for seq, was in zip(asked.evidence, before.evidence, strict=True):
+            assert talk.texts[was - 1] in joined.texts[seq - 1]
+
+
+def test_an_outcome_knows_its_question() -> None:
+    one = next(iter(Conversation(made(30)).served(shares=(0.2,))))
+
+    assert isinstance(one, Served)
+    assert one.category == "single hop"
+    assert not one.broad

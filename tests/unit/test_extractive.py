@@ -540,13 +540,15 @@ def test_named_speakers_keep_their_names() -> None:
     assert "User:" not in facts
 
 
-def test_actions_of_tools_are_kept_and_dumps_are_not() -> None:
+def test_actions_of_tools_are_kept_and_of_dumps_the_exact_values() -> None:
     call = {"type": "tool_call", "id": "c1", "name": "book_flight", "arguments": {"flight": "HAT069", "seat": "12A"}}
-    result = {"type": "tool_result", "tool_call_id": "c1", "content": '[{"a": "zebra-1", "b": "zebra-2"}, {"c": "x"}]'}
+    dump = '[{"a": "zebra-1", "colour": "striped", "b": "zebra-2"}, {"c": 7, "d": 8, "e": 9, "f": 10}]'
+    result = {"type": "tool_result", "tool_call_id": "c1", "content": dump}
     chat = [*talk(PROJECT), message(30, "assistant", "", (call,)), message(31, "tool", "", (result,))]
     facts = texts(state(chat))
     assert "book_flight(flight=HAT069, seat=12A)" in facts
-    assert "zebra" not in facts
+    assert "Tool: zebra-1 striped zebra-2" in facts
+    assert "10" not in facts
 
 
 def test_system_messages_and_own_replies_are_no_facts() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
+
+from app.domain.policies.presets import PRESETS
 
 ROOT = Path(__file__).parents[2]
 CHECKS = {
@@ -28,6 +33,40 @@ def test_the_house_is_in_order(check: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+NAMES_STAND_IN: Final = {
+    "app/domain/policies/designs.py",
+    "app/domain/conversation.py",  # the default of a stored row, and of a request
+    "app/domain/records.py",
+    "app/api/requests.py",
+}
+SCHEMAS_STAND_IN: Final = {
+    "app/domain/schemas/handoff.py",
+    "app/domain/schemas/research.py",
+    "app/domain/policies/policy.py",
+    "app/domain/assembling/awareness.py",
+}
+"""Two state schemas are called as the presets that use them."""
+
+
+def presets_named(source: str) -> set[str]:
+    """The names of presets that stand in a source as strings."""
+    strings = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    return {found for found in strings if isinstance(found, str) and found in PRESETS}
+
+
+def preset_decisions(source: str) -> Iterator[str]:
+    """What asks which preset it is: a comparison with a name, or of a field that holds one; a case with a name."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            sides = [inner for side in (node.left, *node.comparators) for inner in ast.walk(side)]
+            names = any(isinstance(one, ast.Constant) and one.value in PRESETS for one in sides)
+            fields = any(isinstance(one, ast.Attribute) and one.attr in {"preset", "strategy"} for one in sides)
+            if names or fields:
+                yield ast.unparse(node)
+        elif isinstance(node, ast.match_case) and presets_named(ast.unparse(ast.Match(ast.Name("it"), [node]))):
+            yield ast.unparse(node.pattern)
+
+
 def test_presets_are_data() -> None:
     sources = [*ROOT.glob("app/**/*.py"), *ROOT.glob("worker/**/*.py")]
     found = [str(path.relative_to(ROOT)) for path in sources if BRANCH_ON_PRESET.search(path.read_text())]
@@ -35,3 +74,30 @@ def test_presets_are_data() -> None:
     assert len(sources) > 50
     assert found == []
     assert BRANCH_ON_PRESET.search('if conversation.preset == "semantic":')
+
+
+def test_nothing_asks_which_preset_it_is() -> None:
+    sources = {str(path.relative_to(ROOT)): path.read_text() for path in ROOT.glob("app/**/*.py")}
+    named = {path: presets_named(source) for path, source in sources.items()}
+
+    assert len(sources) > 200
+    assert {path: found for path, source in sources.items() if (found := list(preset_decisions(source)))} == {}
+    assert {path for path, names in named.items() if names} == NAMES_STAND_IN | SCHEMAS_STAND_IN
+    assert set().union(*(named[path] for path in SCHEMAS_STAND_IN)) == {"handoff", "research"}
+    assert named["app/domain/policies/designs.py"] == set(PRESETS)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'x = a if conversation.preset == "semantic" else b',
+        'if name in {"turn_end", "handoff"}: pass',
+        'keep = "sessions" != strategy',
+        "if row.strategy == DEFAULT_PRESET: pass",
+        'match preset:\n    case "research": pass',
+    ],
+)
+def test_a_question_of_that_kind_would_be_found(source: str) -> None:
+    """The control."""
+    assert list(preset_decisions(source))
+    assert presets_named('RULES = {"hierarchical": 1}') == {"hierarchical"}

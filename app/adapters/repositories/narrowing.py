@@ -20,8 +20,8 @@ from app.adapters.scoped_session import TenantSession
 from app.adapters.tables import MessageRow
 from app.domain.conversation import Message
 from app.domain.recall.corpus import Source
-from app.domain.weighing.tokens import weigh
 from app.domain.tools import OWN
+from app.domain.weighing.tokens import weigh
 from app.domain.words.overlap import message_text
 from app.ports import Narrowed
 

@@ -9,7 +9,13 @@ from rich.text import Text
 from app.cli.demo.client import Gauge
 from app.cli.demo.view import PARTS, percent
 
-COLOURS: Final = {"system": "bright_black", "state": "magenta", "held": "blue"}
+COLOURS: Final = {
+    "system": "bright_black",
+    "state": "magenta",
+    "anchors": "bright_magenta",
+    "digests": "cyan",
+    "held": "blue",
+}
 """The tail's colour tells how near a threshold is."""
 _NUMBER: Final = 7  # columns of " 100 % "
 
@@ -63,6 +69,8 @@ def legend(gauge: Gauge) -> Text:
     """Tokens by part, in the colours of the bar."""
     text = Text()
     for part in PARTS:
+        if not gauge.breakdown.get(part):
+            continue
         style = COLOURS.get(part, zone(gauge.tokens, gauge))
         text.append("■ ", style=style).append(f"{part} {gauge.breakdown.get(part, 0):,}   ", style="default")
     return text.append(f"= {gauge.tokens:,} of {gauge.budget:,}", style="bold")

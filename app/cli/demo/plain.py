@@ -125,5 +125,5 @@ class PlainView:
 
 def _gauge(gauge: Gauge) -> str:
     filled = min(round(gauge.utilization * _BAR), _BAR)
-    parts = ", ".join(f"{name} {gauge.breakdown.get(name, 0):,}" for name in PARTS)
+    parts = ", ".join(f"{name} {gauge.breakdown[name]:,}" for name in PARTS if gauge.breakdown.get(name))
     return f"[{'#' * filled}{'.' * (_BAR - filled)}] {percent(gauge.utilization):>5}  {parts}"

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, Final
 
 from app.cli.demo import story
@@ -178,7 +179,7 @@ class _Play:
             raise DemoError("The first message is not in the context, although it is held.")
         system = next((part["tokens"] for part in context["sections"] if part["kind"] == "system"), 0)
         self._view.context(
-            [_section(part) for part in context["sections"]],
+            list(_sections(context["sections"])),
             sent=context["gauge"]["tokens"],
             full=system + self._history_tokens,
         )
@@ -315,12 +316,17 @@ _TOTAL: Final = len(LINES) + sum(line.manner != "imported" for line in LINES)
 """With the replies that are made while the demo runs."""
 
 
-def _section(part: dict[str, Any]) -> tuple[str, int, str]:
-    """Kind, tokens, words."""
+def _sections(parts: list[dict[str, Any]]) -> Iterator[tuple[str, int, str]]:
+    """Kind, tokens, words; neighbours of one kind as one."""
     words = {
         "system": "the system prompt, and how to read the state",
         "state": "what stands for the covered messages",
+        "anchors": "decisions, promises and numbers, word for word",
+        "digests": "the covered messages by topic, with the way back",
         "held": "the first message, word for word",
-        "tail": f"the last {len(part['seqs'])} messages, word for word",
     }
-    return part["kind"], part["tokens"], words.get(part["kind"], "")
+    for kind, found in groupby(parts, key=lambda part: str(part["kind"])):
+        same = list(found)
+        seqs = sum(len(part["seqs"]) for part in same)
+        tail = f"the last {seqs} messages, word for word" if kind == "tail" else ""
+        yield kind, sum(part["tokens"] for part in same), words.get(kind, tail)

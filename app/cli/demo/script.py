@@ -12,7 +12,7 @@ from app.cli.demo import story
 Role = Literal["user", "assistant"]
 Manner = Literal["imported", "asked", "jump"]
 
-CONTEXT_WINDOW: Final = 4_000
+CONTEXT_WINDOW: Final = 4_400
 """Tokens; small, so that everything that takes a working day elsewhere happens within a minute here."""
 SYSTEM_PROMPT: Final = "You help Ines Varga to plan an open-air film festival. Answer briefly, in plain sentences."
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from app.cli.demo.client import Compaction, Gauge, Turn
 from app.cli.demo.script import Scene
 
-PARTS: Final = ("system", "state", "held", "tail")
+PARTS: Final = ("system", "state", "anchors", "digests", "held", "tail")
 """The parts of a context, from stable to volatile."""
 FIELDS: Final = {
     "logos": "facts, decisions, exact values",

@@ -1,8 +1,8 @@
 """What a model is sent: budgeter and assembler. Pure; never compacts; never exceeds its budget.
 
-Order, from stable to volatile, so that a provider's prompt cache hits: system prompt with awareness block, state block,
-held messages, tail; what is recalled for a question stands inside the last user message. Between two state versions
-each of the others only grows at its end.
+Order, from stable to volatile, so that a provider's prompt cache hits: system prompt with awareness block, system
+messages that the block covers, state block, other held messages, tail; what is recalled for a question stands inside
+the last user message. Between two state versions each of the others only grows at its end.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
         Section(kind="recalled", seqs=recalled_seqs(draft.recalled), tokens=recalled - passages),
     )
     return AssembledContext(
-        messages=(_system(material), *block_of(material, draft), *spoken(draft)),
+        messages=(_system(material), *_around(block_of(material, draft), draft)),
         sections=tuple(section for section in sections if section.tokens or section.segment_id),
         gauge=gauge_of(
             material.policy,
@@ -178,6 +178,14 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
         markers=(*find(draft.anchors), *find(draft.digests.element)),
         tools=material.tools,
     )
+
+
+def _around(block: Sequence[ContextMessage], draft: Draft) -> tuple[ContextMessage, ...]:
+    """System messages that the block covers stand before it, other held ones and the tail after it."""
+    covered = {message.seq for message in draft.held if message.role == "system"}
+    told = spoken(draft)
+    before = (message for message in told if message.seq in covered)
+    return (*before, *block, *(message for message in told if message.seq not in covered))
 
 
 def _digest_sections(draft: Draft, tokens: int) -> list[Section]:

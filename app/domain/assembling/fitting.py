@@ -1,9 +1,9 @@
 """Making a context fit its room: what goes first, what goes last, and what is said about it.
 
 The order is a promise (engine, section 9): digests of segments, by halves; the tail before the last turn, with a digest
-in its place while there is room for one; style and known; the narrative; anchors, behind their marker; facts, oldest
-first; the other tail but its last message; held messages, oldest first, each with a warning. A tool call and its result
-go together.
+in its place while there is room for one; style and known; the narrative; anchors, behind their marker; facts, clause by
+clause, what tells least per token first and of equals the oldest (docs/decisions/0018); the other tail but its last
+message; held messages, oldest first, each with a warning. A tool call and its result go together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a tool's data holds, in few words: its exact values behind their names, record by record, each told once.
 
 A dump of JSON says nothing by its sentences, but what comes out of a tool is what goes into the next call: ids, codes,
-dates, who and which. Bare amounts and times of day come last, and in long lists not at all: they can be asked for again.
+dates, who and which. Bare amounts and times of day come last, and in long lists not at all: they can be asked for
+again.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _CLOCK: Final = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?:[Z+\-.]\S{0,12})?")
 _STAMP: Final = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}\S*")
 _NUMBER: Final = re.compile(r"[-+]?[\d.,]{1,12}")
 _CODE: Final = re.compile(r"[A-Z]{2,6}|(?=\S*\d\S*\d)[\w-]{4,}")
+_YES_OR_NO: Final = frozenset({"yes", "no", "true", "false"})
 _BETWEEN: Final = re.compile(r"[\s,;]+")
 _LEAD: Final = re.compile(r"[^\W\d][\w .-]{0,40}: ")
 _KEY_WORDS: Final = re.compile(r"[^\W_]+")
@@ -240,27 +242,21 @@ def _leaves(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]
 def _leaf(key: str, value: Any) -> _Leaf | None:
     if value is None or value == "":
         return None
-    if isinstance(value, bool):
-        return _Leaf(key, str(value).lower(), "amounts")
-    text = " ".join(str(value).split())
-    if len(text) > _VALUE or text.count(" ") >= _WORDS:
+    text = str(value).lower() if isinstance(value, bool) else " ".join(str(value).split())
+    if not text or len(text) > _VALUE or text.count(" ") >= _WORDS:
         return None
-    if _CLOCK.fullmatch(text):
-        return _Leaf(key, text, "amounts")
-    if _STAMP.fullmatch(text):
+    if text in _YES_OR_NO or _CLOCK.fullmatch(text) or _STAMP.fullmatch(text):
         return _Leaf(key, text, "amounts")
     if _EXACT.fullmatch(text):
         return _Leaf(key, text, "values")
-    return _Leaf(key, text, "amounts" if _NUMBER.fullmatch(text) or text in {"yes", "no"} else "words")
+    return _Leaf(key, text, "amounts" if _NUMBER.fullmatch(text) else "words")
 
 
 def _records(value: Any) -> list[Any]:
     """A table by id, as a list: an id that stands in its record too is told once."""
     if not isinstance(value, Mapping) or not all(isinstance(one, Mapping) for one in value.values()):
         return []
-    return [
-        one if str(key) in map(str, one.values()) else {"": key, **one} for key, one in value.items()
-    ]
+    return [one if str(key) in map(str, one.values()) else {"": key, **one} for key, one in value.items()]
 
 
 def _is_of_amounts(value: Any) -> bool:

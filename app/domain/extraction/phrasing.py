@@ -82,7 +82,8 @@ class Phrasing:
 
     def sentence_before(self, passage: Passage) -> Passage | None:
         """The sentence that a pronoun or a conjunction points back to, within the same message."""
-        if passage.index == 0 or passage.line or not (_ANAPHORA.search(passage.text) or begins_unresolved(passage.text)):
+        points_back = _ANAPHORA.search(passage.text) or begins_unresolved(passage.text)
+        if passage.index == 0 or passage.line or not points_back:
             return None
         before = self._passages[passage.index - 1]
         if before.seq != passage.seq or len(before.text) > 2 * SHORT or before.index in self._corrections.outdated:

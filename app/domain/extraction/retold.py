@@ -19,6 +19,7 @@ _LONGEST: Final = 420
 """Characters of what one speaker says in a row: a question quoted with its answer is hardly longer."""
 _ABOUT: Final = tuple(words.about.partition("{")[0] for words in PHRASES.values())
 _LAST: Final = tuple(words.last.partition("{")[0] for words in PHRASES.values())
+_FRAMED: Final = (*_LAST, *(words.last_by.partition("{")[0] for words in PHRASES.values()))
 _LAST_BY: Final = tuple(
     re.compile(
         re.escape(words.last_by).replace(r"\{speaker\}", r"([^()\n]{1,60})").replace(r"\{text\}", "(.*)"), re.DOTALL
@@ -69,6 +70,7 @@ def statements(text: str) -> list[str]:
         begins = len(found)
         for sentence in sentences(part):
             goes_on = len(found) > begins and len(found[-1]) + len(sentence) <= _LONGEST
+            goes_on = goes_on and not sentence.startswith(_FRAMED)
             if goes_on and (sentence.startswith(ANSWERED.strip()) or _LABEL.match(found[-1])):
                 found[-1] = f"{found[-1]} {sentence}"
             else:

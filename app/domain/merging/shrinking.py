@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from app.domain.extraction.labels import role_of
 from app.domain.extraction.ledger import line_in, terse
 from app.domain.extraction.scoring import Worth, said_twice, words_said, worth_of_data
 from app.domain.merging.pruning import age, state_of
-from app.domain.states.state import StateEntry, StateSchema
+from app.domain.states.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
 from app.domain.words.text import stems
 
 _RECENT: Final = 0.25  # what the newest entry's worth is raised by; the oldest one's by nothing
@@ -109,8 +110,9 @@ def _entry(entry: StateEntry, clauses: Sequence[_Clause], chosen: Collection[int
     kept = [clause for clause in clauses if clause.entry is entry and clause.option.key in chosen]
     if not kept:
         return None
-    parts = [(lead, [one.text for one in group]) for (_, lead), group in groupby(kept, lambda one: (one.number, one.lead))]
-    text = together(kept[0].label, (f"{lead}{', '.join(texts)}" for lead, texts in parts))
+    groups = groupby(kept, lambda one: (one.number, one.lead))
+    parts = [f"{lead}{', '.join(one.text for one in group)}" for (_, lead), group in groups]
+    text = together(kept[0].label, parts)
     return entry if text == entry.text else replace(entry, text=text)
 
 
@@ -138,16 +140,28 @@ def _clauses(entries: Sequence[StateEntry], said: str) -> list[_Clause]:
                     line = line_in(part)
                     worth, stems_of_it = worth_of_data(line, mentioned), line.stems
                 else:
-                    worth, stems_of_it = worth_of(replace(entry, text=f"{label}{text}")), frozenset(stems(text))
+                    worth, stems_of_it = _of_talk(entry.role, f"{label}{text}", text)
                 option = _option(first + len(found), part, worth.times(recent), stems_of_it)
                 found.append(_Clause(entry=entry, label=label, lead=lead, number=number, text=part, option=option))
     return found
+
+
+@lru_cache(maxsize=4_096)
+def _of_talk(role: FieldRole, written: str, clause: str) -> tuple[Worth, frozenset[str]]:
+    """What a clause is worth, and its words: the same state is rendered for one question after the other."""
+    entry = StateEntry(id=f"{ID_LETTERS[role]}0", field="", role=role, text=written, since_version=0)
+    return worth_of(entry), frozenset(stems(clause))
 
 
 def _is_data(label: str) -> bool:
     return role_of(label) == "tool"
 
 
+@lru_cache(maxsize=8_192)
+def _tokens(text: str) -> int:
+    return cost(text)
+
+
 def _option(key: int, text: str, worth: Worth, said_by_it: frozenset[str]) -> Option:
-    tokens = cost(text)
+    tokens = _tokens(text)
     return Option(key=key, worth=worth, stems=said_by_it, size=_SIGNS * tokens, cost=lambda: tokens)

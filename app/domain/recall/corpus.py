@@ -140,9 +140,7 @@ class Corpus:
     ) -> None:
         self.sources = tuple(sources)
         self.roles_with_names = _roles_with_names(self.sources)
-        labels = [
-            LABEL.match(source.text) if source.role in self.roles_with_names else None for source in self.sources
-        ]
+        labels = [LABEL.match(source.text) if source.role in self.roles_with_names else None for source in self.sources]
         self.speakers = frozenset((label[1] or label[2]).lower() for label in labels if label)
         self.pieces = [piece for index, source in enumerate(self.sources) for piece in _pieces(index, source)]
         self.total = max(total or 0, len(self.pieces))
@@ -154,7 +152,7 @@ class Corpus:
             for stem in words.counts:
                 self.postings[stem].append(index)
         self._documents = documents or {}
-        self._rarities: dict[str, float] = {}
+        self.rarities = self._all_rarities()
         self.average = sum(words.length for words in self.words) / max(len(self.words), 1)
         self.sittings, self._runs = self._places()
         self._there: dict[int, list[int]] = {}
@@ -164,17 +162,20 @@ class Corpus:
         return self.sources[self.pieces[index].owner]
 
     def rarity(self, stem: str) -> float:
-        """Inverse document frequency, never negative."""
-        found = self._rarities.get(stem)
-        if found is None:
-            holding = self.documents(stem)
-            found = math.log(1 + (self.total - holding + 0.5) / (holding + 0.5)) if holding else 0.0
-            self._rarities[stem] = found
-        return found
+        """Inverse document frequency, never negative; 0 for a stem that stands nowhere."""
+        return self.rarities.get(stem, 0.0)
 
     def documents(self, stem: str) -> int:
         """Messages that hold a stem."""
         return max(self._documents.get(stem, 0), len(self.postings.get(stem, ())))
+
+    def _all_rarities(self) -> dict[str, float]:
+        holding = {stem: len(indexes) for stem, indexes in self.postings.items()}
+        holding |= {stem: max(count, holding.get(stem, 0)) for stem, count in self._documents.items() if count}
+        by_count = {
+            count: max(math.log((self.total + 1) / (count + 0.5)), 0.0) for count in frozenset(holding.values())
+        }
+        return {stem: by_count[count] for stem, count in holding.items()}
 
     def there(self, distance: int) -> list[int]:
         """For each piece the index of the one so many places on in the same run of talk; -1 where there is none."""

@@ -128,7 +128,7 @@ class _Features:
     @cached_property
     def _information(self) -> Values:
         """The rarity of all words of a piece."""
-        rarity = self._corpus.rarity
+        rarity = self._corpus.rarities.__getitem__
         return [sum(map(rarity, words.counts)) for words in self._corpus.words]
 
     def _match(self, weights: Mapping[str, float]) -> Values:

@@ -78,7 +78,7 @@ def question_of(text: str, speakers: Collection[str]) -> Question:
 
 
 def _roles(text: str) -> frozenset[str]:
-    """Whose words answer, where speakers have no names: what "you told me" the assistant said, what "I" did the user."""
+    """Whose words answer, where speakers have no names: the assistant's what "you told me", the user's what "I" did."""
     if _TOLD.search(text) or _ASSISTANT.search(text):
         return frozenset({"assistant"})
     return frozenset({"user"}) if _FIRST.search(text) or _USER.search(text) else frozenset()

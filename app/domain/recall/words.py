@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-
 ENGLISH_TIME: Final = frozenset(
     """yesterday today tomorrow tonight last next ago week weeks weekend weekends month months year years recently
         since january february march april may june july august september october november december monday tuesday
@@ -71,6 +70,7 @@ LANGUAGES: Final[Mapping[str, Language]] = {
         told=(
             r"\byou\b.{0,16}\b(?:said|told|recommend\w*|suggest\w*|mention\w*|gave|given|list\w*|explain\w*|wrote"
             r"|written|provid\w*|propos\w*|advis\w*|describ\w*|creat\w*|generat\w*|answered|quot\w*|calculat\w*)\b"
+            r"|\b(?:did|have|had) you\b.{0,16}\b(?:tell|say|give|write)\b"
             r"|\byour (?:\w+ )?(?:answer|suggestion|recommendation|list|advice|response|reply|explanation)s?\b"
         ),
         user=r"\bthe (?:user|customer|client|caller)\b",
@@ -97,7 +97,7 @@ LANGUAGES: Final[Mapping[str, Language]] = {
         ),
         place=r"\b(?:в|во|на|из|около|под) \^",
         number=r"\d|\b(?:один|одна|дв[ае]|три|четыре|пять|шесть|семь|восемь|девять|десять|пар[ау]|несколько|дважды)\b",
-        first_person=r"\b(?:я|мне|меня|мной|мой|моя|моё|мои|мы|нас|нам|наш\w*)\b",
+        first_person=r"\b(?:я|мне|меня|мной|мо(?:й|я|ё|е|и|ю|его|ей|их|им|ими|ём|ем|ему)|мы|нас|нам|наш\w*)\b",
         second_person=r"\b(?:ты|тебе|тебя|твой|твоя|твоё|твои|вы|вам|вас|ваш\w*)\b",
         told=(
             r"\b(?:ты|вы)\b.{0,16}\b(?:сказал|говорил|совет|посовет|рекоменд|порекоменд|предлаг|предлож|упомян|упомин"

@@ -20,6 +20,7 @@ _SIGNS: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _EAST_ASIAN: Final = re.compile(f"[{_SIGNS}]")
 _BEGINS: Final = re.compile(rf"(?<=[{_SIGNS}])(?=[A-Za-z0-9])")
 _ENDS: Final = re.compile(rf"(?<![A-Za-z0-9_.-])[A-Za-z][A-Za-z0-9_.-]{{0,60}}(?<![._-])(?=[{_SIGNS}])")
+_BETWEEN: Final = frozenset(":,;{}[]()")  # what begins so stood between two quoted texts of data
 _OF_TOOLS: Final = frozenset({"tool_call", "tool_result"})
 _REDACTED: Final = re.compile(r"\[REDACTED:\w{1,40}\]")
 _FIELD: Final = re.compile(r"\s{0,4}:")
@@ -70,7 +71,7 @@ def _values(text: str, *, is_data: bool) -> Iterator[str]:
             value = value.strip('"')
             if _FIELD.match(spaced, one.start + len(one.text)) or _WORD.fullmatch(value):
                 continue
-        if 0 < len(value) <= _LONGEST_IDENTIFIER and value in text:
+        if 0 < len(value) <= _LONGEST_IDENTIFIER and value in text and value.lstrip("\"'«“")[:1] not in _BETWEEN:
             yield value
 
 

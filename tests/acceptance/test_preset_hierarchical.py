@@ -1,0 +1,234 @@
+"""The preset ``hierarchical``, as the Contextual Compression Engine is described: levels, anchors, markers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from app.client import AsyncContextCompressor, AsyncThroughline, ContextCompressor, Throughline
+from app.domain.segments.markers import find
+from tests.acceptance.conftest import StartTalk
+from tests.acceptance.service import Service
+from tests.acceptance.talk import Json, Talk, block_of, good, refused, small_talk
+
+WINDOW: Final[Json] = {"context_window": 8_000, "max_tokens": -1}
+LEVELS: Final = ("full", "detailed", "brief", "tags")
+ANCHORS: Final[dict[str, tuple[str, str]]] = {
+    "commitment": ("assistant", "I will send the signed contract to Hanna Voss by 14 March 2026."),
+    "decision": ("user", "We decided to host the archive in Falkenstein, not in Dublin."),
+    "unresolved_question": ("user", "Which of the two notaries in Kiel do we take?"),
+    "critical_fact": ("user", "My API endpoint is https://api.example.com/v2 and the limit is 500 requests."),
+    "correction": ("user", "Actually, I was wrong about the fee: it is 2 150 euros."),
+}
+
+
+@pytest.fixture
+def client(offline: Service) -> Iterator[Throughline]:
+    with Throughline(offline.url, trust_env=False) as made:
+        yield made
+
+
+def begun(start_talk: StartTalk, service: Service, **policy: Any) -> Talk:
+    return start_talk(service, preset="hierarchical", policy=WINDOW | policy)
+
+
+def talked(talk: Talk, start: int = 1, pairs: int = 20) -> None:
+    talk.batch([line for pair, _ in zip(small_talk(start), range(pairs), strict=False) for line in pair])
+
+
+def pairs_of(talk: Talk) -> dict[str, Json]:
+    return {anchor["content"]: anchor for anchor in talk.get("/anchors", limit=100)["data"]}
+
+
+def anchored(talk: Talk) -> None:
+    for role, content in ANCHORS.values():
+        talk.append(content, role=role)
+        talk.append("Fine.", role="user" if role == "assistant" else "assistant")
+
+
+# --- hierarchical levels ------------------------------------------------------------------------------------------
+
+
+def test_each_segment_has_four_levels_down_from_the_originals(offline: Service, start_talk: StartTalk) -> None:
+    talk = begun(start_talk, offline)
+    talked(talk)
+    talk.compact(keep_tail_messages=2)
+    segments = talk.pages("/segments")
+    assert segments
+    history = {message["seq"]: message for message in talk.history()}
+    for one in segments:
+        made = talk.post("/segments", {"segment_id": one["segment_id"], "level": "detailed"})
+        assert good(made)["level"] == "detailed"
+        levels = {name: talk.get(f"/segments/{one['segment_id']}", level=name) for name in LEVELS}
+        assert [levels[name]["level"] for name in LEVELS] == list(LEVELS), "each is stored on its own"
+        told = levels["full"]["messages"]
+        span = range(one["from_seq"], one["to_seq"] + 1)
+        assert [(m["seq"], m["content"]) for m in told] == [(seq, history[seq]["content"]) for seq in span]
+        sizes = [levels[name]["token_count"] for name in ("detailed", "brief", "tags")]
+        original = sum(history[seq]["token_count"] for seq in span)
+        assert original > sizes[0] > sizes[1] > 0, sizes
+        assert 0 < sizes[2] < sizes[0], "tags are for finding: many values may outweigh a brief account"
+
+
+def test_any_segmentation_that_its_data_flow_names(offline: Service, start_talk: StartTalk) -> None:
+    """By turn count, topic shift, or time; and by messages, its first phase."""
+    counts = {}
+    for by, size in (("topic", None), ("turns", 5), ("messages", 8), ("time", 10)):
+        talk = begun(start_talk, offline, segment_by={"by": by, "size": size})
+        talked(talk)
+        talk.compact(keep_tail_messages=0)
+        segments = talk.pages("/segments")
+        covered = [seq for one in segments for seq in range(one["from_seq"], one["to_seq"] + 1)]
+        assert covered == list(range(1, 41)), by
+        counts[by] = len(segments)
+    assert (counts["turns"], counts["messages"], counts["time"]) == (4, 5, 1)
+
+
+# --- anchor points ------------------------------------------------------------------------------------------------
+
+
+def test_all_five_kinds_are_tagged_and_never_compressed_away(offline: Service, start_talk: StartTalk) -> None:
+    talk = begun(start_talk, offline)
+    anchored(talk)
+    found = pairs_of(talk)
+    for type_, (_, content) in ANCHORS.items():
+        assert any(one["type"] == type_ and one["content"] in content for one in found.values()), type_
+    positions = {message["seq"]: message["content"] for message in talk.history()}
+    assert all(one["content"] in positions[one["original_position"]] for one in found.values())
+    for cycle in range(3):
+        talked(talk, 1 + 20 * cycle, pairs=10)
+        talk.compact(keep_tail_messages=0)
+        block = block_of(talk.context())
+        assert block is not None
+        quotes = [one["content"] for one in talk.get("/anchors", limit=100, status="active")["data"]]
+        assert [quote for quote in quotes if quote not in block] == [], f"always included, cycle {cycle}"
+
+
+def test_anchors_have_all_the_room_there_is_and_what_does_not_fit_rejects(
+    offline: Service, start_talk: StartTalk
+) -> None:
+    binding = [f"We decided on supplier {n} for hall {n}: {n * 31} euros, contract HV-{n}-77." for n in range(1, 60)]
+    talk = begun(start_talk, offline)
+    for number, line in enumerate(binding):
+        talk.append(line, role="assistant" if number % 9 == 8 else "user")
+    before = talk.state()
+    problem = refused(talk.post("/compact", {"keep_tail_messages": 0}), 502, "summarizer_failed")
+    assert problem["reason"] == "anchors_over_budget"
+    assert talk.state() == before, "and nothing has changed"
+    assert len(talk.history()) == len(binding)
+
+    good(talk.patch({"policy": WINDOW | {"anchor_share": 0.15}}))
+    row = talk.compact(keep_tail_messages=0)
+    assert row["status"] == "applied", "control: with an allotment the rest stands behind a marker"
+    assert "→" in (block_of(talk.context()) or "")
+
+
+# --- markers, and expansion ---------------------------------------------------------------------------------------
+
+
+def test_markers_lead_back_to_the_originals(offline: Service, start_talk: StartTalk) -> None:
+    talk = begun(start_talk, offline)
+    talked(talk)
+    talk.compact(keep_tail_messages=2)
+    context = talk.context()
+    block = block_of(context)
+    assert block is not None
+    shown = {marker.segment_id for marker in find(block)}
+    assert shown == {marker["segment_id"] for marker in context["markers"]}
+    assert shown
+    told = {
+        message["seq"]
+        for id_ in shown
+        for one in (talk.get(f"/segments/{id_}", level="full", max_tokens=50_000),)
+        for message in one["messages"]
+    }
+    listed = talk.get("/segments/earlier", level="tags", max_tokens=50_000) if "earlier" in shown else {}
+    behind = {marker["segment_id"] for marker in listed.get("expansion_markers", [])}
+    for id_ in behind - shown:
+        told |= {message["seq"] for message in talk.get(f"/segments/{id_}", max_tokens=50_000)["messages"]}
+    assert told == set(range(1, talk.boundary() + 1)), "every covered message can be reached from what is served"
+    refused(talk.http.get(talk.path("/segments/no_such_segment")), 404, "not_found")
+
+
+def test_what_a_question_needs_is_brought_back_by_itself(offline: Service, start_talk: StartTalk) -> None:
+    talk = begun(start_talk, offline, anchor_share=0, digest_share=0, state_tokens=50)
+    talk.append("Hello.")
+    talk.append("The spare key of the boat house hangs behind the blue oar, number 4711-K.")
+    talk.append("Noted.", role="assistant")
+    talked(talk, pairs=30)
+    talk.compact(keep_tail_messages=4)
+    assert not any("blue oar" in item["content"] for item in talk.context()["messages"]), "out of sight"
+    reply = talk.chat("Where does the spare key of the boat house hang?")
+    assert 2 in [seq for one in reply["recalled"] for seq in one["seqs"]]
+    assert "blue oar" in reply["reply"]["content"]
+    assert talk.get("/stats")["expansions"]["total"] >= 1, "its expansion hit rate"
+
+
+# --- the published interface --------------------------------------------------------------------------------------
+
+
+def test_compress_expand_and_assemble_context_under_their_names(
+    offline: Service, start_talk: StartTalk, client: Throughline
+) -> None:
+    talk = begun(start_talk, offline)
+    anchored(talk)
+    talked(talk)
+    talk.compact(keep_tail_messages=2)
+    engine = ContextCompressor(client, talk.id)
+
+    first = next(iter(client.segments(talk.id)))
+    assert first.from_seq is not None
+    assert first.to_seq is not None
+    made = engine.compress((first.from_seq, first.to_seq), 1)
+    assert (made.segment_id, made.level) == (first.segment_id, "detailed")
+    assert engine.compress(first, 1).content == engine.compress(first.segment_id, "detailed").content == made.content
+    brief = engine.expand(made.segment_id, 2)
+    assert brief.level == "brief"
+    whole = engine.expand(made.segment_id)
+    assert [message.seq for message in whole.messages] == list(range(first.from_seq, first.to_seq + 1))
+    assert engine.expand("earlier", 3).expansion_markers
+
+    budget = 3_000
+    context = engine.assemble_context(talk.id, budget)
+    assert 0 < context.gauge.tokens <= budget
+    assert context.gauge.tokens <= engine.assemble_context(talk.id, 8_000).gauge.tokens
+
+    async def the_same() -> tuple[str, int]:
+        async with AsyncThroughline(offline.url, trust_env=False) as awaited:
+            other = AsyncContextCompressor(awaited, talk.id)
+            told = await other.expand(made.segment_id, "tags")
+            return told.level, (await other.assemble_context(talk.id, budget)).gauge.tokens
+
+    assert asyncio.run(the_same()) == ("tags", context.gauge.tokens)
+
+
+# --- its success metrics ------------------------------------------------------------------------------------------
+
+
+def test_ratio_by_level_fidelity_expansions_and_latency_are_measured(offline: Service, start_talk: StartTalk) -> None:
+    talk = begun(start_talk, offline)
+    anchored(talk)
+    talked(talk)
+    talk.compact(keep_tail_messages=2)
+    id_ = talk.pages("/segments")[0]["segment_id"]
+    talk.get(f"/segments/{id_}", level="full")
+    talk.chat("Where do we host the archive?")
+    shown = talk.get("/stats")
+    ratios = {one["level"]: one["ratio"] for one in shown["levels"]}
+    assert {"L2", "L3"} <= ratios.keys()
+    assert all(0 < ratio < 1 for ratio in ratios.values() if ratio is not None)
+    assert 0 < shown["compactions"]["fidelity"]["last"] <= 1
+    assert shown["expansions"]["total"] >= 1
+    assert {one["name"] for one in shown["expansions"]["by_way"]}
+    assert shown["latency"]["expansion"]["count"] >= 1
+    assert shown["latency"]["turn"]["count"] == 1
+
+
+def test_the_four_component_tables_of_the_page_are_this_policy(offline: Service, start_talk: StartTalk) -> None:
+    policy = begun(start_talk, offline).created["policy"]
+    assert policy["anchor_share"] is None
+    assert (policy["levels"], policy["recall"]) == (["L1", "L2", "L3"], "auto")
+    assert policy["segment_by"] == {"by": "topic", "size": None}

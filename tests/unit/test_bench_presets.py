@@ -1,0 +1,45 @@
+"""The side-by-side bench: every preset is replayed by its own triggers, and what is counted as kept is served."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.domain.policies.presets import PRESETS
+from bench import presets
+from bench.replay import Replay
+
+
+def test_every_preset_stands_in_the_table_and_on_the_page() -> None:
+    table = presets.PAGE.read_text(encoding="utf-8").partition("<!-- bench:presets -->")[2]
+    shown = table.partition("<!-- /bench:presets -->")[0]
+    assert [name for name in PRESETS if f"| `{name}` |" not in shown] == []
+
+
+@pytest.mark.parametrize("preset", ["semantic", "turn_end", "handoff"])
+def test_a_generated_talk_is_folded_and_most_of_its_opening_is_kept(preset: str, tmp_path: Path) -> None:
+    named, lines = presets.lines_of(tmp_path / "none.jsonl", 0)
+    assert (named, len(lines)) == ("a generated talk", 400)
+    row = presets.replayed(preset, lines[:240], 4_000)
+    assert row.compactions >= 1
+    assert row.refused == 0
+    assert row.tokens_after < row.tokens_before
+    assert 0 < row.values_kept < 1
+    assert row.served_last <= 4_000
+
+
+def test_control_what_is_forgotten_is_not_counted_as_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _, lines = presets.lines_of(tmp_path / "none.jsonl", 0)
+    honest = presets.replayed("semantic", lines[:200], 4_000)
+    monkeypatch.setattr(Replay, "block", lambda self: "")
+    assert presets.replayed("semantic", lines[:200], 4_000).values_kept < honest.values_kept / 2
+
+
+def test_the_command_writes_its_figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(presets, "_GENERATED", 60)
+    presets.main(["--data", str(tmp_path / "none.jsonl"), "--window", "4000"])
+    written = json.loads((tmp_path / ".data" / "bench" / "presets.json").read_text())
+    assert [row["preset"] for row in written["rows"]] == list(PRESETS)

@@ -1,0 +1,190 @@
+"""Files with conversations: what is read of each format, and that every complaint names its place."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.cli.complaints import ComplaintError
+from app.cli.import_formats import Imported, read_conversations
+
+Json = dict[str, Any]
+USER: Json = {"role": "user", "content": "Where is the captain?"}
+REPLY: Json = {"role": "assistant", "content": "At pier 7."}
+CALL: Json = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "tide", "arguments": '{"port": "Riga"}'}}],
+}
+RESULT: Json = {"role": "tool", "tool_call_id": "c1", "content": "high at 18:45"}
+
+
+def read(value: Any) -> list[Imported]:
+    return read_conversations(json.dumps(value, ensure_ascii=False), "talk.json")
+
+
+def one(value: Any) -> Imported:
+    (found,) = read(value)
+    return found
+
+
+def refused(text: str, name: str = "talk.json") -> str:
+    with pytest.raises(ComplaintError) as caught:
+        read_conversations(text, name)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("value", [{"messages": [USER, REPLY]}, [USER, REPLY], [{"messages": [USER, REPLY]}]])
+def test_lists_of_messages_however_they_are_wrapped(value: Any) -> None:
+    assert one(value).messages == (USER, REPLY)
+
+
+def test_json_lines_of_conversations_and_of_messages() -> None:
+    talks = [{"id": "first", "source": "x", "messages": [USER], "questions": []}, {"messages": [REPLY, USER]}]
+    found = read_conversations("\n".join(json.dumps(talk) for talk in talks) + "\n", "talks.jsonl")
+    assert [item.messages for item in found] == [(USER,), (REPLY, USER)]
+    assert [item.place for item in found] == ["line 1", "line 2"]
+    assert [item.about for item in found] == [{"title": "first"}, {}]
+    (lines,) = read_conversations(f"{json.dumps(USER)}\n\n{json.dumps(REPLY)}\n", "talk.jsonl")
+    assert lines.messages == (USER, REPLY)
+    (single,) = read_conversations(json.dumps(USER), "talk.jsonl")
+    assert single.messages == (USER,)
+
+
+def test_what_openai_writes() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    system = {"role": "developer", "content": [{"type": "text", "text": "Speak of boats."}]}
+    shown = {"role": "user", "content": [{"type": "text", "text": "What is this?"}, image], "name": "Anna"}
+    found = one([system, shown, CALL, RESULT, REPLY])
+    assert found.about == {"system_prompt": "Speak of boats."}
+    assert found.messages == (
+        {
+            "role": "user",
+            "content": "What is this?",
+            "parts": [{"type": "media", "media_type": "image/png", "data": "aGk="}],
+        },
+        {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": "c1", "name": "tide", "arguments": {"port": "Riga"}}],
+        },
+        {
+            "role": "tool",
+            "content": "",
+            "parts": [{"type": "tool_result", "tool_call_id": "c1", "content": "high at 18:45"}],
+        },
+        REPLY,
+    )
+
+
+def test_only_a_first_message_of_the_system_is_the_system_prompt() -> None:
+    later = {"role": "system", "content": "Be brief."}
+    assert one([USER, later]).messages == (USER, later)
+    given_one = one({"system_prompt": "Speak of boats.", "messages": [later, USER]})
+    assert given_one.messages == (later, USER)
+
+
+def test_our_messages_keep_all_that_they_have() -> None:
+    part = {"type": "tool_result", "tool_call_id": "c1", "name": "tide", "content": {"high": 1.5}, "extra": None}
+    message = {
+        "role": "tool",
+        "content": "",
+        "parts": [part],
+        "event_type": "goal",
+        "metadata": {"k": 1},
+        "created_at": "2024-05-15T15:00:00Z",
+        "model": "m",
+        "usage": {"input_tokens": 3},
+    }
+    assert one([message]).messages == (message,)
+
+
+def test_a_result_that_names_its_call_by_id_is_linked_to_it() -> None:
+    told = {"role": "tool", "content": "9", "parts": [{"type": "tool_result", "id": "c1", "content": "9"}]}
+    (message,) = one([told]).messages
+    assert message["parts"] == [{"type": "tool_result", "id": "c1", "content": "9", "tool_call_id": "c1"}]
+
+
+def test_an_export_without_what_was_no_part_of_the_talk() -> None:
+    row = {"id": "x", "seq": 1, "status": "complete", "protected_reason": "compressible", "event_type": "casual"}
+    exported = {
+        "format": "throughline.conversation",
+        "version": 1,
+        "conversation": {"title": "Boats", "preset": "handoff", "policy": {"target": 0.5}, "state_version": 3},
+        "messages": [
+            {**row, **USER},
+            {**row, "role": "user", "content": "/compact", "event_type": "command"},
+            {**row, "role": "user", "content": "", "status": "erased"},
+            {**row, **REPLY, "protected_reason": "pinned"},
+            {**row, "role": "assistant", "content": "", "status": "interrupted"},
+        ],
+        "states": [],
+        "anchors": [],
+    }
+    found = one(exported)
+    assert found.messages == ({**USER, "event_type": "casual"}, {**REPLY, "event_type": "casual"})
+    assert (found.about, found.policy) == ({"title": "Boats", "preset": "handoff"}, {"target": 0.5})
+    assert (found.pinned, found.left_out, found.is_export) == (frozenset({1}), 3, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([USER, {"role": "user", "content": " "}], "talk.json: message 2: content cannot be empty."),
+        ([{"role": "captain", "content": "x"}], "talk.json: message 1: role: Input should be"),
+        ([USER, {"role": "user", "content": 7}], "talk.json: message 2: content: Input should be a valid string."),
+        ([{"content": "x", "role": "user", "created_at": "yesterday"}], "talk.json: message 1: created_at:"),
+        ([{"role": "tool", "content": "x"}], "talk.json: message 1: "),
+        ({"messages": "none"}, "talk.json: there is no list of `messages`."),
+        ({"messages": [USER, "text"]}, "talk.json: message 2: a message must be an object."),
+        ([{"messages": [USER]}, {"turns": []}], "talk.json: conversation 2: there is no list of `messages`."),
+        ([{"role": "assistant", "content": "", "tool_calls": [{}]}], "talk.json: message 1: tool_calls: a call needs"),
+        (7, "talk.json: there is no list of `messages`."),
+        ([], "talk.json: there is no conversation in it."),
+        ({"format": "throughline.conversation", "messages": []}, "talk.json: the export lacks its `conversation`."),
+    ],
+)
+def test_every_complaint_names_the_message(value: Any, said: str) -> None:
+    assert refused(json.dumps(value)).startswith(said)
+
+
+def test_every_complaint_names_the_line() -> None:
+    lines = [json.dumps({"messages": [USER]}), "{broken", json.dumps({"messages": [USER]})]
+    assert refused("\n".join(lines), "talks.jsonl").startswith("talks.jsonl: line 2: no JSON: ")
+    lines[1] = json.dumps({"messages": [USER, {"role": "user"}]})
+    assert refused("\n".join(lines), "talks.jsonl") == "talks.jsonl: line 2, message 2: content cannot be empty."
+    messages = [json.dumps(USER), json.dumps({"role": "user", "content": ""})]
+    assert refused("\n".join(messages), "talk.jsonl") == "talk.jsonl: line 2: content cannot be empty."
+    assert refused("\n{oops", "talk.json").startswith("talk.json: no JSON: ")
+    assert refused("", "talk.json").startswith("talk.json: no JSON: ")
+    assert refused("[" * 100_000, "talk.json") == "talk.json: no JSON: nested too deeply."
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["role", "content", "messages", "parts", "format", "conversation", "tool_calls", "function"]
+            ),
+            inner | st.sampled_from(["user", "tool", "throughline.conversation", "tool_result"]),
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(_json)
+def test_whatever_a_file_holds_it_is_read_or_refused(value: Any) -> None:
+    found: list[Imported] = []
+    with contextlib.suppress(ComplaintError):
+        found = read(value)
+    roles = {message["role"] for item in found for message in item.messages}
+    assert roles <= {"user", "assistant", "system", "tool"}

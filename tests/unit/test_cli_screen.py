@@ -1,0 +1,212 @@
+"""What commands print: safe texts, tables, gauges, complaints, notices; with and without a terminal."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+import typer
+from rich.console import Console
+
+from app.cli import screen as module
+from app.cli.complaints import NEEDS_KEY, ComplaintError, one_clear_line, words_of
+from app.cli.gauge_line import show_gauge
+from app.cli.notices import Notices
+from app.cli.screen import Screen, one_line, safe
+from app.cli.showing import runs_of, show_context, show_segment
+from app.client import ApiError, ConnectionFailedError, Context, Conversation, Gauge, Segment, Throughline
+from app.client.errors import error_of
+from app.domain.policies.presets import resolve
+
+EMPTY = dict.fromkeys(("system", "state", "anchors", "digests", "held", "tail", "recalled", "pending"), 0)
+
+
+def gauge(tokens: int = 1_500, **fields: Any) -> Gauge:
+    given: dict[str, Any] = {
+        "tokens": tokens,
+        "budget": 3_060,
+        "window": 3_600,
+        "utilization": tokens / 3_060,
+        "status": "ok",
+        "background_at": 2_142,
+        "sync_at": 2_601,
+        "tokens_until_compaction": 642,
+        "breakdown": EMPTY | {"system": 200, "tail": tokens - 200},
+    }
+    return Gauge.model_validate(given | fields)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> tuple[Screen, io.StringIO]:
+    """A screen that thinks that somebody looks."""
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=60, highlight=False, color_system="standard")
+    monkeypatch.setattr(module, "Console", lambda **_: console)
+    return Screen(), shown
+
+
+def test_no_control_character_reaches_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "a\x1b[31mred\x07\x9b2J\r\x00 Привет 👩‍🚀\n\tend"
+    assert safe(hostile) == "a[31mred2J Привет 👩‍🚀\n\tend"
+    Screen().line(hostile, (hostile, "red"))
+    shown = capsys.readouterr().out
+    assert not any(ord(sign) < 32 and sign not in "\n\t" for sign in shown)
+    assert one_line("a\n b\tc") == "a b c"
+
+
+def test_markup_in_a_text_is_text(capsys: pytest.CaptureFixture[str], terminal: tuple[Screen, io.StringIO]) -> None:
+    screen, shown = terminal
+    screen.line("[red]no[/red] [x →L1:y]")
+    screen.table(("[a]",), [("[bold]b[/]",)])
+    assert "[red]no[/red] [x →L1:y]" in shown.getvalue()
+    assert "[bold]b[/]" in shown.getvalue()
+
+
+def test_a_plain_table_is_aligned_by_columns_of_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    Screen().table(("name", "n"), [("船长", "1"), ("капитан и ещё очень длинный текст " * 5, "2")])
+    head, first, second = capsys.readouterr().out.splitlines()
+    assert head.index("n", 4) == first.index("1") + 2, "two signs of double width"
+    assert second.endswith("2")
+
+
+def test_the_gauge_without_and_with_a_terminal(
+    capsys: pytest.CaptureFixture[str], terminal: tuple[Screen, io.StringIO], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen, shown = terminal
+    show_gauge(screen, gauge())
+    assert "█" in shown.getvalue()
+    assert "│" in shown.getvalue()
+    assert "\x1b[32m" in shown.getvalue(), "green"
+    monkeypatch.undo()
+    show_gauge(Screen(), gauge())
+    show_gauge(Screen(), gauge(9_000, status="over", tokens_until_compaction=0, background_at=None, sync_at=None))
+    show_gauge(Screen(), gauge(5, breakdown=EMPTY, utilization=0.0016))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == ("[49 % · 1,500 of 3,060 tokens · ok · system 200, tail 1,300 · 642 until a compaction]")
+    assert lines[1].startswith("[294 % · 9,000 of 3,060 tokens · over the budget")
+    assert lines[2].startswith("[0.2 % · 5 of 3,060 tokens · ok · empty")
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 2_142, 3_060, 50_000])
+def test_a_bar_is_never_wider_than_it_may_be(terminal: tuple[Screen, io.StringIO], tokens: int) -> None:
+    screen, shown = terminal
+    show_gauge(screen, gauge(tokens))
+    assert sum(shown.getvalue().count(sign) for sign in "█░│") == 24
+
+
+def test_runs() -> None:
+    assert runs_of([]) == ""
+    assert runs_of([4]) == "4"
+    assert runs_of([9, 1, 2, 3, 9, 7]) == "1–3, 7, 9"
+
+
+def test_a_context_and_a_segment_show_what_belongs_to_them(capsys: pytest.CaptureFixture[str]) -> None:
+    marker = {"text": "[tickets →L1:tickets]", "level": "detailed", "segment_id": "tickets"}
+    context = Context.model_validate(
+        {
+            "messages": [],
+            "sections": [{"kind": "tail", "level": None, "segment_id": None, "seqs": [4, 5, 6], "tokens": 90}],
+            "markers": [marker],
+            "gauge": gauge(),
+            "warnings": ["pin_left_out"],
+            "truncated": {"from_seq": 1, "to_seq": 3},
+        }
+    )
+    show_context(Screen(), context)
+    message = {
+        "id": uuid4(), "conversation_id": uuid4(), "seq": 4, "turn": 3, "role": "assistant", "content": "",
+        "parts": [{"type": "tool_call", "id": "c", "name": "tide", "arguments": {"port": "Riga"}}],
+        "event_type": "casual", "status": "complete", "is_protected": False, "protected_reason": "compressible",
+        "token_count": 3, "model": None, "usage": None, "metadata": {}, "created_at": datetime.now(UTC),
+    }  # fmt: skip
+    segment = {
+        "segment_id": "tickets", "topic": "Билеты", "from_seq": 4, "to_seq": 4, "started_at": None, "ended_at": None,
+        "message_count": 1, "level": "full", "content": "", "messages": [message], "anchors": [],
+        "expansion_markers": [], "token_count": 3, "made_by": "extractive", "truncated": False, "next_cursor": None,
+    }  # fmt: skip
+    show_segment(Screen(), Segment.model_validate(segment))
+    shown = capsys.readouterr().out
+    for words in (
+        "4–6", "[tickets →L1:tickets]", "left out for want of room: messages 1–3", "warning: pin_left_out",
+        "Билеты · tickets · full · messages 4–4", "calls tide: {'port': 'Riga'}",
+    ):  # fmt: skip
+        assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (error_of(401, {"detail": "no key"}), NEEDS_KEY),
+        (error_of(404, {"detail": "No such conversation.", "code": "not_found"}), "No such conversation. (not_found)"),
+        (
+            error_of(
+                422, {"code": "invalid_input", "detail": "bad", "errors": [{"field": "budget", "message": "low"}]}
+            ),
+            "bad; budget: low (invalid_input)",
+        ),
+        (ApiError(500, {}), "the service answered 500 (http_500)"),
+        (ConnectionFailedError("refused"), "The service does not answer: refused."),
+        (ComplaintError("Say which."), "Say which."),
+    ],
+)
+def test_errors_in_words(error: Exception, said: str) -> None:
+    assert words_of(error) == said
+
+
+@pytest.mark.parametrize("error", [ComplaintError("two\nlines"), ConnectionFailedError("x"), ApiError(502, {})])
+def test_a_complaint_is_one_line_and_exit_2(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, one_clear_line():
+        raise error
+    assert caught.value.exit_code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_defect_is_no_complaint() -> None:
+    with pytest.raises(ZeroDivisionError), one_clear_line():
+        raise ZeroDivisionError
+
+
+def conversation(locale: str) -> Conversation:
+    policy = resolve("semantic", {"context_window": 4_000}).model_dump(mode="json")
+    now = datetime.now(UTC)
+    about = {
+        "id": uuid4(), "title": None, "user_id": None, "locale": locale, "system_prompt": "", "preset": "semantic",
+        "state_schema": None, "compressed_at_message_id": None, "state_version": 0, "compression_count": 0,
+        "metadata": {}, "message_count": 0, "last_message_at": None, "context": gauge(), "created_at": now,
+        "updated_at": now, "policy": policy, "compressed_state": None, "scratchpad": {},
+    }  # fmt: skip
+    return Conversation.model_validate(about)
+
+
+def nobody() -> Throughline:
+    return Throughline("http://nowhere", transport=httpx.MockTransport(lambda _: httpx.Response(404)))
+
+
+APPLIED = {
+    "compaction_id": "1", "trigger": "background", "reason": None, "messages_covered": 24,
+    "tokens_before": 2_142, "tokens_after": 1_000,
+}  # fmt: skip
+
+
+def test_a_compaction_is_told_of_once_in_the_talk_s_language() -> None:
+    russian, english = Notices(conversation("ru"), nobody), Notices(conversation("en"), nobody)
+    told = russian.words("compaction.applied", APPLIED)
+    assert told is not None
+    assert told.startswith("Беседа сжата · Контекст заполнен на 70 % или больше: 24 сообщения в пересказе")
+    assert told.endswith("(2,142 → 1,000)")
+    assert russian.words("compaction.applied", APPLIED) is None, "once"
+    assert english.words("compaction.started", APPLIED) is not None
+    assert (english.words("compaction.applied", APPLIED) or "").startswith("Conversation compressed · Context at 70 %")
+    skipped = {**APPLIED, "compaction_id": "2", "reason": "nothing_to_compact"}
+    assert (english.words("compaction.skipped", skipped) or "").endswith("(nothing_to_compact)")
+
+
+def test_what_is_nobody_s_business_is_not_told() -> None:
+    notices = Notices(conversation("en"), nobody)
+    assert notices.words("message.created", {"seq": 1}) is None
+    assert notices.words("compaction.applied", {**APPLIED, "trigger": "erasure"}) is None
+    assert list(notices.waiting()) == []

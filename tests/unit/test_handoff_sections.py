@@ -1,0 +1,72 @@
+"""The seven sections of a handover: as text in the order of the design, and which of them takes a statement."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.domain.assembling.rendering import render_text
+from app.domain.model_io import SummaryRequest
+from app.domain.schemas import HANDOFF, SESSION, SUMMARY
+from app.domain.summarizing.extractive import compress
+from tests.builders import message
+
+STATE = {
+    "goal": ["Import the members."],
+    "progress": ["412 rows were read."],
+    "key_decisions": ["PostgreSQL, because it runs already."],
+    "files_changed": ["app/importer.py: reads the rows."],
+    "current_state": "11 of 12 tests pass.",
+    "blockers": ["The password is missing."],
+    "next_steps": ["Add --dry-run."],
+}
+
+
+def test_each_section_stands_under_its_heading_in_the_order_of_the_design() -> None:
+    assert render_text(HANDOFF, STATE) == (
+        "Goal:\n- Import the members.\n\n"
+        "Progress:\n- 412 rows were read.\n\n"
+        "Key decisions:\n- PostgreSQL, because it runs already.\n\n"
+        "Files changed:\n- app/importer.py: reads the rows.\n\n"
+        "Current state:\n11 of 12 tests pass.\n\n"
+        "Blockers:\n- The password is missing.\n\n"
+        "Next steps:\n- Add --dry-run."
+    )
+    assert render_text(HANDOFF, STATE | {"progress": [], "current_state": ""}).count(":\n") == 5, "empty ones are out"
+
+
+def test_a_story_of_the_whole_comes_first_without_a_heading() -> None:
+    state = {"logos": ["A fact."], "pathos": [], "abstract": [], "conversation_summary": "A talk."}
+    assert render_text(SESSION, state) == "A talk.\n\nLogos:\n- A fact."
+    assert render_text(SUMMARY, {"summary": "All of it."}) == "All of it."
+    assert render_text(SUMMARY, {"summary": ""}) == ""
+
+
+TALK = (
+    "Our goal is to import the members of the choir from a CSV file into the app.",
+    "Understood. First I looked at data/members.csv: it has 412 rows, separated by semicolons.",
+    "We decided to keep app/legacy.py rather than app/modern.py, because it is tested.",
+    "I changed app/settings.py so that DATABASE_URL points at PostgreSQL on port 5433.",
+    "The test in tests/test_importer.py keeps failing with a UnicodeDecodeError for one name.",
+    "I will write the page docs/import.md for the board of the choir tomorrow.",
+    *["It is rather grey here, and everybody sings a little flat when it is like that outside. " * 4] * 6,
+)
+"""With enough chatter that there is room for all that matters."""
+
+
+@pytest.mark.parametrize(
+    ("section", "path"),
+    [
+        ("files_changed", "app/settings.py"),
+        ("next_steps", "docs/import.md"),
+        ("blockers", "tests/test_importer.py"),
+        ("key_decisions", "app/legacy.py"),
+    ],
+)
+def test_what_is_said_about_a_file_says_more_than_its_name(section: str, path: str) -> None:
+    """A plan, an obstacle or a decision stays one, though it names a file."""
+    spoken = tuple(message(seq, text) for seq, text in enumerate(TALK, 1))
+    written = json.loads(compress(SummaryRequest(schema=HANDOFF, messages=spoken)))
+    lists = [field.name for field in HANDOFF.fields if field.is_list]
+    assert [name for name in lists if any(path in item["text"] for item in written[name])] == [section]

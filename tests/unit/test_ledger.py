@@ -1,0 +1,106 @@
+"""A tool's data in few words: what stays, what goes, and that nothing is made up."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.extraction.ledger import line_in, lines_of, parsed, terse
+
+RESERVATION = {
+    "reservation_id": "ZX81QK",
+    "user_id": "ana_ruiz_77",
+    "origin": "LIS",
+    "cabin": "economy",
+    "created_at": "2024-05-01T09:08:54",
+    "flights": [
+        {"flight_number": "QF101", "date": "2024-06-02", "price": 120, "origin": "LIS", "seats": 4},
+        {"flight_number": "QF202", "date": "2024-06-03", "price": 80, "origin": "MAD", "seats": 9},
+    ],
+    "payment_history": [{"payment_id": "gift_card_12345", "amount": 200}],
+    "bags": 2,
+    "insurance": "no",
+}
+
+
+def texts(data: Any) -> list[str]:
+    return [line.text for line in lines_of(data)]
+
+
+def test_a_record_tells_its_values_behind_their_names_and_amounts_apart() -> None:
+    assert texts(RESERVATION) == [
+        "reservation_id=ZX81QK, user_id=ana_ruiz_77, origin=LIS, cabin=economy",
+        "bags=2, insurance=no",
+        "created_at=2024-05-01T09:08:54",
+        "flights: QF101 2024-06-02 LIS, QF202 2024-06-03 MAD",
+        "payment_history: gift_card_12345 200",
+    ]
+
+
+def test_a_table_by_id_is_told_like_a_list() -> None:
+    cards = {"card_11": {"id": "card_11", "brand": "visa"}, "card_22": {"brand": "visa"}}
+
+    assert texts({"cards": cards}) == ["cards: card_11 visa, card_22 visa"]
+
+
+def test_russian_and_chinese_values_stay_as_they_are() -> None:
+    assert texts({"город": "Казань", "номер": "ТК-48213"}) == ["город=Казань, номер=ТК-48213"]
+    assert texts({"城市": "鹿特丹", "编号": "KD-48213"}) == ["城市=鹿特丹, 编号=KD-48213"]
+
+
+def test_what_is_no_data_is_not_read() -> None:
+    assert parsed("plain words") is None
+    assert parsed("{broken") is None
+    assert parsed("[" * 100_000) is None
+    assert parsed('"a string"') is None
+    assert parsed('{"a": 1}') == {"a": 1}
+
+
+def test_deep_and_wide_data_ends() -> None:
+    deep: Any = {"id": "A1B2"}
+    for _ in range(300):
+        deep = {"inside": deep}
+    wide = [{"id": f"ROW{number}"} for number in range(10_000)]
+
+    assert len(lines_of(deep)) == 0
+    assert len(lines_of(wide)) <= 80
+
+
+def test_terse_lines_tell_each_value_once_and_no_names() -> None:
+    told: set[str] = set()
+
+    assert terse("flights: QF101 2024-06-02 LIS, QF202 2024-06-02 MAD", told) == (
+        "flights: ",
+        ["QF101 2024-06-02 LIS", "QF202 MAD"],
+    )
+    assert terse("reservation_id=ZX81QK, origin=LIS, cabin=economy", told) == ("", ["ZX81QK", "economy"])
+    assert terse("origin=LIS", told) == ("", [])
+
+
+def test_a_line_is_read_back() -> None:
+    line = line_in("flights: QF101 2024-06-02 economy 120, cabin=business")
+
+    assert line.values == ("QF101", "2024-06-02")
+    assert line.words == ("economy", "business")
+    assert line.amounts == ("120",)
+
+
+_SCALAR = st.none() | st.booleans() | st.integers(-9_999, 9_999) | st.text(max_size=12)
+_DATA = st.recursive(
+    _SCALAR,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(max_size=8), _DATA, max_size=5))
+def test_nothing_is_told_that_the_data_does_not_say(data: dict[str, Any]) -> None:
+    said = re.sub(r"\s+", " ", json.dumps(data, ensure_ascii=False)).lower()
+    unescaped = said.encode().decode("unicode_escape", "ignore") if "\\" in said else said
+    for line in lines_of(data):
+        for value in (*line.values, *line.words):
+            assert value.lower() in said or "\\" in said or value.lower() in unescaped

@@ -1,0 +1,164 @@
+"""The presets are what their designs say: the matrix, field by field, in the numbers of each design."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from app.domain.policies.policy import Budgets, CompactionPolicy, budgets_of
+from app.domain.policies.presets import DEFAULT_PRESET, PRESETS, resolve
+from app.domain.schemas import SCHEMAS
+
+SHARED: Final[dict[str, Any]] = {
+    "pin_share": 0.10,
+    "digest_share": 0.10,
+    "recall_share": 0.15,
+    "held_roles": ("system",),
+    "oversized": "refuse",
+    "fallback_model": None,
+    "instructions": "",
+    "minimum_progress": 0.05,
+    "sync_deadline": 20.0,
+    "calls_per_chunk": 6,
+    "calls_per_hour": 40,
+}
+BASE: Final[dict[str, Any]] = {
+    "state_schema": "session",
+    "target": 0.60,
+    "window_share": 0.85,
+    "output_reserve": None,
+    "context_window": None,
+    "estimator": "script",
+    "state_tokens": 800,
+    "state_share": None,
+    "served_as": "pair",
+    "levels": ("L1", "L2", "L3"),
+    "recall": "auto",
+    "anchor_share": 0.15,
+    "protect": ("turn_0",),
+    "on_failure": "truncate",
+    "inject_system_context": False,
+    "on_disconnect": "finish",
+    "summarizer": "compaction_model",
+    "notifications": "events",
+}
+DIFFERENT: Final[dict[str, dict[str, Any]]] = {
+    "semantic": {},
+    "handoff": {
+        "state_schema": "handoff",
+        "estimator": "bytes",
+        "state_tokens": 2_000,
+        "levels": ("L2", "L3"),
+        "recall": "off",
+        "anchor_share": 0,
+        "protect": (),
+        "on_failure": "keep_full",
+        "summarizer": "chat_model",
+        "notifications": "summary",
+    },
+    "hierarchical": {"anchor_share": None},
+    "turn_end": {
+        "state_schema": "summary",
+        "window_share": 1.0,
+        "output_reserve": 0,
+        "state_share": 0.10,
+        "served_as": "assistant",
+        "levels": (),
+        "recall": "off",
+        "anchor_share": 0,
+        "protect": (),
+        "on_failure": "keep_full",
+        "inject_system_context": True,
+        "on_disconnect": "interrupt",
+        "summarizer": "chat_model",
+        "notifications": "before_and_after",
+    },
+    "sessions": {
+        "window_share": 1.0,
+        "output_reserve": 0,
+        "context_window": 8_000,
+        "levels": (),
+        "recall": "off",
+        "protect": ("turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"),
+    },
+    "research": {
+        "state_schema": "research",
+        "state_tokens": 2_000,
+        "anchor_share": 0.20,
+        "protect": ("turn_0", "constraint", "goal"),
+    },
+}
+KEPT: Final = {"semantic": 1, "hierarchical": 1, "sessions": 1, "research": 1, "turn_end": 0, "handoff": 0}
+FIRES: Final[dict[str, list[tuple[str, str, int, str, int, int, str]]]] = {
+    # name, on, first token, run, turns kept, messages kept, fold; 0.85 × (100 000 − 4 096) is the budget of `semantic`
+    "semantic": [("background", "stored", 57_063, "background", 0, 0, "to_target"),
+                 ("sync", "before_call", 69_291, "inline", 0, 0, "to_target")],
+    "handoff": [("max_tokens", "before_call", 69_291, "inline", 0, 20, "all")],
+    "turn_end": [("completion", "completed", 90_000, "background", 0, 0, "all"),
+                 ("interrupted", "interrupted", 90_000, "background", 1, 0, "all"),
+                 ("sync", "before_call", 90_000, "inline", 1, 0, "all"),
+                 ("mid_turn", "between_calls", 90_000, "inline", 1, 0, "all")],
+    "sessions": [("background", "stored", 7_600, "background", 0, 0, "to_target"),
+                 ("sync", "before_call", 7_600, "inline", 0, 0, "to_target")],
+}  # fmt: skip
+
+
+def of(name: str, limit: int = 100_000) -> tuple[CompactionPolicy, Budgets]:
+    policy = PRESETS[name].policy
+    return policy, budgets_of(policy, limit, output_limit=65_536)
+
+
+def test_there_are_six_and_semantic_is_the_default() -> None:
+    assert list(PRESETS) == ["semantic", "handoff", "hierarchical", "turn_end", "sessions", "research"]
+    assert DEFAULT_PRESET == "semantic"
+    assert all(preset.policy.state_schema in SCHEMAS for preset in PRESETS.values())
+    assert {preset.policy.state_schema for preset in PRESETS.values()} == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_its_column_of_the_matrix(name: str) -> None:
+    policy = PRESETS[name].policy
+    expected = SHARED | BASE | DIFFERENT[name]
+    assert {field: getattr(policy, field) for field in expected} == expected
+    assert policy.segment_by.by == "topic"
+    left = set(CompactionPolicy.model_fields) - set(expected) - {"segment_by", "triggers", "manual_keep"}
+    assert left == set(), "every field is in the matrix"
+    keep = policy.manual_keep
+    assert (keep.turns, keep.messages, keep.tokens) == (KEPT[name], 20 if name == "handoff" else 0, 0)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_its_triggers(name: str) -> None:
+    policy, budgets = of(name)
+    found = [
+        (one.name, one.on, one.at.first_tokens(budgets), one.run, one.keep_turns, one.keep_messages, one.fold)
+        for one in policy.triggers
+    ]
+    assert found == FIRES.get(name, FIRES["semantic"])
+
+
+def test_the_handoff_fires_above_80_000_bytes_by_four_in_a_large_window() -> None:
+    policy, budgets = of("handoff", 1_048_576)
+    (trigger,) = policy.triggers
+    assert not trigger.at.reached(budgets, tokens=80_000, messages=1)
+    assert trigger.at.reached(budgets, tokens=80_001, messages=1)
+    assert resolve("handoff", {"max_tokens": -1}).triggers == ()
+    assert resolve("handoff", {"max_tokens": 0}) == resolve("handoff", {}) == policy
+
+
+def test_a_tenth_of_the_window_is_a_summary_and_never_more_than_half_of_what_can_be_written() -> None:
+    policy, budgets = of("turn_end")
+    assert (budgets.window, budgets.state_tokens, budgets.state_cap) == (100_000, 10_000, 20_000)
+    assert budgets_of(policy, 100_000, output_limit=8_192).state_tokens == 4_096
+
+
+def test_sessions_has_its_own_window_whatever_the_model() -> None:
+    _, budgets = of("sessions", 1_048_576)
+    assert (budgets.window, budgets.budget, budgets.target, budgets.pin_tokens) == (8_000, 8_000, 4_800, 800)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_each_can_be_overridden_field_by_field(name: str) -> None:
+    policy = resolve(name, {"context_window": 16_000, "digest_share": 0.05})
+    assert policy == PRESETS[name].policy.model_copy(update={"context_window": 16_000, "digest_share": 0.05})

@@ -1,0 +1,155 @@
+"""Recall where messages are long, and where speakers have no names: pieces, parts that are served, who is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.domain.recall.choose import Recalled, choose
+from app.domain.recall.corpus import LONG, Corpus, Source
+from app.domain.recall.question import question_of
+from app.domain.recall.serving import recalled_element, recalled_in
+from app.domain.weighing.tokens import weigh
+from app.domain.words.text import stem, stems, words
+
+DAY = datetime(2025, 5, 8, 10, tzinfo=UTC)
+FILLING = {
+    "en": "The valley is quiet in autumn and the mills along the stream turn slowly. ",
+    "ru": "Осенью в долине тихо, и мельницы вдоль ручья вращаются медленно. ",
+    "zh": "秋天的山谷很安静，小溪边的水车慢慢地转着。",
+}
+ANSWER = {
+    "en": "The password of the harbour office is Quenelle-77. ",
+    "ru": "Пароль конторы в порту: Кнель-77. ",
+    "zh": "港口办公室的密码是千层-77。",
+}
+QUESTION = {
+    "en": "What is the password of the harbour office?",
+    "ru": "Какой пароль у конторы в порту?",
+    "zh": "港口办公室的密码是什么？",
+}
+
+
+def corpus_of(said: Sequence[tuple[str, str]]) -> Corpus:
+    return Corpus(
+        [
+            Source(
+                seq=seq,
+                role=role,
+                text=text,
+                at=DAY + seq * timedelta(minutes=1),
+                tokens=weigh(role, text).tokens,
+            )
+            for seq, (role, text) in enumerate(said, start=1)
+        ]
+    )
+
+
+def talk(language: str) -> Corpus:
+    """Five long answers, one of which says in its midst what is asked for."""
+    filling, answer = FILLING[language], ANSWER[language]
+    long = [("assistant", filling * 40) for _ in range(4)]
+    long.insert(2, ("assistant", filling * 20 + answer + filling * 20))
+    return corpus_of([turn for reply in long for turn in (("user", filling), reply)])
+
+
+def found(corpus: Corpus, asked: str, room: int) -> list[Recalled]:
+    return list(choose(corpus, question_of(asked, corpus.speakers), room=room))
+
+
+@pytest.mark.parametrize("language", ["en", "ru", "zh"])
+def test_pieces_are_the_whole_text_in_order(language: str) -> None:
+    corpus = talk(language)
+    for index, source in enumerate(corpus.sources):
+        pieces = [piece for piece in corpus.pieces if piece.owner == index]
+
+        assert "".join(source.text[piece.start : piece.end] for piece in pieces) == source.text
+        assert (len(pieces) > 1) == (source.tokens > LONG)
+
+
+@pytest.mark.parametrize("language", ["en", "ru", "zh"])
+def test_the_message_whose_midst_answers_comes_first_and_whole_where_it_fits(language: str) -> None:
+    corpus = talk(language)
+    best = found(corpus, QUESTION[language], room=corpus.sources[5].tokens + 20)[0]
+
+    assert best.source.seq == 6
+    assert best.excerpt == ""
+
+
+@pytest.mark.parametrize("language", ["en", "ru", "zh"])
+def test_of_a_message_that_does_not_fit_the_part_that_answers_is_served(language: str) -> None:
+    corpus = talk(language)
+    recalled = found(corpus, QUESTION[language], room=260)
+    (part,) = [one for one in recalled if one.source.seq == 6]
+
+    assert ANSWER[language].strip() in part.excerpt
+    assert part.excerpt in part.source.text
+    assert len(part.excerpt) < len(part.source.text) / 2
+
+
+def test_a_part_says_that_it_is_one_and_reads_back() -> None:
+    corpus = talk("en")
+    element = recalled_element(found(corpus, QUESTION["en"], room=260))
+
+    assert '<message role="assistant" part="1">' in element
+    assert ("assistant", ANSWER["en"].strip()) in {
+        (role, sentence)
+        for role, text in recalled_in(element)
+        for sentence in [ANSWER["en"].strip()]
+        if sentence in text
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ("What is my cat's name?", {"user"}),
+        ("Which book did you recommend to me?", {"assistant"}),
+        ("Can you remind me what my budget was?", {"user"}),
+        ("What did the assistant propose?", {"assistant"}),
+        ("Where does the user live?", {"user"}),
+        ("Как зовут мою кошку?", {"user"}),
+        ("Что ты посоветовал почитать?", {"assistant"}),
+        ("我的猫叫什么名字？", {"user"}),
+        ("你之前推荐了哪本书？", {"assistant"}),
+        ("What is the name of the cat?", set()),
+    ],
+)
+def test_a_question_points_to_one_side(asked: str, named: set[str]) -> None:
+    assert question_of(asked, ()).named == named
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ("What did I say about the lighthouse?", 1),
+        ("What did you tell me about the lighthouse?", 2),
+    ],
+)
+def test_who_is_meant_comes_first(asked: str, first: int) -> None:
+    corpus = corpus_of(
+        [
+            ("user", "The lighthouse at the cape has a red door and ninety steps."),
+            ("assistant", "The lighthouse at the cape was built of granite in two years."),
+            ("user", "Tomorrow the baker opens late."),
+            ("assistant", "Then breakfast will be late too."),
+        ]
+    )
+
+    assert found(corpus, asked, room=200)[0].source.seq == first
+
+
+def test_a_heading_is_no_speaker() -> None:
+    corpus = corpus_of(
+        [("user", "Note: the gate is locked."), ("assistant", "Understood, it is locked."), ("user", "Thanks.")] * 3
+    )
+
+    assert corpus.speakers == frozenset()
+    assert stem("note") in corpus.postings
+
+
+@pytest.mark.parametrize("text", ["I'm 5.5, it's Bob's; they've re-read A/B, don't ask 10:30 'twas", "UPPER lower's x"])
+def test_the_short_way_to_stems_finds_the_same(text: str) -> None:
+    assert stems(text) == [stem(word) for word in words(text)]
