@@ -42,7 +42,7 @@ class ChatModel(Protocol):
         """Limits of the model."""
 
     def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
-        """Yield deltas, then calls, then one ``StepFinish``. Raises ``ModelUnavailableError``; no retries of its own."""
+        """Yield deltas, calls, then one ``StepFinish``. Raises ``ModelUnavailableError``; no retries of its own."""
 
 
 class Summarizer(Protocol):

@@ -496,14 +496,10 @@ class TestTheSpendGuard:
         assert len(gemini.requests("detail")) == 1
         assert (await segments(service, conversation_id))[1].detail_tries == 0
         await service.container.manual.compact(service.tenant, conversation_id, ALL, timeout=PATIENCE)
-        await service.container.conversations.patch(
-            service.tenant, conversation_id, {"policy": {"calls_per_hour": 2}}
-        )
+        await service.container.conversations.patch(service.tenant, conversation_id, {"policy": {"calls_per_hour": 2}})
         with pytest.raises(RateLimitedError):
             await service.container.manual.compact(service.tenant, conversation_id, ALL, timeout=PATIENCE)
-        await service.container.conversations.patch(
-            service.tenant, conversation_id, {"policy": {"calls_per_hour": 4}}
-        )
+        await service.container.conversations.patch(service.tenant, conversation_id, {"policy": {"calls_per_hour": 4}})
         await age(engine, timedelta(minutes=61))
         assert await run(service, conversation_id, 1) == "written"
 

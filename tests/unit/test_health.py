@@ -72,9 +72,7 @@ def test_an_empty_state_that_stands_for_many_messages() -> None:
         {"conversation_summary": STORY},
         {"conversation_summary": "Trip to Riga"},
         {"conversation_summary": "Поездка в Ригу запланирована на май; билеты куплены, гостиница выбрана Анной"},
-        {
-            "conversation_summary": "他们计划五月去里加旅行，并且已经订好了机票和酒店，现在只需要决定第一天晚上去哪"
-        },
+        {"conversation_summary": "他们计划五月去里加旅行，并且已经订好了机票和酒店，现在只需要决定第一天晚上去哪"},
         {"logos": ["The user sees 'Error: 429' when the nightly job runs.", "budget of", "port 8080"]},
         {"logos": ["The user got HTTP 500 from the payment page on 3 May."]},
         {"logos": ["ValueError handling was added to parser.py"]},

@@ -93,9 +93,7 @@ def _option(entry: StateEntry, key: int) -> Option:
     tokens = cost(entry.text)
     label, clauses = parted(entry.text)
     said = line_in("; ".join(clauses)).stems if role_of(label) == "tool" else frozenset(stems(entry.text))
-    return Option(
-        key=key, worth=worth_of(entry), stems=said, size=len(entry.text), cost=lambda: tokens
-    )
+    return Option(key=key, worth=worth_of(entry), stems=said, size=len(entry.text), cost=lambda: tokens)
 
 
 def worth_of(entry: StateEntry) -> Worth:

@@ -18,7 +18,7 @@ _LABEL: Final = re.compile(r"\s{0,8}([^\W\d_][\w.'â€™-]{0,23}(?: [^\W\d_][\w.'â€
 _FEWEST: Final = 2  # messages, before a name at their beginning is the speaker's
 _SAMPLE: Final = 4_000  # characters by which the language is told
 _EACH: Final = 500  # of one message
-_REMEMBERED: Final = 4  # stretches: every level of one is made before the next
+_REMEMBERED: Final = 64  # stretches: a chunk is described whole before any of it is told
 
 
 @dataclass(frozen=True, slots=True)
