@@ -130,7 +130,8 @@ def broad_table(found: Sequence[Served]) -> str:
     for name in (OURS, STATELESS, CONTROL, "BM25"):
         lines.append(_row(f"{name}: evidence", groups[name], _evidence))
         lines.append(_row(f"{name}: answer's words", groups[name], _answer))
-    count = len(groups[OURS]) // len(SHARES)
+    ours = groups[OURS]
+    count = sum(one.share == ours[0].share for one in ours)
     return "\n".join([*lines, "", f"{count} questions."])
 
 

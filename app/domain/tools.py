@@ -1,7 +1,8 @@
 """The chat model's tools: which are offered when, what their results say, and how much of it.
 
-Tools are part of a request's stable beginning, so what is offered depends on the policy and on whether anything is out
-of sight, never on the question: a short chat pays for none, and from the first compaction on the offer stays as it is.
+Tools are part of a request's stable beginning, so what is offered depends on the policy and on how much is out of
+sight, never on the question: a short chat pays for none, and from the first compaction of some size on the offer stays
+as it is.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from app.domain.policies.policy import Budgets, CompactionPolicy
 from app.domain.recall.serving import RECALLED_TAG
 from app.domain.segments.values import LEVEL_OF, LevelName
 from app.domain.weighing.tokens import Estimator, estimate_text
+
+WORTHWHILE: Final = 1_000
+"""Tokens out of sight from which tools are offered: less than this is hardly more than what their definitions weigh."""
 
 MOST_CALLS: Final = 8
 """Calls in one turn; when they are used up, the model is asked once more, without tools."""
@@ -75,24 +79,25 @@ _LEVELS: Final[Mapping[str, LevelName]] = {
 
 
 def offered(
-    policy: CompactionPolicy, *, is_compacted: bool, overflows: bool, further: Sequence[ToolSpec]
+    policy: CompactionPolicy, *, hidden_tokens: int, overflows: bool, further: Sequence[ToolSpec]
 ) -> tuple[ToolSpec, ...]:
     """The tools of a conversation's requests, in a fixed order.
 
     Args:
         policy: Without levels there are no markers to expand.
-        is_compacted: Whether a state covers anything.
+        hidden_tokens: What a state covers, held messages apart.
         overflows: Whether the whole is more than the budget.
         further: Those of the operator, which come first and always.
     """
-    search = (SEARCH,) if is_compacted or overflows else ()
-    expand = (EXPAND,) if is_compacted and policy.levels else ()
+    is_worthwhile = hidden_tokens >= WORTHWHILE
+    search = (SEARCH,) if is_worthwhile or overflows else ()
+    expand = (EXPAND,) if is_worthwhile and policy.levels else ()
     return (*further, *search, *expand)
 
 
 def most_offered(policy: CompactionPolicy, further: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
     """What is offered once the conversation has been compacted."""
-    return offered(policy, is_compacted=True, overflows=True, further=further)
+    return offered(policy, hidden_tokens=WORTHWHILE, overflows=True, further=further)
 
 
 def tools_tokens(tools: Sequence[ToolSpec], estimator: Estimator) -> int:

@@ -57,6 +57,12 @@ def block(talk: Talk) -> str:
     return found
 
 
+def anchors_of(talk: Talk) -> str:
+    """The anchors of the block: what was said stands in its digests too, as history."""
+    text = block(talk)
+    return text[text.index("<anchors>") : text.index("</anchors>")]
+
+
 def anchors(talk: Talk, **params: Any) -> list[Json]:
     found: list[Json] = talk.get("/anchors", **{"limit": 100} | params)["data"]
     return found
@@ -288,8 +294,7 @@ class TestAnchors:
         talk = start_talk(offline, policy={**OPEN, **policy})
         talk.batch([("user", ENDPOINT), ("user", POSTGRES), ("assistant", "Noted."), ("user", MYSQL)])
         path(talk)
-        text = block(talk)
-        element = text[text.index("<anchors>") : text.index("</anchors>")]
+        element = anchors_of(talk)
         assert ENDPOINT in element
         assert MYSQL in element
         assert POSTGRES not in element
@@ -307,12 +312,12 @@ class TestAnchors:
         one = by_content(talk)[POSTGRES]
         settled = good(talk.http.patch(talk.path(f"/anchors/{one['id']}"), json={"status": "resolved"}))
         assert settled == one | {"status": "resolved"}
-        element = block(talk).partition("<anchors>")[2]
+        element = anchors_of(talk)
         assert POSTGRES not in element
         assert ENDPOINT in element
         good(talk.post("/restore", {"state_version": 1}))
         assert by_content(talk)[POSTGRES]["status"] == "resolved"
-        assert POSTGRES not in block(talk).partition("<anchors>")[2]
+        assert POSTGRES not in anchors_of(talk)
         good(talk.http.patch(talk.path(f"/anchors/{one['id']}"), json={"status": "active"}))
         assert block(talk) == before
 

@@ -142,8 +142,8 @@ def test_an_unknown_preset_is_refused_with_the_known_ones(offline: Service, star
     ("tail", "body"),
     [
         ("/chat", {"content": "Hello.", "query": "hello"}),
-        ("/context", {"compact": "if_needed"}),
-        ("/context", {"format": "openai"}),
+        ("/context", {"compact": "always"}),
+        ("/context", {"format": "xml"}),
         ("/compact", {"model": "other"}),
         ("/messages", {"role": "user", "content": "Hello.", "seq": 7}),
         ("/messages", {"role": "user", "content": "Hello.", "tenant_id": "me"}),
@@ -162,7 +162,7 @@ def test_what_is_not_in_the_contract_is_refused(
 
 def test_what_is_not_in_the_contract_is_refused_in_addresses(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline)
-    for query in ("query=", "format=openai", "budget=0", "recall=true"):
+    for query in ("query=", "format=xml", "budget=0", "recall=true"):
         refused(talk.http.get(talk.path(f"/context?{query}")), 422, "invalid_input")
     refused(talk.patch({"compressed_state": {}}), 422, "invalid_input")
     refused(talk.patch({"state_version": 9}), 422, "invalid_input")

@@ -14,6 +14,7 @@ from app.domain.segments.markers import find
 from app.domain.tools import (
     EXPAND,
     SEARCH,
+    WORTHWHILE,
     Line,
     cut,
     label_of,
@@ -32,23 +33,24 @@ POLICY = CompactionPolicy()
 OWN_TOOL = ToolSpec(name="in_stock", description="", parameters={"type": "object", "properties": {}})
 
 
-def names(policy: CompactionPolicy = POLICY, *, is_compacted: bool, overflows: bool = False) -> list[str]:
-    return [tool.name for tool in offered(policy, is_compacted=is_compacted, overflows=overflows, further=[OWN_TOOL])]
+def names(policy: CompactionPolicy = POLICY, *, hidden: int, overflows: bool = False) -> list[str]:
+    return [tool.name for tool in offered(policy, hidden_tokens=hidden, overflows=overflows, further=[OWN_TOOL])]
 
 
 def test_a_short_chat_pays_only_for_the_operators_tools() -> None:
-    assert names(is_compacted=False) == ["in_stock"]
+    assert names(hidden=0) == ["in_stock"]
+    assert names(hidden=WORTHWHILE - 1) == ["in_stock"]
 
 
 def test_what_is_out_of_sight_can_be_found_and_what_is_compacted_expanded() -> None:
-    assert names(is_compacted=False, overflows=True) == ["in_stock", "search_history"]
-    assert names(is_compacted=True) == ["in_stock", "search_history", "expand_context"]
-    assert names(CompactionPolicy(levels=()), is_compacted=True) == ["in_stock", "search_history"]
+    assert names(hidden=0, overflows=True) == ["in_stock", "search_history"]
+    assert names(hidden=WORTHWHILE) == ["in_stock", "search_history", "expand_context"]
+    assert names(CompactionPolicy(levels=()), hidden=WORTHWHILE) == ["in_stock", "search_history"]
 
 
 def test_what_comes_later_stands_behind_what_was_there() -> None:
     """The beginning of the request stays the same for as long as possible."""
-    before, after = names(is_compacted=False), names(is_compacted=True)
+    before, after = names(hidden=0), names(hidden=WORTHWHILE)
 
     assert after[: len(before)] == before
 
