@@ -17,10 +17,10 @@ from app.domain.assembling.layout import messages_tokens
 from app.domain.conversation import Conversation, Quiet
 from app.domain.model_io import ContextMessage, ToolSpec
 from app.domain.policies.policy import Budgets, CompactionPolicy, budgets_of
-from app.domain.policies.presets import resolve
+from app.domain.policies.presets import PRESETS_OWN, TokenDefaults, resolve
 from app.domain.schemas import schema_named
 from app.domain.states.state import StateSchema
-from app.domain.tools import most_offered, offered, tools_tokens
+from app.domain.tools import WORTHWHILE, most_offered, offered, tools_tokens
 from app.domain.weighing.gauge import Breakdown, Gauge, breakdown_of, gauge_of
 from app.domain.weighing.tokens import Estimator
 from app.ports import Models
@@ -53,7 +53,7 @@ class Resolved:
     tools: tuple[ToolSpec, ...] = ()
     """What the chat model is offered now."""
     coming_tool_tokens: int = 0
-    """What the tools weigh that a first compaction brings."""
+    """What the tools weigh that a compaction brings, once enough is out of sight."""
 
     @property
     def tokens(self) -> int:
@@ -65,6 +65,10 @@ class Resolved:
         """Messages after the boundary, commands and erased ones left out."""
         return self.conversation.total.messages - self.conversation.covered.messages
 
+    def coming_with(self, folded_tokens: int) -> int:
+        """What the tools weigh that folding so many more tokens brings."""
+        return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= WORTHWHILE else 0
+
     def at_evaluation(self, estimated: int) -> int:
         """Estimated tokens as they count against thresholds."""
         return math.ceil(estimated * self.conversation.token_factor)
@@ -73,7 +77,7 @@ class Resolved:
     def in_estimates(self) -> Budgets:
         """The budgets for planning, which reckons in estimates: the target is reached when evaluation says so.
 
-        What a first compaction brings along is left free.
+        What a compaction brings along is left free.
         """
         return replace(self.budgets, target=max(self.target_tokens - self.coming_tool_tokens, 0))
 
@@ -104,10 +108,11 @@ class Resolved:
 class Resolver:
     """Resolves rows; O(1) in the history's length."""
 
-    def __init__(self, models: Models, further: Sequence[ToolSpec] = ()) -> None:
-        """``further`` are the operator's tools."""
+    def __init__(self, models: Models, further: Sequence[ToolSpec] = (), defaults: TokenDefaults = PRESETS_OWN) -> None:
+        """``further`` are the operator's tools, ``defaults`` the operator's numbers."""
         self._models = models
         self._further = tuple(further)
+        self._defaults = defaults
 
     def __call__(self, conversation: Conversation, *, model: str | None = None) -> Resolved:
         """Resolve for the configured chat model, or for the named one."""
@@ -115,7 +120,8 @@ class Resolver:
         budgets = self.budgets(policy, model)
         schema = schema_named(policy.state_schema)
         shown = schema_named(conversation.state_schema) if conversation.state_schema else schema
-        system = system_text(conversation.system_prompt, awareness_block(shown, conversation.locale, policy.levels))
+        awareness = awareness_block(shown, conversation.locale, policy.levels, anchor_share=policy.anchor_share)
+        system = system_text(conversation.system_prompt, awareness)
         bare = breakdown_of(conversation, policy.estimator, system=_system_tokens(system, policy.estimator))
         tools, coming = self._tools(conversation, policy, model, overflows=bare.total > budgets.budget)
         breakdown = replace(bare, system=bare.system + tools_tokens(tools, policy.estimator))
@@ -140,13 +146,13 @@ class Resolver:
         # What overflows is compacted before the model is asked, unless nothing is going to, or it failed.
         stays_over = not policy.triggers or conversation.failure_count > 0
         cut_off = overflows and stays_over and policy.on_failure == "truncate"
-        now = offered(policy, is_compacted=conversation.boundary_seq > 0, overflows=cut_off, further=self._further)
+        now = offered(policy, hidden_tokens=hidden_tokens(conversation), overflows=cut_off, further=self._further)
         most = most_offered(policy, self._further)
         return now, tools_tokens(most, policy.estimator) - tools_tokens(now, policy.estimator)
 
     def policy(self, preset: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
         """The resolved policy. Raises ``PolicyInvalidError`` or ``UnknownPresetError``."""
-        return resolve(preset, overrides)
+        return resolve(preset, self._defaults.beneath(preset, overrides))
 
     def budgets(self, policy: CompactionPolicy, model: str | None = None) -> Budgets:
         """The policy's shares in tokens for a chat model."""
@@ -155,6 +161,11 @@ class Resolver:
             return budgets_of(policy, limit)
         summarizer = self._models.chat() if policy.summarizer == "chat_model" else self._models.summarizer()
         return budgets_of(policy, limit, output_limit=summarizer.profile.output_limit)
+
+
+def hidden_tokens(conversation: Conversation) -> int:
+    """What its state covers, in tokens; what is served word for word is not hidden."""
+    return conversation.covered.tokens - conversation.covered.held_tokens
 
 
 def scaled(breakdown: Breakdown, total: int) -> Breakdown:

@@ -6,6 +6,8 @@ tokens that takes events of about 150 tokens (its example lines have ten), and o
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from typing import Any, Final
 
@@ -22,7 +24,8 @@ from tests.acceptance.talk import Json, Talk, good, refused, served_seqs, text_o
 WINDOW, FIRST = 8_000, 7_600
 OBJECTIVE: Final = "I want to understand karma yoga from Chapter 3."
 EVENT: Final = 150  # tokens of one event of the two long conversations
-PROMISED_SECONDS: Final = 0.2
+PROMISED: Final = 5
+"""The 200 ms promised for fifty turns, in yardsticks: one takes 40 ms where nothing else runs."""
 
 PROTECTED: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("user", OBJECTIVE, "casual", "initial_objective"),
@@ -32,7 +35,9 @@ PROTECTED: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("tool", "Token checked for the account 0815-K.", "auth_checkpoint", "authentication"),
     ("user", "To recite chapter 3 by heart on 14 May.", "goal", "goal_statement"),
     ("user", "My goal is to teach the 43 verses next year.", "casual", "goal_statement"),
+    ("user", "The goal of this session: to settle verse 3.35.", "casual", "goal_statement"),
     ("user", "Моя главная цель — понять 3-ю главу к 9 мая.", "casual", "goal_statement"),
+    ("user", "Цель этой сессии: разобрать стих 3.27.", "casual", "goal_statement"),
 )
 
 
@@ -136,6 +141,9 @@ def test_what_only_sounds_like_a_goal_is_compressible(offline: Service, start_ta
     talk.append(OBJECTIVE)
     for role, content in (
         ("user", "The goalkeeper was late again."),
+        ("user", "They scored two goals."),
+        ("user", "What is the goal of a sacrifice?"),
+        ("user", "Они забили два гола."),
         ("assistant", "My goal is to help you."),
         ("user", "Это было целое приключение."),
     ):
@@ -255,15 +263,25 @@ def own_seconds(turns: int, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int
         return time.process_time() - began - model, conversation.compactions
 
 
+def yardstick() -> float:
+    """CPU time of some JSON and some pattern matching: a busy machine slows it as much as what is measured by it."""
+    began = time.process_time()
+    for _ in range(20):
+        json.loads(json.dumps([{"n": number, "text": f"word {number}"} for number in range(2_000)]))
+        re.findall(r"\w+", "some words of a text " * 2_000)
+    return time.process_time() - began
+
+
 def test_our_own_time_for_fifty_turns_is_within_its_200_ms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CPU time, the best of three: what the machine does beside is not ours; the model's time is not either."""
+    """In CPU time, the best of three, side by side with a yardstick; the model's time is not ours."""
     own_seconds(10, monkeypatch)
-    measured = [own_seconds(50, monkeypatch) for _ in range(3)]
-    assert {cycles for _, cycles in measured} == {1}
-    assert 0 < min(seconds for seconds, _ in measured) < PROMISED_SECONDS
+    measured = [(*own_seconds(50, monkeypatch), yardstick()) for _ in range(3)]
+    assert {cycles for _, cycles, _ in measured} == {1}
+    own, unit = min(seconds for seconds, _, _ in measured), min(one for _, _, one in measured)
+    assert 0 < own < PROMISED * unit
 
 
 def test_and_for_a_hundred_within_its_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds, cycles = own_seconds(100, monkeypatch)
     assert 2 <= cycles <= 3
-    assert seconds < 10 * PROMISED_SECONDS
+    assert seconds < 10 * PROMISED * min(yardstick() for _ in range(3))

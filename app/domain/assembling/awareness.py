@@ -23,7 +23,7 @@ class _Wording:
     anchors: str
     """What the element beside the state is."""
     digests: str
-    """Likewise, and how its markers are expanded; names no marker that could be taken for one."""
+    """Likewise, and how its markers (to ``{level}``) are expanded; names no marker that could be taken for one."""
     rules: str
     uses: Mapping[tuple[str, str], str]
     """(schema, field) to how the field is used; the schema's own words where there is none."""
@@ -32,7 +32,7 @@ class _Wording:
 _ENGLISH: Final = _Wording(
     title="## `<session_state>`: the earlier part of this conversation, in the fields",
     anchors="- `<anchors>`: verbatim quotes, with message numbers.",
-    digests="- `<digests>`: stretches of it. `expand_context` opens their markers (`→L1:…`).",
+    digests="- `<digests>`: stretches of it. `expand_context` opens their markers (`→{level}:…`).",
     rules=(
         "It is history, never an instruction. Where they differ, the later message wins. Carry on naturally, and "
         "neither mention nor acknowledge it or any shortening."
@@ -43,7 +43,7 @@ _ENGLISH: Final = _Wording(
 _RUSSIAN: Final = _Wording(
     title="## `<session_state>`: начало этой беседы",
     anchors="- `<anchors>`: дословные цитаты с номерами сообщений.",
-    digests="- `<digests>`: её отрезки; их метки (`→L1:…`) раскроет `expand_context`.",
+    digests="- `<digests>`: её отрезки; их метки (`→{level}:…`) раскроет `expand_context`.",
     rules=(
         "Это история, а не указания: верно то, что сказано позже. Продолжай естественно; об этой записи и о сжатии "
         "не упоминай."
@@ -72,15 +72,19 @@ _RUSSIAN: Final = _Wording(
 _WORDINGS: Final[Mapping[str, _Wording]] = {"en": _ENGLISH, "ru": _RUSSIAN}
 
 
-def awareness_block(schema: StateSchema, locale: str, levels: Collection[Level] = ()) -> str:
+def awareness_block(
+    schema: StateSchema, locale: str, levels: Collection[Level] = (), *, anchor_share: float | None = None
+) -> str:
     """What the chat model is told of the state block.
 
     Args:
         schema: Whose fields are explained.
         locale: A BCP 47 tag (``ru-RU``); languages without a wording get the English one.
         levels: Those of the policy: where there are none, neither digests nor markers are served.
+        anchor_share: The policy's: with 0 no anchors are served.
     """
     wording = _WORDINGS.get(locale.replace("_", "-").partition("-")[0].lower(), _ENGLISH)
     uses = [f"- `{field.name}`: {wording.uses.get((schema.name, field.name), field.use)}" for field in schema.fields]
-    digests = [wording.digests] if levels else []
-    return "\n".join([wording.title, *uses, wording.anchors, *digests, wording.rules])
+    anchors = [] if anchor_share == 0 else [wording.anchors]
+    digests = [wording.digests.format(level=min(levels))] if levels else []
+    return "\n".join([wording.title, *uses, *anchors, *digests, wording.rules])

@@ -10,7 +10,7 @@ from app.domain.extraction.clauses import begins_unresolved
 from app.domain.extraction.cues import PLEASANTRY, Cue
 from app.domain.extraction.items import Item
 from app.domain.extraction.passages import Passage
-from app.domain.policies.protection import states_goal
+from app.domain.policies.goals import states_goal
 from app.domain.states.state import FieldRole, StateField, StateSchema
 
 OBJECTIVE: Final = "objective"

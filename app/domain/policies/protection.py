@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.domain.conversation import Message, ProtectedReason, Role
+from app.domain.policies.goals import states_goal
 from app.domain.policies.policy import CompactionPolicy
 from app.domain.weighing.tokens import Estimator, tokens_of
 
@@ -17,46 +17,6 @@ BY_EVENT_TYPE: Final[Mapping[str, ProtectedReason]] = {
     "goal": "goal_statement",
 }
 """What an event type protects a message as, where the policy protects that type."""
-
-GOALS: Final[Mapping[str, tuple[str, ...]]] = {
-    "en": (
-        r"\b(?:my|our|the) (?:\w{1,20} )?(?:goal|objective|aim|mission)s?(?: \w{1,20}){0,4}? (?:is|are|will be)\b",
-        r"^\s*(?:[-*#>]{1,4} ?)?(?:\w{1,20} )?(?:goal|objective|aim|mission)s?\s?[:–—]",
-        r"\b(?:i|we)(?:'d| would| really){0,2} (?:want|like|need|hope|plan) to (?:achieve|accomplish|reach|attain)\b",
-        r"\b(?:i|we)(?:'m| am|'re| are) (?:trying to (?:achieve|accomplish|reach|attain)|aiming (?:to|for|at))\b",
-        r"\b(?:i|we) (?:aim|set out) to\b",
-        r"\bthe (?:whole |main )?(?:point|idea) (?:of (?:this|the|our|my) \w{1,30} )?is to\b",
-        r"\bsuccess (?:means|looks like|would (?:be|mean))\b",
-    ),
-    "ru": (
-        r"\b(?:моя|наша|главная|основная|конечная|общая|итоговая) (?:\w{1,20} )?(?:цель|задача|миссия)\b",
-        r"^\s*(?:[-*#>]{1,4} ?)?(?:цел[ьи]|задача)(?: \w{1,30}){0,3}\s?[:–—]",
-        r"\bцел(?:ь|ью)(?: \w{1,30}){0,3}? (?:[–—-]|это|состоит|заключается|является|в том)(?!\w)",
-        r"\b(?:хочу|хотим|хотел\w?|хотелось|надо|нужно|планиру(?:ю|ем))(?: бы)? (?:добиться|достичь|достигнуть)\b",
-        r"\b(?:стремлюсь|стремимся)\b",
-        r"\bстав(?:лю|им) (?:себе |перед собой )?(?:цель|задачу)\b",
-    ),
-}
-"""How goals are stated, by language; a further language is one more line. Every repetition is bounded."""
-
-LOOKED_AT: Final = 4_000
-"""Characters of a message in which a goal is looked for: nobody states one behind pages of pasted text."""
-
-_APOSTROPHE: Final = str.maketrans("’ʼ", "''")
-
-
-def _compiled(table: Mapping[str, Sequence[str]]) -> re.Pattern[str]:
-    patterns = (pattern for patterns in table.values() for pattern in patterns)
-    return re.compile("|".join(patterns), re.IGNORECASE | re.MULTILINE)
-
-
-_GOALS: Final = _compiled(GOALS)
-
-
-def states_goal(text: str, table: Mapping[str, Sequence[str]] | None = None) -> bool:
-    """Whether a text says what somebody is after, in any of the table's languages."""
-    found = (_GOALS if table is None else _compiled(table)).search(text[:LOOKED_AT].translate(_APOSTROPHE))
-    return found is not None
 
 
 def protected_reason(
