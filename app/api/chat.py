@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends, Request, Response
+from fastapi import APIRouter, Body, Depends, Header, Request, Response
 
 from app.api import schemas
 from app.api.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
 from app.api.errors import problem_of, request_id_of
 from app.api.middleware import log_failure
 from app.api.presence import ClientGoneError, while_present
-from app.api.present import present_chat, present_interruption
+from app.api.present import present_chat, present_interruption, present_notification
 from app.api.refusals import unexpected
 from app.api.requests import ChatRequest, EmptyRequest
 from app.api.routing import TenantRoute
 from app.api.shutdown import Stopping
 from app.api.sse import EventStream, Steps, frame
+from app.api.telling import Teller
+from app.domain.errors import DependencyUnavailableError
+from app.domain.notifications import TOLD_OF, Notification
 from app.services.turn_handle import ChatEvent, TurnHandle
 
 STOPPING_GRACE: Final = 3.0
@@ -48,11 +53,16 @@ async def chat(
     stopping: Shutdown,
     idem: IdempotencyKey,
     body: Annotated[ChatRequest, Body()] = ChatRequest(),  # noqa: B008 - a frozen value
+    accept_language: Annotated[
+        str | None,
+        Header(alias="Accept-Language", description="Of notifications in a stream; else the conversation's `locale`."),
+    ] = None,
 ) -> schemas.ChatResult | Response:
     """Send a message, or answer the last unanswered one, and get the reply."""
     handle = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
     if wants_stream(request):
-        return _stream(handle, stopping, request_id_of(request))
+        teller = Teller(services, tenant, conversation_id, accept_language)
+        return _stream(handle, stopping, request_id_of(request), teller)
     return await _whole(handle, request)
 
 
@@ -82,30 +92,46 @@ async def _whole(handle: TurnHandle, request: Request) -> schemas.ChatResult:
         raise
 
 
-def _stream(handle: TurnHandle, stopping: Stopping, request_id: str) -> Response:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    event: ChatEvent
+    notification: Notification | None = None
+
+
+def _stream(handle: TurnHandle, stopping: Stopping, request_id: str, teller: Teller) -> Response:
     return EventStream(
-        Steps(_events(handle)),
-        lambda event: _frame(event, request_id),
+        Steps(_events(handle, teller)),
+        lambda told: _frame(told, request_id),
         stopping=stopping,
         grace=STOPPING_GRACE,
         on_disconnect=handle.abandoned,
     )
 
 
-async def _events(handle: TurnHandle) -> AsyncIterator[ChatEvent]:
-    """The turn's events; whatever happens, the last one is terminal."""
+async def _events(handle: TurnHandle, teller: Teller) -> AsyncIterator[_Told]:
+    """The turn's events with their words; whatever happens, the last one is terminal."""
     try:
         async for event in handle.events():
-            yield event
+            yield _Told(event, await _words(event, teller))
     except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
         log_failure(error)
-        yield ChatEvent(type="reply.failed", error=unexpected())
+        yield _Told(ChatEvent(type="reply.failed", error=unexpected()))
 
 
-def _frame(event: ChatEvent, request_id: str) -> bytes:
+async def _words(event: ChatEvent, teller: Teller) -> Notification | None:
+    """No turn ends for want of words."""
+    with suppress(DependencyUnavailableError):
+        return await teller.words(event.type, event.data)
+    return None
+
+
+def _frame(told: _Told, request_id: str) -> bytes:
     """An event on the wire; the last one carries the whole result, or the problem."""
+    event = told.event
     if event.result is not None:
         return frame(event.type, present_chat(event.result), event.id)
     if event.error is not None:
         return frame(event.type, problem_of(event.error, request_id), event.id)
+    if event.type in TOLD_OF:
+        return frame(event.type, {**event.data, "notification": present_notification(told.notification)}, event.id)
     return frame(event.type, event.data, event.id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -16,17 +15,13 @@ from app.api.present import present_event
 from app.api.refusals import invalid_input
 from app.api.routing import TenantRoute
 from app.api.sse import EventStream, Steps, frame, retry_preamble
-from app.bootstrap import Container
-from app.domain.errors import FieldError, NotFoundError
-from app.domain.localization.catalogue import catalogue_of
-from app.domain.notifications import TOLD_OF, Notification, notify
+from app.api.telling import Teller
+from app.domain.errors import FieldError
+from app.domain.notifications import Notification
 from app.domain.records import Event
-from app.services.conversations import ConversationView
 
 MAX_EVENT_DIGITS: Final = 18
 """Of a number that fits into 64 bits."""
-KNOWN_SECONDS: Final = 1.0
-"""For which policy and locale are not read again: a replay may hold hundreds of events."""
 
 router = APIRouter(
     prefix="/conversations/{conversation_id}/events",
@@ -55,7 +50,7 @@ async def follow_events(
     """Every event once, in order, without a gap between replay and live."""
     field, given = ("Last-Event-ID", last_event_id) if last_event_id else ("after", after)
     following = services.feed.follow(tenant, conversation_id, event_number(field, given))
-    teller = _Teller(services, tenant, conversation_id, accept_language)
+    teller = Teller(services, tenant, conversation_id, accept_language)
     steps = Steps(_told(following, teller))
     await steps.peek()
     return EventStream(steps, _frame, stopping=stopping, preamble=retry_preamble())
@@ -80,38 +75,11 @@ class _Told:
     notification: Notification | None
 
 
-class _Teller:
-    """Finds words for the events of one conversation, by its policy and its locale as they are now."""
-
-    def __init__(self, services: Container, tenant: UUID, conversation_id: UUID, wish: str | None) -> None:
-        self._services = services
-        self._tenant = tenant
-        self._id = conversation_id
-        self._wish = wish
-        self._known: tuple[float, ConversationView] | None = None
-
-    async def words(self, event: Event) -> Notification | None:
-        """Words for the user, if there are any for this event."""
-        if event.type not in TOLD_OF:
-            return None
-        try:
-            view = await self._view()
-        except NotFoundError:  # deleted meanwhile: the stream ends in a moment
-            return None
-        return notify(event.type, event.data, view.policy, catalogue_of(self._wish, view.conversation.locale))
-
-    async def _view(self) -> ConversationView:
-        now = time.monotonic()
-        if self._known is None or now - self._known[0] >= KNOWN_SECONDS:
-            self._known = now, await self._services.conversations.get(self._tenant, self._id)
-        return self._known[1]
-
-
-async def _told(following: AsyncGenerator[Event | None, None], teller: _Teller) -> AsyncIterator[_Told | None]:
+async def _told(following: AsyncGenerator[Event | None, None], teller: Teller) -> AsyncIterator[_Told | None]:
     """Events with their words; heartbeats pass."""
     async with aclosing(following):
         async for event in following:
-            yield None if event is None else _Told(event, await teller.words(event))
+            yield None if event is None else _Told(event, await teller.words(event.type, event.data))
 
 
 def _frame(told: _Told) -> bytes:

@@ -50,6 +50,7 @@ def present_conversation(view: ConversationView) -> schemas.Conversation:
         policy=view.policy.model_dump(mode="json"),
         compressed_state=_json(view.conversation.compressed_state),
         scratchpad=dict(view.conversation.scratchpad),
+        live_context=_live_context(view.conversation.live),
     )
 
 
@@ -288,8 +289,13 @@ def present_event(event: records.Event, notification: Notification | None = None
         conversation_id=event.conversation_id,
         occurred_at=event.occurred_at,
         data=dict(event.data),
-        notification=None if notification is None else schemas.Notification.model_validate(notification),
+        notification=present_notification(notification),
     )
+
+
+def present_notification(value: Notification | None) -> schemas.Notification | None:
+    """Words for the user, where there are any."""
+    return None if value is None else schemas.Notification.model_validate(value)
 
 
 def present_preset(preset: designs.Preset) -> schemas.Preset:
@@ -300,6 +306,10 @@ def present_preset(preset: designs.Preset) -> schemas.Preset:
         description=preset.description,
         policy=preset.policy.model_dump(mode="json"),
     )
+
+
+def _live_context(value: conversation.LiveContext | None) -> schemas.LiveContext | None:
+    return None if value is None else schemas.LiveContext.model_validate(value)
 
 
 def _summary(view: ConversationView) -> dict[str, Any]:

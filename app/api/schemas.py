@@ -88,12 +88,21 @@ class ConversationSummary(Output):
     updated_at: Moment
 
 
+class LiveContext(Output):
+    """What a stateful chat model's provider keeps of a conversation: everything up to ``through_seq``."""
+
+    model: str
+    response_id: str
+    through_seq: int
+
+
 class Conversation(ConversationSummary):
     """A conversation; ``policy`` is resolved, with every field."""
 
     policy: dict[str, Any]
     compressed_state: dict[str, Any] | None
     scratchpad: dict[str, Any]
+    live_context: LiveContext | None
 
 
 class Message(Output):

@@ -35,6 +35,7 @@ def present_conversation_stats(value: ConversationMeasures, say: Catalogue) -> s
                 status_label=say.word("gauge", gauge.status),
                 history_tokens=value.history_tokens,
                 saved_now=value.history_tokens - gauge.tokens,
+                saved_share=share(value.history_tokens - gauge.tokens, value.history_tokens),
             ),
             levels=_levels(value.levels, say),
             last=_last(value.last, say, resolved.policy) if value.last else None,
@@ -54,6 +55,7 @@ def present_service_stats(value: ServiceMeasures, say: Catalogue) -> shown.Servi
                 conversations=len(gauges),
                 mean_utilization=share(sum(gauge.utilization for gauge in gauges), len(gauges)),
                 by_status=_counted(say, "gauge", Counter(gauge.status for gauge in gauges)),
+                levels=_levels(value.levels, say),
             ),
         ),
         say,
@@ -115,6 +117,7 @@ def _calls(value: Measured, say: Catalogue) -> shown.CallStats:
         cached_tokens=usage.cached_tokens,
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost_usd,
+        per_compaction=shown.CostOfOne.model_validate(value.cost_of_one),
     )
 
 
@@ -178,6 +181,9 @@ def _last(value: LastCompaction, say: Catalogue, policy: CompactionPolicy) -> sh
         tokens_after=row.tokens_after,
         ratio=ratio_of(row.tokens_before, row.tokens_after),
         duration_ms=row.duration_ms,
+        input_tokens=row.usage.input_tokens,
+        cached_tokens=row.usage.cached_tokens,
+        output_tokens=row.usage.output_tokens,
         cost_usd=row.usage.cost_usd,
         fidelity=row.fidelity,
         levels=_levels(value.levels, say),

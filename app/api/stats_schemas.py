@@ -52,6 +52,15 @@ class TokenStats(Output):
     ratio: float | None
 
 
+class CostOfOne(Output):
+    """Calls for summaries ÷ compactions that took effect; what came to nothing is paid for too."""
+
+    input_tokens: float | None = Field(description="Cached ones included.")
+    cached_tokens: float | None
+    output_tokens: float | None
+    cost_usd: float | None = Field(description="Null where no price is known.")
+
+
 class CallStats(Output):
     """Model calls of compactions and for segments' L1; the cost reckons cached tokens at their own price."""
 
@@ -63,6 +72,7 @@ class CallStats(Output):
     cached_tokens: int
     output_tokens: int
     cost_usd: float | None = Field(description="Null where no price is known.")
+    per_compaction: CostOfOne
 
 
 class WayStats(Output):
@@ -129,6 +139,9 @@ class ContextStats(Output):
     status_label: str
     history_tokens: int = Field(description="What the next request would weigh without compaction.")
     saved_now: int = Field(description="`history_tokens` − `tokens`.")
+    saved_share: float | None = Field(
+        description="`saved_now` ÷ `history_tokens`: by the price of a token, what a query costs less."
+    )
 
 
 class LastCompaction(Output):
@@ -145,6 +158,9 @@ class LastCompaction(Output):
     tokens_after: int | None
     ratio: float | None
     duration_ms: int | None
+    input_tokens: int = Field(description="Of all its calls, cached ones included.")
+    cached_tokens: int
+    output_tokens: int
     cost_usd: float | None
     fidelity: float | None
     levels: list[LevelStats] = Field(description="Of the segments that it made.")
@@ -157,6 +173,7 @@ class ActiveStats(Output):
     conversations: int
     mean_utilization: float | None
     by_status: list[Counted]
+    levels: list[LevelStats] = Field(description="Of their current segments.")
 
 
 class Stats(Output):

@@ -13,8 +13,19 @@ BAR: Final = 24  # columns
 PARTS: Final = ("system", "state", "anchors", "digests", "held", "tail", "recalled", "pending")
 """From stable to volatile; only those that weigh anything are shown."""
 
-_COLOURS: Final = {"ok": "green", "background": "yellow", "sync": "red", "over": "bold red"}
+_COLOURS: Final = {
+    "ok": "green",
+    "warning": "yellow",
+    "critical": "red",
+    "background": "yellow",
+    "sync": "red",
+    "over": "bold red",
+}
+_UNKNOWN: Final = "yellow"
+"""Of a newer service."""
 _WORDS: Final = {
+    "warning": "getting full",
+    "critical": "nearly full, a compaction is due",
     "background": "a compaction is due",
     "sync": "compacts before the next reply",
     "over": "over the budget",
@@ -22,8 +33,8 @@ _WORDS: Final = {
 
 
 def show_gauge(screen: Screen, gauge: Gauge) -> None:
-    """The line; in colour where there is a terminal."""
-    colour = _COLOURS.get(gauge.status, "yellow")
+    """The line; with a bar where there is a terminal, in colour unless ``NO_COLOR`` is set."""
+    colour = _COLOURS.get(gauge.status, _UNKNOWN)
     words = f"{_percent(gauge)} · {grouped(gauge.tokens)} of {grouped(gauge.budget)} tokens"
     shown: list[Text | tuple[str, str]] = [_bar(gauge, colour), (f" {words}", colour)] if screen.is_terminal else []
     begin, end = ("", "") if screen.is_terminal else (f"[{words}", "]")

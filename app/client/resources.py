@@ -79,12 +79,21 @@ class ConversationSummary(Resource):
     updated_at: datetime
 
 
+class LiveContext(Resource):
+    """What a stateful chat model's provider keeps of a conversation: everything up to ``through_seq``."""
+
+    model: str
+    response_id: str
+    through_seq: int
+
+
 class Conversation(ConversationSummary):
     """A conversation with its resolved policy and its state."""
 
     policy: dict[str, Any]
     compressed_state: dict[str, Any] | None
     scratchpad: dict[str, Any]
+    live_context: LiveContext | None
 
 
 class Message(Resource):
@@ -213,6 +222,11 @@ class ChatEvent(Resource):
     def text(self) -> str:
         """The piece of the reply that a ``reply.delta`` brings; else nothing."""
         return str(self.data.get("text", "")) if self.type == "reply.delta" else ""
+
+    @property
+    def notification(self) -> dict[str, Any] | None:
+        """Words for the user about a compaction inside the turn, where the policy wants some."""
+        return self.data.get("notification")
 
 
 class Interruption(Resource):

@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 _SHORT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _LONG: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0, 300.0)
+_LEVELS: Final = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 _SHARES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)
 
 
@@ -41,6 +42,12 @@ COMPACTION_TIME: Final = _distribution(
     "compaction_duration_seconds", "From start to end of a compaction.", _LONG, "ran_in", unit="s"
 )
 RATIO: Final = _distribution("compaction_ratio", "Tokens after ÷ before, of applied compactions.", _SHARES)
+LEVEL_RATIO: Final = _distribution(
+    "level_ratio",
+    "Tokens of a level ÷ tokens of the originals, of the segments that an applied compaction made.",
+    _LEVELS,
+    "level",
+)
 FIDELITY: Final = _distribution(
     "compaction_fidelity", "Share of folded exact values that stand verbatim in what is served.", _SHARES
 )
@@ -72,6 +79,7 @@ INSTRUMENTS: Final = (
     ENTRIES,
     COMPACTION_TIME,
     RATIO,
+    LEVEL_RATIO,
     FIDELITY,
     CALLS,
     CALL_REASONS,

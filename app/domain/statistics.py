@@ -49,6 +49,18 @@ class CallTally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CostOfOne:
+    """What one compaction that took effect cost on average, with the calls that came to nothing; ``None`` of none."""
+
+    input_tokens: float | None = None
+    """Cached ones included."""
+    cached_tokens: float | None = None
+    output_tokens: float | None = None
+    cost_usd: float | None = None
+    """Also ``None`` where no price is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
     """How long something took, in milliseconds; ``None`` where it never happened."""
 
@@ -172,6 +184,17 @@ class Measured:
     def usage(self) -> Usage:
         """What providers reported of these calls."""
         return reduce(Usage.plus, (tally.usage for tally in self.calls), Usage())
+
+    @property
+    def cost_of_one(self) -> CostOfOne:
+        """Of the calls for summaries, those of compactions that failed too: what is paid for one that took effect."""
+        spent = reduce(Usage.plus, (tally.usage for tally in self.calls if tally.purpose == "compaction"), Usage())
+        return CostOfOne(
+            input_tokens=share(spent.input_tokens, self.applied, digits=1),
+            cached_tokens=share(spent.cached_tokens, self.applied, digits=1),
+            output_tokens=share(spent.output_tokens, self.applied, digits=1),
+            cost_usd=None if spent.cost_usd is None else share(spent.cost_usd, self.applied, digits=8),
+        )
 
     @property
     def used_share(self) -> float | None:

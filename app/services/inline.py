@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
@@ -68,12 +69,22 @@ class InlineCompaction:
     async def told(
         self, resolved: Resolved, claim: InlineClaim, *, after: int, tell: Callable[[Sequence[Event]], None]
     ) -> InlineOutcome:
-        """``settle``, and tell the compaction events of the conversation that came after that number."""
+        """``settle``, and tell the compaction events of the conversation that came after that number.
+
+        Those of the claim are told before anybody waits for it.
+        """
+        with suppress(DependencyUnavailableError):
+            after = await self._tell(claim.row, after, tell)
         outcome = await self.settle(resolved, claim)
-        async with self._shell.uow(claim.row.tenant_id) as uow:
-            events = await uow.events.after(claim.row.conversation_id, after, limit=EVENT_PAGE)
-        tell([event for event in events if event.type.startswith("compaction.")])
+        await self._tell(claim.row, after, tell)
         return outcome
+
+    async def _tell(self, row: Compaction, after: int, tell: Callable[[Sequence[Event]], None]) -> int:
+        """The number of the last event that was looked at."""
+        async with self._shell.uow(row.tenant_id) as uow:
+            events = await uow.events.after(row.conversation_id, after, limit=EVENT_PAGE)
+        tell([event for event in events if event.type.startswith("compaction.")])
+        return events[-1].number if events else after
 
     async def settle(self, resolved: Resolved, claim: InlineClaim) -> InlineOutcome:
         """Run or wait, at most ``sync_deadline`` seconds; never raises for a compaction's sake."""

@@ -7,7 +7,7 @@ Every one of these processes shows the same: a rate is one of theirs, never thei
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -18,7 +18,7 @@ from app.domain import instruments as measures
 from app.domain.errors import DomainError
 from app.domain.records import IN_FLIGHT, Attempt, Compaction
 from app.domain.segments.values import Expansion
-from app.domain.statistics import APPLIED
+from app.domain.statistics import APPLIED, LevelMeasure
 from app.ports import Ended, EndedTurn, Meter
 from app.services.shell import Shell
 
@@ -97,7 +97,7 @@ class Measuring:
     def _count(self, ended: Ended) -> None:
         for row in ended.compactions:
             if self._is_new(row.id, row.finished_at):
-                count_compaction(self._meter, row)
+                count_compaction(self._meter, row, ended.levels.get(row.id, ()))
         for call in ended.details:
             if call.attempt and self._is_new(call.id, call.called_at):
                 count_call(self._meter, "detail", call.attempt)
@@ -140,8 +140,8 @@ def _following(ended: Ended) -> datetime | None:
     return min((times[-1] - _STEP for times in pages if len(times) == PAGE), default=None)
 
 
-def count_compaction(meter: Meter, row: Compaction) -> None:
-    """A compaction that ended."""
+def count_compaction(meter: Meter, row: Compaction, levels: Sequence[LevelMeasure] = ()) -> None:
+    """A compaction that ended, with the levels of the segments that it made."""
     meter.count(measures.COMPACTIONS, trigger=row.trigger, status=row.status, ran_in=row.ran_in)
     if row.reason:
         meter.count(measures.REASONS, reason=row.reason)
@@ -152,6 +152,9 @@ def count_compaction(meter: Meter, row: Compaction) -> None:
     _count_usage(meter, _COMPACTION, row.usage.as_dict())
     if row.status == APPLIED:
         _count_applied(meter, row)
+        for level in levels:
+            if level.ratio is not None:
+                meter.observe(measures.LEVEL_RATIO, level.ratio, level=level.level)
 
 
 def count_call(meter: Meter, purpose: str, attempt: Attempt) -> None:

@@ -53,6 +53,8 @@ class ServiceMeasures:
     measured: Measured
     active: Sequence[Resolved]
     """The conversations with the newest messages, at most ``LOOKED_AT``."""
+    levels: Sequence[LevelMeasure] = ()
+    """Of the current segments of those."""
     since: datetime | None = None
 
 
@@ -71,7 +73,7 @@ class StatsService:
             return ConversationMeasures(
                 resolved=resolved,
                 measured=measured,
-                levels=await uow.statistics.levels(conversation_id),
+                levels=await uow.statistics.levels([conversation_id]),
                 last=await _last(uow, conversation_id, measured.last_applied),
             )
 
@@ -81,7 +83,9 @@ class StatsService:
             await uow.statistics.one_moment()
             measured = await uow.statistics.measured(since=since)
             active, _ = await uow.conversations.page(Page(limit=LOOKED_AT), user_id=None)
-        return ServiceMeasures(measured=measured, active=[self._shell.resolver(row) for row in active], since=since)
+            levels = await uow.statistics.levels([row.id for row in active])
+        resolved = [self._shell.resolver(row) for row in active]
+        return ServiceMeasures(measured=measured, active=resolved, levels=levels, since=since)
 
 
 async def _last(uow: UnitOfWork, conversation_id: UUID, compaction_id: UUID | None) -> LastCompaction | None:

@@ -30,7 +30,7 @@ from app.adapters.tables import (
 )
 from app.domain.conversation import Usage
 from app.domain.records import Attempt, DetailCall, EntryCounts
-from app.domain.segments.values import Expansion
+from app.domain.segments.values import Expansion, Level
 from app.domain.statistics import (
     APPLIED,
     CallTally,
@@ -50,6 +50,11 @@ _ATTEMPT: Final = TypeAdapter(Attempt)
 _row = CompactionRow
 _ALIKE: Final = (col(_row.trigger), col(_row.status), col(_row.ran_in), col(_row.reason))
 _IS_APPLIED: Final = col(_row.status) == APPLIED
+_ITS_SEGMENT: Final = and_(
+    col(SegmentRow.tenant_id) == col(SegmentLevelRow.tenant_id),
+    col(SegmentRow.conversation_id) == col(SegmentLevelRow.conversation_id),
+    col(SegmentRow.id) == col(SegmentLevelRow.segment_id),
+)
 _KNOWN: Final = and_(_IS_APPLIED, col(_row.tokens_before).is_not(None), col(_row.tokens_after).is_not(None))
 
 
@@ -79,9 +84,9 @@ class SqlStatistics(Repository):
             last_applied=await self._session.first(newest),
         )
 
-    async def levels(self, conversation_id: UUID) -> list[LevelMeasure]:
-        """What the current segments weigh at each level that they have."""
-        return await self._levels(conversation_id, text(f"segments.{CURRENT}"))
+    async def levels(self, conversation_ids: Sequence[UUID]) -> list[LevelMeasure]:
+        """What the current segments of these conversations weigh at each level that they have."""
+        return await self._levels(conversation_ids, text(f"segments.{CURRENT}"))
 
     async def levels_of(self, conversation_id: UUID, compaction_id: UUID) -> list[LevelMeasure]:
         """The same of the segments that this compaction made."""
@@ -89,7 +94,7 @@ class SqlStatistics(Repository):
             col(StateVersionRow.conversation_id) == conversation_id,
             col(StateVersionRow.compaction_id) == compaction_id,
         )
-        return await self._levels(conversation_id, col(SegmentRow.id).in_(made))
+        return await self._levels([conversation_id], col(SegmentRow.id).in_(made))
 
     async def ended(self, since: datetime, *, limit: int) -> Ended:
         """What ended after ``since``, over all tenants; at most ``limit`` of each, the first."""
@@ -113,8 +118,10 @@ class SqlStatistics(Repository):
             .where(col(TurnRow.finished_at) > since)
             .order_by(col(TurnRow.finished_at))
         )
+        rows = await self._session.all(compactions.limit(limit))
         return Ended(
-            compactions=[as_compaction(one) for one in await self._session.all(compactions.limit(limit))],
+            compactions=[as_compaction(one) for one in rows],
+            levels=await self._levels_by_compaction(rows) if rows else {},
             turns=[
                 EndedTurn(turn=as_turn(turn), usage=usage, preset=preset, policy=policy, context_tokens=tokens)
                 for turn, usage, preset, policy, tokens in await self._session.rows(turns.limit(limit))
@@ -191,26 +198,58 @@ class SqlStatistics(Repository):
         last = await self._session.first(select(number).where(*probed).order_by(col(_row.id).desc()).limit(1))
         return Fidelity(last=last, mean=None if mean is None else round(mean, 4), probes=int(count))
 
-    async def _levels(self, conversation_id: UUID, which: Any) -> list[LevelMeasure]:
+    async def _levels(self, conversation_ids: Sequence[UUID], which: Any) -> list[LevelMeasure]:
         level = col(SegmentLevelRow.level)
         statement = (
             select(level, func.count(), func.sum(col(SegmentLevelRow.tokens)), func.sum(col(SegmentRow.tokens)))
-            .join(
-                SegmentRow,
-                and_(
-                    col(SegmentRow.tenant_id) == col(SegmentLevelRow.tenant_id),
-                    col(SegmentRow.conversation_id) == col(SegmentLevelRow.conversation_id),
-                    col(SegmentRow.id) == col(SegmentLevelRow.segment_id),
-                ),
-            )
-            .where(col(SegmentLevelRow.conversation_id) == conversation_id, which)
+            .join(SegmentRow, _ITS_SEGMENT)
+            .where(col(SegmentLevelRow.conversation_id).in_(conversation_ids), which)
             .group_by(level)
             .order_by(level)
         )
-        return [
-            LevelMeasure(level=name, segments=int(count), tokens=int(tokens), original_tokens=int(originals))
-            for name, count, tokens, originals in await self._session.rows(statement)
-        ]
+        return [_level(*row) for row in await self._session.rows(statement)]
+
+    async def _levels_by_compaction(self, compactions: Sequence[CompactionRow]) -> dict[UUID, list[LevelMeasure]]:
+        """Of the segments that each of these made, where it was applied."""
+        made = (
+            select(
+                col(StateVersionRow.tenant_id).label("tenant_id"),
+                col(StateVersionRow.conversation_id).label("conversation_id"),
+                col(StateVersionRow.compaction_id).label("compaction_id"),
+                func.unnest(col(StateVersionRow.segment_ids)).label("segment_id"),
+            )
+            .where(
+                col(StateVersionRow.tenant_id).in_({row.tenant_id for row in compactions}),
+                col(StateVersionRow.compaction_id).in_([row.id for row in compactions if row.status == APPLIED]),
+            )
+            .distinct()
+            .subquery()
+        )
+        level = col(SegmentLevelRow.level)
+        statement = (
+            select(
+                made.c.compaction_id,
+                level,
+                func.count(),
+                func.sum(col(SegmentLevelRow.tokens)),
+                func.sum(col(SegmentRow.tokens)),
+            )
+            .join(SegmentRow, _ITS_SEGMENT)
+            .join(
+                made,
+                and_(
+                    made.c.tenant_id == col(SegmentRow.tenant_id),
+                    made.c.conversation_id == col(SegmentRow.conversation_id),
+                    made.c.segment_id == col(SegmentRow.id),
+                ),
+            )
+            .group_by(made.c.compaction_id, level)
+            .order_by(level)
+        )
+        found: dict[UUID, list[LevelMeasure]] = {}
+        for compaction_id, *row in await self._session.rows(statement):
+            found.setdefault(compaction_id, []).append(_level(*row))
+        return found
 
 
 def _scope(table: Any, ended: str, conversation_id: UUID | None, since: datetime | None) -> list[Any]:
@@ -259,6 +298,10 @@ def _calls(purpose: Purpose, outcome: str, reason: str | None, count: int, *used
         cost_usd=None if cost is None else float(cost),
     )
     return CallTally(purpose=purpose, outcome=outcome, reason=reason, count=int(count), usage=usage)
+
+
+def _level(level: Level, count: int, tokens: Any, originals: Any) -> LevelMeasure:
+    return LevelMeasure(level=level, segments=int(count), tokens=int(tokens), original_tokens=int(originals))
 
 
 def _detail(row: DetailCallRow) -> DetailCall:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
@@ -10,7 +11,7 @@ from app.domain.localization.catalogue import Catalogue
 from app.domain.policies.policy import CompactionPolicy, Threshold
 
 _LATENCY: Final = "latency."
-_LAST_LEVELS: Final = "last.levels."
+_LEVELS: Final = re.compile(r"^(?:last|active)\.(?=levels\.)")
 
 
 def trigger_label(catalogue: Catalogue, trigger: str, policy: CompactionPolicy | None = None) -> str:
@@ -49,7 +50,7 @@ def _label(catalogue: Catalogue, path: str) -> str:
         what, figure = path.removeprefix(_LATENCY).split(".", 1)
         said = {"what": catalogue.word("stats.latency", what), "figure": catalogue.word("stats.latency", figure)}
         return catalogue.text("stats.latency.line", **said)
-    key = f"stats.{path.removeprefix('last.') if path.startswith(_LAST_LEVELS) else path}"
+    key = f"stats.{_LEVELS.sub('', path)}"
     return catalogue.text(key) if catalogue.has(key) else ""
 
 
