@@ -22,6 +22,7 @@ from app.adapters.metrics import ProcessMeter
 from app.adapters.models.registry import ModelRegistry
 from app.adapters.unit_of_work import unit_of_work_factory
 from app.domain.errors import DependencyUnavailableError
+from app.domain.policies.presets import TokenDefaults
 from app.ports import Clock, EventBus, JobQueue, Models, UnitOfWorkFactory
 from app.services.anchors import AnchorService
 from app.services.chat import ChatService
@@ -146,7 +147,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         clock=parts.clock,
         new_id=new_id,
         owner=owner,
-        resolver=Resolver(parts.models, [tool.spec for tool in further]),
+        resolver=Resolver(parts.models, [tool.spec for tool in further], _token_defaults(settings)),
         outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
     )
     conversations = ConversationService(shell)
@@ -194,6 +195,11 @@ def anonymous_allowed(settings: Settings) -> bool:
     if settings.auth_required is not None:
         return not settings.auth_required and _is_loopback(settings.host)
     return settings.embedded and _is_loopback(settings.host)
+
+
+def _token_defaults(settings: Settings) -> TokenDefaults:
+    given = settings.runner.compaction
+    return TokenDefaults(max_tokens=given.max_tokens, keep_tail=given.keep_tail)
 
 
 def _is_loopback(host: str) -> bool:

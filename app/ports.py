@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
 from uuid import UUID
@@ -140,7 +140,7 @@ class ConversationRepository(Protocol):
         """
 
     async def update(self, conversation_id: UUID, **changes: Any) -> Conversation:
-        """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``layout`` as values)."""
+        """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``live`` … as values)."""
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
         """By ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor."""
@@ -474,6 +474,8 @@ class Ended:
     expansions: list[Expansion]
     details: list[DetailCall]
     """Each under the time at which it began."""
+    levels: Mapping[UUID, Sequence[LevelMeasure]] = field(default_factory=dict)
+    """Of the segments that an applied compaction made, by its id."""
 
 
 class StatisticsRepository(Protocol):
@@ -485,8 +487,8 @@ class StatisticsRepository(Protocol):
     async def measured(self, conversation_id: UUID | None = None, *, since: datetime | None = None) -> Measured:
         """Everything counted, of a conversation or of the whole tenant; of what was asked for at or after ``since``."""
 
-    async def levels(self, conversation_id: UUID) -> list[LevelMeasure]:
-        """What the current segments weigh at each level that they have."""
+    async def levels(self, conversation_ids: Sequence[UUID]) -> list[LevelMeasure]:
+        """What the current segments of these conversations weigh at each level that they have."""
 
     async def levels_of(self, conversation_id: UUID, compaction_id: UUID) -> list[LevelMeasure]:
         """The same of the segments that this compaction made."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -16,6 +16,34 @@ from pydantic_settings import (
 
 DEFAULT_GEMINI_MODEL = "google:gemini-3-flash-preview"
 OFFLINE_MODEL = "offline"
+
+
+def _zero_where_absent(value: Any) -> Any:
+    """A key without a value is as good as none."""
+    return 0 if value is None else value
+
+
+def _empty_where_absent(value: Any) -> Any:
+    return {} if value is None else value
+
+
+class RunnerCompaction(BaseModel):
+    """Numbers of the presets that compact above a number of tokens (``handoff``); a conversation's own come first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_tokens: Annotated[int, BeforeValidator(_zero_where_absent)] = Field(default=0, ge=-1)
+    """0 or absent: the preset's number; −1: no automatic compaction."""
+    keep_tail: Annotated[int, BeforeValidator(_zero_where_absent)] = Field(default=0, ge=0)
+    """The newest messages, kept as they are; 0 or absent: the preset's number."""
+
+
+class Runner(BaseModel):
+    """The section under which Session Compaction has its settings."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    compaction: Annotated[RunnerCompaction, BeforeValidator(_empty_where_absent)] = RunnerCompaction()
 
 
 class Settings(BaseSettings):
@@ -67,6 +95,7 @@ class Settings(BaseSettings):
     """For how long, until one call may try."""
     tenant_calls_per_hour: int = Field(default=1_000, ge=1)
     """Model calls that cost money, of all compactions of a tenant together; ``policy.calls_per_hour`` is one's own."""
+    runner: Annotated[Runner, BeforeValidator(_empty_where_absent)] = Runner()
     tools: Annotated[tuple[str, ...], NoDecode] = ()
     """Further tools of the chat model: Python callables, each as ``package.module:function``."""
 

@@ -121,7 +121,9 @@ def material(
         schema=schema,
         policy=policy,
         budgets=budgets(policy),
-        system=system_text(system_prompt, awareness_block(schema, "en", policy.levels)),
+        system=system_text(
+            system_prompt, awareness_block(schema, "en", policy.levels, anchor_share=policy.anchor_share)
+        ),
         held=held,
         tail=tuple(item for item in messages if item.seq > boundary and not item.is_command),
     )

@@ -102,6 +102,9 @@ LISTED_AT = "coalesce(last_message_at, created_at)"
 DUE = "context_tokens >= trigger_tokens OR context_messages >= trigger_messages"  # no threshold is never reached
 
 
+WHOLE_LIVE = "num_nulls(live_model, live_response_id, live_through_seq) IN (0, 3)"
+
+
 class ConversationRow(TenantScoped, table=True):
     """A conversation: state, boundary, counters, running sums."""
 
@@ -112,6 +115,7 @@ class ConversationRow(TenantScoped, table=True):
         CheckConstraint("covered_tokens BETWEEN 0 AND total_tokens", name="covered"),
         CheckConstraint("state_version >= 0", name="state_version"),
         CheckConstraint("last_event >= 0", name="last_event"),
+        CheckConstraint(WHOLE_LIVE, name="live"),
         Index("ix_conversations_listed", "tenant_id", text(f"({LISTED_AT})"), "id"),
         Index("ix_conversations_listed_of_user", "tenant_id", "user_id", text(f"({LISTED_AT})"), "id"),
         # The sweeper's: holds only what is due, so that looking costs nothing however many conversations there are.
@@ -160,6 +164,9 @@ class ConversationRow(TenantScoped, table=True):
     quiet_until: datetime | None = Field(sa_type=MOMENT)
     quiet_reason: str | None
     failure_count: int
+    live_model: str | None
+    live_response_id: str | None
+    live_through_seq: int | None = Field(sa_type=BIG)
     created_at: datetime = Field(sa_type=MOMENT)
     updated_at: datetime = Field(sa_type=MOMENT)
 

@@ -145,6 +145,18 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LiveContext:
+    """A context that a stateful model's provider keeps: it holds what the service holds, up to one message."""
+
+    model: str
+    """The chat model, by the name under which it is asked."""
+    response_id: str
+    """The provider's id of its last response: a request that names it goes on from there."""
+    through_seq: int
+    """The last message that is in it; what came after has not been sent yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
     """The stored row. Sums make utilization O(1): no turn recounts history."""
 
@@ -189,6 +201,8 @@ class Conversation:
     quiet: Quiet = field(default_factory=Quiet)
     failure_count: int = 0
     """Failed automatic compactions in a row; sets the back-off."""
+    live: LiveContext | None = None
+    """What a stateful chat model goes on from; ``None`` = the next request holds the whole context."""
     created_at: datetime
     updated_at: datetime
 

@@ -27,6 +27,8 @@ class ModelProfile:
     """Whether its calls cost money: the spend guard counts only those."""
     calls_tools: bool = False
     """Whether tools are offered to it as a chat model."""
+    stateful: bool = False
+    """Whether its provider keeps the context of a chat, so that a request may go on from an earlier response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +52,23 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """Where a stateful model goes on from: everything up to that response stands on its provider's side."""
+
+    response_id: str
+    open_calls: tuple[Part, ...] = ()
+    """The tool calls that the response ended with, as they are stored: each of them wants a result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """One step of the chat model: ``messages[0]`` is the system prompt when it has role ``system``."""
 
     messages: tuple[ContextMessage, ...]
     max_output_tokens: int | None = None
     tools: tuple[ToolSpec, ...] = ()
+    continues: Continuation | None = None
+    """Of a stateful model only: ``messages`` then hold, after the system prompt, what came since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +96,8 @@ class StepFinish:
     reason: FinishReason
     usage: Usage
     model: str
+    response_id: str | None = None
+    """Of a stateful model: what a later request may go on from."""
 
 
 StepEvent = TextDelta | ToolCall | StepFinish

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -14,11 +14,14 @@ from app.domain.model_io import ChatRequest
 from app.domain.records import Turn
 from app.ports import Models
 from app.services.context import ContextService
+from app.services.continuing import REBUILT, REFUSALS, LiveContexts, Look, Resumed
 from app.services.recalling import Asked
 from app.services.reply import Answer, answer
 
 HALVINGS = 3  # an eighth of what was sent: a window further off than that is a wrong model, not a wrong number
 TOO_LONG = "context_too_long"
+
+Say = Callable[[ChatRequest], Awaitable[Answer]]
 
 log = structlog.get_logger(__name__)
 
@@ -29,6 +32,7 @@ class Asker:
 
     models: Models
     context: ContextService
+    live: LiveContexts
     turn: Turn
     model: str | None
     asked: Asked
@@ -40,14 +44,51 @@ class Asker:
     async def ask(self, *, with_tools: bool, stop: asyncio.Event, on_text: Callable[[str], None]) -> Answer:
         """The answer to the context as it stands; the newest half of it, and so on, when the provider takes no more.
 
+        A stateful model goes on from its live context and is told only what came since. Where it cannot, it is sent
+        the whole, like any other, with a warning if there was a live context.
+
         Raises:
             ModelFailedError: The provider failed, refused, said nothing, or takes not even the smallest.
             ContextOverWindowError: Under ``keep_full`` the whole exceeds the window.
         """
+
+        async def say(request: ChatRequest) -> Answer:
+            return await answer(self.models.chat(self.model), request, stop=stop, on_text=on_text)
+
+        look = await self.live.look(self.turn, self.model, self.asked.passages)
+        if look is None:
+            return await self._whole(say, with_tools=with_tools)
+        said = await self._resumed(look.resumed, say, with_tools=with_tools) if look.resumed else None
+        if said is not None:
+            return replace(said, sent=look.sent)
+        return await self._rebuilt(look, say, with_tools=with_tools)
+
+    async def _resumed(self, resumed: Resumed, say: Say, *, with_tools: bool) -> Answer | None:
+        """The answer to what came since; ``None`` where the provider refuses to go on, and the context is let go."""
+        try:
+            said = await say(resumed.request(with_tools=with_tools))
+        except ModelFailedError as error:
+            reason = str(error.extra.get("reason"))
+            if reason not in REFUSALS:
+                raise
+            await self.live.let_go(self.turn, resumed.live, reason)
+            return None
+        # The provider counts what it holds as well: nothing is learned of that.
+        return said.of_context(resumed.context.warnings, estimated=0)
+
+    async def _rebuilt(self, look: Look, say: Say, *, with_tools: bool) -> Answer:
+        """The answer of a stateful model to the whole context; the next request goes on from there."""
+        warnings = (REBUILT,) if look.sent.live else ()
+        if look.resumed is not None:  # let go meanwhile
+            look = await self.live.look(self.turn, self.model) or look
+        said = await self._whole(say, with_tools=with_tools)
+        return replace(said.with_warnings(warnings), sent=look.sent)
+
+    async def _whole(self, say: Say, *, with_tools: bool) -> Answer:
         while True:
             context = await self._assembled()
             try:
-                said = await self._said(context, with_tools=with_tools, stop=stop, on_text=on_text)
+                said = await self._said(context, say, with_tools=with_tools)
             except ModelFailedError as error:
                 if error.extra.get("reason") != TOO_LONG or self._halvings == HALVINGS:
                     raise
@@ -67,14 +108,11 @@ class Asker:
                 raise
             raise self._refusal from None
 
-    async def _said(
-        self, context: AssembledContext, *, with_tools: bool, stop: asyncio.Event, on_text: Callable[[str], None]
-    ) -> Answer:
+    async def _said(self, context: AssembledContext, say: Say, *, with_tools: bool) -> Answer:
         for warning in context.warnings:
             log.warning("context.warning", warning=warning, truncated=context.truncated)
         tools = context.tools if with_tools else ()
-        request = ChatRequest(messages=context.messages, tools=tools)
-        said = await answer(self.models.chat(self.model), request, stop=stop, on_text=on_text)
+        said = await say(ChatRequest(messages=context.messages, tools=tools))
         return said.of_context(
             context.warnings,
             # What the context weighs counts its tools: nothing is learned of a request that went without them.

@@ -85,7 +85,8 @@ class ErasureService:
         await _from_answers(uow, answers, gone.erased, remaining)
         if message.is_command:
             await _forget_focus(uow, conversation.id, message.content)
-        changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1}
+        # A stateful model's provider still holds what was erased: nothing goes on from there.
+        changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
         changed = await uow.conversations.update(conversation.id, **changes, **_shown(conversation, current))
         changed = await refresh_sizes(uow, self._shell.resolver(changed))
         erased = [("message.erased", {"message_id": str(one.id), "seq": one.seq}) for one in gone.stones]

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from app.domain.conversation import Usage
 from app.domain.errors import ModelFailedError, ModelUnavailableError
+from app.domain.live_context import Sent
 from app.domain.model_io import ChatRequest, FinishReason, StepEvent, StepFinish, TextDelta, ToolCall
 from app.ports import ChatModel
 
@@ -36,6 +37,10 @@ class Answer:
     """Positions of the messages that were recalled for it."""
     found: tuple[tuple[UUID, str], ...] = ()
     """Of each look-up of the turn the record, and what it brought back."""
+    response_id: str | None = None
+    """Of a stateful model whose answer came to its own end: where it can go on from."""
+    sent: Sent | None = None
+    """What its request was made of."""
 
     def with_warnings(self, warnings: tuple[str, ...]) -> Answer:
         """The same answer with what was to be warned of before it."""
@@ -64,7 +69,7 @@ class Answer:
 
     def stopped(self) -> Answer:
         """The turn's end where it was interrupted after this step: what was said stands with the calls."""
-        return replace(self, text="", calls=(), interrupted=True)
+        return replace(self, text="", calls=(), interrupted=True, response_id=None)
 
 
 async def answer(
@@ -103,8 +108,17 @@ async def answer(
     wanted = tuple(calls) if request.tools and finish.reason in _WHOLE else ()
     if not wanted:
         _refuse_no_answer(finish.reason, text)
-    warnings = ("reply_cut_off",) if finish.reason == "length" else ()
-    return Answer(text=text, model=finish.model, usage=finish.usage, metered=metered, warnings=warnings, calls=wanted)
+    # What the provider holds of an answer that was cut off, or of calls that nobody runs, the history does not.
+    is_whole = finish.reason in _WHOLE and len(wanted) == len(calls)
+    return Answer(
+        text=text,
+        model=finish.model,
+        usage=finish.usage,
+        metered=metered,
+        warnings=("reply_cut_off",) if finish.reason == "length" else (),
+        calls=wanted,
+        response_id=finish.response_id if is_whole else None,
+    )
 
 
 def _refuse_no_answer(reason: FinishReason, text: str) -> None:

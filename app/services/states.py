@@ -137,4 +137,5 @@ class StateService:
             layout=written.layout,
             layout_version=present.layout_version + 1,
             quiet=Quiet(),
+            live=None,  # a provider knows of no going back
         )

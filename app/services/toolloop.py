@@ -23,6 +23,7 @@ from app.ports import UnitOfWork
 from app.services.appending import MessageDraft, append
 from app.services.asking import Asker
 from app.services.context import ContextService
+from app.services.continuing import LiveContexts, keep_live
 from app.services.due import claim_in_turn, due_between_calls
 from app.services.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.services.lookups import ToolResult
@@ -81,6 +82,7 @@ class ToolLoop:
         asker = Asker(
             models=self._shell.models,
             context=self._context,
+            live=LiveContexts(self._shell),
             turn=scope.turn,
             model=scope.model,
             asked=asked,
@@ -120,13 +122,18 @@ class ToolLoop:
         return stored
 
     async def _store_calls(self, scope: Scope, step: Answer, calls: Sequence[ToolCall], tell: Telling) -> None:
-        """The model's message with its calls; what it used is summed on the reply."""
+        """The model's message with its calls; what it used is summed on the reply.
+
+        A stateful model goes on from here only if all of its calls are there: each wants a result.
+        """
         draft = MessageDraft(
             role="assistant", content=step.text, parts=tuple(_call_part(call) for call in calls), model=step.model
         )
         async with self._shell.uow(scope.turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(scope.turn.conversation_id)
-            await append(uow, self._shell, conversation, [draft])
+            (stored,), _ = await append(uow, self._shell, conversation, [draft])
+            if len(calls) == len(step.calls):
+                await keep_live(uow, conversation.id, step, stored)
             await uow.commit()
         await self._told(uow.committed_events, (), tell)
 

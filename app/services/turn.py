@@ -17,6 +17,7 @@ from app.ports import UnitOfWork
 from app.services.appending import MessageDraft, append
 from app.services.calibrating import calibrated
 from app.services.commands import CommandRunner
+from app.services.continuing import keep_live
 from app.services.due import claim_after_reply, end_quiet_of_turn
 from app.services.idempotency import Idem, record
 from app.services.inline import InlineClaim, InlineCompaction, InlineOutcome
@@ -141,6 +142,7 @@ class TurnRunner:
             awake = await end_quiet_of_turn(uow, locked, started.message)
             conversation = await calibrated(uow, shell, awake, started.resolved, said)
             (reply,), resolved = await append(uow, shell, conversation, [_reply(started, said)])
+            await keep_live(uow, conversation.id, said, reply)
             job = await claim_after_reply(uow, shell, resolved, reply)
             await uow.turns.update(
                 turn.id,

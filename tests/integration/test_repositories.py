@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.adapters.ids import new_id
 from app.adapters.repositories.cursor import encode
-from app.domain.conversation import Conversation, Layout, Message, Outline, Quiet, Sums
+from app.domain.conversation import Conversation, Layout, LiveContext, Message, Outline, Quiet, Sums
 from app.domain.errors import ConflictError, InvalidInputError, NotFoundError
 from app.domain.records import Page
 from app.domain.states.state import StateEntry, StateVersion
@@ -90,6 +90,7 @@ def full_conversation(tenant_id: UUID) -> Conversation:
         trigger_messages=30,
         quiet=Quiet(until_seq=8, until_tokens=77, until=moment(99), reason="irreducible_floor"),
         failure_count=1,
+        live=LiveContext(model="openai-responses:gpt-5", response_id="resp_1", through_seq=8),
         created_at=START,
         updated_at=moment(1),
     )

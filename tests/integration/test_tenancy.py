@@ -169,7 +169,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
     "statistics.one_moment": (lambda unit: unit.statistics.one_moment(), None),
     "statistics.measured": (lambda unit: unit.statistics.measured(CONVERSATION), Measured()),
-    "statistics.levels": (lambda unit: unit.statistics.levels(CONVERSATION), []),
+    "statistics.levels": (lambda unit: unit.statistics.levels([CONVERSATION]), []),
     "statistics.levels_of": (lambda unit: unit.statistics.levels_of(CONVERSATION, COMPACTION), []),
     "statistics.ended": (
         lambda unit: unit.statistics.ended(START - HOUR, limit=9),

@@ -420,6 +420,7 @@ async def test_a_conversation_in_full(api: World) -> None:
         "compressed_at_message_id",
         "state_version",
         "compression_count",
+        "live_context",
         "scratchpad",
         "metadata",
         "message_count",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
 import httpx
@@ -21,6 +22,7 @@ from app.cli.showing import runs_of, show_context, show_segment
 from app.client import ApiError, ConnectionFailedError, Context, Conversation, Gauge, Segment, Throughline
 from app.client.errors import error_of
 from app.domain.policies.presets import resolve
+from app.domain.weighing.gauge import GaugeStatus
 
 EMPTY = dict.fromkeys(("system", "state", "anchors", "digests", "held", "tail", "recalled", "pending"), 0)
 
@@ -89,6 +91,69 @@ def test_the_gauge_without_and_with_a_terminal(
     assert lines[0] == ("[49 % · 1,500 of 3,060 tokens · ok · system 200, tail 1,300 · 642 until a compaction]")
     assert lines[1].startswith("[294 % · 9,000 of 3,060 tokens · over the budget")
     assert lines[2].startswith("[0.2 % · 5 of 3,060 tokens · ok · empty")
+
+
+LEVELS = [
+    ("ok", "\x1b[32m", "ok"),
+    ("warning", "\x1b[33m", "getting full"),
+    ("critical", "\x1b[31m", "nearly full, a compaction is due"),
+    ("background", "\x1b[33m", "a compaction is due"),
+    ("sync", "\x1b[31m", "compacts before the next reply"),
+    ("over", "\x1b[1;31m", "over the budget"),
+]
+
+
+@pytest.mark.parametrize(("status", "colour", "words"), LEVELS)
+def test_each_level_has_its_colour_and_its_words(
+    capsys: pytest.CaptureFixture[str],
+    terminal: tuple[Screen, io.StringIO],
+    monkeypatch: pytest.MonkeyPatch,
+    status: str,
+    colour: str,
+    words: str,
+) -> None:
+    screen, shown = terminal
+    show_gauge(screen, gauge(status=status))
+    bar, said = shown.getvalue().split("█ ", 1)[0], shown.getvalue()
+    assert bar.startswith(f"{colour}█")
+    assert f"{colour} 49 % " in said
+    assert f" · {words} · " in re.sub(r"\x1b\[[0-9;]*m|\n", "", said)
+    monkeypatch.undo()
+    show_gauge(Screen(), gauge(status=status))
+    plain = capsys.readouterr().out
+    assert f" tokens · {words} · " in plain
+    assert "\x1b" not in plain, "no colour where nobody looks"
+
+
+def test_every_level_of_the_service_is_known() -> None:
+    assert {status for status, _, _ in LEVELS} == set(get_args(GaugeStatus))
+
+
+@pytest.mark.parametrize(("value", "coloured"), [(None, True), ("", True), ("1", False)])
+def test_without_colour_the_bar_and_the_words_stay(
+    monkeypatch: pytest.MonkeyPatch, value: str | None, *, coloured: bool
+) -> None:
+    """https://no-color.org: set and not empty."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    if value is not None:
+        monkeypatch.setenv("NO_COLOR", value)
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=120, highlight=False)
+    monkeypatch.setattr(module, "Console", lambda **_: console)
+    show_gauge(Screen(), gauge(status="critical"))
+    assert ("\x1b[3" in shown.getvalue()) == coloured
+    assert "█" in shown.getvalue()
+    assert "nearly full" in shown.getvalue()
+
+
+def test_a_terminal_that_can_nothing_gets_the_plain_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(module, "Console", lambda **_: Console(force_terminal=True, highlight=False))
+    show_gauge(Screen(), gauge(status="critical"))
+    assert capsys.readouterr().out.startswith("[49 % · ")
 
 
 @pytest.mark.parametrize("tokens", [0, 1, 2_142, 3_060, 50_000])
@@ -177,7 +242,7 @@ def conversation(locale: str) -> Conversation:
         "id": uuid4(), "title": None, "user_id": None, "locale": locale, "system_prompt": "", "preset": "semantic",
         "state_schema": None, "compressed_at_message_id": None, "state_version": 0, "compression_count": 0,
         "metadata": {}, "message_count": 0, "last_message_at": None, "context": gauge(), "created_at": now,
-        "updated_at": now, "policy": policy, "compressed_state": None, "scratchpad": {},
+        "updated_at": now, "policy": policy, "compressed_state": None, "scratchpad": {}, "live_context": None,
     }  # fmt: skip
     return Conversation.model_validate(about)
 

@@ -8,6 +8,8 @@ from pydantic_ai import exceptions as provider
 
 from app.domain.errors import ModelUnavailableError
 
+RESPONSE_LOST: Final = "previous_response_not_found"
+
 _WORDS: Final[tuple[tuple[type[BaseException], str, bool], ...]] = (
     (provider.ModelRequestTimeout, "timeout", True),
     (provider.ModelTimeoutError, "timeout", True),
@@ -46,6 +48,8 @@ _TOO_LONG: Final = (
     "too many tokens",
 )
 """How providers say that the input exceeds the model's window, where the status alone does not tell."""
+_LOST: Final = ("previous_response_not_found", "previous response with id")
+"""How a provider says that it does not keep the response any more from which a request goes on."""
 _BLOCKED: Final = ("content_filter", "content_policy_violation")
 """How providers say that they block a prompt, where they answer with an error instead of a finish."""
 _REFUSED: Final = frozenset({400, 413, 422})
@@ -63,6 +67,8 @@ def unavailable(error: Exception) -> ModelUnavailableError:
     status = error.status_code if isinstance(error, provider.ModelHTTPError) else None
     if _says(error, _TOO_LONG):
         return ModelUnavailableError("context_too_long", retryable=False, status=status)
+    if _says(error, _LOST):
+        return ModelUnavailableError(RESPONSE_LOST, retryable=False, status=status)
     word, retryable = next(
         ((word, retryable) for kind, word, retryable in _WORDS if isinstance(error, kind)),
         _by_status(status),

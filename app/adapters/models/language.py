@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from pydantic_ai.direct import model_request, model_request_stream
-from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
+from app.adapters.models import responses
 from app.adapters.models.failures import is_block, unavailable
 from app.adapters.models.messages import TakesMedia, to_provider
 from app.adapters.models.replies import calls_of, calls_tool, delta_of, finish_of, text_of, usage_of
@@ -20,6 +21,7 @@ from app.domain.conversation import Usage
 from app.domain.fencing.escaping import clean
 from app.domain.model_io import (
     ChatRequest,
+    ContextMessage,
     DetailRequest,
     ModelProfile,
     Proposal,
@@ -59,9 +61,7 @@ class LanguageChat:
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         """Stream one reply, its calls at the end. Raises ``ModelUnavailableError``."""
         model = self.language.model
-        settings = _settings(self.timeout, request.max_output_tokens)
-        parameters = _offering(request.tools)
-        thread = to_provider(request.messages, self.language.takes_media)
+        settings, parameters, thread = self._prepared(request)
         try:
             # Preparing finds a place for system messages in mid-conversation, and marks user text that only looks
             # like one.
@@ -78,9 +78,23 @@ class LanguageChat:
                 raise unavailable(error) from None
             yield StepFinish(reason="blocked", usage=Usage(), model=self.profile.name)
             return
-        for call in calls_of(response):
+        for call in calls_of(response, keeps_ids=self.profile.stateful):
             yield call
-        yield StepFinish(reason=finish_of(response), usage=usage_of(response), model=self.profile.name)
+        yield StepFinish(
+            reason=finish_of(response),
+            usage=usage_of(response),
+            model=self.profile.name,
+            response_id=response.provider_response_id if self.profile.stateful else None,
+        )
+
+    def _prepared(self, request: ChatRequest) -> tuple[ModelSettings, ModelRequestParameters, list[ModelMessage]]:
+        settings, parameters = _settings(self.timeout, request.max_output_tokens), _offering(request.tools)
+        messages: Sequence[ContextMessage] = request.messages
+        if self.profile.stateful:
+            settings = responses.kept(settings, request.continues)
+            parameters.instruction_parts, messages = responses.instructions_of(messages)
+        answered = request.continues.open_calls if request.continues else ()
+        return settings, parameters, to_provider(messages, self.language.takes_media, answered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +130,8 @@ class LanguageSummarizer:
         settings = _settings(self.timeout, min(room, self.profile.output_limit))
         # Thoughts count against the output limit: at the default depth they would eat the room of the answer.
         settings["thinking"] = "low"
+        if self.profile.stateful:
+            settings = responses.not_kept(settings)
         try:
             response = await model_request(
                 self.language.model, [asked], model_settings=settings, model_request_parameters=parameters

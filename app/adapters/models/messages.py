@@ -7,6 +7,7 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic_ai.messages import (
@@ -33,6 +34,8 @@ TakesMedia = Callable[[str], bool]
 SIGNATURE: Final = "thought_signature"
 """In a call's details: what a provider signed it with, in Base64; it goes back to no other ``PROVIDER``."""
 PROVIDER: Final = "provider"
+CALL_ID: Final = "call_id"
+"""In the details of a stateful model's call: the id under which its provider keeps it."""
 
 STUB_RESULT: Final = "interrupted"
 """What stands for the result of a call that never got one: providers refuse an unanswered call."""
@@ -41,15 +44,25 @@ _NOT_IN_TOOL_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _TOOL_NAME_LENGTH: Final = 64  # OpenAI's limit, the narrowest
 
 
-def to_provider(messages: Sequence[ContextMessage], takes_media: TakesMedia) -> list[ModelMessage]:
+def to_provider(
+    messages: Sequence[ContextMessage], takes_media: TakesMedia, open_calls: Sequence[Part] = ()
+) -> list[ModelMessage]:
     """Map a context.
 
     A call is followed by its result wherever the result was appended. Nothing here fetches anything: media given
     by address are named in words, since the service never opens addresses that messages name.
+
+    Args:
+        messages: The context, or what of it the provider does not keep yet.
+        takes_media: What the model reads inline.
+        open_calls: Calls that stand before these messages, on the provider's side: their results come first.
     """
-    results = dict(_results(messages))
-    calls = {str(part.get("id")) for message in messages for part in _parts(message, "tool_call")}
+    made = [*open_calls, *(part for message in messages for part in _parts(message, "tool_call"))]
+    results = dict(_results(messages, {str(part.get("id")): part.get("name") for part in made}))
+    calls = {str(part.get("id")) for part in made}
     thread: list[ModelMessage] = []
+    for part in open_calls:
+        _ask(thread, _kept_result(part, results))
     for message in messages:
         if message.role == "system":
             _ask(thread, SystemPromptPart(message.content))
@@ -81,8 +94,19 @@ def _answer(thread: list[ModelMessage], message: ContextMessage, results: Mappin
     else:
         thread.append(ModelResponse(parts=[*said, *calls]))
     for call in calls:
-        stub = ToolReturnPart(tool_name=call.tool_name, content=STUB_RESULT, tool_call_id=call.tool_call_id)
-        _ask(thread, results.get(call.tool_call_id, stub))
+        _ask(thread, _result_of(call, results))
+
+
+def _result_of(call: ToolCallPart, results: Mapping[str, ToolReturnPart]) -> ToolReturnPart:
+    stub = ToolReturnPart(tool_name=call.tool_name, content=STUB_RESULT, tool_call_id=call.tool_call_id)
+    return results.get(call.tool_call_id, stub)
+
+
+def _kept_result(part: Part, results: Mapping[str, ToolReturnPart]) -> ToolReturnPart:
+    """The result of a call that the provider keeps, under the provider's id."""
+    found, details = _result_of(_call(part), results), part.get("details")
+    kept = details.get(CALL_ID) if isinstance(details, Mapping) else None
+    return replace(found, tool_call_id=kept) if isinstance(kept, str) and kept else found
 
 
 def _prompts(message: ContextMessage, takes_media: TakesMedia) -> Iterator[UserPromptPart]:
@@ -150,8 +174,8 @@ def _signed(details: Any) -> tuple[str | None, str | None]:
     return provider, signature
 
 
-def _results(messages: Sequence[ContextMessage]) -> Iterator[tuple[str, ToolReturnPart]]:
-    names = {str(part.get("id")): part.get("name") for message in messages for part in _parts(message, "tool_call")}
+def _results(messages: Sequence[ContextMessage], names: Mapping[str, object]) -> Iterator[tuple[str, ToolReturnPart]]:
+    """By the id of their call; ``names`` are the tools'."""
     for message in messages:
         for part in _parts(message, "tool_result"):
             id_ = str(part.get("tool_call_id"))

@@ -20,19 +20,24 @@ OFFLINE_CHUNK_TOKENS: Final = 8_000
 """More than this the extractive compressor does not digest at once: its sentence ranking is quadratic."""
 
 
-def profile_of(name: str, *, bundled: int | None, override: int | None) -> ModelProfile:
+def profile_of(name: str, *, bundled: int | None, override: int | None, stateful: bool = False) -> ModelProfile:
     """The limits of a provider's model.
 
     Args:
         name: ``provider:model``.
         bundled: The context window in pydantic-ai's data, in tokens, where it has one.
         override: The operator's own word on the input limit, which beats every table.
+        stateful: Whether its provider keeps the context of a chat.
     """
     gemini = name.startswith("google")
     input_limit = override or bundled or (GEMINI_INPUT_LIMIT if gemini else UNKNOWN_INPUT_LIMIT)
     output_limit = GEMINI_OUTPUT_LIMIT if gemini else UNKNOWN_OUTPUT_LIMIT
     return ModelProfile(
-        name=name, input_limit=input_limit, output_limit=min(output_limit, input_limit), calls_tools=True
+        name=name,
+        input_limit=input_limit,
+        output_limit=min(output_limit, input_limit),
+        calls_tools=True,
+        stateful=stateful,
     )
 
 

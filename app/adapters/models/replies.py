@@ -14,7 +14,7 @@ from pydantic_ai.messages import (
     ToolCallPart,
 )
 
-from app.adapters.models.messages import PROVIDER, SIGNATURE, arguments_of
+from app.adapters.models.messages import CALL_ID, PROVIDER, SIGNATURE, arguments_of
 from app.domain.conversation import Usage
 from app.domain.fencing.escaping import clean
 from app.domain.model_io import FinishReason, ToolCall
@@ -41,14 +41,17 @@ def text_of(response: ModelResponse) -> str:
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
 
 
-def calls_of(response: ModelResponse) -> list[ToolCall]:
-    """The tool calls, in order; arguments that are no JSON object come as ``input``."""
+def calls_of(response: ModelResponse, *, keeps_ids: bool = False) -> list[ToolCall]:
+    """The tool calls, in order; arguments that are no JSON object come as ``input``.
+
+    ``keeps_ids``: the provider's own id goes into the details, since the provider keeps the call under it.
+    """
     return [
         ToolCall(
             id=part.tool_call_id,
             name=clean(part.tool_name),
             arguments=_cleaned(arguments_of(part.args)),
-            details=_details(part, response),
+            details=_details(part, response) | ({CALL_ID: part.tool_call_id} if keeps_ids else {}),
         )
         for part in response.parts
         if isinstance(part, ToolCallPart)

@@ -12,7 +12,7 @@ from pydantic_ai.providers import Provider
 
 from app.adapters.circuit import Circuit
 from app.adapters.models import any as others
-from app.adapters.models import gemini
+from app.adapters.models import gemini, responses
 from app.adapters.models.guarded import GuardedChat, GuardedSummarizer
 from app.adapters.models.keys import Keys
 from app.adapters.models.language import Language, LanguageChat, LanguageSummarizer
@@ -99,13 +99,17 @@ class Shelf:
         match = _NAME.fullmatch(name)
         if match is None or ".." in name:
             raise InvalidInputError("A model is named 'offline' or 'provider:model', as in 'google:gemini-2.5-flash'.")
-        model, takes_media = self._model(match["kind"], match["model"])
-        profile = profile_of(name, bundled=model.context_window, override=self.input_limit)
+        kind = match["kind"]
+        model, takes_media = self._model(kind, match["model"])
+        stateful = kind == responses.KIND
+        profile = profile_of(name, bundled=model.context_window, override=self.input_limit, stateful=stateful)
         return Language(model=model, profile=profile, takes_media=takes_media)
 
     def _model(self, kind: str, name: str) -> tuple[Model, TakesMedia]:
         if kind == gemini.PROVIDER:
             return gemini.model(name, self._provider(kind)), gemini.takes_media
+        if kind == responses.KIND:
+            return responses.model(name, self._provider(others.OPENAI)), others.takes_media
         return others.model(kind, name, self._provider(kind)), others.takes_media
 
     def _provider(self, kind: str) -> Provider[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from app.adapters.repositories.cursor import BY_TIME_AND_ID, cut, paged
 from app.adapters.repositories.leases import now
 from app.adapters.repositories.mapping import LAYOUT, columns, plain, sums_columns, sums_value, value, without
 from app.adapters.tables import COMPACTION_IN_FLIGHT, DUE, RUNNING, CompactionRow, ConversationRow, TurnRow
-from app.domain.conversation import Conversation, Quiet
+from app.domain.conversation import Conversation, LiveContext, Quiet
 from app.domain.errors import NotFoundError
 from app.domain.records import Page
 
@@ -97,18 +98,31 @@ def _not_found() -> NotFoundError:
 
 def _columns(changes: dict[str, Any]) -> dict[str, Any]:
     """Fields of ``Conversation`` as columns: the composed ones taken apart."""
-    values = without(changes, "total", "covered", "quiet", "layout", "metadata", *_JSON)
+    values = without(changes, "total", "covered", "quiet", "layout", "live", "metadata", *_JSON)
     values |= {name: plain(changes[name]) for name in _JSON if name in changes}
     for name in ("total", "covered"):
         if name in changes:
             values |= sums_columns(name, changes[name])
     if "quiet" in changes:
         values |= {f"quiet_{name}": item for name, item in columns(changes["quiet"]).items()}
+    if "live" in changes:
+        values |= _live_columns(changes["live"])
     if "layout" in changes:
         values["layout"] = LAYOUT.dump_python(changes["layout"], mode="json")
     if "metadata" in changes:
         values["meta"] = plain(changes["metadata"])
     return values
+
+
+def _live_columns(live: LiveContext | None) -> dict[str, Any]:
+    names = [item.name for item in fields(LiveContext)]
+    return {f"live_{name}": getattr(live, name, None) for name in names}
+
+
+def _live(row: ConversationRow) -> LiveContext | None:
+    if row.live_model is None or row.live_response_id is None or row.live_through_seq is None:
+        return None
+    return LiveContext(model=row.live_model, response_id=row.live_response_id, through_seq=row.live_through_seq)
 
 
 def _conversation(row: ConversationRow | None) -> Conversation:
@@ -127,5 +141,6 @@ def _conversation(row: ConversationRow | None) -> Conversation:
         covered=sums_value("covered", row),
         quiet=quiet,
         layout=LAYOUT.validate_python(row.layout),
+        live=_live(row),
         metadata=row.meta,
     )
