@@ -238,6 +238,53 @@ class TestTheThreshold:
         assert len(kept_verbatim(talk)) == KEPT
 
 
+class TestTheConfiguration:
+    """``runner.compaction`` of ``throughline.yaml``, as the design has it in its own file."""
+
+    @pytest.mark.parametrize(
+        ("written", "first", "kept"),
+        [("{max_tokens: 6000, keep_tail: 6}", 6_001, 6), ("{max_tokens: 0}", DESIGNED + 1, KEPT)],
+    )
+    def test_is_what_holds_for_every_conversation(
+        self, offline: Service, tmp_path: Path, written: str, first: int, kept: int
+    ) -> None:
+        with other_service(offline, tmp_path, f"runner:\n  compaction: {written}\n") as service:
+            talk = Talk.begin(service, preset="handoff")
+            assert talk.get("/usage")["sync_at"] == first
+            filled(talk, 5_900)
+            done = talk.chat(of_bytes(talk, 6_100))
+            row = done["compaction"]
+            assert (row is not None) == (first < DESIGNED)
+            if row:
+                assert (row["trigger"], row["status"]) == ("max_tokens", "applied")
+                assert done["message"]["seq"] - row["to_seq"] == kept
+            filled(talk, talk.get("/usage")["tokens"] + 3_000, messages=30)
+            talk.compact()
+            assert len(kept_verbatim(talk)) == kept
+            own = Talk.begin(service, preset="handoff", policy={"max_tokens": 7_000})
+            assert own.get("/usage")["sync_at"] == 7_001, "a conversation's own number comes first"
+            other = Talk.begin(service, preset="semantic")
+            assert (
+                other.get()["policy"]["triggers"] == good(other.http.get("/presets"))["data"][0]["policy"]["triggers"]
+            )
+
+    def test_of_minus_one_leaves_it_to_the_command(self, offline: Service, tmp_path: Path) -> None:
+        with other_service(offline, tmp_path, "runner:\n  compaction:\n    max_tokens: -1\n") as service:
+            talk = Talk.begin(service, preset="handoff", policy=SMALL)
+            assert talk.get()["policy"]["triggers"] == []
+            filled(talk, FIRST)
+            assert talk.chat(of_bytes(talk, FIRST + 200))["compaction"] is None
+            assert talk.chat("/compact")["compaction"]["status"] == "applied"
+
+
+@contextlib.contextmanager
+def other_service(service: Service, folder: Path, written: str) -> Iterator[Service]:
+    """Another API process over the same database, with this ``throughline.yaml``."""
+    (folder / "throughline.yaml").write_text(written)
+    with running_service(folder, database_url=service.database_url, redis_url=service.redis_url, worker=False) as other:
+        yield other
+
+
 class TestTheCommand:
     def test_returns_the_summary_which_is_served_as_a_pair(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
@@ -282,6 +329,16 @@ class TestTheCommand:
         assert done["reply"]["content"] == done["compaction"]["summary"] == talk.compactions()[0]["summary"]
         assert "import the members of the choir" in done["reply"]["content"]
         assert talk.boundary() == done["compaction"]["to_seq"]
+
+    @pytest.mark.parametrize(("messages", "status"), [(KEPT, "skipped"), (KEPT + 10, "applied")])
+    def test_with_no_more_than_is_kept_has_nothing_to_do(
+        self, offline: Service, start_talk: StartTalk, messages: int, status: str
+    ) -> None:
+        talk = start_talk(offline, preset="handoff", policy=MEDIUM)
+        talk.batch(lines(messages))
+        row = talk.compact()
+        assert (row["status"], row["reason"]) == (status, "nothing_to_compact" if status == "skipped" else None)
+        assert len(kept_verbatim(talk)) == KEPT
 
 
 class TestAFailure:

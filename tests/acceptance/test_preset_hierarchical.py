@@ -11,7 +11,7 @@ import pytest
 from app.client import AsyncContextCompressor, AsyncThroughline, ContextCompressor, Throughline
 from app.domain.segments.markers import find
 from tests.acceptance.conftest import StartTalk
-from tests.acceptance.service import Service
+from tests.acceptance.service import Service, until
 from tests.acceptance.talk import Json, Talk, block_of, good, refused, small_talk
 
 WINDOW: Final[Json] = {"context_window": 8_000, "max_tokens": -1}
@@ -225,6 +225,34 @@ def test_ratio_by_level_fidelity_expansions_and_latency_are_measured(offline: Se
     assert {one["name"] for one in shown["expansions"]["by_way"]}
     assert shown["latency"]["expansion"]["count"] >= 1
     assert shown["latency"]["turn"]["count"] == 1
+
+
+def test_all_four_are_of_the_service_and_for_prometheus_too(offline: Service, start_talk: StartTalk) -> None:
+    talk = begun(start_talk, offline)
+    anchored(talk)
+    talked(talk)
+    talk.compact(keep_tail_messages=2)
+    talk.chat("Where do we host the archive?")
+    of_one, of_all = talk.get("/stats"), good(talk.http.get("/stats"))
+    levels = {one["level"]: one for one in of_all["active"]["levels"]}
+    assert {one["level"] for one in of_one["levels"]} <= levels.keys()
+    assert all(levels[one["level"]]["original_tokens"] >= one["original_tokens"] for one in of_one["levels"])
+    assert all(one["ratio"] > 0 for one in levels.values())
+    assert of_all["compactions"]["fidelity"]["probes"] >= of_one["compactions"]["fidelity"]["probes"] == 1
+    assert of_all["expansions"]["judged"] >= of_one["expansions"]["judged"] >= 1
+    assert of_all["expansions"]["used_share"] is not None
+    assert of_all["latency"]["expansion"]["count"] >= of_one["latency"]["expansion"]["count"] >= 1
+
+    names = ('level_ratio_count{level="L3"}', "compaction_fidelity_count", 'expansions_total{way="automatic"}')
+    times = ('compaction_duration_seconds_count{ran_in="request"}', 'recall_duration_seconds_count{way="automatic"}')
+
+    def told(name: str) -> float:
+        lines = [
+            line for line in talk.http.get("/metrics").text.splitlines() if line.startswith(f"throughline_{name} ")
+        ]
+        return float(lines[0].rsplit(" ", 1)[1]) if lines else 0.0
+
+    until(lambda: all(told(name) >= 1 for name in (*names, *times)), what="its metrics")
 
 
 def test_the_four_component_tables_of_the_page_are_this_policy(offline: Service, start_talk: StartTalk) -> None:

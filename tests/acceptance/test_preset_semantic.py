@@ -203,6 +203,36 @@ def test_cost_is_in_the_stats_in_tokens_and_money_and_per_turn(
     assert shown["tokens"]["saved"] == sum(row["tokens_before"] - row["tokens_after"] for row in rows)
     assert shown["tokens"]["saved_per_turn"] == pytest.approx(shown["tokens"]["saved"] / shown["turns"])
     assert shown["last"]["cost_usd"] == pytest.approx(rows[-1]["cost_usd"])
+    assert shown["last"]["input_tokens"] == rows[-1]["usage"]["input_tokens"]
+    for name in ("input_tokens", "cached_tokens", "output_tokens", "cost_usd"):
+        assert spent["per_compaction"][name] == pytest.approx(spent[name] / 2, abs=0.1), name
+    assert shown["context"]["saved_share"] == pytest.approx(
+        1 - shown["context"]["tokens"] / shown["context"]["history_tokens"], abs=1e-4
+    )
+    assert {"model_calls.per_compaction.cost_usd", "last.cached_tokens", "context.saved_share"} <= shown[
+        "labels"
+    ].keys()
+
+
+def test_cached_tokens_cost_what_the_provider_asks_for_them(
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+) -> None:
+    def price(cached: int) -> float:
+        """Of the model of these tests: 0.50 dollars a million in, 0.05 cached, 3.00 out."""
+        fresh = int(used["input_tokens"]) - cached
+        return (0.5 * fresh + 0.05 * cached + 3.0 * int(used["output_tokens"])) / 1_000_000
+
+    talk = begun(start_talk, gemini_service, levels=["L2", "L3"])
+    talk.fill(1_900)
+    row = talk.compact(keep_tail_messages=2)
+    used = row["usage"]
+    assert used["cached_tokens"] > 0
+    assert row["cost_usd"] == pytest.approx(price(used["cached_tokens"]))
+    assert row["cost_usd"] < price(0), "control: as if nothing had been cached"
+    shown = talk.get("/stats")
+    names = ("input_tokens", "cached_tokens", "output_tokens")
+    one = shown["model_calls"]["per_compaction"]
+    assert one == pytest.approx({name: used[name] for name in names} | {"cost_usd": row["cost_usd"]})
 
 
 def test_the_awareness_block_is_small_and_the_answer_shape_is_constrained(

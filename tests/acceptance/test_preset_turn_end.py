@@ -29,6 +29,7 @@ from tests.acceptance.talk import (
     read_events,
     served_seqs,
     text_of,
+    weight_of,
 )
 from tests.gemini_faults import Behaviour
 from tests.gemini_server import Gemini
@@ -82,6 +83,14 @@ def russian(count: int, start: int = 0) -> list[tuple[str, str]]:
     return said
 
 
+def office(tokens: int) -> str:
+    """Talk about that office, of at most so many tokens."""
+    words = " ".join(content for _, content in russian(20, start=60)).split()
+    while weight_of([("assistant", " ".join(words))]) > tokens:
+        words.pop()
+    return " ".join(words)
+
+
 def first_applied(talk: Talk, language: str) -> Json:
     """The first event of a compaction that took effect, as a reader of that language is told of it."""
     with talk.http.stream("GET", talk.path("/events"), headers={"Accept-Language": language}) as response:
@@ -99,10 +108,12 @@ def size(talk: Talk) -> int:
 
 
 def full(talk: Talk, tokens: int) -> None:
-    """So many tokens, a few less at most, in turns that are over."""
-    talk.fill(tokens)
+    """Twenty tokens less than that, in turns that are over."""
+    talk.fill(tokens - 150)
+    missing = tokens - 20 - size(talk)
+    talk.batch([("user", text_of(missing - 60)), ("assistant", text_of(60))])
     assert talk.history()[-1]["role"] == "assistant"
-    assert tokens - 120 < size(talk) < tokens
+    assert size(talk) == tokens - 20
 
 
 def summary_of(talk: Talk) -> Json:
@@ -218,6 +229,21 @@ class TestAfterTheTurn:
         (after,) = feed.of_type("compaction.applied")
         assert after["notification"]["message"].startswith("After an interrupted turn, at 90 % or more: ")
 
+    @pytest.mark.parametrize(("tokens", "claimed"), [(2_000, 0), (CRITICAL - 100, 1)])
+    def test_that_is_interrupted_below_90_percent_changes_nothing(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, tokens: int, claimed: int
+    ) -> None:
+        talk = start_talk(gemini_service, preset="turn_end", policy=SMALL)
+        full(talk, tokens)
+        gemini.script("chat", SLOW)
+        with talk.streaming("And the chairs?") as events:
+            deltas = (event for event in events if event.type == "reply.delta")
+            assert [next(deltas) for _ in range(2)]
+            assert good(talk.post("/chat/interrupt"))["interrupted"] is True
+            list(deltas)
+        assert talk.history()[-1]["status"] == "interrupted"
+        assert [row["trigger"] for row in talk.wait_ended(claimed)] == ["interrupted"] * claimed
+
 
 @contextlib.contextmanager
 def other_process(service: Service, folder: Path, way: str) -> Iterator[httpx.Client | None]:
@@ -248,6 +274,12 @@ class TestInsideTheTurn:
         row = streamed[-1].data["compaction"]
         assert (row["trigger"], row["ran_in"], row["status"]) == ("sync", "turn", "applied")
         assert row["to_seq"] == count - 2
+        before, after = (event.data["notification"] for event in streamed if event.type.startswith("compaction"))
+        assert before["message"] == (
+            "Ahead of the next model call, at 90 % or more: the conversation is being shortened,"
+            f" {row['tokens_before']:,} tokens now."
+        )
+        assert after == first_applied(talk, "en")["notification"], "in the turn's own stream as on the event stream"
         said = first_applied(talk, "en")["notification"]["message"]
         assert said.startswith(f"Ahead of the next model call, at 90 % or more: {count - 2} messages summarised, ")
         assert first_applied(talk, "ru")["notification"]["message"].startswith(
@@ -374,6 +406,31 @@ class TestAFailure:
         gemini.script("compaction", default="honest")
         assert talk.compact()["status"] == "applied"
 
+    @pytest.mark.parametrize("fault", ["error_401", "please_provide"])
+    def test_between_calls_leaves_the_turn_and_everything_before_it(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, fault: str
+    ) -> None:
+        """The provider refuses, or its answer cannot be read: the turn ends with its reply, and nothing is cut."""
+        talk = start_talk(gemini_service, preset="turn_end", policy=SMALL)
+        full(talk, 2_500)
+        talk.compact()
+        full(talk, CRITICAL - 200)
+        state = talk.state()
+        call = {"name": "search_history", "args": {"query": "room oak tables invoice", "limit": 10}}
+        gemini.script("compaction", default=fault)
+        gemini.script("chat", {"name": "calls", "calls": [call]}, saying(10), replace=True)
+        done = talk.chat("Which oak tables did we order?")
+        assert (done["compaction"]["trigger"], done["compaction"]["status"]) in {
+            ("mid_turn", "failed"),
+            ("mid_turn", "rejected"),
+        }
+        assert done["warnings"] == [f"compaction_failed:{done['compaction']['reason']}"]
+        assert talk.state() == state
+        sent = str(gemini.requests("chat")[-1]["body"]["contents"])
+        kept = [item["content"] for item in talk.history() if item["seq"] > talk.boundary() and item["content"]]
+        assert all(text in sent for text in kept[:-1]), "the whole history since the summary"
+        assert talk.context()["truncated"] is None
+
     def test_with_less_than_is_kept_nothing_is_done(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -428,13 +485,14 @@ class TestWhatPeopleSee:
     def test_is_russian_from_start_to_end(self, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, preset="turn_end", policy=SMALL, locale="ru-RU", system_prompt=ROOMS)
         with EventFollower(talk) as feed:
-            talk.batch(russian(54))
-            assert CRITICAL - 500 < size(talk) < CRITICAL - 100
-            number = 28
-            while not talk.compactions():
-                done = talk.chat(f"Сколько стоят дубовые столы для комнаты {number}, и когда их привезут?")
+            talk.batch(russian(50))
+            assert CRITICAL - 800 < size(talk) < CRITICAL - 300
+            for number in (12, 22):
+                asked = f"Сколько стоят жалюзи для комнаты {number}, и когда их привезут?"
+                if number == 22:  # the reply, and not the question, fills the window
+                    talk.append(office(CRITICAL - 1 - size(talk) - weight_of([("user", asked)])), role="assistant")
+                done = talk.chat(asked)
                 assert detect(done["reply"]["content"]) == "ru"
-                number += 1
             feed.wait_for(lambda _: feed.of_type("compaction.applied"))
         (row,), stats, summary = talk.wait_ended(), talk.get("/stats"), talk.get()["compressed_state"]["summary"]
         assert (detect(summary), detect(row["summary"])) == ("ru", "ru")

@@ -24,7 +24,7 @@ from app.domain.errors import NotFoundError
 from app.domain.localization.catalogue import CATALOGUES
 from app.domain.model_io import Proposal, SummaryRequest
 from app.domain.records import Attempt, DetailCall
-from app.domain.statistics import Measured
+from app.domain.statistics import CostOfOne, Measured
 from app.ports import UnitOfWorkFactory
 from app.services import measuring
 from app.services.appending import MessageDraft
@@ -146,6 +146,25 @@ async def test_a_failed_one_saves_nothing(begin: UnitOfWorkFactory, tenant: UUID
     assert (seen.in_turns.count, seen.fidelity.last) == (1, None)
 
 
+async def test_what_one_compaction_costs_is_of_all_its_calls(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """Two took effect, a third failed and is paid for too; calls for details are another matter."""
+    row = await stored(begin, tenant)
+    call = DetailCall(id=new_id(), conversation_id=row.id, called_at=moment(1))
+    assert (await measured(begin, row)).cost_of_one == CostOfOne()
+    for _ in range(2):
+        await ended(begin, row)
+    await ended(begin, row, status="failed", reason="timeout", tokens_after=None, messages_covered=0, fidelity=None)
+    async with begin(tenant) as unit:
+        await unit.detail_calls.begin(call)
+        await unit.detail_calls.end(call.id, ACCEPTED)
+        await unit.commit()
+    seen = await measured(begin, row)
+    assert seen.cost_of_one == CostOfOne(
+        input_tokens=300.0, cached_tokens=120.0, output_tokens=30.0, cost_usd=3 * 2 * 0.125 / 2
+    )
+    assert seen.usage.input_tokens == 7 * 100
+
+
 async def test_latency_is_mean_and_percentiles_of_what_ran_in_turns(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     row = await stored(begin, tenant)
     for milliseconds in (100, 200, 300, 400, 1_000):
@@ -232,7 +251,7 @@ async def test_every_figure_has_a_label(begin: UnitOfWorkFactory, tenant: UUID, 
     all_ = present_service_stats(await service.container.stats.service(tenant), say)
     assert unlabelled(all_.model_dump(mode="json")) == []
     assert (all_.tokens, all_.compactions.total) == (one.tokens, one.compactions.total)
-    assert all_.active.conversations == 1
+    assert (all_.active.conversations, all_.active.levels) == (1, one.levels)
     if language != "en":
         russian = re.compile("[а-яё]", re.IGNORECASE)
         assert all(russian.search(label) for label in [*one.labels.values(), *one.summary])
@@ -339,6 +358,24 @@ async def test_control_without_memory_it_is_counted_again(begin: UnitOfWorkFacto
     await watcher.samples()
     watcher.measuring._seen.clear()
     assert (await watcher.samples())[APPLIED] == 2
+
+
+async def test_the_levels_of_what_a_compaction_made_are_told(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """One value per level and compaction; one that made nothing tells nothing."""
+    watcher, service = Watcher(begin, tenant), Service(begin, tenant)
+    id_ = await service.conversation()
+    await service.say(id_, 40, words=4)
+    await ended(begin, await stored(begin, tenant), finished_at=moment(5))
+    assert not [name for name in await watcher.samples() if name.startswith("level_ratio")], "control"
+    await service.container.manual.compact(tenant, id_, CompactInput(), timeout=30)
+    measured = (await service.container.stats.conversation(tenant, id_)).levels
+    seen = await watcher.samples()
+    assert {one.level for one in measured} >= {"L2", "L3"}
+    for one in measured:
+        assert seen[f'level_ratio_count{{level="{one.level}"}}'] == 1
+        assert seen[f'level_ratio_sum{{level="{one.level}"}}'] == pytest.approx(one.ratio, abs=1e-4)
+    for _ in range(3):
+        assert (await watcher.samples())['level_ratio_count{level="L3"}'] == 1
 
 
 async def test_what_ended_before_the_start_is_not_counted(begin: UnitOfWorkFactory, tenant: UUID) -> None:

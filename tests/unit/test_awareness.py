@@ -69,6 +69,25 @@ def test_it_promises_nothing_that_is_not_there(locale: str) -> None:
     assert "digests" not in block
 
 
+@pytest.mark.parametrize("locale", ["en", "ru"])
+def test_where_no_anchors_are_served_it_names_none(locale: str) -> None:
+    with_all, without = (awareness_block(SESSION, locale, LEVELS, anchor_share=share) for share in (None, 0))
+
+    assert "anchors" not in without
+    assert set(with_all.splitlines()) - set(without.splitlines()) == {
+        line for line in with_all.splitlines() if "`<anchors>`" in line
+    }
+    assert awareness_block(SESSION, locale, LEVELS, anchor_share=0.1) == with_all
+
+
+@pytest.mark.parametrize("locale", ["en", "ru"])
+@pytest.mark.parametrize(("levels", "shown"), [(("L2", "L3"), "→L2:"), (("L3",), "→L3:"), (("L3", "L1"), "→L1:")])
+def test_it_shows_a_marker_as_they_are_served(locale: str, levels: tuple[Level, ...], shown: str) -> None:
+    block = awareness_block(SESSION, locale, levels)
+
+    assert block.count("→") == block.count(shown) == 1
+
+
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda schema: schema.name)
 def test_every_field_of_every_schema_is_explained_in_russian(schema: StateSchema) -> None:
     block = awareness_block(schema, "ru")

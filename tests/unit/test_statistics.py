@@ -86,6 +86,7 @@ def test_an_unknown_price_counts_as_nothing_beside_a_known_one() -> None:
     ]
     assert Measured(calls=priced).usage.cost_usd == 0.75
     assert Measured(calls=priced[:1]).usage.cost_usd is None
+    assert Measured(calls=priced).cost_of_one.cost_usd is None, "of no compaction"
 
 
 # --- languages ----------------------------------------------------------------------------------------------------
@@ -431,6 +432,19 @@ class Exported:
         self.told.append((self.name, number, labels))
 
     record = set = add
+
+
+def test_the_page_names_every_instrument_and_no_other() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text()
+    table = page[page.index("## Prometheus") : page.index("A label never holds")]
+    named = {name for line in table.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
+    assert {one.name for one in instruments.INSTRUMENTS} <= named
+    metrics_ = page[page.index("## Metrics of the designs") : page.index("The fidelity score is")]
+    cells = [line.split("|")[4] for line in metrics_.splitlines() if line.startswith("| ") and line.count("|") == 5]
+    told = {name for cell in cells[1:] for name in re.findall(r"`(\w+)(?:\{[^`]*)?`", cell)}
+    labels = {label for one in instruments.INSTRUMENTS for label in one.labels}
+    assert len(told) >= 10
+    assert told - labels <= {one.name for one in instruments.INSTRUMENTS}
 
 
 def test_cached_tokens_cost_their_own_price() -> None:

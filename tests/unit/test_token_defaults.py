@@ -1,0 +1,100 @@
+"""An operator's own numbers for presets that compact above a number of tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from app.domain.policies.policy import CompactionPolicy
+from app.domain.policies.presets import PRESETS, TokenDefaults, resolve
+from app.settings import Settings
+
+OWN = TokenDefaults(max_tokens=50_000, keep_tail=5)
+
+
+def resolved(preset: str, overrides: dict[str, Any], defaults: TokenDefaults = OWN) -> CompactionPolicy:
+    return resolve(preset, defaults.beneath(preset, overrides))
+
+
+def numbers(policy: CompactionPolicy) -> list[tuple[int | None, float | None, int]]:
+    return [(trigger.at.tokens, trigger.at.share, trigger.keep_messages) for trigger in policy.triggers]
+
+
+def test_they_take_the_place_of_the_presets() -> None:
+    policy = resolved("handoff", {})
+    assert numbers(policy) == [(50_000, 0.85, 5)]
+    assert policy.manual_keep.messages == 5
+
+
+def test_without_them_the_presets_own_hold() -> None:
+    assert resolved("handoff", {}, TokenDefaults()) == PRESETS["handoff"].policy
+    assert numbers(PRESETS["handoff"].policy) == [(80_000, 0.85, 20)]
+
+
+def test_minus_one_switches_automatic_compaction_off_and_leaves_the_manual_one() -> None:
+    policy = resolved("handoff", {}, TokenDefaults(max_tokens=-1, keep_tail=7))
+    assert policy.triggers == ()
+    assert policy.manual_keep.messages == 7
+
+
+@pytest.mark.parametrize(
+    ("overrides", "found", "kept"),
+    [
+        ({"max_tokens": 60_000}, [(60_000, 0.85, 5)], 5),
+        ({"max_tokens": 0}, [(50_000, 0.85, 5)], 5),
+        ({"max_tokens": -1}, [], 5),
+        ({"keep_tail_messages": 9}, [(50_000, 0.85, 9)], 9),
+        ({"keep_tail_messages": 0}, [(50_000, 0.85, 0)], 0),
+        ({"manual_keep": {"messages": 3}}, [(50_000, 0.85, 20)], 3),
+        ({"triggers": []}, [], 20),
+    ],
+)
+def test_a_conversations_own_come_first(overrides: dict[str, Any], found: list[Any], kept: int) -> None:
+    policy = resolved("handoff", overrides)
+    assert numbers(policy) == found
+    assert policy.manual_keep.messages == kept
+
+
+def test_presets_that_know_no_number_of_tokens_are_untouched() -> None:
+    others = [name for name, preset in PRESETS.items() if all(one.at.tokens is None for one in preset.policy.triggers)]
+    assert len(others) == len(PRESETS) - 1
+    assert all(resolved(name, {}) == PRESETS[name].policy for name in others)
+
+
+def settings(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    (folder / "throughline.yaml").write_text(text)
+    monkeypatch.chdir(folder)
+    return Settings(_env_file=None)
+
+
+@pytest.mark.parametrize(
+    ("text", "max_tokens", "keep_tail"),
+    [
+        ("runner:\n  compaction:\n    max_tokens: 80000\n    keep_tail: 20\n", 80_000, 20),
+        ("runner:\n  compaction:\n    max_tokens: -1\n", -1, 0),
+        ("runner:\n  type: pi\n  compaction:\n    max_tokens:\n", 0, 0),
+        ("runner:\n  compaction:\n", 0, 0),
+        ("runner:\n", 0, 0),
+        ("port: 8000\n", 0, 0),
+    ],
+)
+def test_the_designs_own_configuration_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, max_tokens: int, keep_tail: int
+) -> None:
+    given = settings(tmp_path, text, monkeypatch).runner.compaction
+    assert (given.max_tokens, given.keep_tail) == (max_tokens, keep_tail)
+
+
+@pytest.mark.parametrize("line", ["max_tokens: -2", "keep_tail: -1", "max_token: 5", "max_tokens: many"])
+def test_what_is_wrong_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    with pytest.raises(ValidationError, match=line.partition(":")[0]):
+        settings(tmp_path, f"runner:\n  compaction:\n    {line}\n", monkeypatch)
+
+
+def test_the_environment_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THROUGHLINE_RUNNER", '{"compaction": {"max_tokens": 900}}')
+    given = settings(tmp_path, "runner:\n  compaction:\n    max_tokens: 800\n    keep_tail: 6\n", monkeypatch)
+    assert (given.runner.compaction.max_tokens, given.runner.compaction.keep_tail) == (900, 6)
