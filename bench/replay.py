@@ -265,4 +265,5 @@ class Replay:
             block_before=self.layout.tokens if self.layout else 0,
             target=self.budgets.target,
             anchors=self._active(planned.to_seq),
+            outdated=tuple(anchor for anchor in self.anchors if anchor.status == "superseded"),
         )

@@ -19,7 +19,7 @@ from app.domain.planning.compaction import CompactionPlan, NothingToFold, plan_c
 from app.domain.planning.cuts import Tail
 from app.domain.planning.withholding import without
 from app.domain.policies.policy import CompactionPolicy
-from app.domain.records import Compaction, FoldRequest
+from app.domain.records import Compaction, FoldRequest, Page
 from app.domain.schemas import schema_named
 from app.domain.segments.values import CutSegment, Level
 from app.domain.states.adopting import adopted, next_after
@@ -28,7 +28,7 @@ from app.domain.summarizing.stretches import output_room
 from app.domain.summarizing.system_context import system_context
 from app.ports import Models, Summarizer, UnitOfWork
 from app.services.ladder import BLOCKED, TOO_LONG
-from app.services.layouts import MOST_ANCHORS, held_messages
+from app.services.layouts import MOST_ANCHORS, MOST_OUTDATED, held_messages
 from app.services.lease import Lease, check_held
 from app.services.resolve import Resolved
 from app.services.segmenting import cut_span
@@ -63,6 +63,8 @@ class Chunk:
     """Active anchors up to the end of the chunk whose messages are not held."""
     most_tokens: int
     """The most that this chunk was planned to weigh."""
+    outdated: tuple[Anchor, ...] = ()
+    """The newest superseded anchors."""
     segments: tuple[CutSegment, ...] = ()
     """Its stretches: every ``seq`` from the first to the last that it covers lies in exactly one."""
 
@@ -98,8 +100,9 @@ class Chunk:
             tokens_before=resolved.breakdown.total,
             block_before=resolved.breakdown.block,
             target=resolved.target_tokens,
-            coming_tokens=resolved.coming_tool_tokens,
+            coming_tokens=resolved.coming_with(self.plan.folded_tokens),
             anchors=self.anchors,
+            outdated=self.outdated,
         )
 
     def request(self, profile: ModelProfile, withheld: Collection[int] = ()) -> SummaryRequest:
@@ -167,6 +170,9 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
             return Nothing(resolved=resolved, found=planned)
         span = await uow.messages.between(conversation.id, planned.from_seq, planned.to_seq)
         anchors = await _anchors(uow, conversation.id, through_seq=planned.to_seq)
+        outdated, _ = await uow.anchors.page(
+            conversation.id, Page(limit=MOST_OUTDATED, order="desc"), status="superseded"
+        )
         number = conversation.state_version
         version = await uow.states.get(conversation.id, number) if number else None
     shown = await _redacted(span)
@@ -180,6 +186,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         ),
         version=version,
         anchors=anchors,
+        outdated=tuple(outdated),
         most_tokens=most,
     )
 

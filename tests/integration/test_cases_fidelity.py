@@ -301,9 +301,11 @@ async def test_forty_exact_values_that_the_model_leaves_out_survive(begin: UnitO
 
 
 @pytest.mark.control("26")
-async def test_control_without_survival_they_are_lost(
+async def test_control_without_anchors_and_survival_they_are_lost(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Either of the two alone keeps them, as long as there is room."""
+    monkeypatch.setattr("app.services.anchoring.detect", lambda *_, **__: [])
     monkeypatch.setattr("app.domain.merging.apply.lost_quotes", lambda *_, **__: [])
     with pytest.raises(AssertionError, match="lost: "):
         await keeps_forty(begin, tenant)

@@ -249,6 +249,7 @@ def after(span: Sequence[Message], proposed: Candidate, *previous: StateEntry) -
         ("Uses Postgres for storage", ("Actually we switched to MySQL.", "OK."), "Uses MySQL for storage"),
         ("The team uses Postgres", ("Forget it.", "OK."), "The team uses MySQL instead of Postgres"),
         ("Meeting place: Graz", ("Sorry, I meant Linz.", "OK."), "Meeting place: Linz"),
+        ("User: Use Toggl", ("Actually, let's go with Clockify.", "OK."), "User: Use Clockify"),
         ("База данных: Postgres", ("Нет, лучше MySQL.", "Хорошо."), "База данных: MySQL"),
         ("Команда использует Postgres", ("Передумали.", "Хорошо."), "Команда перешла на MySQL вместо Postgres"),
         ("数据库:Postgres", ("不对,改用MySQL。", "好的。"), "数据库:MySQL"),
@@ -272,6 +273,18 @@ def test_within_one_candidate_too_the_correction_stands_alone() -> None:
     ("earlier", "span", "told"),
     [
         ("Database: Postgres", ("We also need a cache.", "OK."), "Cache: Redis"),
+        ("The team uses Postgres", ("Actually, let's use React.", "OK."), "The team uses React"),
+        ("The team uses Postgres", ("Actually, let's also use MySQL.", "OK."), "The team uses MySQL"),
+        (
+            "The team uses Toggl for time tracking",
+            ("Actually, let's use Figma for the mockups.", "OK."),
+            "The team uses Figma for the mockups",
+        ),
+        (
+            "Команда использует Toggl для учёта времени",
+            ("Нет, для заметок возьмём Notion.", "Хорошо."),
+            "Команда использует Notion для заметок",
+        ),
         ("Database: Postgres", ("No, the logo should be blue.", "OK."), "The logo is blue"),
         ("Anna lives in Graz", ("No, Bob lives in Linz.", "OK."), "Bob has a dog in Linz"),
         ("The user speaks Russian", ("Actually I also speak French.", "OK."), "The user likes Paris"),
@@ -317,7 +330,7 @@ def test_another_task_that_is_done_completes_nothing(earlier: str, told: str) ->
 
 @pytest.mark.control("24")
 def test_control_without_supersession_both_stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.merging.supersession._ousts", lambda *_: False)
+    monkeypatch.setattr("app.domain.merging.untruth._makes_untrue", lambda *_: False)
     result = after(said("No, MySQL.", "OK."), candidate(item("Database: MySQL", 20)), entry("F1", "Database: Postgres"))
     assert sorted(texts(result)) == ["Database: MySQL", "Database: Postgres"]
 

@@ -11,6 +11,7 @@ from app.domain.model_io import SummaryRequest
 from app.domain.schemas import SESSION
 from app.domain.summarizing.candidate import ANCHOR_TYPES, candidate_json_schema
 from app.domain.summarizing.prompts import FEEDBACK, render_summary
+from app.domain.summarizing.wording import _CHARACTERS_PER_TOKEN, _WORDS_PER_TOKEN, size_of
 from app.domain.weighing.tokens import estimate_text
 from tests.unit.talk import CONVERSATION, START, entry, message, request, talk
 
@@ -66,6 +67,22 @@ def test_size_and_language_are_those_of_the_conversation(
     system = render_summary(SummaryRequest(schema=SESSION, messages=messages, target_tokens=800)).system  # type: ignore[arg-type]
     assert f"about {size}" in system
     assert f"conversation itself, {language}." in system
+
+
+@pytest.mark.parametrize("tokens", [100, 400, 2_000, 24_000])
+def test_a_size_in_russian_is_half_a_word_per_token(tokens: int) -> None:
+    assert size_of(tokens, "ru") == f"{tokens // 2} words"
+    assert size_of(tokens, "en") == f"{tokens * 3 // 4} words", "control: another language has its own line"
+
+
+def test_every_language_of_the_table_has_a_size_that_fits_its_tokens() -> None:
+    """Words hold a token and more each; where no blanks part them, characters are named."""
+    told = {language: size_of(1_000, language).split() for language in (*_WORDS_PER_TOKEN, *_CHARACTERS_PER_TOKEN)}
+    assert {language for language, (_, unit) in told.items() if unit == "characters"} == {"zh", "ja", "th"}
+    assert all(400 <= int(number) < 1_000 for number, unit in told.values() if unit == "words")
+    assert all(int(number) > 1_000 for number, unit in told.values() if unit == "characters")
+    assert size_of(1_000, "sw") == "600 words", "one without a line"
+    assert size_of(1_000, None) == size_of(1_000, "en")
 
 
 def test_an_unclear_language_is_left_to_the_model() -> None:

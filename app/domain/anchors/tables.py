@@ -14,7 +14,9 @@ A language is added by adding a file to ``tables/``; nothing here or anywhere el
 * ``turn``: what a later message does: ``kept`` (a commitment is met), ``evasive`` (no answer), ``yes``, ``no``,
   ``polite_no`` (turns nothing down), ``smalltalk`` (answers nothing), ``ousts`` (its group names what goes),
   ``takes_back`` (says that something is taken back, not what), ``because`` (a reason begins),
-  ``times`` (words for days and hours that take each other's place).
+  ``times`` (words for days and hours that take each other's place), ``purpose`` (its groups name what something is
+  for), ``adds`` (beside what was said), ``switches`` (something is left for something else), ``chooses`` (the words
+  of a bare choice, all but what is chosen).
 
 Patterns are regular expressions without regard to case, with straight apostrophes. They are tried on statements of a
 bounded length (``statements.LONGEST``), which bounds the time that any of them can take.
@@ -79,6 +81,10 @@ class Table:
     takes_back: Cue
     because: Cue
     times: Cue
+    purpose: Cue
+    adds: Cue
+    switches: Cue
+    chooses: Cue
 
 
 def read_tables(folder: Traversable) -> tuple[Table, ...]:
@@ -113,6 +119,10 @@ def _table(given: Mapping[str, Any]) -> Table:
         takes_back=cues.cue(_listed(turn, "takes_back")),
         because=cues.cue(_listed(turn, "because")),
         times=cues.cue(_listed(turn, "times")),
+        purpose=cues.cue(_listed(turn, "purpose")),
+        adds=cues.cue(_listed(turn, "adds")),
+        switches=cues.cue(_listed(turn, "switches")),
+        chooses=cues.cue(_listed(turn, "chooses")),
     )
 
 

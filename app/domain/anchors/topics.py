@@ -34,13 +34,18 @@ _KINDS: Final[Mapping[str, frozenset[str]]] = {
     for kind, named in {
         "database": """postgres postgresql mysql mariadb sqlite mongo mongodb clickhouse redis valkey elasticsearch
             supabase firebase постгрес монго редис""",
+        "search": "elasticsearch",
+        "analytics": "clickhouse",
         "cache": "redis valkey memcached редис",
         "queue": "kafka rabbitmq redis valkey celery кафка редис",
+        "tasks": "celery",
         "language": "python java javascript typescript golang kotlin scala ruby php perl haskell lua bash matlab питон",
         "server": "django flask fastapi rails node wordpress джанго",
         "interface": "react vue svelte angular flutter",
         "host": "aws azure gcp cloudflare firebase supabase",
-        "forge": "github gitlab jenkins",
+        "forge": "github gitlab",
+        "builds": "github gitlab jenkins",
+        "edge": "cloudflare",
         "system": "linux windows ubuntu debian android ios линукс",
         "format": "json xml yaml markdown html latex",
         "learning": "pytorch tensorflow scikit",
@@ -48,6 +53,9 @@ _KINDS: Final[Mapping[str, frozenset[str]]] = {
     }.items()
 }
 """What takes the place of what: of two names that are both known, only those of one kind do."""
+
+EXCLUSIVE: Final = frozenset({"database", "cache", "queue", "server", "interface", "host", "forge", "builds"})
+"""Kinds of which one project has one thing, as a rule."""
 
 _WORD: Final = re.compile(r"[^\W_]+(?:[.+#-][^\W_]+)*")
 _REMEMBERED: Final = 4_096

@@ -7,11 +7,11 @@ anchors that share a rare word with it.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from app.domain.anchors.leaning import ASKED, FAR, NEAR, NEXT, TERSE, earlier, is_beside, leaned_on, rival
 from app.domain.anchors.pool import Pool, position
 from app.domain.anchors.recognition import leads
 from app.domain.anchors.statements import Statement, statements
@@ -20,18 +20,11 @@ from app.domain.anchors.topics import Topic, ousted
 from app.domain.anchors.values import Anchor, AnchorType, Transition
 from app.domain.conversation import Message
 
-_NEAR: Final = 8  # positions: as far as a remark without a subject of its own points back
 _PROMISED: Final = 12  # positions: as far as a bare "done" does
-_FAR: Final = 24  # positions: as far as a name of a known kind does
-_NEXT: Final = 3  # positions: a direct answer, with a tool call and its result in between
 _HALF: Final = 0.5  # of the smaller topic's words: about the same thing
 _MOST: Final = 0.6  # of a question's words: answered from afar
 _SOME: Final = 0.3  # of them: answered from near by
-_TERSE: Final = 2  # content words: with fewer than these an utterance leans on the one before
 _SHORT: Final = 12  # words of a direct answer
-_JOINTS: Final = re.compile(r"[:;,(]\s?|\s[—–-]\s|[.!]\s")
-_MOST_JOINTS: Final = 6
-_ASKED: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
 _ECHOING: Final[frozenset[AnchorType]] = frozenset({"commitment", "decision", "correction"})
 
 _CHANGES: Final[dict[AnchorType, frozenset[AnchorType]]] = {
@@ -69,6 +62,7 @@ def transitions(
     Returns:
         One per anchor whose status changes, in the order of the messages that change it.
     """
+    tables = tuple(tables)
     pool = Pool(active, tables)
     own: defaultdict[int, list[Anchor]] = defaultdict(list)
     for anchor in sorted(new, key=position):
@@ -92,7 +86,7 @@ def _counts(message: Message) -> bool:
 
 
 def _read(
-    pool: Pool, message: Message | None, own: Sequence[Anchor], said: Sequence[Statement], tables: Sequence[Table]
+    pool: Pool, message: Message | None, own: Sequence[Anchor], said: Sequence[Statement], tables: tuple[Table, ...]
 ) -> Iterator[Transition]:
     """What one message does: by its anchors, then by what else it says, where its text is at hand."""
     for anchor in own:
@@ -100,7 +94,7 @@ def _read(
         pool.add(anchor)
     if message is None or not said:
         return
-    asked = next(pool.newest(before=message.seq - 1, within=_NEXT - 1, types=_ASKED), None)
+    asked = next(pool.newest(before=message.seq - 1, within=NEXT - 1, types=ASKED), None)
     for number, statement in enumerate(said):
         if statement.is_question or not pool.open:
             continue
@@ -111,7 +105,7 @@ def _read(
         yield from _rejected(pool, message, said[0], tables, asked=asked)
 
 
-def _superseded(pool: Pool, by: Anchor, tables: Sequence[Table], *, by_user: bool) -> Iterator[Transition]:
+def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: bool) -> Iterator[Transition]:
     """What an anchor takes the place of."""
     types = _CHANGES.get(by.type, frozenset())
     if not by_user:
@@ -120,12 +114,19 @@ def _superseded(pool: Pool, by: Anchor, tables: Sequence[Table], *, by_user: boo
         return
     topic = pool.topic(by.content)
     gone = _ousts(by.content, tables)
-    meant = [old for old in pool.sharing(topic) if old.type in types and _earlier(old, by)]
-    meant = [old for old in meant if _replaces(by, topic, gone - _ousts(old.content, tables), pool.topic(old.content))]
+    meant = [old for old in pool.sharing(topic) if old.type in types and earlier(old, by)]
+    meant = [
+        old
+        for old in meant
+        if _replaces(by, topic, gone - _ousts(old.content, tables), pool.topic(old.content))
+        and (gone & pool.topic(old.content).every or not is_beside(pool, by, topic, old, tables))
+    ]
     if by.type == "correction":
-        leaned = None if meant else _leaned_on(pool, by, types, tables)
+        leaned = None if meant else leaned_on(pool, by, types, tables)
         meant = meant or ([leaned] if leaned else [])
         meant += list(_echoes(pool, by, topic, meant))
+    elif by.type == "decision" and by_user and not meant and (other := rival(pool, by, topic, tables)):
+        meant = [other]
     for old in meant:
         pool.remove(old)
         yield Transition(anchor_id=old.id, status="superseded", superseded_by=by.id)
@@ -150,7 +151,7 @@ def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic) -> boo
         return False
     smaller = min(len(topic.words), len(old.words))
     differ = topic.values != old.values or topic.words != old.words
-    return differ and len(shared) >= _HALF * smaller and (len(shared) >= _TERSE or smaller <= _TERSE)
+    return differ and len(shared) >= _HALF * smaller and (len(shared) >= TERSE or smaller <= TERSE)
 
 
 def _other_value(new: Topic, old: Topic) -> bool:
@@ -162,61 +163,12 @@ def _other_value(new: Topic, old: Topic) -> bool:
         return False
     (class_,) = classes
     fresh, stale = new.of_class(class_) - old.of_class(class_), old.of_class(class_) - new.of_class(class_)
+    if class_ == "number" and len(fresh) > 1 and len(stale) > 1:
+        return False  # of two numbers one may say which thing it is: case 25 is not case 26
     shared = new.words & old.words
     rest = new.values & old.values
     larger = max(len(new.words), len(old.words))
     return bool(fresh and stale) and bool(shared or rest) and len(shared) >= 2 * _SOME * larger
-
-
-def _leaned_on(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: Sequence[Table]) -> Anchor | None:
-    """What a correction without a subject of its own is about: the last thing with a value of its kind."""
-    point = pool.topic(_point(pool, by.content, tables))
-    if len(point.words) > _TERSE:
-        return None
-    asked = next(pool.newest(before=by.seq - 1, within=_NEXT - 1, types=_ASKED), None)
-    question = pool.topic(asked.content) if asked else None
-    old = [one for one in pool.newest(before=by.seq, within=_FAR, types=types) if _earlier(one, by)]
-    old.sort(key=lambda one: one.type == "commitment")  # what was decided before what follows from it
-    for is_meant in (_is_like, _is_plain):
-        for one in old:
-            topic = pool.topic(one.content)
-            if is_meant(point, topic, one, by.seq - one.seq) and (
-                question is None or point.kinds & topic.kinds or question.every & topic.every
-            ):
-                return one
-    return None
-
-
-def _is_like(point: Topic, topic: Topic, _: Anchor, distance: int) -> bool:
-    """Whether both have a value of one kind, and not the same one."""
-    if not point.classes & topic.classes or point.values <= topic.values:
-        return False
-    if point.kinds and topic.kinds:
-        return bool(point.kinds & topic.kinds)
-    return distance <= _NEAR
-
-
-def _is_plain(point: Topic, topic: Topic, old: Anchor, distance: int) -> bool:
-    """Whether it is near enough to be meant where values do not tell."""
-    if not point.every:
-        return distance <= _NEAR
-    reach = _NEAR if point.classes else _NEXT
-    return old.type in {"decision", "correction"} and not topic.classes and distance <= reach
-
-
-def _point(pool: Pool, text: str, tables: Sequence[Table]) -> str:
-    """What a correction says is right, without the reasons that follow, and the words that only take back."""
-    text = text.replace("’", "'")
-    ends = {joint.start() for joint in _JOINTS.finditer(text)}
-    for table in tables:
-        for said in table.takes_back.all_in(text):
-            text = text[: said.start()] + " " * len(said.group()) + text[said.end() :]
-        ends |= {reason.start() for reason in table.because.all_in(text)}
-    heads = [text[:end] for end in sorted(ends)[:_MOST_JOINTS]]
-    valued = next((head for head in heads if pool.topic(head).values), None)
-    if valued is not None or pool.topic(text).values:
-        return valued or text
-    return next((head for head in heads if pool.topic(head).every), text)
 
 
 def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> Iterator[Anchor]:
@@ -229,10 +181,10 @@ def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> It
         if Topic.kinds_of(name) & topic.kinds
     )
     values = {old.values for old in outdated if old.values and old.values != topic.values}
-    for one in pool.newest(before=by.seq, within=_FAR, types=_ECHOING):
+    for one in pool.newest(before=by.seq, within=FAR, types=_ECHOING):
         said = pool.topic(one.content)
-        if one not in meant and _earlier(one, by) and not said.of_class("name") & topic.of_class("name") - names:
-            near = by.seq - one.seq <= _NEAR
+        if one not in meant and earlier(one, by) and not said.of_class("name") & topic.of_class("name") - names:
+            near = by.seq - one.seq <= NEAR
             if said.of_class("name") & names or (near and said.values in values):
                 yield one
 
@@ -265,9 +217,9 @@ def _answers(topic: Topic, question: Topic, distance: int) -> bool:
     asked, shared = question.every, question.every & topic.every
     if topic.every <= asked and not topic.values - question.values and len(topic.every) >= len(asked):
         return False  # the question again, in other words
-    if distance <= _NEAR:
+    if distance <= NEAR:
         return len(shared) >= _SOME * len(asked)
-    return len(shared) >= _TERSE and len(shared) >= _MOST * len(asked)
+    return len(shared) >= TERSE and len(shared) >= _MOST * len(asked)
 
 
 def _directly(
@@ -278,7 +230,7 @@ def _directly(
     is_value = (bool(topic.values) and count <= _SHORT) or (count == 1 and bool(topic.every))
     if not (is_yes or is_value):
         return
-    asked = pool.newest(before=message.seq - 1, within=_NEXT - 1, types=frozenset({"unresolved_question"}))
+    asked = pool.newest(before=message.seq - 1, within=NEXT - 1, types=frozenset({"unresolved_question"}))
     question = next((old for old in asked if "?" in old.content or "？" in old.content or "؟" in old.content), None)
     if question is not None:
         pool.remove(question)
@@ -306,7 +258,7 @@ def _rejected(
     no = any(_refuses(first, table) for table in tables if table.letters.search(first.text))
     if no and not first.is_question:
         for old in list(pool.newest(before=message.seq - 1, within=0, types=frozenset({"decision"}))):
-            if old.proposed_by != "user" and (asked is None or _earlier(asked, old)):
+            if old.proposed_by != "user" and (asked is None or earlier(asked, old)):
                 pool.remove(old)
                 yield Transition(anchor_id=old.id, status="superseded")
 
@@ -314,7 +266,3 @@ def _rejected(
 def _refuses(said: Statement, table: Table) -> bool:
     opened = said.folded.opened(table.cues)
     return table.no.fits([said.plain], opened) and not table.polite_no.fits([said.plain], opened)
-
-
-def _earlier(old: Anchor, new: Anchor) -> bool:
-    return position(old) < position(new)

@@ -16,6 +16,7 @@ from app.domain.conversation import Layout, Message, Sums
 from app.domain.gating.gate import GateReport, not_smaller
 from app.domain.gating.grounding import cleaned
 from app.domain.merging.merge import MergeResult, merge
+from app.domain.merging.outdated import Outdated
 from app.domain.merging.pruning import prune, state_of
 from app.domain.merging.survival import forgotten, lost_quotes, with_quotes
 from app.domain.planning.compaction import CompactionPlan
@@ -56,8 +57,10 @@ class Applying:
     """Estimated tokens that the whole context is to end below: the budget's target, by the conversation's factor."""
     anchors: tuple[Anchor, ...] = ()
     """Active anchors up to the end of the chunk whose messages are not held."""
+    outdated: tuple[Anchor, ...] = ()
+    """Superseded ones, the newest: what they say neither stays in the state nor comes back as a quote."""
     coming_tokens: int = 0
-    """What a first compaction brings along beside the state block: tools that are offered from then on."""
+    """What this compaction brings along beside the state block: tools that are offered from then on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +98,16 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     if report.candidate is None:
         return report.reason or "not_smaller"
     previous, distrusted = cleaned(to.previous)
-    merged = merge(to.schema, previous, report.candidate, to.span, to.version, to.next_entry)
+    merged = merge(
+        to.schema,
+        previous,
+        report.candidate,
+        to.span,
+        to.version,
+        to.next_entry,
+        to.anchors,
+        Outdated(to.outdated, to.anchors),
+    )
     if not_smaller(
         _said(to),
         _own_tokens(state_of(to.schema, to.previous), to) if to.block_before else 0,
@@ -161,6 +173,7 @@ def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -
         hidden=hidden,
         room=room,
         estimator=to.policy.estimator,
+        outdated=Outdated(to.outdated, to.anchors),
     )
     return (*older, *quotes)
 

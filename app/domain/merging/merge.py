@@ -13,8 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from app.domain.merging.carrying import carried, uncarried
+from app.domain.merging.outdated import Outdated
 from app.domain.merging.pruning import age
 from app.domain.merging.supersession import supersede
 from app.domain.records import EntryCounts
@@ -79,6 +81,8 @@ def merge(
     span: Sequence[Message],
     version: int,
     next_entry: int,
+    anchors: Sequence[FoundAnchor] = (),
+    outdated: Outdated | None = None,
 ) -> MergeResult:
     """Merge an accepted candidate into the state.
 
@@ -89,12 +93,14 @@ def merge(
         span: The messages it was made from: a drop needs a source among them.
         version: The version that new and changed entries begin with.
         next_entry: The number of the next new id.
+        anchors: The active ones: what a correction among them corrects does not stay in the state.
+        outdated: What was superseded among the anchors does not stay either.
     """
     served = {entry.id: entry for entry in previous if not entry.pruned}
     roles = {field.name: field.role for field in schema.fields}
     dropped = {drop.entry for drop in candidate.dropped}
     unrefuted = {drop.entry for drop in candidate.dropped if drop.reason == "no_longer_relevant"}
-    known = supersede(candidate.items, list(served.values()), roles, span, dropped)
+    known = supersede(candidate.items, list(served.values()), roles, span, dropped, anchors, outdated)
     candidate = replace(candidate, items=known.items)
     fate = _fate(served, candidate, roles, {message.seq for message in span})
     places = _place_items(_staying(served, fate), candidate.items, fate.replaced, known.older)

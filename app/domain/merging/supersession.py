@@ -1,86 +1,25 @@
-"""What a new text makes untrue of an earlier one, also when the model forgot to say so.
+"""Which entries and items of a candidate go because something newer makes them untrue.
 
-Three plain cases, each meant to miss rather than to mistake: the new text, or the message it rests on, names what goes
-("MySQL instead of Postgres"); a message corrects, and the new text says another thing where the old one said one ("no,
-MySQL"); what was under way is done. What is superseded stays on record in what took its place.
+What is superseded stays on record in what took its place.
 """
-
-# ruff: noqa: SIM905 - tables read better as running words
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
+from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
+from app.domain.gating.authority import claims_authority
+from app.domain.merging.outdated import Outdated
+from app.domain.merging.untruth import Texts, corrections_of
 from app.domain.states.state import FieldRole, StateEntry
 from app.domain.summarizing.candidate import CandidateItem
-from app.domain.words.identifiers import find_identifiers
 from app.domain.words.sameness import canonical, covers
-from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, sentences, stem, stems
-from app.domain.words.vocabulary import TECHNOLOGY
 
-_OUSTED: Final = re.compile(
-    r"\b(?:instead of|rather than|no longer|not|scrap|drop(?:ped)?|ditch(?:ed)?|replac(?:es?|ed|ing)"
-    r"|moved? away from|switch(?:ed)? from|вместо|а не"
-    r"|больше не|отказал\w+ от|заменил\w*|statt|anstatt|au lieu de|en lugar de)\s+(?:the |an? |our |my |use |using "
-    r"|использу\w+ )?([^\W\d_][\w.+#-]{0,40})"
-    r"|(?:不用|不再用|代替|取代|而不是)([a-z][\w.+#-]{0,40})",
-    re.IGNORECASE,
-)
-_CORRECTS: Final = re.compile(
-    r"\A\W*(?:no\b|nope\b|actually\b|wait\b|correction\b|sorry\b|scratch that|on second thought|make that|hmm,? no"
-    r"|нет\b|вернее\b|точнее\b|стоп\b"
-    r"|поправк\w+|извини\w*|не(?:т уж)?,|不对|不是|更正|其实|nein\b|doch\b|non\b)"
-    r"|\b(?:instead|changed? (?:my|our|his|her|their) minds?|i was wrong|i meant|let['’]?s (?:rather|switch)"
-    r"|switch(?:ed|ing)? (?:to|from|over)"
-    r"|no longer|rather than|вместо|передумал\w*|ошиб(?:ся|лась|лись)|имел\w* в виду|перейд[её]м|замени\w*"
-    r"|больше не|лучше|statt|plutôt|mejor)\b"
-    r"|改成|改为|换成|而不是|改用",
-    re.IGNORECASE,
-)
-_UNDER_WAY: Final = re.compile(
-    r"\b(?:in progress|under way|underway|ongoing|working on|work on|started|starting|begun|pending|waiting (?:for"
-    r"|on)|awaits?|awaiting|to do|todo"
-    r"|plans? to|planned|planning|intends? to|is going to|will|needs? to|has to|must|not yet|still|being \w+ed"
-    r"|в процессе|в работе|работает над"
-    r"|начал\w*|начат\w*|ид[её]т|жд[её]\w*|ожида\w+|план\w+|собира\w+|предстоит|нужно|надо|ещё не|еще не|пока не"
-    r"|in arbeit|geplant|en cours|en curso)\b"
-    r"|进行中|正在|计划|打算|还没|待|等待",
-    re.IGNORECASE,
-)
-_DONE: Final = re.compile(
-    r"\b(?:done|finished|completed?|ready|fixed|solved|resolved|shipped|deployed|released|merged|closed|delivered|sent|paid|booked|signed|over"
-    r"|arrived|submitted|published|готов\w*|законч\w+|заверш\w+|сделан\w*|исправ\w+|реш[её]н\w*|выпущен\w*|развернут\w*|отправлен\w*|оплачен\w*"
-    r"|подписан\w*|доставлен\w*|забронирован\w*|fertig|erledigt|abgeschlossen|terminé|terminado)\b|完成|已经|解决了|结束|上线了|做完",
-    re.IGNORECASE,
-)
-_NOT_DONE: Final = re.compile(
-    r"\b(?:not|n['’]t|un\w+|almost|nearly|when|once|until|will be|to be|half|не|почти|когда|пока|будет|nicht|fast"
-    r"|pas|no)\b|没|未|快要|将",
-    re.IGNORECASE,
-)
-_LABELLED: Final = re.compile(r"[^:：\n]{2,40}[:：]\s?([^:：,;\n]{1,60})")
-"""A label and its value: the value is the answer."""
-_SAME_TASK: Final = 0.6  # of the smaller text's content, for "was under way" and "is done" to be one task
-_SAME_FRAME: Final = 0.5  # of the words around a term, for two texts to be two answers to one question
-_FEW: Final = 3  # content words: an entry that says hardly more than the term that goes
-_POSTINGS: Final = 64  # entries per word that are looked at
 _STATES: Final = frozenset({"fact", "open"})
-
-_ALTERNATIVES: Final = tuple(
-    frozenset(stem(word) for word in row.split())
-    for row in """postgres postgresql mysql mariadb sqlite mongo mongodb oracle cassandra dynamodb cockroachdb couchdb
-        |kafka rabbitmq nats activemq sqs|aws gcp azure heroku hetzner digitalocean|react vue angular svelte solid
-        |django flask fastapi rails laravel express|docker podman|github gitlab bitbucket|redis valkey memcached
-        |python java golang rust kotlin scala ruby php typescript javascript|mac windows linux|npm yarn pnpm
-        |jenkins circleci travis|slack teams discord telegram whatsapp|постгрес мускул""".split("|")
-)
-"""Things of which one is chosen, that texts name without a common word around them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +37,13 @@ def supersede(
     roles: Mapping[str, FieldRole],
     span: Sequence[Message],
     dropped: Collection[str] = (),
+    anchors: Sequence[FoundAnchor] = (),
+    outdated: Outdated | None = None,
 ) -> Superseding:
     """Complete what the items of a candidate replace, among earlier entries and among each other.
+
+    A correction of the span that stands among the anchors counts as an item, where it makes something untrue that no
+    item does: so what it corrects does not stand in the state beside it.
 
     Args:
         items: Of the candidate.
@@ -107,25 +51,107 @@ def supersede(
         roles: By field.
         span: The messages that the candidate was made from.
         dropped: Entries that the candidate wants forgotten anyway.
+        anchors: The active ones.
+        outdated: What was superseded among the anchors, and by which.
     """
     messages = {message.seq: message for message in span}
     stated = {canonical(item.text) for item in items}
-    open_entries = [
-        entry
-        for entry in entries
-        if entry.role in _STATES and entry.id not in dropped and canonical(entry.text) not in stated
-    ]
-    index = _Index([entry.text for entry in open_entries])
+    held = [entry for entry in entries if entry.role in _STATES and entry.id not in dropped]
+    open_entries = [entry for entry in held if canonical(entry.text) not in stated]
+    index = Texts([entry.text for entry in open_entries])
     completed: list[CandidateItem] = []
     for item in items:
-        found = []
+        found: list[str] = []
         if roles[item.field] in _STATES:
-            for place in index.about(item.text, _corrections(item, messages)):
-                entry = open_entries[place]
-                if _ousts(item, entry.text, messages) and not _says_again(entry.text, items):
-                    found.append(entry.id)
-        completed.append(replace(item, replaces=tuple(dict.fromkeys([*item.replaces, *found]))) if found else item)
-    return _among_themselves(completed, roles, messages)
+            untrue = (open_entries[place] for place in index.outdated_by(item, messages))
+            found = [entry.id for entry in untrue if not _says_again(entry.text, items)]
+        completed.append(_replacing(item, found))
+    corrected = _Corrected(_among_themselves(completed, roles, messages), held, roles)
+    for anchor in anchors:
+        if anchor.type == "correction" and anchor.seq in messages:
+            corrected.take(anchor, messages)
+    if outdated is not None:
+        corrected.clear(outdated)
+    return corrected.result()
+
+
+def _replacing(item: CandidateItem, entries: Sequence[str]) -> CandidateItem:
+    return replace(item, replaces=tuple(dict.fromkeys([*item.replaces, *entries]))) if entries else item
+
+
+class _Corrected:
+    """The items and the entries, as what corrections among the anchors make untrue goes too, one by one."""
+
+    def __init__(self, known: Superseding, entries: Sequence[StateEntry], roles: Mapping[str, FieldRole]) -> None:
+        self._items = list(known.items)
+        self._older = {place: list(found) for place, found in known.older.items()}
+        self._gone: set[int] = set()
+        self._entries = entries
+        self._roles = roles
+
+    def take(self, anchor: FoundAnchor, messages: Mapping[int, Message]) -> None:
+        """Let an item of its message, or else its own words, stand in the place of what it corrects."""
+        said = CandidateItem(field="", text=anchor.content, from_seqs=(anchor.seq,))
+        told = [item.text for item in self._items]
+        self._give_way(
+            anchor,
+            untrue=[place for place in Texts(told).outdated_by(said, messages) if self._is_before(place, anchor.seq)],
+            stale=[
+                self._entries[place]
+                for place in Texts([entry.text for entry in self._entries]).outdated_by(said, messages)
+            ],
+        )
+
+    def clear(self, outdated: Outdated) -> None:
+        """Let what only repeats an anchor that was superseded give way to the one that took its place."""
+        for place, item in enumerate(tuple(self._items)):
+            after = outdated.successor(item.text, item.from_seqs) if self._is_told(place) else None
+            if after is not None and self._is_before(place, after.seq):
+                self._give_way(after, untrue=[place], stale=[])
+        for entry in self._entries:
+            after = outdated.successor(entry.text, entry.from_seqs)
+            if after is not None:
+                self._give_way(after, untrue=[], stale=[entry])
+
+    def _give_way(self, anchor: FoundAnchor, *, untrue: Sequence[int], stale: Sequence[StateEntry]) -> None:
+        staying = [item for place, item in enumerate(self._items) if place not in {*self._gone, *untrue}]
+        settled = {entry for item in self._items for entry in item.replaces}
+        stale = [one for one in stale if one.id not in settled and max(one.from_seqs, default=0) < anchor.seq]
+        stale = [one for one in stale if not _says_again(one.text, staying)]
+        if claims_authority(anchor.content) or not (stale or untrue):
+            return  # words that give orders are never told as a fact
+        place = next((place for place in range(len(self._items)) if self._is_of(place, anchor.seq)), len(self._items))
+        if place == len(self._items):
+            field = stale[0].field if stale else self._items[untrue[0]].field
+            self._items.append(CandidateItem(field=field, text=anchor.content, from_seqs=(anchor.seq,)))
+        inherited = [entry for old in untrue for entry in self._items[old].replaces]
+        self._items[place] = _replacing(self._items[place], [*(entry.id for entry in stale), *inherited])
+        self._older.setdefault(place, []).extend(self._items[old] for old in untrue)
+        self._gone.update(untrue)
+
+    def result(self) -> Superseding:
+        """What is left."""
+        return _without(self._items, self._gone, self._older)
+
+    def _is_told(self, place: int) -> bool:
+        item = self._items[place]
+        return place not in self._gone and self._roles[item.field] in _STATES and bool(item.from_seqs)
+
+    def _is_before(self, place: int, seq: int) -> bool:
+        return self._is_told(place) and max(self._items[place].from_seqs) < seq
+
+    def _is_of(self, place: int, seq: int) -> bool:
+        return self._is_told(place) and seq in self._items[place].from_seqs
+
+
+def _without(
+    items: Sequence[CandidateItem], gone: Collection[int], older: Mapping[int, Sequence[CandidateItem]]
+) -> Superseding:
+    kept = [place for place in range(len(items)) if place not in gone]
+    return Superseding(
+        items=tuple(items[place] for place in kept),
+        older={new: tuple(older[place]) for new, place in enumerate(kept) if older.get(place)},
+    )
 
 
 def _among_themselves(
@@ -133,148 +159,18 @@ def _among_themselves(
 ) -> Superseding:
     gone: set[int] = set()
     older: defaultdict[int, list[CandidateItem]] = defaultdict(list)
-    index = _Index([item.text for item in items])
+    index = Texts([item.text for item in items])
     for place, item in enumerate(items):
-        corrections = _corrections(item, messages)
-        if roles[item.field] not in _STATES or not corrections or not item.from_seqs:
+        if roles[item.field] not in _STATES or not item.from_seqs or not corrections_of(item, messages):
             continue
-        for other in index.about(item.text, corrections):
+        for other in index.outdated_by(item, messages):
             early = items[other]
             if other == place or other in gone or early.field != item.field or not early.from_seqs:
                 continue
-            if max(early.from_seqs) < max(item.from_seqs) and _ousts(item, early.text, messages):
+            if max(early.from_seqs) < max(item.from_seqs):
                 gone.add(other)
                 older[place].append(early)
-    kept = [place for place in range(len(items)) if place not in gone]
-    return Superseding(
-        items=tuple(items[place] for place in kept),
-        older={new: tuple(older[place]) for new, place in enumerate(kept) if place in older},
-    )
-
-
-class _Index:
-    """Texts by the words they hold."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._places: defaultdict[str, list[int]] = defaultdict(list)
-        for place, text in enumerate(texts):
-            for word in _said(text).words:
-                self._places[word].append(place)
-
-    def about(self, text: str, sources: Sequence[str]) -> list[int]:
-        """Places of texts that share a word with this one, or hold a word that these sentences name, in order."""
-        said = _said(text)
-        wanted = {*said.words, *_ousted(text), *(word for source in sources for word in _ousted(source))}
-        wanted.update(word for group in _ALTERNATIVES if group & said.words for word in group)
-        return sorted({place for word in wanted for place in self._places.get(word, ())[:_POSTINGS]})
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    words: frozenset[str]
-    """All content, words too common in talk included."""
-    terms: frozenset[str]
-    """Names, technology and values: what an answer to a question would be."""
-
-    @property
-    def content(self) -> frozenset[str]:
-        return self.words - GENERIC_STEMS
-
-    @property
-    def frame(self) -> frozenset[str]:
-        return self.words - self.terms
-
-
-@lru_cache(maxsize=4_096)
-def _said(text: str) -> _Said:
-    words = frozenset(stems(text)) - FRAME_STEMS
-    terms = {word for found in find_identifiers(text) for word in stems(found.text)}
-    terms |= words & _TECHNOLOGY
-    if labelled := _LABELLED.fullmatch(text):
-        terms |= set(stems(labelled[1]))
-    return _Said(words=words, terms=frozenset(terms) & words)
-
-
-_TECHNOLOGY: Final = frozenset(stem(word) for word in TECHNOLOGY)
-
-
-def _ousts(item: CandidateItem, earlier: str, messages: Mapping[int, Message]) -> bool:
-    new, old = _said(item.text), _said(earlier)
-    if canonical(item.text) == canonical(earlier) or not old.words:
-        return False
-    corrections = _corrections(item, messages)
-    named = _ousted(item.text) | {word for sentence in corrections for word in _ousted(sentence)}
-    if _names_what_goes(new, old, named):
-        return True
-    if corrections and _answers_otherwise(new, old):
-        return True
-    return _completes(item.text, new, earlier, old)
-
-
-def _names_what_goes(new: _Said, old: _Said, named: frozenset[str]) -> bool:
-    """Whether a term of the old text is said to go, and the rest of it is spoken of, or there hardly is a rest."""
-    gone = named & old.terms
-    rest = old.content - gone
-    if not gone or not (new.terms - gone or new.content - gone):
-        return False
-    return len(old.content) <= _FEW or len(rest & new.words) >= _SAME_FRAME * len(rest)
-
-
-def _answers_otherwise(new: _Said, old: _Said) -> bool:
-    """Whether both give one answer to the same question, and not the same one."""
-    if not new.terms or not old.terms or new.terms & old.terms:
-        return False
-    if any(group & new.terms and group & old.terms for group in _ALTERNATIVES):
-        return True
-    smaller = min(len(new.frame), len(old.frame))
-    return bool(smaller) and len(new.frame & old.frame) >= max(1, _SAME_FRAME * max(len(new.frame), len(old.frame)))
-
-
-def _completes(text: str, new: _Said, earlier: str, old: _Said) -> bool:
-    """Whether the old text tells of a task under way that the new one tells is done."""
-    if not _UNDER_WAY.search(earlier) or _DONE.search(earlier) or not _DONE.search(text) or _NOT_DONE.search(text):
-        return False
-    task = {word for word in old.content if word not in _PROGRESS_STEMS}
-    done = {word for word in new.content if word not in _PROGRESS_STEMS}
-    shared = task & done
-    return (
-        bool(shared) and len(shared) >= _SAME_TASK * min(len(task), len(done)) and not (old.terms - new.terms - shared)
-    )
-
-
-_PROGRESS_STEMS: Final = frozenset(
-    stem(word)
-    for word in """progress way underway ongoing working work started starting begun pending waiting awaits awaiting
-        todo plans
-        planned planning intends going needs still done finished completed complete ready fixed solved resolved shipped
-        deployed released merged closed delivered sent paid booked signed arrived submitted published
-        процесс процессе работе работает начал начала начали начата начат идёт идет ждёт ждет ждут ожидает ожидается
-        планирует
-        планируется собирается предстоит готов готова готово закончил закончила закончен завершил завершена завершён
-        завершили
-        сделано сделана исправлено исправил решено отправлен оплачен подписан доставлен""".split()
-)
-
-
-@lru_cache(maxsize=4_096)
-def _ousted(text: str) -> frozenset[str]:
-    """Words that a text says go."""
-    return frozenset(stem((one or other).lower()) for one, other in _OUSTED.findall(text))
-
-
-def _corrections(item: CandidateItem, messages: Mapping[int, Message]) -> list[str]:
-    """The sentences among an item's sources that correct something."""
-    return [
-        sentence
-        for seq in item.from_seqs
-        if seq in messages and messages[seq].role in {"user", "assistant"}
-        for sentence in _corrective(messages[seq].content)
-    ]
-
-
-@lru_cache(maxsize=1_024)
-def _corrective(content: str) -> tuple[str, ...]:
-    return tuple(sentence for sentence in sentences(content) if _CORRECTS.search(sentence))
+    return _without(items, gone, older)
 
 
 def _says_again(text: str, items: Sequence[CandidateItem]) -> bool:

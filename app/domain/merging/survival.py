@@ -11,7 +11,8 @@ holds nor tells otherwise come back too, and quotes stand in the text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,6 +23,7 @@ from app.domain.fencing.redaction import redact
 from app.domain.gating.authority import claims_authority, quoted
 from app.domain.gating.claims import Claim, find_claims, holders
 from app.domain.gating.evidence import Evidence
+from app.domain.merging.outdated import Outdated
 from app.domain.states.provenance import origin_of
 from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema
 from app.domain.weighing.tokens import Estimator, estimate_text
@@ -58,6 +60,7 @@ def lost_quotes(
     hidden: Sequence[FoundAnchor],
     room: int,
     estimator: Estimator = "script",
+    outdated: Outdated | None = None,
 ) -> list[tuple[int, str]]:
     """(message, text) of the quotes that bring lost values back, within ``room`` tokens.
 
@@ -68,11 +71,12 @@ def lost_quotes(
         hidden: Anchors of the span for which there is no room.
         room: Tokens for all quotes together.
         estimator: How they are weighed.
+        outdated: What later messages changed: it is not lost.
     """
     present = Evidence((), [replace(entry, superseded=()) for entry in entries], shown)
     held = [message for message in span if message.is_protected or message.role == "system"]
     served = Evidence(held) if held else None
-    lost = list(_lost(span, present, served, {anchor.seq: anchor.content for anchor in hidden}))
+    lost = list(_lost(span, present, served, {anchor.seq: anchor.content for anchor in hidden}, outdated))
     if not lost:
         return []
 
@@ -178,7 +182,11 @@ def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: in
 
 
 def _lost(
-    span: Sequence[Message], present: Evidence, served: Evidence | None, anchored: dict[int, str]
+    span: Sequence[Message],
+    present: Evidence,
+    served: Evidence | None,
+    anchored: dict[int, str],
+    outdated: Outdated | None,
 ) -> Iterator[_Lost]:
     count = 0
     seen: set[str] = set()
@@ -189,10 +197,17 @@ def _lost(
             continue
         text = message.content if message.role == "user" else anchored[message.seq]
         for sentence in sentences(text):
+            stale = outdated.values(sentence, message.seq) if outdated else frozenset[str]()
+            if stale is None:
+                continue
+            changed = _any_of(stale) if stale else None
             values = [
                 claim.text
                 for claim in find_claims(sentence)
-                if claim.is_critical and claim.text not in seen and not _survives(claim, present, served)
+                if claim.is_critical
+                and claim.text not in seen
+                and not _survives(claim, present, served)
+                and not (changed and changed.search(claim.text))
             ]
             seen.update(values)
             count += len(values)
@@ -201,7 +216,14 @@ def _lost(
             if values:
                 is_anchored = sentence in anchored.get(message.seq, "")
                 urgency = 0 if is_anchored else 1 if len(message.content) <= _OWN_WORDS else 2
-                yield _Lost(seq=message.seq, sentence=sentence, values=tuple(dict.fromkeys(values)), urgency=urgency)
+                left = changed.sub("…", sentence) if changed else sentence
+                yield _Lost(seq=message.seq, sentence=left, values=tuple(dict.fromkeys(values)), urgency=urgency)
+
+
+def _any_of(values: Collection[str]) -> re.Pattern[str]:
+    """Any of these values, not as a part of a longer one."""
+    longest = sorted(values, key=lambda value: (-len(value), value))
+    return re.compile(rf"(?<![\w.,])(?:{'|'.join(map(re.escape, longest))})(?!\w)", re.IGNORECASE)
 
 
 def _survives(claim: Claim, present: Evidence, served: Evidence | None) -> bool:

@@ -1,0 +1,86 @@
+"""What a choice is for: two things chosen for two purposes stand beside each other, two for one do not.
+
+Meant to miss rather than to mistake: where it cannot be told, both stay, each with its place in the conversation.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from app.domain.anchors.tables import Table
+from app.domain.anchors.topics import EXCLUSIVE, Topic, stems_of, values_of
+from app.domain.words.text import GENERIC_STEMS
+
+_REMEMBERED: Final = 4_096
+_NAMES: Final = frozenset({"name", "symbol", "quoted"})
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
+    """Stems of what it is for: ``for the session store``; times and amounts are no purpose."""
+    plain = text.replace("’", "'")
+    named = (
+        group
+        for table in tables
+        if table.letters.search(plain)
+        for found in table.purpose.all_in(plain)
+        for group in found.groups()
+        if group
+    )
+    stems = frozenset[str]().union(*map(stems_of, named)) - GENERIC_STEMS
+    if not stems:
+        return stems
+    exact = frozenset[str]().union(*(stems_of(one.text) for one in values_of(plain) if one.kind not in _NAMES))
+    times = (day.group() for table in tables for day in table.times.all_in(plain))
+    return stems - exact - frozenset[str]().union(*map(stems_of, times))
+
+
+def apart(new: Topic, old: Topic, for_new: frozenset[str], for_old: frozenset[str]) -> bool:
+    """Whether a new statement gives another thing to another purpose than an old one; the purpose alone may change."""
+    if not (for_new and for_old) or new.every - for_new <= old.every:
+        return False
+    mine, theirs = for_new - old.every, for_old - new.every
+    return bool(mine and theirs) and 2 * len(for_new & for_old) <= min(len(for_new), len(for_old))
+
+
+def narrows(new: Topic, old: Topic, for_new: frozenset[str]) -> bool:
+    """Whether a new statement gives another thing to a purpose of which the old one said nothing."""
+    return bool(for_new) and not for_new & old.every and not new.every - for_new <= old.every
+
+
+def adds(text: str, tables: tuple[Table, ...]) -> bool:
+    """Whether what it says comes beside what was said: ``also``, ``as well``."""
+    return _says(text, tables, "adds")
+
+
+def switches(text: str, tables: tuple[Table, ...]) -> bool:
+    """Whether it says that something is left for something else."""
+    return _says(text, tables, "switches")
+
+
+def turns_down(text: str, tables: tuple[Table, ...]) -> bool:
+    """Whether it begins with a plain no."""
+    return _says(text, tables, "no")
+
+
+def chosen(text: str, tables: tuple[Table, ...]) -> str | None:
+    """A bare choice without the words that choose: ``Postgres`` of ``let's go with Postgres``."""
+    plain = text.replace("’", "'")
+    for table in tables:
+        if table.letters.search(plain):
+            for found in table.chooses.all_in(plain):
+                return plain[: found.start()] + " " + plain[found.end() :]
+    return None
+
+
+def rivals(new: Topic, old: Topic) -> bool:
+    """Whether both name nothing but a thing of which there is one, and of the same kind."""
+    return bool(new.kinds) and new.kinds == old.kinds <= EXCLUSIVE and not new.words and not old.words
+
+
+def _says(text: str, tables: tuple[Table, ...], cue: str) -> bool:
+    plain = text.replace("’", "'")
+    return any(
+        next(getattr(table, cue).all_in(plain), None) is not None for table in tables if table.letters.search(plain)
+    )
