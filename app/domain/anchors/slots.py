@@ -5,6 +5,7 @@ Meant to miss rather than to mistake: where it cannot be told, both stay, each w
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Final
 
@@ -13,35 +14,49 @@ from app.domain.anchors.topics import EXCLUSIVE, Topic, stems_of, values_of
 from app.domain.words.text import GENERIC_STEMS
 
 _REMEMBERED: Final = 4_096
+_NUMBERED: Final = re.compile(r"[^\W\d_]\s+[#№]?(\d{1,6})(?![\w.,:%$€£₽-])")
+"""A number behind its noun says which one it is (``room 8``); before it, how many."""
+_TIMES: Final = frozenset({"date", "time"})
 _NAMES: Final = frozenset({"name", "symbol", "quoted"})
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
-    """Stems of what it is for: ``for the session store``; times and amounts are no purpose."""
+    """Stems of what it is for: ``for the session store``, ``for room 8``; times and amounts are no purpose."""
     plain = text.replace("’", "'")
-    named = (
+    named = [
         group
         for table in tables
         if table.letters.search(plain)
         for found in table.purpose.all_in(plain)
         for group in found.groups()
         if group
-    )
+    ]
     stems = frozenset[str]().union(*map(stems_of, named)) - GENERIC_STEMS
     if not stems:
         return stems
     exact = frozenset[str]().union(*(stems_of(one.text) for one in values_of(plain) if one.kind not in _NAMES))
     times = (day.group() for table in tables for day in table.times.all_in(plain))
-    return stems - exact - frozenset[str]().union(*map(stems_of, times))
+    dated = frozenset[str]().union(*(stems_of(one.text) for one in values_of(plain) if one.kind in _TIMES))
+    which = {number for group in named for number in _NUMBERED.findall(group)} - dated
+    return (stems - exact - frozenset[str]().union(*map(stems_of, times))) | which
 
 
 def apart(new: Topic, old: Topic, for_new: frozenset[str], for_old: frozenset[str]) -> bool:
-    """Whether a new statement gives another thing to another purpose than an old one; the purpose alone may change."""
+    """Whether a new statement gives another thing to another purpose than an old one; the purpose alone may change.
+
+    What has another number is another thing, whatever it is given.
+    """
+    if _numbered(for_new) and _numbered(for_old) and _numbered(for_new) != _numbered(for_old):
+        return True
     if not (for_new and for_old) or new.every - for_new <= old.every:
         return False
     mine, theirs = for_new - old.every, for_old - new.every
     return bool(mine and theirs) and 2 * len(for_new & for_old) <= min(len(for_new), len(for_old))
+
+
+def _numbered(aim: frozenset[str]) -> frozenset[str]:
+    return frozenset(filter(str.isdigit, aim))
 
 
 def narrows(new: Topic, old: Topic, for_new: frozenset[str]) -> bool:

@@ -19,6 +19,7 @@ from app.domain.anchors.tables import TABLES, Table
 from app.domain.anchors.topics import Topic, ousted
 from app.domain.anchors.values import Anchor, AnchorType, Transition
 from app.domain.conversation import Message
+from app.domain.words.text import stem, words
 
 _PROMISED: Final = 12  # positions: as far as a bare "done" does
 _HALF: Final = 0.5  # of the smaller topic's words: about the same thing
@@ -118,7 +119,7 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
     meant = [
         old
         for old in meant
-        if _replaces(by, topic, gone - _ousts(old.content, tables), pool.topic(old.content))
+        if _replaces(by, topic, gone - _ousts(old.content, tables), pool.topic(old.content), old.content)
         and (gone & pool.topic(old.content).every or not is_beside(pool, by, topic, old, tables))
     ]
     if by.type == "correction":
@@ -138,13 +139,13 @@ def _ousts(text: str, tables: Sequence[Table]) -> frozenset[str]:
     return ousted(given for table in tables if table.letters.search(plain) for given in table.ousts.all_in(plain))
 
 
-def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic) -> bool:
+def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic, said: str) -> bool:
     """Whether one statement takes another's place: it names what goes, or gives the same thing another value."""
     if topic == old:
         return False
     if gone & old.every:
         return True
-    if _other_value(topic, old):
+    if _other_value(topic, old) and not (by.type != "correction" and _is_parallel(by.content, topic, said, old)):
         return True
     shared = topic.words & old.words
     if by.type != "correction" or not shared:
@@ -169,6 +170,16 @@ def _other_value(new: Topic, old: Topic) -> bool:
     rest = new.values & old.values
     larger = max(len(new.words), len(old.words))
     return bool(fresh and stale) and bool(shared or rest) and len(shared) >= 2 * _SOME * larger
+
+
+def _is_parallel(new: str, topic: Topic, said: str, old: Topic) -> bool:
+    """Whether one sentence says of another thing what the other says: the sister's number, the brother's number."""
+    mine, theirs = topic.words - old.words, old.words - topic.words
+    return bool(mine and theirs) and _places(new, mine) == _places(said, theirs)
+
+
+def _places(text: str, named: frozenset[str]) -> list[int]:
+    return [place for place, word in enumerate(words(text)) if stem(word) in named]
 
 
 def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> Iterator[Anchor]:
