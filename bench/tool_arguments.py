@@ -5,7 +5,8 @@
 not count) and folded as a whole by the offline model. Of every tool call in the second half, the scalar values among
 its arguments that stand in the first half are looked for in the context at a share of the first half's other tokens:
 once without a query, once with the latest user message before the call as the query. Runs without such calls are
-skipped. Beside it selections of whole messages of the same size. Nothing of the data is printed or kept.
+skipped. Beside it selections of whole messages of the same size. Nothing of the data is printed or kept. ``--made``
+(and ``--write``) also measures made-up runs of other kinds of agents (``bench.made_runs``), on which less was tuned.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from app.domain.errors import BudgetTooSmallError
 from app.domain.recall.corpus import Corpus
 from app.domain.weighing.tokens import estimate_text
 from bench import measurements
+from bench.made_runs import KINDS, rows
 from bench.recall_baselines import Baselines
 from bench.recall_talks import context, corpus_in, material_of, said
 from bench.report import write_json
@@ -282,11 +284,25 @@ def _cell(found: Sequence[Outcome]) -> str:
     return f"{100 * mean:.1f} ({100 * low:.1f}–{100 * high:.1f})"
 
 
+def made_table(share: float, seed: int = 1) -> str:
+    """The same of made-up runs, by kind; the newest messages beside it."""
+    lines = ["| | values | without a query | with a query | newest first |", "|---|---:|---:|---:|---:|"]
+    for kind in KINDS:
+        found = [one for row in rows(kind, seed=seed) if (run := run_of(row)).values for one in outcomes(run, share)]
+        ours = {asked: [one for one in found if one.name == OURS and one.asked == asked] for asked in (False, True)}
+        newest = [one for one in found if one.name == "newest first" and not one.asked]
+        count = sum(one.of for one in ours[False])
+        lines.append(f"| {kind} | {count} | {_cell(ours[False])} | {_cell(ours[True])} | {_cell(newest)} |")
+    return "\n".join(lines)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and with ``--write`` put the table into ``docs/fidelity.md``."""
     parser = argparse.ArgumentParser(prog="python -m bench.tool_arguments", description="Tool arguments.")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--share", type=float, default=SHARE, help="of the first half's tokens")
+    parser.add_argument("--made", action="store_true", help="also made-up runs of other kinds")
+    parser.add_argument("--seed", type=int, default=1, help="of the made-up runs")
     parser.add_argument("--write", action="store_true", help="into docs/fidelity.md")
     asked = parser.parse_args(arguments)
     found = [one for run in runs(asked.data) for one in outcomes(run, asked.share)]
@@ -294,6 +310,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"skipped: no data at {asked.data}")
         return 0
     text = table(found)
+    if asked.made or asked.write:
+        text = f"{text}\n\nMade-up runs, fifteen of each kind:\n\n{made_table(asked.share, asked.seed)}"
     print(text)
     names = dict.fromkeys((one.name, one.asked) for one in found)
     write_json(

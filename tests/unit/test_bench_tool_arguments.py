@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from bench.made_runs import KINDS, rows
 from bench.retention import SCRIPTS
 from bench.retention import outcomes as retained
 from bench.tool_arguments import CONTROL, OURS, Outcome, interval, outcomes, run_of, stands, table
@@ -51,6 +54,21 @@ def test_ours_keeps_them_and_a_service_that_forgets_does_not() -> None:
     assert shares[OURS] == 1.0
     assert shares[CONTROL] < 1.0
     assert f"| {OURS} |" in table(found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_made_up_runs_are_the_same_for_the_same_seed_and_use_what_was_said(kind: str) -> None:
+    assert rows(kind, 2) == rows(kind, 2) != rows(kind, 2, seed=2)
+    assert all(run_of(row).values for row in rows(kind, 4))
+
+
+def test_what_a_desk_and_a_coding_agent_go_on_with_is_served() -> None:
+    made = [row for kind in ("retail", "coding", "telecom") for row in rows(kind, 5)]
+    found = [one for row in made for one in outcomes(run_of(row)) if not one.asked]
+    shares = {name: interval([one for one in found if one.name == name])[0] for name in (OURS, CONTROL)}
+
+    assert shares[CONTROL] < 0.4
+    assert shares[OURS] > 0.75
 
 
 def test_a_value_stands_as_a_whole_word() -> None:

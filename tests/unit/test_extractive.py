@@ -547,7 +547,7 @@ def test_actions_of_tools_are_kept_and_of_dumps_the_exact_values() -> None:
     chat = [*talk(PROJECT), message(30, "assistant", "", (call,)), message(31, "tool", "", (result,))]
     facts = texts(state(chat))
     assert "book_flight(flight=HAT069, seat=12A)" in facts
-    assert "Tool: zebra-1 striped zebra-2" in facts
+    assert "Tool: zebra-1, striped, zebra-2" in facts
     assert "10" not in facts
 
 

@@ -7,8 +7,10 @@ import json
 import pytest
 
 from app.domain.assembling.rendering import render_text
+from app.domain.localization.catalogue import CATALOGUES
 from app.domain.model_io import SummaryRequest
-from app.domain.schemas import HANDOFF, SESSION, SUMMARY
+from app.domain.schemas import HANDOFF, SCHEMAS, SESSION, SUMMARY
+from app.domain.states.state import StateSchema
 from app.domain.summarizing.extractive import compress
 from tests.builders import message
 
@@ -34,6 +36,33 @@ def test_each_section_stands_under_its_heading_in_the_order_of_the_design() -> N
         "Next steps:\n- Add --dry-run."
     )
     assert render_text(HANDOFF, STATE | {"progress": [], "current_state": ""}).count(":\n") == 5, "empty ones are out"
+
+
+def test_headings_are_in_the_readers_language() -> None:
+    shown = render_text(HANDOFF, STATE, "ru-RU")
+    headings = [line for line in shown.splitlines() if line.endswith(":")]
+    assert headings == [
+        "Цель:",
+        "Сделано:",
+        "Основные решения:",
+        "Изменённые файлы:",
+        "Текущее состояние:",
+        "Препятствия:",
+        "Следующие шаги:",
+    ]
+    assert render_text(HANDOFF, STATE, "tlh") == render_text(HANDOFF, STATE)
+
+
+def test_every_field_of_every_schema_has_a_heading_in_every_language() -> None:
+    told = {field.name for schema in SCHEMAS.values() for field in schema.fields if field is not _story(schema)}
+    assert told
+    for say in CATALOGUES.values():
+        assert {name for name in told if f"state.{name}" not in say.messages} == set(), say.language
+
+
+def _story(schema: StateSchema) -> object:
+    """It comes first, without a heading."""
+    return None if schema.fields[-1].is_list else schema.fields[-1]
 
 
 def test_a_story_of_the_whole_comes_first_without_a_heading() -> None:

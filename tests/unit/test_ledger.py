@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.extraction.ledger import line_in, lines_of, parsed, terse
+from app.domain.extraction.ledger import is_call, line_in, lines_of, parsed, terse
 
 RESERVATION = {
     "reservation_id": "ZX81QK",
@@ -37,14 +37,14 @@ def test_a_record_tells_its_values_behind_their_names_and_amounts_apart() -> Non
         "bags=2, insurance=no",
         "created_at=2024-05-01T09:08:54",
         "flights: QF101 2024-06-02 LIS, QF202 2024-06-03 MAD",
-        "payment_history: gift_card_12345 200",
+        "payment_history: gift_card_12345, 200",
     ]
 
 
 def test_a_table_by_id_is_told_like_a_list() -> None:
     cards = {"card_11": {"id": "card_11", "brand": "visa"}, "card_22": {"brand": "visa"}}
 
-    assert texts({"cards": cards}) == ["cards: card_11 visa, card_22 visa"]
+    assert texts({"cards": cards}) == ["cards: card_11, visa, card_22, visa"]
 
 
 def test_russian_and_chinese_values_stay_as_they_are() -> None:
@@ -82,11 +82,36 @@ def test_terse_lines_tell_each_value_once_and_no_names() -> None:
 
 
 def test_a_line_is_read_back() -> None:
-    line = line_in("flights: QF101 2024-06-02 economy 120, cabin=business")
+    line = line_in("flights: QF101 2024-06-02, economy, 120, cabin=business")
 
     assert line.values == ("QF101", "2024-06-02")
     assert line.words == ("economy", "business")
     assert line.amounts == ("120",)
+
+
+def test_a_value_of_several_words_stays_one_value() -> None:
+    lines = lines_of({"street": "12 Birch Street", "city": "New York", "zip": "10148", "country": "USA"})
+    told: set[str] = set()
+
+    assert [line.values for line in lines] == [("12 Birch Street", "10148", "USA")]
+    assert lines[0].words == ("New York",)
+    assert terse(lines[0].text, told) == ("", ["12 Birch Street", "New York", "10148", "USA"])
+
+
+def test_a_call_is_read_back_with_its_arguments_as_values() -> None:
+    told: set[str] = set()
+    call = "run_command(command=pytest -q tests/a.py, limit=3)"
+
+    assert is_call(call)
+    assert not is_call("plain words (and more)")
+    assert line_in(call).values == ("pytest -q tests/a.py",)
+    assert terse(call, told) == ("run_command: ", ["pytest -q tests/a.py", "limit=3"])
+
+
+def test_amounts_without_a_name_go_with_the_value_before_them_or_not_at_all() -> None:
+    assert terse("cards: card_11, 80", set())[1] == ["card_11, 80"]
+    assert terse("cards: card_11, 80", {"card_11"})[1] == []
+    assert terse("cards: card_11, 80", set(), amounts=False)[1] == ["card_11"]
 
 
 _SCALAR = st.none() | st.booleans() | st.integers(-9_999, 9_999) | st.text(max_size=12)

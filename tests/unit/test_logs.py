@@ -1,80 +1,33 @@
-"""Log lines hold ids and numbers: no message text, not even when something breaks."""
+"""Plain text of tools: listings and logs by their exact values, prose as it is."""
 
 from __future__ import annotations
 
-import logging
-from typing import Literal
+from app.domain.extraction.ledger import Line
+from app.domain.extraction.logs import is_log, log_lines, values_in
 
-import pytest
-import structlog
-
-from app.adapters.database import make_engine
-from app.logs import RedactingFormatter, configure_logs
-from app.settings import Settings
-
-SECRET = "the cellar holds eleven boxes"
+FAILING = """shop/cart/service.py:24: in total_rows
+    assert total_rows([]) == 0
+FAILED tests/cart/test_service.py::test_total_rows - KeyError
+The rates are read from the settings once a day.
+ed0e9da Move the service"""
 
 
-@pytest.mark.parametrize("log_format", ["console", "json"])
-def test_an_exception_is_logged_without_the_values_of_variables(
-    log_format: Literal["console", "json"], capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = structlog.get_config()
-    try:
-        configure_logs(Settings(_env_file=None, log_format=log_format))
-        log_a_failure(content=SECRET)
-    finally:
-        structlog.configure(**before)
-    written = capsys.readouterr().err
-    assert "turn.crashed" in written
-    assert "ZeroDivisionError" in written
-    assert "log_a_failure" in written, "where it happened"
-    assert SECRET not in written
+def test_a_listing_is_a_log_and_prose_or_one_line_is_not() -> None:
+    assert is_log(FAILING)
+    assert not is_log("Order W123 was cancelled.")
+    assert not is_log("It was sent on Monday to you.\nIt will come by post soon enough.\nThe bill is in the box too.")
 
 
-def log_a_failure(content: str) -> None:
-    try:
-        print(len(content) / 0)
-    except ZeroDivisionError:
-        structlog.get_logger("test").exception("turn.crashed")
+def test_exact_values_are_kept_once_and_prose_between_them() -> None:
+    told = list(log_lines(FAILING))
+    values = [value for one in told if isinstance(one, Line) for value in one.values]
+
+    assert "The rates are read from the settings once a day." in told
+    assert {"shop/cart/service.py", "tests/cart/test_service.py", "ed0e9da", "total_rows"} <= set(values)
+    assert len(values) == len(set(values))
 
 
-def test_an_error_of_the_database_does_not_quote_what_was_to_be_stored() -> None:
-    assert make_engine("postgresql://app@localhost/none").sync_engine.hide_parameters
-
-
-CANARY = "sk_live_9fA3kLmQ2xZ7pR4tV8wB"  # gitleaks:allow - the shape of a key, not one
-
-
-@pytest.mark.parametrize("log_format", ["console", "json"])
-def test_a_secret_that_slips_into_a_line_is_redacted(
-    log_format: Literal["console", "json"], capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = structlog.get_config()
-    try:
-        configure_logs(Settings(_env_file=None, log_format=log_format))
-        log = structlog.get_logger("test")
-        log.warning("provider.refused", reason=f"bad key {CANARY}", nested={"header": [CANARY]}, password="hunter2!")
-        fail_with(CANARY)
-    finally:
-        structlog.configure(**before)
-    written = capsys.readouterr().err
-    assert CANARY not in written
-    assert "hunter2!" not in written
-    assert written.count("[REDACTED:stripe_key]") == 3
-    assert "provider.refused" in written
-    assert "ValueError" in written
-
-
-def fail_with(words: str) -> None:
-    try:
-        int(words)
-    except ValueError:
-        structlog.get_logger("test").exception("turn.crashed")
-
-
-def test_a_secret_in_a_line_of_a_library_is_redacted() -> None:
-    record = logging.LogRecord("httpx", logging.WARNING, __file__, 1, "GET /?access_token=%s", (CANARY,), None)
-    line = RedactingFormatter("%(levelname)s %(name)s %(message)s").format(record)
-    assert line.startswith("WARNING httpx GET /?access_token=[REDACTED:")
-    assert CANARY not in line
+def test_a_place_in_a_file_is_its_file_and_its_line() -> None:
+    assert list(values_in("app/a.py:12:4 x")) == ["app/a.py", "12", "4"]
+    assert list(values_in("2025-03-13T11:00-12:00")) == ["2025-03-13T11:00-12:00"]
+    assert list(values_in("see https://a.example/b?c=1:2 now")) == ["https://a.example/b?c=1:2"]

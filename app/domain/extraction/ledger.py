@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-_LINE: Final = 160  # characters of one line: a longer one could only be kept or lost as a whole
+LINE: Final = 160  # characters of one line: a longer one could only be kept or lost as a whole
 _VALUE: Final = 48  # characters of a value; what is longer is prose
 _WORDS: Final = 3  # of a value; more of them are prose
+_NUMBERED: Final = 5  # of a value that begins with a number: an address, a telephone number
+_RUN: Final = 26  # characters of codes in a row that are kept or lost together: a flight, from where, where to, when
 _FEW: Final = 3  # scalars: of so small a record amounts say what it is
 _MOST_RECORDS: Final = 60  # of one list
 _DEEPEST: Final = 8
@@ -24,15 +26,17 @@ _MOST_LINES: Final = 80
 
 _EXACT: Final = re.compile(
     r"(?=[^\s]*\d)(?=[^\s]*[^\W\d])[^\s]{3,}"  # letters and digits in one word: an id, a code, a flight
-    r"|[^\s@]+@[^\s@]+\.[^\s@]+|\w+://\S+|/\S+"
-    r"|\d{4}-\d{2}-\d{2}\S*|\d{6,}"
+    r"|[^\s@]+@[^\s@]+\.[^\s@]+|\w+://\S+|/\S+|[^\W\d]\w*(?:[_/][\w.-]+)+"
+    r"|\d{4}-\d{2}-\d{2}\S*|\d{5,}|[A-Z]{2,6}"
 )
 _CLOCK: Final = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?:[Z+\-.]\S{0,12})?")
 _STAMP: Final = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}\S*")
 _NUMBER: Final = re.compile(r"[-+]?[\d.,]{1,12}")
 _CODE: Final = re.compile(r"[A-Z]{2,6}|(?=\S*\d\S*\d)[\w-]{4,}")
 _YES_OR_NO: Final = frozenset({"yes", "no", "true", "false"})
-_BETWEEN: Final = re.compile(r"[\s,;]+")
+_BETWEEN: Final = re.compile(r"[,;]\s+")
+_NAMED: Final = re.compile(r"([^\W\d][\w.-]{0,40})=(?=.)")
+_CALL: Final = re.compile(r"([^\W\d][\w.-]{0,60})\((.*)\)")
 _LEAD: Final = re.compile(r"[^\W\d][\w .-]{0,40}: ")
 _KEY_WORDS: Final = re.compile(r"[^\W_]+")
 
@@ -76,34 +80,74 @@ def lines_of(data: Any) -> list[Line]:
 
 def line_in(text: str) -> Line:
     """A line read back from its text."""
-    lead = _LEAD.match(text)
-    words = _BETWEEN.split(text[lead.end() :] if lead else text)
-    return _line(text, [leaf for word in words if (leaf := _leaf("", word.rpartition("=")[2]))])
+    _, chunks = _chunks(text)
+    return _line(text, [leaf for chunk in chunks for leaf in chunk])
 
 
-def terse(text: str, told: set[str]) -> tuple[str, list[str]]:
+def terse(text: str, told: set[str], *, amounts: bool = True) -> tuple[str, list[str]]:
     """A line as its name and its parts, without names before values, and without values that are told already.
 
-    What is told now is added to ``told``. No parts where nothing is left but amounts of something told elsewhere.
+    What is told now is added to ``told``. An amount without a name goes with the part before it, or not at all: it says
+    nothing of its own.
     """
+    lead, chunks = _chunks(text)
+    parts: list[str] = []
+    is_new = False
+    for chunk in chunks:
+        run: list[str] = []
+        for leaf in chunk:
+            if leaf.kind == "amounts":
+                if leaf.key:
+                    parts.append(f"{leaf.key}={leaf.value}")
+                elif is_new and amounts:
+                    parts[-1] = f"{parts[-1]}, {leaf.value}"
+                continue
+            is_new = leaf.value.casefold() not in told
+            if is_new:
+                told.add(leaf.value.casefold())
+                if run and len(" ".join([*run, leaf.value])) <= _RUN:
+                    parts.pop()
+                    run.append(leaf.value)
+                else:
+                    run = [leaf.value]
+                parts.append(" ".join(run))
+    return lead, parts
+
+
+def is_call(text: str) -> bool:
+    """Whether a text is a call: a name and its arguments in brackets."""
+    return _CALL.fullmatch(text) is not None
+
+
+def _chunks(text: str) -> tuple[str, list[list[_Leaf]]]:
+    """The name of a line, and what stands between its commas: a value of several words, or codes in a row."""
+    called = _CALL.fullmatch(text)
     lead = _LEAD.match(text)
-    parts = (text[lead.end() :] if lead else text).split(", ")
-    kept = [told_in for part in parts if (told_in := _terse(part, told))]
-    return (lead.group() if lead else "", kept)
+    name, told = (f"{called[1]}: ", called[2]) if called else (lead.group(), text[lead.end() :]) if lead else ("", text)
+    chunks = [leaves for chunk in _BETWEEN.split(told) if (leaves := _chunk(chunk))]
+    return name, [[_argument(leaf) for leaf in leaves] for leaves in chunks] if called else chunks
 
 
-def _terse(part: str, told: set[str]) -> str:
-    left: list[str] = []
-    tells = "=" in part
-    for word in part.split(" "):
-        leaf = _leaf("", word.rpartition("=")[2])
-        if leaf is None or (leaf.kind != "amounts" and leaf.value.casefold() in told):
-            continue
-        if leaf.kind != "amounts":
-            told.add(leaf.value.casefold())
-            tells = True
-        left.append(word if leaf.kind == "amounts" else leaf.value)
-    return " ".join(left) if tells else ""
+def _argument(leaf: _Leaf) -> _Leaf:
+    """What was asked for by its name once is asked for again, also where it is words: a command, a name."""
+    return replace(leaf, kind="values") if leaf.kind == "words" else leaf
+
+
+def _chunk(text: str) -> list[_Leaf]:
+    named = _NAMED.match(text)
+    key, told = (named.group(1), text[named.end() :]) if named else ("", text)
+    words = told.split(" ")
+    apart = len(words) > 1 and all(map(_is_code, words))
+    return [leaf for word in (words if apart else [told]) if (leaf := _leaf(key, word))]
+
+
+def is_exact(word: str) -> bool:
+    """Whether a word is an id, a code, an address, a path or a date."""
+    return _EXACT.fullmatch(word) is not None
+
+
+def _is_code(word: str) -> bool:
+    return _EXACT.fullmatch(word) is not None or _CODE.fullmatch(word) is not None
 
 
 def _line(text: str, leaves: Sequence[_Leaf]) -> Line:
@@ -121,9 +165,14 @@ class _Leaf:
     kind: str
     """``values``, ``words`` or ``amounts``."""
 
+    @property
+    def is_code(self) -> bool:
+        """Whether it can stand beside another one without a comma between them."""
+        return self.kind != "amounts" and _is_code(self.value)
+
     def told(self, *, named: bool) -> str:
         if named and _CODE.fullmatch(self.key):
-            return f"{self.key} {self.value}"  # the name is a value itself: an airport, a currency
+            return f"{self.key}, {self.value}"  # the name is a value itself: an airport, a currency
         return f"{self.key}={self.value}" if named and self.key else self.value
 
 
@@ -178,7 +227,7 @@ class _Ledger:
         """A record's own values, each behind its name unless it speaks for itself."""
         line: list[_Leaf] = []
         for leaf in leaves:
-            if line and len(_text(name, [[*line, leaf]], named=True)) > _LINE:
+            if line and len(_text(name, [[*line, leaf]], named=True)) > LINE:
                 self._add(_text(name, [line], named=True), line)
                 line = []
             line.append(leaf)
@@ -188,7 +237,7 @@ class _Ledger:
     def _joined(self, name: str, records: Sequence[list[_Leaf]]) -> None:
         line: list[list[_Leaf]] = []
         for record in dict.fromkeys(map(tuple, records)):
-            if line and len(_text(name, [*line, list(record)], named=False)) > _LINE:
+            if line and len(_text(name, [*line, list(record)], named=False)) > LINE:
                 self._add(_text(name, line, named=False), [leaf for one in line for leaf in one])
                 line = []
             line.append(list(record))
@@ -200,20 +249,24 @@ class _Ledger:
 
 
 def _text(name: str, records: Sequence[Sequence[_Leaf]], *, named: bool) -> str:
-    between = ", " if named else " "
-    told = ", ".join(
-        between.join(leaf.told(named=named and not _speaks(leaf)) for leaf in _once(record)) for record in records
-    )
+    told = ", ".join(_record(record, named=named) for record in records)
     return f"{name}: {told}" if name else told
+
+
+def _record(record: Sequence[_Leaf], *, named: bool) -> str:
+    told, before = "", None
+    for leaf in _once(record):
+        between = " " if before and not named and before.is_code and leaf.is_code else ", "
+        told += f"{between if told else ''}{leaf.told(named=named and not _speaks(leaf))}"
+        before = leaf
+    return told
 
 
 def _once(record: Sequence[_Leaf]) -> Iterator[_Leaf]:
     """Each value once; a word that another value begins with ("visa" of ``visa_4421``) says nothing more."""
     seen: set[str] = set()
     for leaf in record:
-        begun = leaf.kind == "words" and any(
-            other.value != leaf.value and other.value.startswith(leaf.value) for other in record
-        )
+        begun = any(other.value != leaf.value and other.value.startswith(leaf.value) for other in record)
         if leaf.kind == "amounts" or not (begun or leaf.value in seen):
             seen.add(leaf.value)
             yield leaf
@@ -243,11 +296,11 @@ def _leaf(key: str, value: Any) -> _Leaf | None:
     if value is None or value == "":
         return None
     text = str(value).lower() if isinstance(value, bool) else " ".join(str(value).split())
-    if not text or len(text) > _VALUE or text.count(" ") >= _WORDS:
+    if not text or len(text) > _VALUE or text.count(" ") >= (_WORDS if text[:1].isalpha() else _NUMBERED):
         return None
     if text in _YES_OR_NO or _CLOCK.fullmatch(text) or _STAMP.fullmatch(text):
         return _Leaf(key, text, "amounts")
-    if _EXACT.fullmatch(text):
+    if _EXACT.fullmatch(text) or (" " in text and any(map(str.isdigit, text))):
         return _Leaf(key, text, "values")
     return _Leaf(key, text, "amounts" if _NUMBER.fullmatch(text) else "words")
 

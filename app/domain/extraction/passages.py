@@ -14,7 +14,8 @@ from app.domain.conversation import Message
 from app.domain.extraction.clauses import tight
 from app.domain.extraction.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READING_TOOL, REJECTION, Cue, cues_of
 from app.domain.extraction.labels import role_label
-from app.domain.extraction.ledger import Line, line_in, lines_of, parsed, terse
+from app.domain.extraction.ledger import Line, is_call, line_in, lines_of, parsed, terse
+from app.domain.extraction.logs import is_log, log_lines
 from app.domain.words.identifiers import Identifier, find_identifiers
 from app.domain.words.text import sentences, stems
 
@@ -132,7 +133,7 @@ def with_terse_data(passages: Sequence[Passage]) -> list[Passage]:
     told: set[str] = set()
     found: list[Passage] = []
     for passage in passages:
-        if passage.line is not None:
+        if passage.line is not None and not is_call(passage.text):
             lead, parts = terse(passage.text, told)
             text = f"{lead}{', '.join(parts)}" if parts else ""
             passage = replace(passage, text=text, core=text, line=line_in(text))  # noqa: PLW2901 - the same, shorter
@@ -225,6 +226,9 @@ def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | N
     if _is_data(content):
         yield from _data(content)
         found = []
+    elif message.role == "tool" and is_log(content):
+        yield from _logged(content)
+        found = []
     if len(found) > _MOST_SENTENCES:
         found = found[: _MOST_SENTENCES // 2] + found[-_MOST_SENTENCES // 2 :]
     if message.role == "assistant" and BOILERPLATE.search(content):
@@ -250,11 +254,13 @@ def _part_pieces(part: Mapping[str, Any]) -> Iterable[tuple[str, str, Line | Non
         yield from ((text, text, None) for text in map(_tidy, sentences(str(part.get("text", "")))) if text)
     elif kind == "tool_call":
         text = clip(f"{part.get('name', '')}({_arguments(part.get('arguments'))})", _CALL)
-        yield text, text, None
+        yield text, text, line_in(text)
     elif kind == "tool_result":
         content = _dump(part.get("content", ""))
         if _is_data(content):
             yield from _data(content)
+        elif is_log(content):
+            yield from _logged(content)
         else:
             told = map(_tidy, sentences(content)[:_MOST_SENTENCES])
             yield from ((text, text, None) for text in told if text)
@@ -272,6 +278,15 @@ def _data(text: str) -> Iterable[tuple[str, str, Line | None]]:
         yield told, told, None
 
 
+def _logged(text: str) -> Iterable[tuple[str, str, Line | None]]:
+    """A listing or a log: its prose, and the exact values between."""
+    for one in log_lines(text):
+        if isinstance(one, Line):
+            yield one.text, one.text, one
+        elif told := _tidy(one):
+            yield one, told, None
+
+
 def _arguments(arguments: Any) -> str:
     if isinstance(arguments, str):
         try:
@@ -280,7 +295,14 @@ def _arguments(arguments: Any) -> str:
             return _one_line(str(arguments))
     if not isinstance(arguments, Mapping):
         return _one_line(_dump(arguments)) if arguments else ""
-    return ", ".join(f"{name}={_one_line(_dump(value))}" for name, value in arguments.items())
+    return ", ".join(f"{name}={_one_line(_argument(value))}" for name, value in arguments.items())
+
+
+def _argument(value: Any) -> str:
+    """Ids in a list as they are, one after the other; all else as JSON."""
+    if isinstance(value, list) and all(isinstance(one, str) and " " not in one for one in value):
+        return " ".join(value)
+    return _dump(value)
 
 
 def _dump(value: Any) -> str:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from app.domain.extraction.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
-from app.domain.extraction.ledger import Line
+from app.domain.extraction.ledger import Line, is_call, line_in
 from app.domain.extraction.passages import Passage
 from app.domain.words.identifiers import Identifier, Kind
 from app.domain.words.text import GENERIC_STEMS, stems
@@ -47,12 +47,10 @@ _SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means
 _DATUM: Final = 0.8  # an id, a code, a date that came out of a tool goes into its next call
 _DATUM_SIGN: Final = 0.08  # the longer, the less it can be guessed
 _DATUM_SIGNS: Final = 20
-_DATUM_DATE: Final = 1.0  # a day is one of few
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATUM_WORD: Final = 0.5
 _DATUM_WORDS: Final = 1.5  # all of a line
-_DATUM_AMOUNT: Final = 0.3
-_DATUM_AMOUNTS: Final = 0.9
+_DATUM_AMOUNT: Final = 0.5
+_DATUM_AMOUNTS: Final = 1.5
 _MENTIONED: Final = 2.0  # somebody talked of it
 _DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
 _WORD: Final = re.compile(r"[^\s\"'`(),=\[\]{}<>]+")
@@ -61,6 +59,7 @@ _TWO: Final = 2
 _TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a question
 _BARE: Final = 3.0  # a bare yes or no is told with what it answers, never alone
 _ACTION: Final = 4.0  # what was done with a tool has changed the world
+_CHANGED: Final = 2.0  # of it, beside what its values are worth
 _LOOK_BACK: Final = 12  # sentences
 
 
@@ -97,8 +96,9 @@ def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Wor
     echoes = _echoes(passages)
     mentioned = words_said(passage.text for passage in passages if passage.line is None)
     mentioned |= said_twice(passage.line for passage in passages if passage.line)
+    mentioned |= words_said(passage.text for passage in passages if is_call(passage.text))
     return [
-        worth_of_data(passage.line, mentioned)
+        worth_of_data(passage.line, mentioned).plus(_CHANGED if passage.is_action else 0.0)
         if passage.line
         else _score(passage, frequency, wanted, len(passages))
         .times(_ECHO if passage.index in echoes else 1.0)
@@ -120,20 +120,42 @@ def said_twice(lines: Iterable[Line]) -> frozenset[str]:
 
 def worth_of_data(line: Line, mentioned: Collection[str]) -> Worth:
     """What a line of a tool's data is worth: what the next call may need."""
-    values = {
-        value.casefold(): (_DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS))
-        * (_DATUM_DATE if _DATE.match(value) else 1.0)
-        * _talked_of(value, mentioned)
-        for value in line.values
-    }
-    for group, worth, most in ((line.words, _DATUM_WORD, _DATUM_WORDS), (line.amounts, _DATUM_AMOUNT, _DATUM_AMOUNTS)):
-        share = min(1.0, most / (worth * len(group))) if group else 1.0
-        values |= {value.casefold(): share * worth * _talked_of(value, mentioned) for value in group}
-    return Worth(rest=_DATA if line.values else 0.0, values=values, about="data")
+    return worths_of_data([line], mentioned)[0]
+
+
+def worths_of_data(parts: Sequence[Line], mentioned: Collection[str]) -> list[Worth]:
+    """What the parts of one line are worth: its words, and its amounts, share what a line of them may be worth."""
+    words = _shared(_DATUM_WORD, _DATUM_WORDS, sum(len(part.words) for part in parts))
+    amounts = _shared(_DATUM_AMOUNT, _DATUM_AMOUNTS, sum(len(part.amounts) for part in parts))
+    with_values = sum(bool(part.values) for part in parts)
+    found: list[Worth] = []
+    for part in parts:
+        values = {
+            value.casefold(): (_DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS)) * _talked_of(value, mentioned)
+            for value in part.values
+        }
+        for group, worth in ((part.words, words), (part.amounts, amounts)):
+            values |= {value.casefold(): worth * _talked_of(value, mentioned) for value in group}
+        found.append(Worth(rest=_DATA / with_values if part.values else 0.0, values=values, about="data"))
+    return found
+
+
+def _shared(each: float, most: float, count: int) -> float:
+    return min(each, most / count) if count else each
 
 
 def _talked_of(value: str, mentioned: Collection[str]) -> float:
-    return _MENTIONED if len(value) > 1 and value.casefold() in mentioned else 1.0
+    return _MENTIONED if is_mentioned(value, mentioned) else 1.0
+
+
+def is_mentioned(value: str, mentioned: Collection[str]) -> bool:
+    """Whether every word of a value was said; one sign alone is no word."""
+    return len(value) > 1 and all(word in mentioned for word in value.casefold().split(" "))
+
+
+def worth_of_action(text: str, mentioned: Collection[str]) -> Worth:
+    """What a call that changed something is worth: its values, and that it was made."""
+    return worth_of_data(line_in(text), mentioned).plus(_CHANGED)
 
 
 def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFIERS_AT_MOST) -> dict[str, float]:

@@ -6,18 +6,29 @@ equals the older goes first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final
 
 from app.domain.extraction.choice import Option, Told
+from app.domain.extraction.cues import READING_TOOL
 from app.domain.extraction.items import cost, parted, together
 from app.domain.extraction.keeping import worth_of
 from app.domain.extraction.labels import role_of
-from app.domain.extraction.ledger import line_in, terse
-from app.domain.extraction.scoring import Worth, said_twice, words_said, worth_of_data
+from app.domain.extraction.ledger import Line, is_call, line_in, terse
+from app.domain.extraction.logs import is_prose
+from app.domain.extraction.scoring import (
+    Worth,
+    is_mentioned,
+    said_twice,
+    words_said,
+    worth_of_action,
+    worth_of_data,
+    worths_of_data,
+)
 from app.domain.merging.pruning import age, state_of
 from app.domain.states.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
 from app.domain.words.text import stems
@@ -27,6 +38,8 @@ _SIGNS: Final = 4  # of a token: a text is as long as it is dear
 _MOST_CLAUSES: Final = 100_000  # for numbering them
 _NEWS: Final = 0.6  # of its worth: what tells less beside the others comes last
 _FIXED: Final = 0.0  # tokens that each costs beside its own: marks, the name before it
+_NEXT_CALL: Final = 2.2  # for what a tool's data holds, early or late: no text tells it anew
+_ABOUT: Final = 0.5  # more for an id that stands beside a name that was talked of, less the farther it stands
 _NEAR: Final = 2  # tokens: the search for how much fits ends so near
 
 Fits = Callable[[Mapping[str, Any]], bool]
@@ -61,26 +74,43 @@ def shrunk(
     """
     if fits(state_of(schema, entries)):
         return tuple(entries)
+
+    def held(kept: Sequence[StateEntry]) -> bool:
+        return fits(state_of(schema, _joined(kept)))
+
     clauses = _clauses(entries, "\n".join(said))
     low, high, best = 0, sum(clause.option.cost() for clause in clauses) + _NEAR, tuple[StateEntry, ...]()
     while high - low > _NEAR:
         room = (low + high) // 2
         kept = _kept(entries, clauses, room)
-        if fits(state_of(schema, kept)):
+        if held(kept):
             low, best = room, kept
         else:
             high = room
-    return _widened(schema, entries, best, fits)
+    return _joined(_widened(entries, best, held))
+
+
+def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
+    """Data of one call after the other behind one label: each costs as much as a value."""
+    joined: list[StateEntry] = []
+    for entry in entries:
+        label, clauses = parted(entry.text)
+        before = joined[-1] if joined else None
+        if before is not None and before.field == entry.field and _is_data(label) and before.text.startswith(label):
+            joined[-1] = replace(before, text=together(label, [*parted(before.text)[1], *clauses]))
+        else:
+            joined.append(entry)
+    return tuple(joined)
 
 
 def _widened(
-    schema: StateSchema, entries: Sequence[StateEntry], kept: Sequence[StateEntry], fits: Fits
+    entries: Sequence[StateEntry], kept: Sequence[StateEntry], held: Callable[[Sequence[StateEntry]], bool]
 ) -> tuple[StateEntry, ...]:
     """With entries as they were, newest first, as far as what is left holds them."""
     whole = {entry.id: entry for entry in entries}
     for entry in sorted(kept, key=age, reverse=True):
         wider = [whole[one.id] if one.id == entry.id else one for one in kept]
-        if wider != list(kept) and fits(state_of(schema, wider)):
+        if wider != list(kept) and held(wider):
             kept = wider
     return tuple(kept)
 
@@ -110,8 +140,8 @@ def _entry(entry: StateEntry, clauses: Sequence[_Clause], chosen: Collection[int
     kept = [clause for clause in clauses if clause.entry is entry and clause.option.key in chosen]
     if not kept:
         return None
-    groups = groupby(kept, lambda one: (one.number, one.lead))
-    parts = [f"{lead}{', '.join(one.text for one in group)}" for (_, lead), group in groups]
+    groups = groupby(kept, lambda one: (one.lead, None if one.lead else one.number))
+    parts = [f"{lead}{', '.join(one.text for one in group)}" for (lead, _), group in groups]
     text = together(kept[0].label, parts)
     return entry if text == entry.text else replace(entry, text=text)
 
@@ -119,31 +149,62 @@ def _entry(entry: StateEntry, clauses: Sequence[_Clause], chosen: Collection[int
 def _clauses(entries: Sequence[StateEntry], said: str) -> list[_Clause]:
     """Every clause; data without the names of its values, each value once, where it is worth most."""
     newest_first = {entry.id: place for place, entry in enumerate(sorted(entries, key=age, reverse=True))}
-    apart = [(entry, *parted(entry.text)) for entry in entries]
-    data = [(entry, label, text) for entry, label, clauses in apart if _is_data(label) for text in clauses]
-    talk = [(entry, label, text) for entry, label, clauses in apart if not _is_data(label) for text in clauses]
-    mentioned = words_said([said, *(text for _, _, text in talk)]) | said_twice(line_in(text) for _, _, text in data)
-    worths = {(entry.id, text): worth_of_data(line_in(text), mentioned).total for entry, _, text in data}
+    apart = [(entry, label, text) for entry in entries for label, texts in [parted(entry.text)] for text in texts]
+    data = [(entry, text) for entry, label, text in apart if _lists(label, text)]
+    talk = words_said([said, *(text for _, label, text in apart if not _is_data(label))])
+    mentioned = talk | said_twice(line_in(text) for _, text in data)
+    worths = {(entry.id, text): worth_of_data(line_in(text), mentioned).total for entry, text in data}
     told: set[str] = set()
     short = {
-        (entry.id, text): terse(text, told)
-        for entry, _, text in sorted(data, key=lambda one: -worths[one[0].id, one[2]])
+        (entry.id, text): terse(text, told, amounts=False)
+        for entry, text in sorted(data, key=lambda one: -worths[one[0].id, one[1]])
     }
     found: list[_Clause] = []
-    for entry, label, texts in apart:
+    for number, (entry, label, text) in enumerate(apart):
         recent = 1 + _RECENT * (1 - newest_first[entry.id] / max(len(entries), 1))
         first = _MOST_CLAUSES * newest_first[entry.id]
-        for number, text in enumerate(texts):
-            lead, parts = short[entry.id, text] if _is_data(label) else ("", [text] if text not in said else [])
-            for part in parts:
-                if _is_data(label):
-                    line = line_in(part)
-                    worth, stems_of_it = worth_of_data(line, mentioned), line.stems
-                else:
-                    worth, stems_of_it = _of_talk(entry.role, f"{label}{text}", text)
-                option = _option(first + len(found), part, worth.times(recent), stems_of_it)
-                found.append(_Clause(entry=entry, label=label, lead=lead, number=number, text=part, option=option))
+        lists = _lists(label, text)
+        lead, parts = short[entry.id, text] if lists else ("", [text] if text not in said else [])
+        if lists:
+            told_of = list(_of_data(parts, mentioned, talk))
+        elif is_call(text):
+            told_of = [(worth_of_action(text, mentioned), line_in(text).stems)]
+        else:
+            told_of = [_of_talk(entry.role, f"{label}{text}", text)]
+        for part, (worth, stems_of_it) in zip(parts, told_of, strict=False):
+            option = _option(
+                first + len(found),
+                part,
+                worth.times(_NEXT_CALL if lists or is_call(text) else recent),
+                stems_of_it,
+                beside=_tokens(lead) / len(parts) if lead else 0.0,
+            )
+            found.append(_Clause(entry=entry, label=label, lead=lead, number=number, text=part, option=option))
     return found
+
+
+def _of_data(
+    parts: Sequence[str], mentioned: Collection[str], talk: Collection[str]
+) -> Iterator[tuple[Worth, frozenset[str]]]:
+    """What each part of a line is worth beside the others: an id behind a name that was talked of is about it."""
+    lines = [line_in(part) for part in parts]
+    said = [place for place, line in enumerate(lines) if any(is_mentioned(one, talk) for one in _names(line))]
+    for place, (line, worth) in enumerate(zip(lines, worths_of_data(lines, mentioned), strict=True)):
+        near = min((abs(place - other) for other in said if other != place), default=0)
+        yield worth.times(1 + _ABOUT / near if near and line.values else 1.0), line.stems
+
+
+def _names(line: Line) -> Iterator[str]:
+    """What people call things by, whatever its id: words, with a number or without."""
+    yield from line.words
+    yield from (value for value in line.values if " " in value)
+
+
+def _lists(label: str, text: str) -> bool:
+    """Whether a clause lists values: a tool's data, or a call that only looked something up."""
+    if _is_data(label):
+        return not is_prose(text)
+    return is_call(text) and READING_TOOL.match(text) is not None
 
 
 @lru_cache(maxsize=4_096)
@@ -162,6 +223,6 @@ def _tokens(text: str) -> int:
     return cost(text)
 
 
-def _option(key: int, text: str, worth: Worth, said_by_it: frozenset[str]) -> Option:
-    tokens = _tokens(text)
+def _option(key: int, text: str, worth: Worth, said_by_it: frozenset[str], *, beside: float) -> Option:
+    tokens = math.ceil(_tokens(text) + beside)
     return Option(key=key, worth=worth, stems=said_by_it, size=_SIGNS * tokens, cost=lambda: tokens)

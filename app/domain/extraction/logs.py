@@ -1,0 +1,77 @@
+"""What a tool's plain text holds: listings, logs, search results, sources.
+
+Prose stays as it is; of all other lines the exact values are kept, since they say hardly anything as sentences.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from app.domain.extraction.ledger import LINE, Line, is_exact, line_in
+from app.domain.words.identifiers import find_identifiers
+
+_FEWEST_LINES: Final = 3  # a shorter answer is a message to whoever called
+_MOST_LINES: Final = 400
+_LONGEST: Final = 400  # characters of a line that are looked at
+_PROSE: Final = 5  # plain words in a row
+_SENTENCE: Final = re.compile(rf"\b(?:[^\W\d_]+(?:['’-][^\W\d_]+)? ){{{_PROSE - 1},}}[^\W\d_]+\b")
+_TOKEN: Final = re.compile(r"[\w@#./+~-]+(?:::?[\w.+-]+)*(?:://[^\s\"'<>`]+)?")
+_PLACE: Final = re.compile(r"(?::\d{1,7})+")
+_FILE: Final = re.compile(r"[./]")
+_EDGES: Final = ".-/+~"
+_NAME: Final = re.compile(r"[^\W\d]\w*(?:_\w+)+|[^\W\d]+[a-z][A-Z]\w*")
+
+
+def is_log(text: str) -> bool:
+    """Whether a text is no prose: several lines, most of them no sentences."""
+    lines = [line for line in text.splitlines()[:_MOST_LINES] if line.strip()]
+    return len(lines) >= _FEWEST_LINES and sum(is_prose(line) for line in lines) * 2 <= len(lines)
+
+
+def log_lines(text: str) -> Iterator[str | Line]:
+    """Its prose, line by line, and between it the exact values of all other lines, each once."""
+    waiting: list[str] = []
+    told: set[str] = set()
+    for raw in text.splitlines()[:_MOST_LINES]:
+        line = raw.strip()[:_LONGEST]
+        if is_prose(line):
+            yield from _flushed(waiting)
+            yield line
+            continue
+        names = (found.text for found in find_identifiers(line) if found.kind == "name")
+        new = [value for value in [*values_in(line), *names] if value.casefold() not in told]
+        told.update(value.casefold() for value in new)
+        for value in new:
+            if waiting and len(", ".join([*waiting, value])) > LINE:
+                yield from _flushed(waiting)
+            waiting.append(value)
+    yield from _flushed(waiting)
+
+
+def values_in(text: str) -> Iterator[str]:
+    """Paths, ids, names of code, dates; ``file:12`` as its file and its line."""
+    for match in _TOKEN.finditer(text):
+        token = match.group().strip(_EDGES) if "://" not in match.group() else match.group()
+        place = _PLACE.search(token)
+        if place and "://" not in token:
+            head = token[: place.start()]
+            if is_exact(head) and _FILE.search(head):
+                yield head
+                yield from place.group()[1:].split(":")
+                token = token[place.end() :].strip(":")
+        for part in token.split("::") if "://" not in token else [token]:
+            if part and (is_exact(part) or _NAME.fullmatch(part)):
+                yield part
+
+
+def is_prose(line: str) -> bool:
+    """Whether plain words follow one another as in a sentence."""
+    return _SENTENCE.search(line) is not None
+
+
+def _flushed(waiting: list[str]) -> Iterator[Line]:
+    if waiting:
+        yield line_in(", ".join(waiting))
+        waiting.clear()
