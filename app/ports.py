@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -133,6 +133,9 @@ class ConversationRepository(Protocol):
     async def get(self, conversation_id: UUID) -> Conversation:
         """Read without a lock. Raises ``NotFoundError``."""
 
+    async def locales(self, conversation_ids: Collection[UUID]) -> dict[UUID, str]:
+        """The language of each of them that there is."""
+
     async def lock(self, conversation_id: UUID) -> Conversation:
         """Read with ``FOR UPDATE``: every writer begins with this, so that writers queue per conversation.
 
@@ -213,10 +216,13 @@ class MessageRepository(Protocol):
     async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Message]:
         """Messages of a range, inclusive, commands left out."""
 
-    async def newest(self, conversation_id: UUID, *, after_seq: int, max_tokens: int) -> list[Message]:
+    async def newest(
+        self, conversation_id: UUID, *, after_seq: int, max_tokens: int, each_at_most: int | None = None
+    ) -> list[Message]:
         """The newest messages after ``after_seq`` while they weigh at most ``max_tokens``, in order.
 
-        Commands are left out; the newest one is always there.
+        Commands are left out; the newest one is always there. With ``each_at_most`` a message counts for no more than
+        that, so that a giant hides nothing behind it; this looks at every message after ``after_seq``.
         """
 
     async def held(self, conversation_id: UUID, *, through_seq: int) -> list[Message]:

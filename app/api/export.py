@@ -68,7 +68,7 @@ async def _markdown(export: ExportService, tenant: UUID, view: ConversationView)
     row = view.conversation
     yield markdown_head(row)
     async for message in export.messages(tenant, row.id, through_seq=row.last_seq):
-        if text := markdown_message(message):
+        if text := markdown_message(message, row.locale):
             yield text
 
 

@@ -30,7 +30,7 @@ class _Part(BaseModel):
     def as_given(self) -> dict[str, Any]:
         """The keys that were given, in their order: an original comes back as it went in."""
         given = self.model_dump(exclude_unset=True)
-        return {key: given[key] for key in self._keys}
+        return {key: given[key] for key in (*self._keys, *given)}
 
 
 class TextPart(_Part):
@@ -56,6 +56,14 @@ class ToolResultPart(_Part):
     tool_call_id: CallId
     name: Annotated[str, Field(max_length=200)] | None = None
     content: Any
+
+    @model_validator(mode="before")
+    @classmethod
+    def _call_by_id(cls, data: Any) -> Any:
+        """Some logs of agents name the call of a result by ``id`` alone."""
+        if isinstance(data, Mapping) and "id" in data and "tool_call_id" not in data:
+            return {**data, "tool_call_id": data["id"]}
+        return data
 
 
 class MediaPart(_Part):

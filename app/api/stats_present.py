@@ -36,6 +36,7 @@ def present_conversation_stats(value: ConversationMeasures, say: Catalogue) -> s
                 history_tokens=value.history_tokens,
                 saved_now=value.history_tokens - gauge.tokens,
                 saved_share=share(value.history_tokens - gauge.tokens, value.history_tokens),
+                cost_per_query=shown.CostPerQuery.model_validate(value.cost_per_query),
             ),
             levels=_levels(value.levels, say),
             last=_last(value.last, say, resolved.policy) if value.last else None,

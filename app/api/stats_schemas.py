@@ -129,6 +129,14 @@ class LevelStats(Output):
     ratio: float | None
 
 
+class CostPerQuery(Output):
+    """What the configured chat model asks for reading the context once, nothing cached; null without a known price."""
+
+    served_usd: float | None = Field(description="Of the context as it is served.")
+    history_usd: float | None = Field(description="Of the whole history, without compaction.")
+    saved_usd: float | None = Field(description="`history_usd` − `served_usd`.")
+
+
 class ContextStats(Output):
     """The context as it stands."""
 
@@ -142,6 +150,7 @@ class ContextStats(Output):
     saved_share: float | None = Field(
         description="`saved_now` ÷ `history_tokens`: by the price of a token, what a query costs less."
     )
+    cost_per_query: CostPerQuery
 
 
 class LastCompaction(Output):

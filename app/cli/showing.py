@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import groupby
 from typing import Any, Final
 
@@ -182,4 +183,6 @@ def _figure(values: Any, path: str) -> str:
         return ", ".join(f"{one['label']} {one['count']}" for one in counted)
     if isinstance(values, bool) or not isinstance(values, int | float) or not values:
         return ""
-    return grouped(values) if isinstance(values, int) else f"{values:,.4g}" if values < 1 else f"{values:,.1f}"
+    if isinstance(values, int):
+        return grouped(values)
+    return f"{Decimal(f'{values:.4g}'):f}" if abs(values) < 1 else f"{values:,.1f}"

@@ -31,7 +31,8 @@ class ApiError(ThroughlineError):
         """For input: ``field`` and ``message`` of each."""
         self.retry_after = retry_after
         """Seconds after which to try again, if the service said so."""
-        fields = "; ".join(f"{one.get('field')}: {one.get('message')}" for one in self.errors)
+        untold = (one for one in self.errors if str(one.get("message")) not in self.detail)
+        fields = "; ".join(f"{one.get('field')}: {one.get('message')}" for one in untold)
         super().__init__(": ".join(part for part in (f"{status} {self.code}", self.detail, fields) if part))
 
 

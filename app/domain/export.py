@@ -5,53 +5,65 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, Final
 
 from app.domain.conversation import Conversation, Message, Part
+from app.domain.localization.catalogue import Catalogue, catalogue_of
 
-_ROLES: Final = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 _FENCE: Final = re.compile(r"`{3,}")
 
 
 def markdown_head(conversation: Conversation) -> str:
-    """The title, and the system prompt where there is one."""
-    lines = [f"# {conversation.title or 'Conversation'}", "", f"Began {conversation.created_at:%Y-%m-%d %H:%M} UTC."]
+    """The title, and the system prompt where there is one, under headings in the conversation's language."""
+    say = catalogue_of(conversation.locale)
+    began = say.text("export.began", time=_time(conversation.created_at))
+    lines = [f"# {conversation.title or say.text('export.title')}", "", began]
     if conversation.system_prompt:
-        lines += ["", "## System prompt", "", conversation.system_prompt]
+        lines += ["", f"## {say.text('export.system_prompt')}", "", conversation.system_prompt]
     return "\n".join(lines) + "\n"
 
 
-def markdown_message(message: Message) -> str:
+def markdown_message(message: Message, locale: str = "en") -> str:
     """A message under its heading; empty for typed commands and their answers, which are no part of what was said."""
     if message.is_command:
         return ""
-    heading = f"\n## {_ROLES[message.role]}, {message.created_at:%Y-%m-%d %H:%M} UTC\n\n"
-    return heading + "\n\n".join(_said(message)) + "\n"
+    say = catalogue_of(locale)
+    heading = f"\n## {say.text(f'export.{message.role}')}, {_time(message.created_at)}\n\n"
+    return heading + "\n\n".join(_said(message, say)) + "\n"
 
 
-def _said(message: Message) -> Iterator[str]:
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _said(message: Message, say: Catalogue) -> Iterator[str]:
     if message.status == "erased":
-        yield "*(erased)*"
+        yield f"*({say.text('export.erased')})*"
         return
     if message.content:
         yield message.content
     for part in message.parts:
         if part.get("type") != "text" or str(part.get("text", "")) not in message.content:
-            yield _part(part)
+            yield _part(part, say)
     if message.status == "interrupted":
-        yield "*(interrupted)*"
+        yield f"*({say.text('export.interrupted')})*"
 
 
-def _part(part: Part) -> str:
+def _part(part: Part, say: Catalogue) -> str:
     kind = part.get("type")
     if kind == "text":
         return str(part.get("text", ""))
     if kind == "tool_call":
-        return f"*Calls {part.get('name')}:*\n\n{_fenced(_plain(part.get('arguments')))}"
+        called = say.text("export.calls", name=str(part.get("name")))
+        return f"*{called}:*\n\n{_fenced(_plain(part.get('arguments')))}"
     if kind == "tool_result":
-        return f"*Result of {part.get('name') or 'a tool'}:*\n\n{_fenced(_plain(part.get('content')))}"
+        brought = (
+            say.text("export.result_of", name=str(part["name"])) if part.get("name") else say.text("export.result")
+        )
+        return f"*{brought}:*\n\n{_fenced(_plain(part.get('content')))}"
     where = f": {part['url']}" if part.get("url") else ""
-    return f"*Attached {part.get('media_type', 'file')}{where}*"
+    return f"*{say.text('export.attached', what=str(part.get('media_type') or say.text('export.file')))}{where}*"
 
 
 def _plain(value: Any) -> str:

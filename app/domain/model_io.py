@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,7 +11,14 @@ from app.domain.conversation import Message, Part, Usage
 from app.domain.segments.values import CutSegment
 from app.domain.states.state import StateEntry, StateSchema
 
+InputCost = Callable[[int], float | None]
+"""What a model asks in USD for reading so many tokens, none of them cached; ``None`` where its price is unknown."""
+
 FinishReason = Literal["stop", "length", "blocked", "tool_call", "other"]
+
+
+def unknown_cost(_tokens: int) -> None:
+    """Of a model without a known price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +36,7 @@ class ModelProfile:
     """Whether tools are offered to it as a chat model."""
     stateful: bool = False
     """Whether its provider keeps the context of a chat, so that a request may go on from an earlier response."""
+    input_cost: InputCost = field(default=unknown_cost, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

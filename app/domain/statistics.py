@@ -61,6 +61,22 @@ class CostOfOne:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CostPerQuery:
+    """What the chat model asks for reading a context once, nothing cached; ``None`` where its price is unknown."""
+
+    served_usd: float | None
+    history_usd: float | None
+    """If nothing had been compacted."""
+
+    @property
+    def saved_usd(self) -> float | None:
+        """What one query costs less."""
+        if self.served_usd is None or self.history_usd is None:
+            return None
+        return round(self.history_usd - self.served_usd, 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
     """How long something took, in milliseconds; ``None`` where it never happened."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from app.domain.conversation import Message, Usage
 from app.domain.errors import RateLimitedError
+from app.domain.localization.catalogue import catalogue_of
 from app.domain.records import Turn
 from app.services.inline import InlineOutcome
 from app.services.manual import CompactInput, ManualCompaction
@@ -13,6 +15,7 @@ from app.services.reply import Answer
 
 COMMAND = re.compile(r"\s*/compact(?:\s+(?P<focus>\S.*?))?\s*", re.DOTALL)
 FOCUS_MAX = 1_000  # characters, as in POST …/compact
+_MINUTE = 60  # seconds
 PATIENCE = 110.0  # seconds: below the default timeout of a request
 
 
@@ -31,16 +34,18 @@ class CommandRunner:
     def __init__(self, manual: ManualCompaction) -> None:
         self._manual = manual
 
-    async def run(self, turn: Turn, message: Message) -> tuple[InlineOutcome, Answer]:
-        """Compact, and answer with the summary. Raises what ``POST …/compact`` raises.
+    async def run(self, turn: Turn, message: Message, locale: str) -> tuple[InlineOutcome, Answer]:
+        """Compact, and answer with the summary, in the conversation's language. Raises what ``POST …/compact`` raises.
 
         But for the spend limit: the command is stored by now, so it is answered in words.
         """
+        say = catalogue_of(locale)
         asked = compact_command(message.content) or CompactInput()
         try:
             view = await self._manual.compact(turn.tenant_id, turn.conversation_id, asked, timeout=PATIENCE)
         except RateLimitedError as error:
-            return InlineOutcome(), Answer(text=f"Not compacted: {error.detail}.", model="", usage=Usage())
+            wait = math.ceil((error.retry_after or 0) / _MINUTE)
+            return InlineOutcome(), Answer(text=say.text("command.limited", count=wait), model="", usage=Usage())
         row = view.compaction
-        text = view.summary or f"Nothing was compacted ({row.reason})."
+        text = view.summary or say.text("command.unchanged", reason=say.word("reason", row.reason or row.status))
         return InlineOutcome(row=row), Answer(text=text, model=row.model or "", usage=Usage())

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
+from itertools import accumulate
 from uuid import UUID
 
 import structlog
 
 from app.domain.assembling.assembly import AssembledContext, Material, assemble, exceeds
+from app.domain.assembling.fitting import DIGEST_SHARE
 from app.domain.conversation import Message
 from app.domain.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
 from app.domain.fencing.redaction import redact_message
+from app.domain.policies.policy import Budgets
 from app.domain.schemas import schema_named
 from app.domain.segments.values import Expansion
 from app.domain.summarizing.extractive import digest as extractive_digest
@@ -28,6 +31,9 @@ from app.services.shell import Shell
 
 LOADED_BUDGETS = 2  # one budget that may be served, and one before it that a digest tells of
 ON_LOOP = 48  # messages and segments: more than this is put together off the event loop
+TOLD_TIMES = 40  # a digest is made of at most so many times its own size, the newest of what is left out …
+TOLD_TOKENS = 64_000  # … and of no more than this, about two seconds of CPU: a turn waits for it
+TOLD_PART = 4  # and that a digest is at most this part of
 DIGESTS = 256  # digests kept per process; each is a pure function of its messages
 RECALL_FAILED = "recall_failed"
 
@@ -152,8 +158,12 @@ async def load(
     Anchors and segments are read only where something has to be left out, or may have to (``all_anchors``).
     """
     conversation, budgets = resolved.conversation, resolved.budgets
-    most = max(LOADED_BUDGETS * budgets.budget, budgets.window)
-    tail = await uow.messages.newest(conversation.id, after_seq=conversation.boundary_seq, max_tokens=most)
+    tail = await uow.messages.newest(
+        conversation.id,
+        after_seq=conversation.boundary_seq,
+        max_tokens=_most(budgets, budget),
+        each_at_most=_each_at_most(resolved),
+    )
     before = tail[0].seq - 1 if tail else conversation.last_seq
     held = await held_messages(uow, conversation.id, through_seq=before) if before else []
     material = Material(
@@ -179,6 +189,21 @@ async def load(
     )
 
 
+def _most(budgets: Budgets, asked: int | None) -> int:
+    """Tokens of the tail that are read: what may be served of it, and what a digest tells of before that."""
+    most = max(LOADED_BUDGETS * budgets.budget, budgets.window)
+    if asked is None:
+        return most
+    return min(most, LOADED_BUDGETS * asked + min(int(TOLD_TIMES * DIGEST_SHARE * asked), TOLD_TOKENS))
+
+
+def _each_at_most(resolved: Resolved) -> int | None:
+    """What a message counts for at most, where all are served and those that can never fit without their middle."""
+    policy = resolved.policy
+    elides = policy.on_failure == "keep_full" and policy.oversized == "elide"
+    return resolved.budgets.window if elides else None
+
+
 def _unloaded_tokens(resolved: Resolved, tail: Sequence[Message], held: Sequence[Message]) -> int:
     """What stands after the boundary and is in neither of these."""
     conversation, estimator = resolved.conversation, resolved.policy.estimator
@@ -193,9 +218,18 @@ def _assembled(material: Material, budget: int | None) -> AssembledContext:
     conversation = material.conversation
 
     def digest(messages: Sequence[Message], max_tokens: int) -> str:
-        return _digest(_Span(tuple(messages), conversation.content_epoch), max_tokens, conversation.locale)
+        told = _newest_within(messages, min(TOLD_TIMES * max_tokens, TOLD_TOKENS))
+        most = min(max_tokens, TOLD_TOKENS // TOLD_PART)
+        return _digest(_Span(told, conversation.content_epoch), most, conversation.locale)
 
     return assemble(material, digest=digest, budget=budget)
+
+
+def _newest_within(messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
+    """The newest that weigh so much at most, and the newest one in any case."""
+    sizes = accumulate(message.token_count for message in reversed(messages))
+    count = max(sum(size <= tokens for size in sizes), 1)
+    return tuple(messages[-count:])
 
 
 class _Span:

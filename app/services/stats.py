@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from app.domain.model_io import InputCost
 from app.domain.recall.used import draws_on
 from app.domain.records import Compaction, Page
-from app.domain.statistics import LevelMeasure, Measured
+from app.domain.statistics import CostPerQuery, LevelMeasure, Measured
 from app.domain.weighing.tokens import tokens_of
 from app.ports import UnitOfWork
 from app.services.resolve import Resolved
@@ -37,6 +38,15 @@ class ConversationMeasures:
     levels: Sequence[LevelMeasure]
     """Of the current segments."""
     last: LastCompaction | None
+    input_cost: InputCost
+    """Of the chat model as it is configured now."""
+
+    @property
+    def cost_per_query(self) -> CostPerQuery:
+        """What reading the context of the next request costs, and what it would cost without compaction."""
+        return CostPerQuery(
+            served_usd=self.input_cost(self.resolved.gauge.tokens), history_usd=self.input_cost(self.history_tokens)
+        )
 
     @property
     def history_tokens(self) -> int:
@@ -75,6 +85,7 @@ class StatsService:
                 measured=measured,
                 levels=await uow.statistics.levels([conversation_id]),
                 last=await _last(uow, conversation_id, measured.last_applied),
+                input_cost=self._shell.models.chat().profile.input_cost,
             )
 
     async def service(self, tenant_id: UUID, since: datetime | None = None) -> ServiceMeasures:

@@ -96,7 +96,9 @@ class TurnRunner:
 
     async def _turn(self, started: Started, handle: TurnHandle, stop: asyncio.Event) -> _Ended:
         if started.message.is_command:
-            outcome, said = await self._commands.run(started.turn, started.message)
+            outcome, said = await self._commands.run(
+                started.turn, started.message, started.resolved.conversation.locale
+            )
         else:
             before = await self._compacted(started, handle)
             between, said = await self._answered(started, handle, stop)

@@ -24,10 +24,13 @@ class CompactionView:
 
 
 async def views_of(uow: UnitOfWork, rows: Sequence[Compaction], *, joined: bool = False) -> list[CompactionView]:
-    """The views of these rows, with one query for all their states."""
-    applied = [row.id for row in rows if row.status == "applied"]
-    versions = await uow.states.by_compaction(applied) if applied else {}
+    """The views of these rows, with one query for all their states and one for their languages."""
+    applied = [row for row in rows if row.status == "applied"]
+    versions = await uow.states.by_compaction([row.id for row in applied]) if applied else {}
+    locales = await uow.conversations.locales({row.conversation_id for row in applied}) if versions else {}
     summaries = {
-        id_: render_text(schema_named(version.state_schema), version.state) for id_, version in versions.items()
+        row.id: render_text(schema_named(version.state_schema), version.state, locales.get(row.conversation_id, "en"))
+        for row in applied
+        if (version := versions.get(row.id))
     }
     return [CompactionView(compaction=row, summary=summaries.get(row.id), joined=joined) for row in rows]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -54,6 +55,12 @@ JOB: Final = (
 )
 
 
+TALK_IN_RUSSIAN: Final = (
+    ("user", "Наша цель: перенести членов хора из таблицы в приложение до 1 марта 2027 года."),
+    ("assistant", "Понятно. Сначала я посмотрел таблицу: в ней 412 строк с точкой с запятой."),
+    ("user", "Решено: берём PostgreSQL, потому что он уже работает на сервере."),
+    ("assistant", "Дальше я напишу страницу для правления хора и пришлю её в пятницу."),
+)
 ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "goal": ("the objective of the session as the user set it at first",),
     "progress": ("completed or done in part",),
@@ -339,6 +346,41 @@ class TestTheCommand:
         row = talk.compact()
         assert (row["status"], row["reason"]) == (status, "nothing_to_compact" if status == "skipped" else None)
         assert len(kept_verbatim(talk)) == KEPT
+
+
+class TestTheUsersLanguage:
+    def test_is_that_of_what_the_command_answers_and_of_the_file(self, offline: Service, start_talk: StartTalk) -> None:
+        talk = start_talk(offline, preset="handoff", policy=BY_HAND, locale="ru")
+        nothing = talk.chat("/compact")
+        assert nothing["reply"]["content"] == "Ничего не сжато (нечего сжимать)."
+        talk.batch(TALK_IN_RUSSIAN)
+        small_talk = "Потом мы долго говорили о погоде, о саде и о том, как соседи относятся к ремонту дороги."
+        talk.batch([("user", f"{small_talk} Это было в доме номер {number}.") for number in range(2 * KEPT)])
+        told = talk.chat("/compact")["reply"]["content"]
+        assert told.startswith("Цель:\n- ")
+        assert "\n\nСделано:\n- " in told
+        assert told == talk.compactions()[-1]["summary"]
+        assert not re.search("[A-Za-z]{3}", told.replace("PostgreSQL", ""))
+        exported = talk.http.get(talk.path("/export"), params={"format": "markdown"}).text
+        assert exported.startswith("# Беседа\n\nНачата ")
+        assert set(re.findall(r"^## (\w+), ", exported, re.MULTILINE)) == {"Пользователь", "Ассистент"}
+
+
+class TestAnOversizedMessage:
+    def test_is_served_without_its_middle_where_the_policy_says_so(
+        self, offline: Service, start_talk: StartTalk
+    ) -> None:
+        talk = start_talk(offline, preset="handoff", policy={**SMALL, "oversized": "elide"})
+        said = "BEGIN-1 " + "word " * 12_000 + "END-9"
+        first = talk.chat(said)["message"]
+        # It is among the last twenty, so that no compaction folds it, and nothing blocks the next message.
+        for question in ("What did I send?", "And how long was it?"):
+            done = talk.chat(question)
+            assert f"message_elided:{first['seq']}" in done["warnings"]
+        (served,) = [item["content"] for item in talk.context()["messages"] if item["seq"] == first["seq"]]
+        assert served.startswith("BEGIN-1")
+        assert served.endswith("END-9")
+        assert talk.history()[0]["content"] == said
 
 
 class TestAFailure:

@@ -209,9 +209,12 @@ def test_cost_is_in_the_stats_in_tokens_and_money_and_per_turn(
     assert shown["context"]["saved_share"] == pytest.approx(
         1 - shown["context"]["tokens"] / shown["context"]["history_tokens"], abs=1e-4
     )
-    assert {"model_calls.per_compaction.cost_usd", "last.cached_tokens", "context.saved_share"} <= shown[
-        "labels"
-    ].keys()
+    query = shown["context"]["cost_per_query"]  # 0.50 dollars a million, uncached
+    assert query["served_usd"] == pytest.approx(0.5e-6 * shown["context"]["tokens"])
+    assert query["history_usd"] == pytest.approx(0.5e-6 * shown["context"]["history_tokens"])
+    assert query["saved_usd"] == pytest.approx(0.5e-6 * shown["context"]["saved_now"])
+    named = {"model_calls.per_compaction.cost_usd", "last.cached_tokens", "context.saved_share"}
+    assert named | {f"context.cost_per_query.{name}" for name in query} <= shown["labels"].keys()
 
 
 def test_cached_tokens_cost_what_the_provider_asks_for_them(

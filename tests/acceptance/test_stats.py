@@ -57,6 +57,8 @@ def test_figures_follow_from_the_rows(offline: Service, start_talk: StartTalk) -
     assert shown["model_calls"]["total"] == sum(len(row["attempts"]) for row in rows)
     assert shown["last"]["compaction_id"] == max(rows, key=lambda row: str(row["id"]))["id"]
     assert shown["context"]["tokens"] == talk.get("/usage")["tokens"]
+    # The offline model has no price.
+    assert shown["context"]["cost_per_query"] == dict.fromkeys(["served_usd", "history_usd", "saved_usd"])
     assert 0 < shown["compactions"]["fidelity"]["last"] <= 1
     assert {one["level"] for one in shown["levels"]} >= {"L3"}
 

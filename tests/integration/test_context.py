@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from app.adapters.repositories.anchors import SqlAnchors
+from app.adapters.repositories.messages import SqlMessages
 from app.domain.anchors.values import Anchor
 from app.domain.assembling.assembly import AssembledContext
 from app.domain.conversation import Message
@@ -150,3 +151,60 @@ async def test_control_a_digest_known_by_its_messages_alone_would_be_served_agai
     await service.container.erasure.erase(service.tenant, conversation_id, erased.id)
 
     assert "PostgreSQL 18" in block(await assembled(service, conversation_id))
+
+
+ASKED = 200
+"""Tokens of a context far smaller than its tail."""
+
+
+@pytest.fixture
+def tails(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many messages of the tail each reading brought."""
+    seen: list[int] = []
+    read = SqlMessages.newest
+
+    async def counted(self: SqlMessages, conversation_id: UUID, **given: Any) -> list[Message]:
+        found = await read(self, conversation_id, **given)
+        seen.append(len(found))
+        return found
+
+    monkeypatch.setattr(SqlMessages, "newest", counted)
+    return seen
+
+
+async def test_a_small_context_reads_little_of_a_large_tail(service: Service, tails: list[int]) -> None:
+    conversation_id = await service.conversation(triggers=[], protect=[], context_window=1_000_000)
+    last = (await service.say(conversation_id, 400, words=8))[-1]
+    tails.clear()
+    found = await assembled(service, conversation_id, ASKED)
+
+    most = module.LOADED_BUDGETS * ASKED + module.TOLD_TIMES * ASKED
+    assert tails[0] * last.token_count <= most < 400 * last.token_count
+    assert found.messages[-1].seq == last.seq
+    assert found.truncated is not None
+    assert found.truncated[0] == 1
+    await assembled(service, conversation_id)
+    assert tails == [tails[0], 400]
+
+
+@pytest.mark.parametrize("limit", [200, 1_000_000])
+async def test_a_digest_tells_of_a_bounded_part_of_what_is_left_out(
+    service: Service, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    weights: list[int] = []
+
+    def noted(span: module._Span, max_tokens: int, locale: str) -> str:
+        weights.append(sum(message.token_count for message in span.messages))
+        return extractive_digest(span.messages, max_tokens, locale)
+
+    conversation_id = await overfull(service, context_window=100_000)
+    total = (await service.row(conversation_id)).total.tokens
+    monkeypatch.setattr(module, "_digest", noted)
+    monkeypatch.setattr(module, "TOLD_TOKENS", limit)
+    found = await assembled(service, conversation_id, 2_000)
+
+    assert "<left_out" in block(found)
+    assert found.truncated is not None
+    assert found.truncated[0] == 1
+    assert weights[0] <= limit
+    assert (weights[0] > total // 4) == (limit > total)

@@ -179,6 +179,22 @@ class TestLimits:
         profile = ModelRegistry(google_api_key="k", openai_api_key="k").chat(name).profile
         assert (profile.input_limit, profile.output_limit) == (input_limit, output_limit)
 
+    @pytest.mark.parametrize(
+        ("name", "tokens", "usd"),
+        [
+            ("openai:gpt-4", 50_000, 1.50),  # the Sessions Pattern's own figures
+            ("openai:gpt-4", 8_000, 0.24),
+            ("google:gemini-2.5-pro", 100_000, 0.125),
+            ("google:gemini-2.5-pro", 300_000, 0.75),  # a longer context has a price of its own
+            ("openai:not-a-model", 50_000, None),
+            ("offline", 50_000, None),
+        ],
+    )
+    def test_what_reading_a_context_costs(self, name: str, tokens: int, usd: float | None) -> None:
+        models = ModelRegistry(google_api_key="k", openai_api_key="k")
+        cost = models.chat(name).profile.input_cost(tokens)
+        assert cost == (None if usd is None else pytest.approx(usd))
+
     def test_the_operators_word_beats_every_table(self) -> None:
         registry = ModelRegistry(google_api_key="k", openai_api_key="k", input_limit=4_000)
         for name in ("google:gemini-2.5-flash", "openai:own-llama"):

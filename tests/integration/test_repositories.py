@@ -347,6 +347,11 @@ class TestMessages:
                 after, room = chance.randrange(62), chance.choice([0, 1, 7, 60, 400, 10_000])
                 found = await unit.messages.newest(row.id, after_seq=after, max_tokens=room)
                 assert found == longest_end(said, after, room), (after, room)
+                most = chance.choice([0, 4, 30, 150])
+                counted = [replace(entry, token_count=min(entry.token_count, most)) for entry in said]
+                found = await unit.messages.newest(row.id, after_seq=after, max_tokens=room, each_at_most=most)
+                expected = [entry.seq for entry in longest_end(counted, after, room)]
+                assert [entry.seq for entry in found] == expected, (after, room, most)
 
     async def test_reweigh_sets_reasons_and_every_sum(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row, other = await stored(begin, tenant), await stored(begin, tenant)

@@ -62,6 +62,7 @@ Call = Callable[[UnitOfWork], Awaitable[Any]]
 NOT_FOUND = NotFoundError
 CALLS: dict[str, tuple[Call, Any]] = {
     "conversations.get": (lambda unit: unit.conversations.get(CONVERSATION), NOT_FOUND),
+    "conversations.locales": (lambda unit: unit.conversations.locales([CONVERSATION]), {}),
     "conversations.lock": (lambda unit: unit.conversations.lock(CONVERSATION), NOT_FOUND),
     "conversations.update": (lambda unit: unit.conversations.update(CONVERSATION, title="stolen"), NOT_FOUND),
     "conversations.delete": (lambda unit: unit.conversations.delete(CONVERSATION), NOT_FOUND),

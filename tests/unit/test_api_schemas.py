@@ -69,6 +69,13 @@ def test_parts_are_kept_exactly_as_given() -> None:
     assert list(MessageInput(role="tool", content="", parts=parts).draft().parts) == parts
 
 
+def test_a_result_may_name_its_call_by_id_alone() -> None:
+    part = {"type": "tool_result", "id": "c1", "content": "x"}
+    both = {**part, "tool_call_id": "c2"}
+    draft = MessageInput(role="tool", parts=[part, both]).draft()
+    assert list(draft.parts) == [{**part, "tool_call_id": "c1"}, both]
+
+
 @pytest.mark.parametrize(
     ("part", "field"),
     [
@@ -76,6 +83,7 @@ def test_parts_are_kept_exactly_as_given() -> None:
         ({"text": "no type"}, "parts.0"),
         ({"type": "tool_call", "id": "", "name": "n", "arguments": {}}, "parts.0.tool_call.id"),
         ({"type": "tool_result", "content": "x"}, "parts.0.tool_result.tool_call_id"),
+        ({"type": "tool_result", "id": "", "content": "x"}, "parts.0.tool_result.tool_call_id"),
         ({"type": "media", "media_type": "a/b"}, "parts.0.media"),
         ({"type": "media", "media_type": "a/b", "url": "u", "data": "d"}, "parts.0.media"),
         ({"type": "media", "media_type": "a/b", "url": "u", "tokens": True}, "parts.0.media.tokens"),

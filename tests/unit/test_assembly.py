@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from app.domain.assembling.assembly import AssembledContext, Material, assemble
 from app.domain.conversation import Message
 from app.domain.errors import BudgetTooSmallError, ContextOverWindowError
+from app.domain.weighing.tokens import weigh
 from tests.builders import material, message, policy_of
 
 POLICY = policy_of(context_window=4_000)
@@ -193,6 +195,29 @@ def test_keep_full_sends_all_up_to_the_window_and_refuses_beyond() -> None:
     assert found.truncated is None
     with pytest.raises(ContextOverWindowError, match="3600"):
         put_together(material(said(140, policy=policy), policy=policy))
+
+
+@pytest.mark.parametrize("place", [0, 5, -1])
+def test_keep_full_serves_a_giant_without_its_middle_where_the_policy_says_so(place: int) -> None:
+    elides = policy_of(context_window=4_000, on_failure="keep_full", oversized="elide")
+    refuses = policy_of(context_window=4_000, on_failure="keep_full")
+    messages = said(20, policy=elides)
+    weight = weigh(messages[place].role, text := "BEGIN " + "word " * 9_000 + "END")
+    giant = replace(messages[place], content=text, token_count=weight.tokens, byte_length=weight.bytes)
+    messages[place] = giant
+    found = put_together(material(messages, policy=elides))
+
+    (served,) = [one for one in found.messages if one.seq == giant.seq]
+    assert served.content.startswith("BEGIN")
+    assert served.content.endswith("END")
+    assert found.gauge.tokens <= found.gauge.window
+    assert found.warnings == (f"message_elided:{giant.seq}",)
+    others = {one.seq: one.content for one in messages if one.seq != giant.seq}
+    assert {one.seq: one.content for one in found.messages if one.seq in others} == others
+    with pytest.raises(ContextOverWindowError):
+        put_together(material(messages, policy=refuses))
+    with pytest.raises(ContextOverWindowError):  # many that are not too large are never cut
+        put_together(material(said(140, policy=elides), policy=elides))
 
 
 def test_what_was_not_loaded_counts_and_can_only_be_cut() -> None:

@@ -18,9 +18,10 @@ from app.cli.complaints import NEEDS_KEY, ComplaintError, one_clear_line, words_
 from app.cli.gauge_line import show_gauge
 from app.cli.notices import Notices
 from app.cli.screen import Screen, one_line, safe
-from app.cli.showing import runs_of, show_context, show_segment
+from app.cli.showing import runs_of, show_context, show_segment, show_stats
 from app.client import ApiError, ConnectionFailedError, Context, Conversation, Gauge, Segment, Throughline
 from app.client.errors import error_of
+from app.client.resources import Stats
 from app.domain.policies.presets import resolve
 from app.domain.weighing.gauge import GaugeStatus
 
@@ -275,3 +276,10 @@ def test_what_is_nobody_s_business_is_not_told() -> None:
     assert notices.words("message.created", {"seq": 1}) is None
     assert notices.words("compaction.applied", {**APPLIED, "trigger": "erasure"}) is None
     assert list(notices.waiting()) == []
+
+
+def test_small_sums_of_money_are_written_out(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = {"served_usd": 0.0000624, "history_usd": 12.25, "saved_usd": None}
+    labels = {f"context.cost_per_query.{name}": name for name in figures}
+    show_stats(Screen(), Stats.model_validate({"context": {"cost_per_query": figures}, "labels": labels}))
+    assert capsys.readouterr().out.split("\n", 1)[1].split() == ["served_usd", "0.0000624", "history_usd", "12.2"]

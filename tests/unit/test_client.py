@@ -505,3 +505,12 @@ def test_methods_say_what_they_do() -> None:
     client = World([]).sync()
     assert client.chat.__doc__ == endpoints.chat.__doc__
     assert Methods.chat.__doc__ == endpoints.chat.__doc__
+
+
+def test_an_error_says_each_thing_once() -> None:
+    empty = {"field": "content", "message": "content cannot be empty"}
+    problem = {"code": "invalid_input", "detail": "content cannot be empty", "errors": [empty]}
+    assert str(ApiError(422, problem)) == "422 invalid_input: content cannot be empty"
+    further = {"field": "role", "message": "Field required"}
+    told = str(ApiError(422, problem | {"errors": [empty, further]}))
+    assert told == "422 invalid_input: content cannot be empty: role: Field required"

@@ -46,3 +46,15 @@ def test_what_is_no_part_of_the_talk_is_left_out_or_named() -> None:
     assert markdown_message(message(4, "/compact", is_command=True)) == ""
     assert "*(erased)*" in markdown_message(message(5, "", status="erased"))
     assert "*(interrupted)*" in markdown_message(message(6, "half a", role="assistant", status="interrupted"))
+
+
+def test_headings_are_in_the_conversations_language() -> None:
+    assert markdown_message(message(1, "Привет", role="user"), "ru").startswith("\n## Пользователь, ")
+    parts = (CALL, {"type": "media", "media_type": "image/png", "url": "https://example.com/a.png"})
+    told = markdown_message(message(2, "", role="assistant", parts=parts, status="interrupted"), "ru")
+    assert "*Вызывает " in told
+    assert "*Вложение image/png: https://example.com/a.png*" in told
+    assert told.endswith("*(прервано)*\n")
+    assert (
+        markdown_message(message(3, "", role="tool", parts=({**RESULT, "name": None},)), "ru").count("инструмента") == 1
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.domain.model_io import ModelProfile
+from app.domain.model_io import InputCost, ModelProfile, unknown_cost
 
 GEMINI_INPUT_LIMIT: Final = 1_000_000
 """Of the default Gemini model, as pydantic-ai's bundled data has it (a test compares); the offline model shares it."""
@@ -20,14 +20,22 @@ OFFLINE_CHUNK_TOKENS: Final = 8_000
 """More than this the extractive compressor does not digest at once: its sentence ranking is quadratic."""
 
 
-def profile_of(name: str, *, bundled: int | None, override: int | None, stateful: bool = False) -> ModelProfile:
-    """The limits of a provider's model.
+def profile_of(
+    name: str,
+    *,
+    bundled: int | None,
+    override: int | None,
+    stateful: bool = False,
+    input_cost: InputCost = unknown_cost,
+) -> ModelProfile:
+    """The limits and the price of a provider's model.
 
     Args:
         name: ``provider:model``.
         bundled: The context window in pydantic-ai's data, in tokens, where it has one.
         override: The operator's own word on the input limit, which beats every table.
         stateful: Whether its provider keeps the context of a chat.
+        input_cost: What it asks for reading so many tokens.
     """
     gemini = name.startswith("google")
     input_limit = override or bundled or (GEMINI_INPUT_LIMIT if gemini else UNKNOWN_INPUT_LIMIT)
@@ -38,6 +46,7 @@ def profile_of(name: str, *, bundled: int | None, override: int | None, stateful
         output_limit=min(output_limit, input_limit),
         calls_tools=True,
         stateful=stateful,
+        input_cost=input_cost,
     )
 
 

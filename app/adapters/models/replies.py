@@ -15,6 +15,7 @@ from pydantic_ai.messages import (
 )
 
 from app.adapters.models.messages import CALL_ID, PROVIDER, SIGNATURE, arguments_of
+from app.adapters.models.prices import cost_of
 from app.domain.conversation import Usage
 from app.domain.fencing.escaping import clean
 from app.domain.model_io import FinishReason, ToolCall
@@ -75,17 +76,8 @@ def usage_of(response: ModelResponse) -> Usage:
         input_tokens=response.usage.input_tokens,
         output_tokens=response.usage.output_tokens,
         cached_tokens=response.usage.cache_read_tokens,
-        cost_usd=_cost_of(response),
+        cost_usd=cost_of(response),
     )
-
-
-def _cost_of(response: ModelResponse) -> float | None:
-    if response.usage.cost is not None:
-        return float(response.usage.cost)
-    try:
-        return float(response.cost().total_price)
-    except Exception:  # noqa: BLE001 - a price that cannot be told must never fail a call
-        return None
 
 
 def _details(part: ToolCallPart, response: ModelResponse) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from pydantic_ai.models import Model
@@ -17,6 +18,7 @@ from app.adapters.models.guarded import GuardedChat, GuardedSummarizer
 from app.adapters.models.keys import Keys
 from app.adapters.models.language import Language, LanguageChat, LanguageSummarizer
 from app.adapters.models.messages import TakesMedia
+from app.adapters.models.prices import input_cost
 from app.adapters.models.profiles import profile_of
 from app.domain.errors import FieldError, InvalidInputError
 
@@ -102,7 +104,13 @@ class Shelf:
         kind = match["kind"]
         model, takes_media = self._model(kind, match["model"])
         stateful = kind == responses.KIND
-        profile = profile_of(name, bundled=model.context_window, override=self.input_limit, stateful=stateful)
+        profile = profile_of(
+            name,
+            bundled=model.context_window,
+            override=self.input_limit,
+            stateful=stateful,
+            input_cost=partial(input_cost, model),
+        )
         return Language(model=model, profile=profile, takes_media=takes_media)
 
     def _model(self, kind: str, name: str) -> tuple[Model, TakesMedia]:

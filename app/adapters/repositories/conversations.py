@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 from uuid import UUID
@@ -57,6 +58,12 @@ class SqlConversations(Repository):
         statement = paged(statement, page, (_LISTED_AT, col(ConversationRow.id)), BY_TIME_AND_ID)
         found = [_conversation(row) for row in await self._session.all(statement)]
         return cut(found, page.limit, lambda item: (item.last_message_at or item.created_at, item.id))
+
+    async def locales(self, conversation_ids: Collection[UUID]) -> dict[UUID, str]:
+        """The language of each of them that there is."""
+        row = ConversationRow
+        statement = select(col(row.id), col(row.locale)).where(col(row.id).in_(conversation_ids))
+        return dict(await self._session.rows(statement))
 
     async def delete(self, conversation_id: UUID) -> None:
         """Delete with everything derived. Raises ``NotFoundError``."""

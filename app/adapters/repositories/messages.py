@@ -121,12 +121,16 @@ class SqlMessages(Repository):
         """Messages of a range, inclusive, commands left out."""
         return await self._messages(_of(conversation_id).where(_SPOKEN, _seq.between(from_seq, to_seq)).order_by(_seq))
 
-    async def newest(self, conversation_id: UUID, *, after_seq: int, max_tokens: int) -> list[Message]:
+    async def newest(
+        self, conversation_id: UUID, *, after_seq: int, max_tokens: int, each_at_most: int | None = None
+    ) -> list[Message]:
         """The newest messages after ``after_seq`` that weigh at most ``max_tokens``, by the index on the sums.
 
         Those whose predecessor's sum is within ``max_tokens`` of the last sum; and the newest, whatever it weighs.
         """
         row = MessageRow
+        if each_at_most is not None:
+            return await self._newest_counted(conversation_id, after_seq, max_tokens, each_at_most)
         newest = (
             select(col(row.token_sum), _seq)
             .where(col(row.conversation_id) == conversation_id, _SPOKEN)
@@ -147,6 +151,22 @@ class SqlMessages(Repository):
             .order_by(_seq)
         )
         return await self._messages(statement)
+
+    async def _newest_counted(
+        self, conversation_id: UUID, after_seq: int, max_tokens: int, each_at_most: int
+    ) -> list[Message]:
+        counted = func.least(col(MessageRow.token_count), each_at_most)
+        sums = (
+            select(
+                _seq.label("seq"),
+                func.sum(counted).over(order_by=_seq.desc()).label("through"),
+                func.row_number().over(order_by=_seq.desc()).label("place"),
+            )
+            .where(col(MessageRow.conversation_id) == conversation_id, _SPOKEN, after_seq < _seq)
+            .subquery()
+        )
+        near = select(sums.c.seq).where(or_(sums.c.through <= max_tokens, sums.c.place == 1))
+        return await self._messages(_of(conversation_id).where(_seq.in_(near)).order_by(_seq))
 
     async def held(self, conversation_id: UUID, *, through_seq: int) -> list[Message]:
         """Protected messages up to that ``seq``, in order."""

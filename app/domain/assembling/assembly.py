@@ -25,6 +25,7 @@ from app.domain.assembling.drafts import (
     weigh_all,
     weight_of,
 )
+from app.domain.assembling.eliding import with_all_giants_elided
 from app.domain.assembling.fitting import Digest, Room, fit
 from app.domain.conversation import Message
 from app.domain.errors import ContextOverWindowError
@@ -129,8 +130,15 @@ def _whole(material: Material, draft: Draft) -> int:
 
 
 def _kept_full(material: Material, draft: Draft) -> Draft:
-    """``keep_full``: over the budget but inside the window is sent whole, with a warning."""
-    total = _system_tokens(material) + _whole(material, draft)
+    """``keep_full``: over the budget but inside the window is sent whole, with a warning.
+
+    Where the policy says so, a message that can never fit is sent without its middle.
+    """
+    system = _system_tokens(material)
+    total = system + _whole(material, draft)
+    if total > material.budgets.window and material.policy.oversized == "elide":
+        draft = with_all_giants_elided(material, draft, material.budgets.window - system)
+        total = system + _whole(material, draft)
     if total > material.budgets.window:
         raise ContextOverWindowError(
             f"the context of {total} tokens exceeds the window of {material.budgets.window};"

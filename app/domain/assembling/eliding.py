@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -25,6 +25,21 @@ def with_giants_elided(material: Material, draft: Draft, room: int) -> Draft:
             tail[index] = _elided(material, tail[index], room // _SHARE)
     changed = [new.seq for new, old in zip(tail, draft.tail, strict=True) if new is not old]
     return replace(draft, tail=tuple(tail)).warned(*(f"message_elided:{seq}" for seq in changed))
+
+
+def with_all_giants_elided(material: Material, draft: Draft, room: int) -> Draft:
+    """Every message that alone is more than the room, without its middle, wherever it stands; nothing else changes."""
+    giants = [message for message in (*draft.held, *draft.tail) if weight_of(material, message) > room]
+    if not giants:
+        return draft
+    share = room // (_SHARE * len(giants))
+    shorter = {giant.seq: _elided(material, giant, share) for giant in giants}
+
+    def served(messages: Sequence[Message]) -> tuple[Message, ...]:
+        return tuple(shorter.get(message.seq, message) for message in messages)
+
+    changed = replace(draft, held=served(draft.held), tail=served(draft.tail))
+    return changed.warned(*(f"message_elided:{giant.seq}" for giant in giants))
 
 
 def with_tail_elided(material: Material, draft: Draft, room: int) -> Draft:

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.domain.localization.catalogue import Catalogue, catalogue_of
 from app.domain.states.state import StateField, StateSchema
 
 
-def render_text(schema: StateSchema, state: Mapping[str, Any]) -> str:
-    """Each field under its heading, in the schema's order; empty fields are left out.
+def render_text(schema: StateSchema, state: Mapping[str, Any], locale: str = "en") -> str:
+    """Each field under its heading in that language, in the schema's order; empty fields are left out.
 
     A text that ends the schema tells of everything before it, and comes first, without a heading.
     """
     story = next((field for field in schema.fields[-1:] if not field.is_list), None)
     told = [str(state[story.name])] if story and state.get(story.name) else []
     sections = (field for field in schema.fields if field is not story and state.get(field.name))
-    return "\n\n".join([*told, *(_section(field, state[field.name]) for field in sections)])
+    say = catalogue_of(locale)
+    return "\n\n".join([*told, *(_section(field, state[field.name], say) for field in sections)])
 
 
-def _section(field: StateField, value: Any) -> str:
-    heading = field.name.replace("_", " ").capitalize()
+def _section(field: StateField, value: Any, say: Catalogue) -> str:
+    heading = say.word("state", field.name).capitalize()
     lines = [f"- {text}" for text in value] if field.is_list else [str(value)]
     return "\n".join([f"{heading}:", *lines])
