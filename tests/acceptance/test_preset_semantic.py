@@ -131,7 +131,9 @@ def test_the_state_costs_200_to_800_tokens(offline: Service, start_talk: StartTa
     talk.fill(1_400)
     talk.batch([("assistant" if number % 2 else "user", text_of(110 + number)) for number in range(limit // 250)])
     talk.compact(keep_tail_messages=2)
-    assert 200 <= talk.get("/usage")["breakdown"]["state"] <= 800
+    weights = talk.get("/usage")["breakdown"]
+    assert weights["state"] <= 800
+    assert weights["state"] + weights["anchors"] >= 200, "what anchors quote, the state need not say again"
 
 
 # --- its edge cases -----------------------------------------------------------------------------------------------
