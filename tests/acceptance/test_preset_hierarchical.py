@@ -110,10 +110,10 @@ def test_all_five_kinds_are_tagged_and_never_compressed_away(offline: Service, s
 def test_anchors_have_all_the_room_there_is_and_what_does_not_fit_rejects(
     offline: Service, start_talk: StartTalk
 ) -> None:
-    binding = [f"We decided on supplier {n} for hall {n}: {n * 31} euros, contract HV-{n}-77." for n in range(1, 60)]
+    binding = [f"We decided on supplier {n} for hall {n}: {n * 31} euros, contract HV-{n}-77." for n in range(1, 240)]
     talk = begun(start_talk, offline)
-    for number, line in enumerate(binding):
-        talk.append(line, role="assistant" if number % 9 == 8 else "user")
+    talk.batch([("assistant" if number % 9 == 8 else "user", line) for number, line in enumerate(binding)])
+    assert talk.get("/usage")["tokens"] > 0.6 * talk.get("/usage")["budget"], "something has to go"
     before = talk.state()
     problem = refused(talk.post("/compact", {"keep_tail_messages": 0}), 502, "summarizer_failed")
     assert problem["reason"] == "anchors_over_budget"
@@ -124,6 +124,15 @@ def test_anchors_have_all_the_room_there_is_and_what_does_not_fit_rejects(
     row = talk.compact(keep_tail_messages=0)
     assert row["status"] == "applied", "control: with an allotment the rest stands behind a marker"
     assert "→" in (block_of(talk.context()) or "")
+
+
+def test_a_short_talk_of_little_but_anchors_is_left_as_it_is(offline: Service, start_talk: StartTalk) -> None:
+    talk = begun(start_talk, offline)
+    talk.batch([("user", f"We decided on supplier {n} for hall {n}: {n * 31} euros.") for n in range(1, 30)])
+    context = talk.context_bytes()
+    row = talk.compact(keep_tail_messages=0)
+    assert (row["status"], row["reason"]) == ("skipped", "anchors_over_budget")
+    assert talk.context_bytes() == context
 
 
 # --- markers, and expansion ---------------------------------------------------------------------------------------
