@@ -11,7 +11,7 @@ import pytest
 from app.domain.policies.presets import PRESETS
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
-from tests.acceptance.talk import Json, Talk, lines
+from tests.acceptance.talk import Json, Talk, text_of
 from tests.gemini_server import Gemini
 
 PROMPT: Final = "You are kind."
@@ -20,6 +20,8 @@ SAID: Final = (
     ("assistant", "I will send the invoice to Kedr by Friday."),
     ("user", "Actually, the deadline is 14 May 2027, not 3 May."),
 )
+FILLER: Final = [(("user", "assistant")[number % 2], text_of(40 + number)) for number in range(40)]
+"""Nothing that is kept word for word."""
 ARROW: Final = re.compile(r"→(L\d):")
 
 
@@ -44,7 +46,7 @@ def test_it_tells_of_what_is_served(
 ) -> None:
     talk = start_talk(gemini_service, preset=preset, locale=locale, system_prompt=PROMPT)
     awareness = told(talk)
-    talk.batch([*SAID, *lines(40)])
+    talk.batch([*SAID, *FILLER])
     talk.compact(keep_tail_messages=0)
     served, policy = block(talk), talk.get()["policy"]
     assert told(talk) == awareness, "it is there from the first turn, and stays"
