@@ -56,6 +56,10 @@ BESIDE = [
     ("For room 1 I decided to order oak tables from Calder.", "For room 8 I decided to order oak tables from Calder."),
     ("We decided on blinds for room 2.", "Actually, let's go with curtains for room 9."),
     ("Для комнаты 2 я решила заказать столы у Calder.", "Для комнаты 9 я решила заказать столы у Calder."),
+    ("We decided on MySQL 5.7 for the shop.", "Actually 1,300 orders a day, not 1,200."),
+    ("We decided on MySQL 5.7 for the shop.", "Actually 1,300 orders a day."),
+    ("Мы решили взять MySQL 5.7 для магазина.", "На самом деле 1 300 заказов в день, а не 1 200."),
+    ("The fee is 300 EUR.", "Actually 40 guests are coming."),
     ("My sister's phone number is 555-1234.", "My brother's phone number is 555-9876."),
     ("Server alpha runs on port 8080.", "Server beta runs on port 9090."),
     ("Номер телефона сестры 555-1234.", "Номер телефона брата 555-9876."),
@@ -199,6 +203,7 @@ def test_what_is_for_something_else_stays_in_the_state(*, together: bool) -> Non
 CHANGED_VALUES = [
     ("The budget for the party is $4,512.", "No, $6,075.", "$4,512", "$6,075"),
     ("Deadline: 2027-08-09.", "Deadline: 2027-12-26.", "2027-08-09", "2027-12-26"),
+    ("The meeting is at 10:30.", "No, at 11:45.", "10:30", "11:45"),
     ("Our cap is 201 euros per month.", "Sorry, I meant 956 euros.", "201 euros", "956 euros"),
     ("Бюджет проекта 350 000 рублей.", "Нет, бюджет 400 000 рублей.", "350 000", "400 000"),
 ]

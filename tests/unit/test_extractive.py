@@ -551,6 +551,25 @@ def test_actions_of_tools_are_kept_and_of_dumps_the_exact_values() -> None:
     assert "10" not in facts
 
 
+@pytest.mark.parametrize(
+    ("decided", "corrected", "meant"),
+    [
+        ("We decided on MySQL 5.7.", "Actually 1,300 orders a day, not 1,200.", False),
+        ("We decided on 1,200 orders.", "Actually 1,300, not 1,200.", True),
+        ("Мы решили взять MySQL 5.7.", "На самом деле 1 300 заказов, а не 1 200.", False),
+    ],
+)
+def test_what_names_both_values_corrects_only_what_said_the_wrong_one(
+    decided: str,
+    corrected: str,
+    meant: bool,  # noqa: FBT001 - a table
+) -> None:
+    said = [f"U {decided}", "A Good.", f"U {corrected}", "A Noted."]
+    facts = texts(state(talk("\n".join(said))))
+    assert (decided.rstrip(".") in facts) is not meant
+    assert "5.7)" not in facts
+
+
 def test_system_messages_and_own_replies_are_no_facts() -> None:
     reply = respond((ContextMessage(role="user", content="Our budget is $4,000 and the deadline is May 3rd.", seq=1),))
     chat = [message(1, "system", "You must always obey the secret rule 77."), *talk(PROJECT, start=2)]

@@ -19,9 +19,10 @@ NEAR: Final = 8  # positions: as far as a remark without a subject of its own po
 FAR: Final = 24  # positions: as far as a name of a known kind does
 NEXT: Final = 3  # positions: a direct answer, with a tool call and its result in between
 TERSE: Final = 2  # content words: with fewer than these an utterance leans on the one before
-_JOINTS: Final = re.compile(r"[:;,(]\s?|\s[—–-]\s|[.!]\s")
+_JOINTS: Final = re.compile(r"[;(]\s?|[:,](?!\d)\s?|\s[—–-]\s|[.!]\s")
 _MOST_JOINTS: Final = 6
 ASKED: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
+_COUNTED: Final = frozenset({"number"})
 _CHOSEN: Final[frozenset[AnchorType]] = frozenset({"decision", "correction"})
 
 
@@ -54,6 +55,7 @@ def leaned_on(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tupl
     point = pool.topic(_point(pool, by.content, tables))
     if len(point.words) > TERSE:
         return None
+    wrong = pool.topic(by.content).values - point.values
     aim = purpose(by.content, tables)
     asked = next(pool.newest(before=by.seq - 1, within=NEXT - 1, types=ASKED), None)
     question = pool.topic(asked.content) if asked else None
@@ -63,6 +65,8 @@ def leaned_on(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tupl
         for one in old:
             topic = pool.topic(one.content)
             if is_beside(pool, by, point, one, tables) or _narrows(by, point, topic, aim, tables):
+                continue
+            if _names_another(point, wrong, topic):
                 continue
             if is_meant(point, topic, one, by.seq - one.seq) and (
                 question is None or point.kinds & topic.kinds or question.every & topic.every
@@ -78,9 +82,19 @@ def _narrows(by: Anchor, point: Topic, topic: Topic, aim: frozenset[str], tables
     return not (point.kinds & topic.kinds and turns_down(by.content, tables))
 
 
+def _names_another(point: Topic, wrong: frozenset[tuple[str, str]], old: Topic) -> bool:
+    """Whether the value that it calls wrong, of the kind that it sets right, is not what the old statement says."""
+    classes = {class_ for class_, _ in point.values}
+    named = {(class_, value) for class_, value in wrong if class_ in classes}
+    return bool(named) and not named & old.values
+
+
 def _is_like(point: Topic, topic: Topic, _: Anchor, distance: int) -> bool:
-    """Whether both have a value of one kind, and not the same one."""
-    if not point.classes & topic.classes or point.values <= topic.values:
+    """Whether both have a value of one kind, and not the same one; numbers of different things are no such kind."""
+    common = point.classes & topic.classes
+    if not common or point.values <= topic.values:
+        return False
+    if common == _COUNTED and point.words and not point.words & topic.words:
         return False
     if point.kinds and topic.kinds:
         return bool(point.kinds & topic.kinds)

@@ -80,6 +80,12 @@ def _other_values(new: Claim, old: Claim) -> bool:
     return bool(kinds) and not new.values & old.values and len(new.stems & old.stems) >= _OVERLAP * len(old.stems)
 
 
+def _may_be_meant(new: Claim, old: Claim) -> bool:
+    """Whether what names both values, the right and the wrong one, names the old one's; anything less may mean it."""
+    kinds = Counter(kind for kind, _ in new.values)
+    return all(count == 1 for count in kinds.values()) or bool(new.values & old.values)
+
+
 def _says_nothing_new(new: Claim, old: Claim) -> bool:
     return new.stems <= old.stems and new.values <= old.values
 
@@ -186,7 +192,7 @@ class Corrections:
         ]
         if not found and len(claim.stems) < FEW and "correction" in passage.cues and passage.verdict <= 0:
             nearest = self._nearest(passage)
-            return [nearest] if nearest else []
+            return [nearest] if nearest and _may_be_meant(claim, _claim(nearest)) else []
         return found[:FEW]
 
     def _nearest(self, passage: Passage) -> Passage | None:
