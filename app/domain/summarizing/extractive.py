@@ -111,6 +111,14 @@ def _shown(request: SummaryRequest) -> Sequence[FoundAnchor]:
     return serve(request.anchors, through_seq=through, held=(), room=request.anchor_room).shown
 
 
+def _told(texts: Sequence[str]) -> Told:
+    """What stands beside the facts."""
+    return Told(
+        (frozenset(stems(text)) for text in texts),
+        (found.text.casefold() for text in texts for found in find_identifiers(text)),
+    )
+
+
 def _is_brief(request: SummaryRequest) -> bool:
     """Whether the state is so small that it has neither a story nor a tone, and facts stand together."""
     return request.target_tokens < _BRIEF
@@ -226,25 +234,22 @@ class _Collected:
         request: SummaryRequest,
         room: Room,
     ) -> Facts:
-        anchored = [anchor.content for anchor in _shown(request)]
-        aside = [*anchored, *(entry.text for entry in aims)]
+        anchored, aimed = [anchor.content for anchor in _shown(request)], [entry.text for entry in aims]
         find = partial(
             facts_of,
             passages,
             earlier,
-            told=Told(
-                (frozenset(stems(text)) for text in aside),
-                (found.text.casefold() for text in aside for found in find_identifiers(text)),
-            ),
             focus=request.focus,
             phrasing=Phrasing(passages, corrections, language, is_brief=_is_brief(request)),
             corrections=corrections,
             spared=frozenset(p.index for item in [*self.open, *self.style] for p in item.passages),
         )
-        facts = find(room=room)
-        if facts.items or anchored:
+        facts = find(told=_told([*anchored, *aimed]), room=room)
+        if facts.items or (anchored and (self.open or self.style or self.known)):
             return facts
-        return Facts(items=find(room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT)).items[:1], given_up=())
+        # A record of nothing would be none, also where anchors tell it all.
+        one = find(told=_told(aimed), room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT))
+        return Facts(items=one.items[:1], given_up=())
 
     def _within(self, items: Sequence[Item], room: int, role: FieldRole) -> list[Item]:
         """The first items that fit; none for a role which has neither a field nor a place among the facts."""
