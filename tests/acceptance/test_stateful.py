@@ -210,7 +210,7 @@ class TestCompaction:
     def test_by_hand_for_a_chain_that_has_outgrown_the_model(
         self, service: Service, start_talk: StartTalk, openai: OpenAI, ask: Ask
     ) -> None:
-        talk = start_talk(service, policy=ROOMY)
+        talk = start_talk(service, policy={**ROOMY, "anchor_share": 0})
         talk.batch(lines(140))
         talk.chat("Hello.")
         talk.compact(keep_tail_messages=2)

@@ -127,7 +127,7 @@ class TestACommand:
 
         done = talk.chat("/compact")
 
-        assert "nothing_to_compact" in done["reply"]["content"]
+        assert "nothing to compact" in done["reply"]["content"]
         assert talk.get("/usage") == before
         assert len(talk.history()) == 3
 
