@@ -256,7 +256,7 @@ async def test_what_was_taken_back_is_in_no_digest_in_any_context(
         assert ("Let's use Postgres" not in digests) is guarded
 
 
-@pytest.mark.parametrize("count", [14, 66])
+@pytest.mark.parametrize("count", [44, 66])
 async def test_what_a_first_compaction_brings_along_counts(service: Service, count: int) -> None:
     """Tools that are offered from then on take their room from the digests."""
     service.chat_model._profile = replace(service.chat_model.profile, calls_tools=True)
