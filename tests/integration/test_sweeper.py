@@ -401,7 +401,7 @@ async def test_no_error_ends_the_sweeping(world: World) -> None:
 
     sweeper = world.sweeper(uow=unreliable)
     running = asyncio.create_task(sweeper.run())
-    for _ in range(200):
+    for _ in range(2_000):
         await world.clock.advance(1)
         await asyncio.sleep(0.01)
         if len(set(world.queue.ids)) == 2:
