@@ -252,7 +252,7 @@ class TestACall:
     async def test_that_is_wrong_is_told_what_is_wrong(
         self, service: Service, gemini: Gemini, name: str, arguments: dict[str, Any], told: str
     ) -> None:
-        conversation_id = await compacted(service, 24)
+        conversation_id = await compacted(service, 48)
         gemini.script("chat", calling(name, **arguments), saying("I see."))
         result = await chat(service, conversation_id, "Try.")
 
