@@ -92,7 +92,7 @@ def test_a_conversation_appended_one_by_one(service: Service, start_talk: StartT
     check_the_history(job)
     check_the_context(job)
     check_the_prefixes(job)
-    if gemini.requests("compaction"):
+    if job.rows[0]["model"] != "offline":
         assert len(gemini.requests("compaction")) == len(job.rows), "an honest summary passes at the first attempt"
 
 
