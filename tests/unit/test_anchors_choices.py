@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from app.domain.anchors import contrast
 from app.domain.anchors import leaning as module
 from app.domain.anchors.slots import adds, chosen, purpose, switches
 from app.domain.anchors.tables import TABLES
@@ -119,7 +120,7 @@ def test_what_is_chosen_for_something_else_leaves_the_first(first: str, then: st
 @pytest.mark.parametrize(
     ("guard", "pair"),
     [
-        ("purpose", ("Use Jira for tickets.", "Actually, let's use Confluence for the docs.")),
+        ("purpose", ("Use Postgres for the order store.", "Actually, let's use Redis for the session store.")),
         ("purpose", ("Используем Postgres для заказов.", "Нет, для сессий возьмём Redis.")),
         ("adds", ("Let's order pizza.", "Actually, let's order beer as well.")),
     ],
@@ -128,6 +129,9 @@ def test_control_without_the_guard_it_would_be_superseded(
     monkeypatch: pytest.MonkeyPatch, guard: str, pair: tuple[str, str]
 ) -> None:
     monkeypatch.setattr(module, guard, lambda *_: frozenset())
+    if guard == "purpose":
+        monkeypatch.setattr(module, "aim_of", lambda *_: frozenset())
+        monkeypatch.setattr(contrast, "purpose", lambda *_: frozenset())
 
     assert statuses(*pair)[pair[0]].startswith("superseded")
 

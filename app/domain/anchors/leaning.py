@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
+from app.domain.anchors.contrast import changing, tells_of_another
 from app.domain.anchors.pool import Pool, position
-from app.domain.anchors.slots import adds, apart, chosen, narrows, purpose, rivals, switches, turns_down
+from app.domain.anchors.slots import adds, aim_of, apart, calls, chosen, narrows, purpose, rivals, switches, turns_down
 from app.domain.anchors.tables import Table
 from app.domain.anchors.topics import Topic
 from app.domain.anchors.values import Anchor, AnchorType
@@ -22,7 +24,6 @@ TERSE: Final = 2  # content words: with fewer than these an utterance leans on t
 _JOINTS: Final = re.compile(r"[;(]\s?|[:,](?!\d)\s?|\s[—–-]\s|[.!]\s")
 _MOST_JOINTS: Final = 6
 ASKED: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
-_COUNTED: Final = frozenset({"number"})
 _CHOSEN: Final[frozenset[AnchorType]] = frozenset({"decision", "correction"})
 
 
@@ -36,7 +37,7 @@ def is_beside(pool: Pool, by: Anchor, topic: Topic, old: Anchor, tables: tuple[T
 
 def rival(pool: Pool, by: Anchor, topic: Topic, tables: tuple[Table, ...]) -> Anchor | None:
     """The last choice of what there is one of, where a user chooses another, or switches, and names no purpose."""
-    if not topic.kinds or adds(by.content, tables) or purpose(by.content, tables):
+    if not topic.kinds or adds(by.content, tables) or aim_of(by.content, topic.kinds, tables):
         return None
     bare = chosen(by.content, tables)
     leaves = switches(by.content, tables)
@@ -52,11 +53,13 @@ def rival(pool: Pool, by: Anchor, topic: Topic, tables: tuple[Table, ...]) -> An
 
 def leaned_on(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tuple[Table, ...]) -> Anchor | None:
     """What a correction without a subject of its own is about: the last thing with a value of its kind."""
-    point = pool.topic(_point(pool, by.content, tables))
+    said = _point(pool, by.content, tables)
+    point = pool.topic(said)
+    point = replace(point, words=point.words - calls(said, point.kinds, tables) - changing(said, tables))
     if len(point.words) > TERSE:
         return None
     wrong = pool.topic(by.content).values - point.values
-    aim = purpose(by.content, tables)
+    aim = aim_of(by.content, point.kinds, tables)
     asked = next(pool.newest(before=by.seq - 1, within=NEXT - 1, types=ASKED), None)
     question = pool.topic(asked.content) if asked else None
     old = [one for one in pool.newest(before=by.seq, within=FAR, types=types) if earlier(one, by)]
@@ -65,6 +68,10 @@ def leaned_on(pool: Pool, by: Anchor, types: frozenset[AnchorType], tables: tupl
         for one in old:
             topic = pool.topic(one.content)
             if is_beside(pool, by, point, one, tables) or _narrows(by, point, topic, aim, tables):
+                continue
+            if bool(point.kinds) != bool(topic.kinds) and topic.classes and not turns_down(by.content, tables):
+                continue  # a database in the place of a name of nobody knows what
+            if tells_of_another(said, point, one.content, topic, tables, as_="correction"):
                 continue
             if _names_another(point, wrong, topic):
                 continue
@@ -90,14 +97,14 @@ def _names_another(point: Topic, wrong: frozenset[tuple[str, str]], old: Topic) 
 
 
 def _is_like(point: Topic, topic: Topic, _: Anchor, distance: int) -> bool:
-    """Whether both have a value of one kind, and not the same one; numbers of different things are no such kind."""
+    """Whether both have a value of one kind, and not the same one, of no subject of its own."""
     common = point.classes & topic.classes
     if not common or point.values <= topic.values:
         return False
-    if common == _COUNTED and point.words and not point.words & topic.words:
-        return False
     if point.kinds and topic.kinds:
         return bool(point.kinds & topic.kinds)
+    if point.words and not point.words & topic.words:
+        return False
     return distance <= NEAR
 
 
@@ -105,8 +112,11 @@ def _is_plain(point: Topic, topic: Topic, old: Anchor, distance: int) -> bool:
     """Whether it is near enough to be meant where values do not tell."""
     if not point.every:
         return distance <= NEAR
-    reach = NEAR if point.classes else NEXT
-    return old.type in {"decision", "correction"} and not topic.classes and distance <= reach
+    if point.classes or topic.classes or old.type not in _CHOSEN:
+        return False  # a name in the place of a common word may well be another thing
+    if min(len(point.words), len(topic.words)) >= TERSE and not point.words & topic.words:
+        return False  # so may two words in the place of two others
+    return distance <= NEXT
 
 
 def _point(pool: Pool, text: str, tables: Sequence[Table]) -> str:

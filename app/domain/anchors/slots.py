@@ -42,6 +42,19 @@ def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     return (stems - exact - frozenset[str]().union(*map(stems_of, times))) | which
 
 
+def aim_of(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> frozenset[str]:
+    """Its purpose, but for what every thing of these kinds is for: a database serves as the main database."""
+    return purpose(text, tables) - calls(text, kinds, tables)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def calls(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> frozenset[str]:
+    """Stems of the words of a text that only say what things of these kinds are called."""
+    plain = text.replace("’", "'")
+    named = (table.kinds[kind] for table in tables for kind in sorted(kinds & table.kinds.keys()))
+    return frozenset[str]().union(*(stems_of(found.group()) for cue in named for found in cue.all_in(plain)))
+
+
 def apart(new: Topic, old: Topic, for_new: frozenset[str], for_old: frozenset[str]) -> bool:
     """Whether a new statement gives another thing to another purpose than an old one; the purpose alone may change.
 

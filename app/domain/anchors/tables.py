@@ -16,7 +16,11 @@ A language is added by adding a file to ``tables/``; nothing here or anywhere el
   ``takes_back`` (says that something is taken back, not what), ``because`` (a reason begins),
   ``times`` (words for days and hours that take each other's place), ``purpose`` (its groups name what something is
   for), ``adds`` (beside what was said), ``switches`` (something is left for something else), ``chooses`` (the words
-  of a bare choice, all but what is chosen).
+  of a bare choice, all but what is chosen), ``changes`` (words that only say that something is chosen, or changes),
+  ``updates`` (the same thing is otherwise now), ``forbids``, ``equates`` (what stands between a thing and what it is),
+  ``owner`` (its group names whose thing it is), ``own`` (the speaker's), ``which`` (rows of words, parted by
+  `` / ``, that tell which of several is meant: who names one of a row does not speak of another).
+* ``kinds``: by kind of technology (see ``topics``), what its things are called: ``our main database``.
 
 Patterns are regular expressions without regard to case, with straight apostrophes. They are tried on statements of a
 bounded length (``statements.LONGEST``), which bounds the time that any of them can take.
@@ -85,6 +89,15 @@ class Table:
     adds: Cue
     switches: Cue
     chooses: Cue
+    changes: Cue
+    updates: Cue
+    forbids: Cue
+    equates: Cue
+    owner: Cue
+    own: Cue
+    which: tuple[re.Pattern[str], ...]
+    """One per row; the number of the group that fits is that of the member."""
+    kinds: Mapping[str, Cue]
 
 
 def read_tables(folder: Traversable) -> tuple[Table, ...]:
@@ -123,6 +136,14 @@ def _table(given: Mapping[str, Any]) -> Table:
         adds=cues.cue(_listed(turn, "adds")),
         switches=cues.cue(_listed(turn, "switches")),
         chooses=cues.cue(_listed(turn, "chooses")),
+        changes=cues.cue(_listed(turn, "changes")),
+        updates=cues.cue(_listed(turn, "updates")),
+        forbids=cues.cue(_listed(turn, "forbids")),
+        equates=cues.cue(_listed(turn, "equates")),
+        owner=cues.cue(_listed(turn, "owner")),
+        own=cues.cue(_listed(turn, "own")),
+        kinds={kind: cues.cue([pattern]) for kind, pattern in given.get("kinds", {}).items()},
+        which=tuple(map(_row, _listed(turn, "which"))),
     )
 
 
@@ -140,6 +161,11 @@ def _rule(given: Mapping[str, Any], cues: Cues) -> Rule:
 def _listed(given: Mapping[str, Any], key: str) -> list[str]:
     found: str | list[str] = given.get(key, [])
     return [found] if isinstance(found, str) else found
+
+
+def _row(members: str) -> re.Pattern[str]:
+    joined = "|".join(f"({member})" for member in members.split(" / "))
+    return re.compile(rf"\b(?:{joined})\b", re.IGNORECASE)
 
 
 def _opening(patterns: Sequence[str]) -> re.Pattern[str]:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from app.domain.anchors.contrast import changing, says_again, tells_of_another
 from app.domain.anchors.leaning import ASKED, FAR, NEAR, NEXT, TERSE, earlier, is_beside, leaned_on, rival
 from app.domain.anchors.pool import Pool, position
 from app.domain.anchors.recognition import leads
@@ -119,9 +120,12 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
     meant = [
         old
         for old in meant
-        if _replaces(by, topic, gone - _ousts(old.content, tables), pool.topic(old.content), old.content)
-        and (gone & pool.topic(old.content).every or not is_beside(pool, by, topic, old, tables))
+        if _replaces(by, topic, gone - _ousts(old.content, tables), pool.topic(old.content), old.content, tables)
+        and (gone & pool.topic(old.content).every or not _is_another(pool, by, topic, old, tables))
     ]
+    if not meant:
+        said = (old for old in pool.newest(before=by.seq, within=FAR, types=types) if earlier(old, by))
+        meant = [old for old in said if says_again(by.content, old.content, tables)][:1]
     if by.type == "correction":
         leaned = None if meant else leaned_on(pool, by, types, tables)
         meant = meant or ([leaned] if leaned else [])
@@ -133,13 +137,21 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
         yield Transition(anchor_id=old.id, status="superseded", superseded_by=by.id)
 
 
+def _is_another(pool: Pool, by: Anchor, topic: Topic, old: Anchor, tables: tuple[Table, ...]) -> bool:
+    """Whether it comes beside an old statement, or tells of another thing."""
+    if is_beside(pool, by, topic, old, tables):
+        return True
+    known = pool.topic(old.content)
+    return tells_of_another(by.content, topic, old.content, known, tables, as_=by.type)
+
+
 def _ousts(text: str, tables: Sequence[Table]) -> frozenset[str]:
     """Stems of what a text gives up."""
     plain = text.replace("’", "'")
     return ousted(given for table in tables if table.letters.search(plain) for given in table.ousts.all_in(plain))
 
 
-def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic, said: str) -> bool:
+def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic, said: str, tables: tuple[Table, ...]) -> bool:
     """Whether one statement takes another's place: it names what goes, or gives the same thing another value."""
     if topic == old:
         return False
@@ -147,11 +159,13 @@ def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic, said: 
         return True
     if _other_value(topic, old) and not (by.type != "correction" and _is_parallel(by.content, topic, said, old)):
         return True
-    shared = topic.words & old.words
+    choosing = changing(by.content, tables)
+    new_words, old_words = topic.words - choosing, old.words - choosing
+    shared = new_words & old_words
     if by.type != "correction" or not shared:
         return False
-    smaller = min(len(topic.words), len(old.words))
-    differ = topic.values != old.values or topic.words != old.words
+    smaller = min(len(new_words), len(old_words))
+    differ = topic.values != old.values or new_words != old_words
     return differ and len(shared) >= _HALF * smaller and (len(shared) >= TERSE or smaller <= TERSE)
 
 
@@ -164,7 +178,7 @@ def _other_value(new: Topic, old: Topic) -> bool:
         return False
     (class_,) = classes
     fresh, stale = new.of_class(class_) - old.of_class(class_), old.of_class(class_) - new.of_class(class_)
-    if class_ == "number" and len(fresh) > 1 and len(stale) > 1:
+    if class_ in {"number", "name"} and len(fresh) > 1 and len(stale) > 1:
         return False  # of two numbers one may say which thing it is: case 25 is not case 26
     shared = new.words & old.words
     rest = new.values & old.values

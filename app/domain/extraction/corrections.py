@@ -8,6 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from app.domain.anchors.contrast import tells_of_another
+from app.domain.anchors.tables import TABLES
+from app.domain.anchors.topics import topic_of
 from app.domain.extraction.items import parted
 from app.domain.extraction.passages import Passage
 from app.domain.extraction.restated import statement_of
@@ -67,6 +70,10 @@ def _contradicts(text: str, new: Claim, old: Claim) -> bool:
     if new.values and old.values and new.values != old.values and shared:
         return len(shared) >= _OVERLAP * smaller
     return len(shared) > 1 and len(shared) >= _OVERLAP * smaller
+
+
+def _is_of_another(new: str, old: str) -> bool:
+    return tells_of_another(new, topic_of(new), old, topic_of(old), TABLES, as_="correction")
 
 
 def _names_what_goes(text: str, old: Claim) -> bool:
@@ -189,6 +196,7 @@ class Corrections:
             and old.index not in self.outdated
             and self._same_side(old, passage)
             and _contradicts(passage.text, claim, _claim(old))
+            and (_names_what_goes(passage.text, _claim(old)) or not _is_of_another(passage.text, old.text))
         ]
         if not found and len(claim.stems) < FEW and "correction" in passage.cues and passage.verdict <= 0:
             nearest = self._nearest(passage)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from app.domain.anchors.contrast import tells_of_another
 from app.domain.anchors.slots import adds, apart, purpose
 from app.domain.anchors.tables import TABLES
 from app.domain.anchors.topics import topic_of
@@ -166,7 +167,9 @@ def _is_for_another(text: str, earlier: str) -> bool:
     new, old = topic_of(text), topic_of(earlier)
     if new.kinds and old.kinds and not new.kinds & old.kinds:
         return True
-    return apart(new, old, purpose(text, TABLES), purpose(earlier, TABLES))
+    if apart(new, old, purpose(text, TABLES), purpose(earlier, TABLES)):
+        return True
+    return tells_of_another(text, new, earlier, old, TABLES, as_="correction")
 
 
 def _answers_otherwise(new: _Said, old: _Said) -> bool:
