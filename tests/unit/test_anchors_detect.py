@@ -449,3 +449,16 @@ def test_the_tables_are_part_of_the_package() -> None:
 
     assert "tables/*.toml" in data["app.domain.anchors"]
     assert {table.language for table in TABLES} >= {"en", "ru"}
+
+
+@pytest.mark.parametrize(
+    ("text", "contents"),
+    [
+        ("Use Postgres. It rains.\nUse Postgres.\n\n- use  Postgres!", ["Use Postgres."]),
+        ("The deadline is March 3. " * 40, ["The deadline is March 3."]),
+        ("Решили использовать Redis. Да.\nРешили использовать Redis.", ["Решили использовать Redis."]),
+        ("Use Postgres. Use MySQL.", ["Use Postgres.", "Use MySQL."]),
+    ],
+)
+def test_what_a_message_repeats_is_one_anchor(text: str, contents: list[str]) -> None:
+    assert [anchor.content for anchor in detect(message(1, text))] == contents

@@ -51,7 +51,7 @@ _REPLACING: Final = frozenset({None, "decision", "correction"})
 def detect(
     message: Message, *, tables: Sequence[Table] = TABLES, said: Sequence[Statement] | None = None
 ) -> list[FoundAnchor]:
-    """The anchors of a message, in order; none in commands, erased messages and tool results.
+    """The anchors of a message, in order, each once; none in commands, erased messages and tool results.
 
     ``content`` is the message's own text at ``offset``, but for secrets, which are redacted.
 
@@ -60,12 +60,21 @@ def detect(
         tables: The languages that are known; all whose letters a statement has are tried on it, since languages mix.
         said: The message's ``statements``, where they are known already.
     """
-    found = list(_found(message, statements(message) if said is None else said, tables))
+    found = _once(_found(message, statements(message) if said is None else said, tables))
     most = MOST_BY_USER if message.role == "user" else MOST_BY_ASSISTANT
     if len(found) <= most:
         return found
     best = sorted(found, key=lambda anchor: (-anchor.importance, anchor.offset))[:most]
     return sorted(best, key=lambda anchor: anchor.offset)
+
+
+def _once(found: Iterable[FoundAnchor]) -> list[FoundAnchor]:
+    """What a message says again in the same words is one anchor, at its first place."""
+    first: dict[tuple[AnchorType, str], FoundAnchor] = {}
+    for anchor in found:
+        words = " ".join(anchor.content.split()).rstrip(".!… ").casefold()
+        first.setdefault((anchor.type, words), anchor)
+    return list(first.values())
 
 
 def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table]) -> Iterator[FoundAnchor]:
