@@ -9,6 +9,11 @@ from tests.unit.test_anchors_choices import remembered
 from tests.unit.test_anchors_transitions import statuses
 
 BESIDE = [
+    ("Gate 12 is closed until May.", "Gate 14 is closed until May."),
+    ("Our gate 12 is closed.", "Our gate 14 is closed."),
+    ("Fact: ap-south-2 hosts the database.", "Fact: us-east-1 hosts the database."),
+    ("Fact: invoice A-100 is paid.", "Fact: invoice A-101 is paid."),
+    ("The server web-1 runs on port 8080.", "The server web-2 runs on port 8080."),
     ("Let's use dark mode.", "Actually, let's use Postgres."),
     ("Let's use dark mode", "Actually, let's use Postgres"),
     ("Let's take the train for the way out.", "Actually, let's take the bus for the way back."),
@@ -192,6 +197,12 @@ BESIDE_IN_RUSSIAN = [
 ]
 
 CHANGED = [
+    (
+        "Note: the working branch is fix/cache-12 and stays unpushed.",
+        "Note: the working branch is fix/login-7 and stays unpushed.",
+    ),
+    ("Fact: Region for the database: ap-south-2.", "Fact: Region for the database: us-east-1."),
+    ("Goal: base commit for the current work is 7f8fbee.", "Goal: base commit for the current work is 0bd5482."),
     ("Use Postgres.", "Actually, MySQL as our main database."),
     ("Use Postgres.", "Actually, let's use MySQL as our main database."),
     ("Use Postgres", "Actually, MySQL as our primary database"),

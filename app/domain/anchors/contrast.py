@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final
 
+from app.domain.anchors.pool import without_label
 from app.domain.anchors.slots import purpose
 from app.domain.anchors.tables import Table
 from app.domain.anchors.topics import Topic, stems_of, values_of
@@ -20,12 +21,18 @@ from app.domain.words.vocabulary import GENERIC, STOPWORDS
 
 _REMEMBERED: Final = 4_096
 _PARALLEL: Final = 2  # places of one sentence at which another has something else
-_WORD: Final = re.compile(r"[^\W_]+(?:'[^\W\d_]{1,3}\b)?")
+_WORD: Final = re.compile(r"(?=\S{0,60}\d)[^\W_]+(?:[/.:_+-]+[^\W_]+)+|[^\W_]+(?:'[^\W\d_]{1,3}\b)?")
+"""A word, or a code as a whole."""
+
 _ADDED: Final = frozenset({"name", "time"})
 """Values of which there may be one more, where something is forbidden."""
 
+_NAMING: Final = frozenset({"name", "code"})
+"""Values that may say which thing it is."""
+
 _FORM: Final = 3  # words that two statements of one form have at least
 _COURTESY: Final = frozenset({"please", "pleas", "пожалуйста", "пожалуйст", "no", "нет", "hm", "hmm", "oh", "ok"})
+_CODE: Final = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]")
 _TIMES: Final = frozenset({"date", "time"})
 
 Mark = tuple[str, int, int]
@@ -46,6 +53,8 @@ def tells_of_another(
         as_: What the later one is: a correction may name what it sets right in fewer words, a choice of somebody, or
             of something by its name, may be one of several.
     """
+    if restates(new, old, tables):
+        return False
     if _opposed(new, topic, old, known, tables) or _owners_differ(new, old, tables):
         return True
     if _other_names(topic, known):
@@ -53,18 +62,26 @@ def tells_of_another(
     if topic.kinds & known.kinds or purpose(new, tables) & purpose(old, tables):
         return False
     if as_ == "correction":
-        return _parallel_places(new, old, tables) >= _PARALLEL
+        places, parts = _parallel_places(new, old, tables)
+        return (parts if _says(new, tables, "moves") else places) >= _PARALLEL
     return _is_narrower(new, topic, known, tables) or _is_one_more(new, topic, old, known, tables)
 
 
 def _is_one_more(new: str, topic: Topic, old: str, known: Topic, tables: tuple[Table, ...]) -> bool:
-    """Whether it may add a name to others, or forbid one thing more; who says what something *is* means only that."""
+    """Whether it may add a name to others, forbid one thing more, or say the same of gate 12 as of gate 11.
+
+    Who says what something *is* means only that.
+    """
     if topic.classes <= _ADDED and _says(new, tables, "forbids") and _says(old, tables, "forbids"):
         return True
-    if topic.classes != {"name"} or _says(new, tables, "updates"):
+    if _says(new, tables, "updates"):
         return False
     head = new[: _first_new(new, topic, known)]
-    return not any(cue for table in tables for cue in table.equates.all_in(head) if cue.end() == len(head))
+    if {class_ for class_, _ in topic.values - known.values} <= _NAMING:
+        return not any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
+    fresh = next((one for one in values_of(new) if one.start == len(head)), None)
+    tail = new[fresh.start + len(fresh.text) :].lstrip() if fresh else ""
+    return bool(head) and any(cue.start() == 0 for table in tables for cue in table.equates.all_in(tail))
 
 
 def _says(text: str, tables: Sequence[Table], cue: str) -> bool:
@@ -153,17 +170,20 @@ def _is_narrower(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]
     return bool(subject - known.every - changing(new, tables))
 
 
-def _parallel_places(new: str, old: str, tables: tuple[Table, ...]) -> int:
-    """At how many places two sentences of one form say something else; none where they have nothing in common."""
+def _parallel_places(new: str, old: str, tables: tuple[Table, ...]) -> tuple[int, int]:
+    """At how many places two sentences of one form say something else, and in how many parts these lie.
+
+    None where they have nothing in common. Who tells of a change needs other words: then only parts count.
+    """
     mine, theirs = _sequence(new, tables), _sequence(old, tables)
-    places = 0
-    matching = 0
+    places = parts = matching = 0
     for tag, start, end, before, behind in SequenceMatcher(None, theirs, mine, autojunk=False).get_opcodes():
         if tag == "equal":
             matching += end - start
         elif tag == "replace":
             places += min(end - start, behind - before)
-    return places if matching else 0
+            parts += 1
+    return (places, parts) if matching else (0, 0)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -205,6 +225,19 @@ def says_again(new: str, old: str, tables: tuple[Table, ...]) -> bool:
     (mine, my_values), (theirs, their_values) = _form(new, tables), _form(old, tables)
     changed = sum(one != other for one, other in zip(my_values, their_values, strict=False))
     return mine == theirs and len(mine) >= _FORM and changed == 1
+
+
+def restates(new: str, old: str, tables: tuple[Table, ...]) -> bool:
+    """Whether two texts say what one thing is, word for word, but for a code: ``the branch is fix/cache-2``."""
+    mine, theirs = without_label(new, tables).split(), without_label(old, tables).split()
+    places = [place for place, (one, other) in enumerate(zip(mine, theirs, strict=False)) if one != other]
+    if len(mine) != len(theirs) or len(places) != 1:
+        return False
+    (place,) = places
+    if not (_CODE.search(mine[place]) and _CODE.search(theirs[place])):
+        return False
+    head = " ".join([*mine[:place], ""])
+    return any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -17,9 +17,10 @@ A language is added by adding a file to ``tables/``; nothing here or anywhere el
   ``times`` (words for days and hours that take each other's place), ``purpose`` (its groups name what something is
   for), ``adds`` (beside what was said), ``switches`` (something is left for something else), ``chooses`` (the words
   of a bare choice, all but what is chosen), ``changes`` (words that only say that something is chosen, or changes),
-  ``updates`` (the same thing is otherwise now), ``forbids``, ``equates`` (what stands between a thing and what it is),
-  ``owner`` (its group names whose thing it is), ``own`` (the speaker's), ``which`` (rows of words, parted by
-  `` / ``, that tell which of several is meant: who names one of a row does not speak of another).
+  ``updates`` (the same thing is otherwise now), ``moves`` (it tells of a change), ``forbids``, ``equates`` (what
+  stands between a thing and what it is), ``owner`` (its group names whose thing it is), ``own`` (the speaker's),
+  ``which`` (rows of words, parted by `` / ``, that tell which of several is meant: who names one of a row does not
+  speak of another).
 * ``kinds``: by kind of technology (see ``topics``), what its things are called: ``our main database``.
 
 Patterns are regular expressions without regard to case, with straight apostrophes. They are tried on statements of a
@@ -91,6 +92,7 @@ class Table:
     chooses: Cue
     changes: Cue
     updates: Cue
+    moves: Cue
     forbids: Cue
     equates: Cue
     owner: Cue
@@ -138,6 +140,7 @@ def _table(given: Mapping[str, Any]) -> Table:
         chooses=cues.cue(_listed(turn, "chooses")),
         changes=cues.cue(_listed(turn, "changes")),
         updates=cues.cue(_listed(turn, "updates")),
+        moves=cues.cue(_listed(turn, "moves")),
         forbids=cues.cue(_listed(turn, "forbids")),
         equates=cues.cue(_listed(turn, "equates")),
         owner=cues.cue(_listed(turn, "owner")),

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from app.domain.anchors.contrast import changing, says_again, tells_of_another
+from app.domain.anchors.contrast import changing, restates, says_again, tells_of_another
 from app.domain.anchors.leaning import ASKED, FAR, NEAR, NEXT, TERSE, earlier, is_beside, leaned_on, rival
 from app.domain.anchors.pool import Pool, position
 from app.domain.anchors.recognition import leads
@@ -155,7 +155,7 @@ def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic, said: 
     """Whether one statement takes another's place: it names what goes, or gives the same thing another value."""
     if topic == old:
         return False
-    if gone & old.every:
+    if gone & old.every or restates(by.content, said, tables):
         return True
     if _other_value(topic, old) and not (by.type != "correction" and _is_parallel(by.content, topic, said, old)):
         return True
