@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, Literal
 
 Cue = Literal[
@@ -403,12 +404,15 @@ HEADING: Final = re.compile(
 BOILERPLATE: Final = re.compile(
     r"GOOGLE_API_KEY|no language model is configured|языковая модель не подключена", re.IGNORECASE
 )
+_REMEMBERED: Final = 4_096  # sentences: a chunk is read for its state, and once more for its segments
+
 READING_TOOL: Final = re.compile(
     r"^(?:get|list|search|find|read|fetch|query|lookup|look_up|calculate|think|view|open|check"
     r"|retrieve|grep|ls|cat)(?:_|[A-Z]|\b)"
 )
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def cues_of(sentence: str) -> frozenset[Cue]:
     """Which kinds of importance a sentence shows."""
     plain = sentence.replace("\u2019", "'")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from app.domain.conversation import Message
@@ -30,18 +31,23 @@ _ONCE: Final = 0.8  # of a longer term that was said in one message only
 _BOUND: Final = 0.6  # of the messages with its last word in which a term with a common word must stand as a whole
 _AGAIN: Final = 0.35  # of the best term's worth, for one more to be told
 _KEYWORDS: Final = 16  # words
+_REMEMBERED: Final = 16  # stretches: each is asked for its topic, and by every level for its terms
 
 
 def topic_of(messages: Sequence[Message]) -> str:
     """Two to six words in the language of the messages; fewer, or none, where they hold no more."""
     language = language_of(messages)
-    terms = _Terms(read(messages, language), language)
-    return clip(clean(", ".join(terms.best(_ENOUGH))), LONGEST)
+    return clip(clean(", ".join(_terms(read(messages, language), language).best(_ENOUGH))), LONGEST)
 
 
 def terms_of(messages: Sequence[Message], language: str) -> list[str]:
     """The most telling terms, best first."""
-    return [clean(term) for term in _Terms(read(messages, language), language).best(_KEYWORDS)]
+    return [clean(term) for term in _terms(read(messages, language), language).best(_KEYWORDS)]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _terms(passages: tuple[Passage, ...], language: str) -> _Terms:
+    return _Terms(passages, language)
 
 
 class _Terms:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from app.domain.words.vocabulary import GENERIC, NOISE
@@ -108,6 +109,8 @@ _TRAILING: Final = ".,;:!?)]}…»”'\""
 _BEFORE_START: Final = " \t\"'“”«»„(*_>#—–-•🙂"
 _TITLE: Final = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St)$")
 _STARTS: Final = ".!?…:;\n。！？|"
+_REMEMBERED: Final = 4_096  # sentences: each is looked at for the state, for its segment, and by the gate
+_SENTENCE: Final = 400  # characters: what is longer is no sentence, and is not remembered
 _NOT_NAMES: Final = frozenset(
     """user assistant tool system pro con monday tuesday wednesday thursday friday saturday sunday january february
         march
@@ -130,7 +133,12 @@ def find_identifiers(text: str) -> list[Identifier]:
     """
     if not _HAS_DIGIT_OR_CAPITAL.search(text):
         return []
-    return list(_scan(text))
+    return list(_scanned(text) if len(text) <= _SENTENCE else _scan(text))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _scanned(text: str) -> tuple[Identifier, ...]:
+    return tuple(_scan(text))
 
 
 def _scan(text: str) -> Iterator[Identifier]:
