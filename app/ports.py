@@ -229,7 +229,7 @@ class MessageRepository(Protocol):
         """Protected messages up to that ``seq``, in order."""
 
     async def sums_at(self, conversation_id: UUID, seq: int) -> Sums:
-        """Running sums through that message; zeros for 0."""
+        """Sums through that message; zeros for 0."""
 
     async def at_seq(self, conversation_id: UUID, seq: int) -> Message:
         """One message by position. Raises ``NotFoundError``."""
@@ -241,10 +241,24 @@ class MessageRepository(Protocol):
         """Which of these tool call ids were made in this conversation."""
 
     async def reweigh(self, conversation_id: UUID, reasons: Mapping[int, str]) -> Sums:
-        """Set ``protected_reason`` for the given ``seq``s, recompute every running sum, and return the total."""
+        """Set ``protected_reason`` for the given ``seq``s, and return the total; other rows stay as they are."""
 
-    async def protectable(self, conversation_id: UUID) -> list[Message]:
-        """Every message that is no command and not erased, for deciding protection again after a policy change."""
+    async def protectable(
+        self,
+        conversation_id: UUID,
+        *,
+        roles: Collection[str],
+        event_types: Collection[str],
+        seqs: Collection[int],
+    ) -> list[Message]:
+        """What protection is decided for again after a policy change, in order; neither commands nor erased messages.
+
+        The first message, pinned ones, those that are held or found no room, those of these roles or event types, and
+        those at these positions.
+        """
+
+    async def said(self, conversation_id: UUID, *, role: str, after_seq: int, limit: int) -> list[tuple[int, str]]:
+        """Positions and texts of the next messages of a role, in order; neither commands nor erased ones."""
 
     async def sources(
         self, conversation_id: UUID, *, stems: Sequence[str], limit: int, neighbours: bool = True

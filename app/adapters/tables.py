@@ -227,8 +227,6 @@ class MessageRow(TenantScoped, table=True):
     message_sum: int = Field(sa_type=BIG)
     token_sum: int = Field(sa_type=BIG)
     byte_sum: int = Field(sa_type=BIG)
-    held_token_sum: int = Field(sa_type=BIG)
-    held_byte_sum: int = Field(sa_type=BIG)
     model: str | None
     usage: dict[str, Any] | None = Field(sa_type=JSON)
     meta: dict[str, Any] = Field(sa_column=Column("metadata", JSON, nullable=False))

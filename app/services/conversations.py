@@ -19,7 +19,7 @@ from app.ports import UnitOfWork
 from app.services.chunk import check_fallback
 from app.services.claims import refresh_sizes
 from app.services.due import claim_at_rest
-from app.services.holding import decide_again, laid_out_again
+from app.services.holding import NO_GOALS, Goals, asks_for_goals, decide_again, goals_stated, laid_out_again
 from app.services.idempotency import Idem, done_before, record
 from app.services.resolve import Resolved
 from app.services.shell import Shell
@@ -116,20 +116,18 @@ class ConversationService:
         self, tenant_id: UUID, conversation_id: UUID, changes: Mapping[str, Any], *, if_match: int | None = None
     ) -> ConversationView:
         """Change the given fields; what follows from a change of policy is recomputed in the same transaction."""
+        goals = await self._goals(tenant_id, conversation_id, changes, if_match)
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
-            values: dict[str, Any] = {
-                name: merge_patch(getattr(present, name), value or {}) if name in MERGED else value
-                for name, value in changes.items()
-            }
+            values = _changed(present, changes)
             before, after = self._shell.resolver(present), self._shell.resolver(replace(present, **values))
             if before.policy.estimator != after.policy.estimator:
                 values["token_factor"] = 1.0  # learned of the other estimator's numbers
                 after = self._shell.resolver(replace(present, **values))
             if SHAPING & values.keys():
                 _refuse_what_does_not_fit(after, values)
-                after = await self._reshaped(uow, before, after)
+                after = await self._reshaped(uow, before, after, goals)
             if POLICY & values.keys():
                 check_fallback(self._shell.models, after.policy)
                 values |= {"quiet": Quiet(), "failure_count": 0}
@@ -145,10 +143,25 @@ class ConversationService:
         resolved = self._shell.resolver(conversation)
         return ConversationView(conversation=conversation, policy=resolved.policy, gauge=resolved.gauge)
 
-    async def _reshaped(self, uow: UnitOfWork, before: Resolved, after: Resolved) -> Resolved:
+    async def _goals(
+        self, tenant_id: UUID, conversation_id: UUID, changes: Mapping[str, Any], if_match: int | None
+    ) -> Goals:
+        """Where goals are stated, if the change asks for them: read before anybody has to wait for it."""
+        if not POLICY & changes.keys():
+            return NO_GOALS
+        async with self._shell.uow(tenant_id) as uow:
+            present = await uow.conversations.get(conversation_id)
+            check_version(present, if_match)
+            after = self._shell.resolver(replace(present, **_changed(present, changes)))
+            asks = asks_for_goals(self._shell.resolver(present), after)
+            return await goals_stated(uow, after) if asks else NO_GOALS
+
+    async def _reshaped(self, uow: UnitOfWork, before: Resolved, after: Resolved, goals: Goals) -> Resolved:
         """Decide protection again, and render the block again, where the change asks for it."""
-        decides = _protecting(before) != _protecting(after)
-        decided = await decide_again(uow, self._shell, after) if decides else after
+        decides, decided = _protecting(before) != _protecting(after), after
+        if decides:
+            goals = await goals_stated(uow, after, goals) if asks_for_goals(before, after) else NO_GOALS
+            decided = await decide_again(uow, self._shell, after, goals)
         if decides or _rendering(before) != _rendering(after):
             return await laid_out_again(uow, self._shell, decided)
         return decided
@@ -156,6 +169,14 @@ class ConversationService:
     async def _claim_if_due(self, uow: UnitOfWork, resolved: Resolved) -> list[UUID]:
         job = await claim_at_rest(uow, self._shell, resolved)
         return [job] if job else []
+
+
+def _changed(present: Conversation, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The new values of the given fields."""
+    return {
+        name: merge_patch(getattr(present, name), value or {}) if name in MERGED else value
+        for name, value in changes.items()
+    }
 
 
 def _protecting(resolved: Resolved) -> tuple[object, ...]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from app.domain.conversation import Conversation, Message, ProtectedReason, Sums
-from app.domain.policies.protection import call_ids, decided, size_of, takes_room, units_of
+from app.domain.policies.goals import states_goal
+from app.domain.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, takes_room, units_of
 from app.domain.schemas import schema_named
 from app.ports import UnitOfWork
 from app.services.layouts import lay_out
@@ -19,6 +20,20 @@ ON_LOOP: Final = 48
 """Messages: more than this are decided off the event loop."""
 
 OVER_ALLOTMENT: Final = "over_allotment"
+GOALS: Final = "goal_statements"
+READ_AT_ONCE: Final = 5_000
+"""Messages: some megabytes of text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goals:
+    """Where users say what they are after, as far as it was read."""
+
+    seqs: tuple[int, ...] = ()
+    through_seq: int = 0
+
+
+NO_GOALS: Final = Goals()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +122,48 @@ async def decide(resolved: Resolved, messages: Sequence[Message], *, used: int =
     return work() if len(messages) <= ON_LOOP else await asyncio.to_thread(work)
 
 
-async def decide_again(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> Resolved:
-    """Decide protection of every message again, pins first, after the policy changed."""
-    messages = await uow.messages.protectable(resolved.conversation.id)
+async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GOALS) -> Goals:
+    """Where users say what they are after, in what comes after the messages that were read already.
+
+    Reading a long history takes its time: ask for it before the conversation is locked, and once more after that.
+    """
+    conversation, seqs, after = resolved.conversation, [*known.seqs], known.through_seq
+    while after < conversation.last_seq:
+        said = await uow.messages.said(conversation.id, role="user", after_seq=after, limit=READ_AT_ONCE)
+        seqs += await asyncio.to_thread(_stating, said) if len(said) > ON_LOOP else _stating(said)
+        after = said[-1][0] if len(said) == READ_AT_ONCE else conversation.last_seq
+    return Goals(seqs=tuple(seqs), through_seq=after)
+
+
+def _stating(said: Sequence[tuple[int, str]]) -> list[int]:
+    return [seq for seq, content in said if states_goal(content)]
+
+
+def asks_for_goals(before: Resolved, after: Resolved) -> bool:
+    """Whether a change of policy asks what was never asked of the stored messages: who states a goal."""
+    return GOALS in after.policy.protect and GOALS not in before.policy.protect
+
+
+async def decide_again(uow: UnitOfWork, shell: Shell, resolved: Resolved, goals: Goals = NO_GOALS) -> Resolved:
+    """Decide protection again, pins first, after the policy changed: of what is held, and of what rules may hold now.
+
+    All other messages were compressible and remain so, however many there are.
+
+    Args:
+        uow: The transaction.
+        shell: The ports.
+        resolved: The conversation, locked, by its new policy.
+        goals: Where goals are stated, if the policy before did not ask for them.
+    """
+    policy = resolved.policy
+    candidates = await uow.messages.protectable(
+        resolved.conversation.id,
+        roles=policy.held_roles,
+        event_types=[name for name in BY_EVENT_TYPE if name in policy.protect],
+        seqs=goals.seqs,
+    )
+    calls = {call for message in candidates for ids in call_ids(message) for call in ids}
+    messages = _in_order([*candidates, *(await _held_with(uow, candidates, calls) if calls else [])])
     reasons = await decide(resolved, messages)
     changed = {one.seq: reason for one in messages if (reason := reasons[one.seq]) != one.protected_reason}
     total = await uow.messages.reweigh(resolved.conversation.id, dict(changed))

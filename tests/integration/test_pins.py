@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import random
+from fractions import Fraction
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import literal_column, select
+from sqlmodel import col
 
 from app.adapters.repositories.conversations import SqlConversations
 from app.adapters.repositories.messages import SqlMessages
-from app.domain.conversation import Conversation, Message
+from app.adapters.tables import MessageRow
+from app.domain.conversation import Conversation, Message, Role
 from app.domain.errors import (
     ModelUnavailableError,
     NotFoundError,
@@ -20,6 +26,7 @@ from app.domain.errors import (
     TooLargeError,
 )
 from app.domain.model_io import Proposal, SummaryRequest
+from app.domain.policies.protection import decided
 from app.domain.records import Page
 from app.domain.weighing.tokens import weigh
 from app.ports import UnitOfWorkFactory
@@ -575,3 +582,95 @@ def media(tokens: int) -> dict[str, Any]:
 
 
 OVERHEAD = weigh("user", "x", (media(1_000),)).tokens - 1_000
+
+
+async def told(service: Service, conversation_id: UUID, count: int) -> list[Message]:
+    """A conversation of every kind of message that a rule may hold, among many that none does."""
+    chance = random.Random(count)
+    drafts: list[MessageDraft] = []
+    for number in range(count):
+        role: Role = chance.choice(["user", "user", "assistant", "assistant", "system"])
+        kind = chance.choice(["casual"] * 8 + ["goal", "constraint"])
+        content = chance.choice(["My goal is to finish by May.", f"Box {number} came.", f"Box {number} left."])
+        drafts.append(MessageDraft(role=role, content=content, event_type=kind))
+        if number % 9 == 4:
+            calls = (CALL | {"id": f"c{number}"},)
+            kind = chance.choice(["casual", "goal"])
+            drafts.append(MessageDraft(role="assistant", content="Looking.", parts=calls, event_type=kind))
+            answer = RESULT | {"tool_call_id": f"c{number}"}
+            kind = chance.choice(["casual", "goal"])
+            drafts.append(MessageDraft(role="tool", content="", parts=(answer,), event_type=kind))
+    return await append(service, conversation_id, *drafts)
+
+
+class TestChangeOfPolicy:
+    async def test_decides_as_if_it_had_looked_at_every_message(self, service: Service) -> None:
+        chance = random.Random(7)
+        conversation_id = await service.conversation(protect=[])
+        await told(service, conversation_id, 80)
+        rules = ["turn_0", "goal", "constraint", "goal_statements"]
+        for _ in range(12):
+            wanted = {
+                "protect": chance.sample(rules, chance.randrange(len(rules) + 1)),
+                "held_roles": chance.choice([["system"], []]),
+                "pin_share": chance.choice([0.02, 0.1]),
+            }
+            view = await service.container.conversations.patch(service.tenant, conversation_id, {"policy": wanted})
+            said = await read(service, conversation_id)
+            room = math.floor(Fraction(str(view.policy.pin_share)) * view.gauge.budget)
+            expected = decided(view.policy, said, room=room)
+            assert {one.seq: one.protected_reason for one in said} == expected, wanted
+            await sums_are_right(service, conversation_id)
+
+    async def test_reads_and_writes_no_more_than_it_may_change(
+        self, service: Service, begin: UnitOfWorkFactory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        conversation_id = await service.conversation(protect=["turn_0"])
+        await service.say(conversation_id, 300)
+        read_rows: list[int] = []
+        whole = SqlMessages._messages
+
+        async def counted(repository: SqlMessages, statement: Any) -> list[Message]:
+            found = await whole(repository, statement)
+            read_rows.append(len(found))
+            return found
+
+        before = await versions(begin, service.tenant, conversation_id)
+        monkeypatch.setattr(SqlMessages, "_messages", counted)
+        changed = {"policy": {"protect": ["goal", "goal_statements"], "triggers": []}}
+        await service.container.conversations.patch(service.tenant, conversation_id, changed)
+        after = await versions(begin, service.tenant, conversation_id)
+        assert sum(read_rows) < 10
+        assert [seq for seq in before if before[seq] != after[seq]] == [1]
+
+    async def test_nobody_waits_while_goals_are_looked_for(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        conversation_id = await service.conversation(protect=[])
+        goal = MessageDraft(role="user", content="My goal is to finish by May.")
+        await append(service, conversation_id, goal)
+        said = SqlMessages.said
+        came: list[Message] = []
+
+        async def meanwhile(repository: SqlMessages, *given: Any, **named: Any) -> list[tuple[int, str]]:
+            found = await said(repository, *given, **named)
+            if not came:
+                came.extend(await asyncio.wait_for(append(service, conversation_id, goal, goal), PATIENCE / 6))
+            return found
+
+        monkeypatch.setattr(SqlMessages, "said", meanwhile)
+        await service.container.conversations.patch(
+            service.tenant, conversation_id, {"policy": {"protect": ["goal_statements"]}}
+        )
+        assert [one.seq for one in came] == [2, 3]
+        assert [one.protected_reason for one in await read(service, conversation_id)] == ["goal_statement"] * 3
+
+
+async def versions(begin: UnitOfWorkFactory, tenant: UUID, conversation_id: UUID) -> dict[int, str]:
+    """Which version of each row is the present one: another one was written meanwhile."""
+    xmin: Any = literal_column("messages.xmin::text")
+    async with begin(tenant) as unit:
+        rows = await unit.messages._session.rows(  # type: ignore[attr-defined]
+            select(col(MessageRow.seq), xmin).where(col(MessageRow.conversation_id) == conversation_id)
+        )
+    return dict(rows)

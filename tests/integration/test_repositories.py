@@ -303,7 +303,9 @@ class TestMessages:
             assert await unit.messages.between(row.id, 4, 5) == []
             assert await unit.messages.held(row.id, through_seq=5) == said[:1]
             assert await unit.messages.held(row.id, through_seq=0) == []
-            assert await unit.messages.protectable(row.id) == [entry for entry in said if not entry.is_command]
+            everything: dict[str, list[str]] = {"roles": ["user", "assistant"], "event_types": []}
+            found = await unit.messages.protectable(row.id, **everything, seqs=[])
+            assert found == [entry for entry in said if not entry.is_command]
 
     async def test_outline_and_calls(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row, other = await stored(begin, tenant), await stored(begin, tenant)

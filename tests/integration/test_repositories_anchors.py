@@ -267,7 +267,9 @@ class TestErasure:
             await history(unit, row.id, expected)
             assert await unit.messages.halves(row.id, ["a"]) == []
             assert await unit.messages.calls(row.id, ["a"]) == frozenset()
-            assert await unit.messages.protectable(row.id) == [said[0], said[2]]
+            found = await unit.messages.protectable(row.id, roles=["user", "assistant"], event_types=[], seqs=[2])
+            assert found == [said[0], said[2]]
+            assert await unit.messages.said(row.id, role="assistant", after_seq=0, limit=9) == []
             outline = await unit.messages.outline(row.id, after_seq=0, limit=9)
             assert [line.is_command for line in outline] == [False, True, False]
 

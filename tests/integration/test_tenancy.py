@@ -83,7 +83,11 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.held": (lambda unit: unit.messages.held(CONVERSATION, through_seq=9), []),
     "messages.calls": (lambda unit: unit.messages.calls(CONVERSATION, ["call"]), frozenset()),
     "messages.reweigh": (lambda unit: unit.messages.reweigh(CONVERSATION, {1: "compressible"}), Sums()),
-    "messages.protectable": (lambda unit: unit.messages.protectable(CONVERSATION), []),
+    "messages.protectable": (
+        lambda unit: unit.messages.protectable(CONVERSATION, roles=["user"], event_types=["goal"], seqs=[2]),
+        [],
+    ),
+    "messages.said": (lambda unit: unit.messages.said(CONVERSATION, role="user", after_seq=0, limit=9), []),
     "messages.pin": (
         lambda unit: unit.messages.pin(CONVERSATION, MESSAGE, is_pinned=True, reason="pinned"),
         NOT_FOUND,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,8 +33,8 @@ class Counted:
 @pytest.fixture(autouse=True)
 def _forgetful() -> None:
     cues.cues_of.cache_clear()
-    identifiers._scanned.cache_clear()  # noqa: SLF001 - what other tests left there
-    topics._terms.cache_clear()  # noqa: SLF001 - the same
+    identifiers._scanned.cache_clear()
+    topics._terms.cache_clear()
 
 
 def test_a_sentence_is_searched_for_cues_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,8 +52,13 @@ def test_a_sentence_is_searched_for_exact_values_once_and_a_document_is_not_reme
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scanned: list[str] = []
-    scan = identifiers._scan  # noqa: SLF001 - what is counted
-    monkeypatch.setattr(identifiers, "_scan", lambda text: (scanned.append(text), scan(text))[1])
+    scan = identifiers._scan
+
+    def counted(text: str) -> Iterator[identifiers.Identifier]:
+        scanned.append(text)
+        return scan(text)
+
+    monkeypatch.setattr(identifiers, "_scan", counted)
     sentence, document = "Order ORD-4417 goes to Lena Okafor.", "Order ORD-4417 goes to Lena Okafor. " * 40
     found = [identifiers.find_identifiers(sentence) for _ in range(3)]
     assert found[0] == found[1] == found[2] != []
@@ -66,8 +72,13 @@ async def test_a_stretch_is_searched_for_terms_once_for_its_topic_and_all_its_le
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[Any] = []
-    build = topics._Terms  # noqa: SLF001 - what is counted
-    monkeypatch.setattr(topics, "_Terms", lambda *given: made.append(given) or build(*given))
+    build = topics._Terms
+
+    def counted(*given: Any) -> Any:
+        made.append(given)
+        return build(*given)
+
+    monkeypatch.setattr(topics, "_Terms", counted)
     span, policy = talk(40, seed=12), resolve("semantic", {})
     cuts = cut_span(span, policy.segment_by, from_seq=1, to_seq=40)
     told = await told_segments(cuts, span, policy, digests=(), model="offline", locale="en", now=span[-1].created_at)

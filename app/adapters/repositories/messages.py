@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -50,13 +50,7 @@ _QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
 _SPOKEN = ~col(MessageRow.is_command)
 _WHOLE = col(MessageRow.status) != "erased"
 _REWRITTEN = ("content", "parts", "status", "token_count", "byte_length", "protected_reason", "is_pinned", "usage")
-_SUMS = (
-    col(MessageRow.message_sum),
-    col(MessageRow.token_sum),
-    col(MessageRow.byte_sum),
-    col(MessageRow.held_token_sum),
-    col(MessageRow.held_byte_sum),
-)
+_SUMS = (col(MessageRow.message_sum), col(MessageRow.token_sum), col(MessageRow.byte_sum))
 
 
 class SqlMessages(Repository):
@@ -174,15 +168,29 @@ class SqlMessages(Repository):
         return await self._messages(_of(conversation_id).where(*is_held).order_by(_seq))
 
     async def sums_at(self, conversation_id: UUID, seq: int) -> Sums:
-        """Running sums through that message; zeros for 0. Raises ``NotFoundError``."""
+        """Sums through that message; zeros for 0. Raises ``NotFoundError``.
+
+        What is held is added up by its own small index: no row has to change when something else is held.
+        """
         if seq == 0:
             return Sums()
-        statement = select(*_SUMS).where(col(MessageRow.conversation_id) == conversation_id, _seq == seq)
+        row = MessageRow
+        statement = select(*_SUMS).where(col(row.conversation_id) == conversation_id, _seq == seq)
         found = await self._session.rows(statement)
         if not found:
             raise _not_found()
-        messages, tokens, bytes_, held_tokens, held_bytes = found[0]
-        return Sums(messages=messages, tokens=tokens, bytes=bytes_, held_tokens=held_tokens, held_bytes=held_bytes)
+        held = select(
+            func.coalesce(func.sum(col(row.token_count)), 0), func.coalesce(func.sum(col(row.byte_length)), 0)
+        ).where(col(row.conversation_id) == conversation_id, col(row.is_protected), _SPOKEN, _WHOLE, _seq <= seq)
+        ((held_tokens, held_bytes),) = await self._session.rows(held)
+        messages, tokens, bytes_ = found[0]
+        return Sums(
+            messages=messages,
+            tokens=tokens,
+            bytes=bytes_,
+            held_tokens=int(held_tokens),
+            held_bytes=int(held_bytes),
+        )
 
     async def calls(self, conversation_id: UUID, ids: Sequence[str]) -> frozenset[str]:
         """Which of these tool call ids were made in this conversation."""
@@ -196,7 +204,7 @@ class SqlMessages(Repository):
         return frozenset(ids) & made
 
     async def reweigh(self, conversation_id: UUID, reasons: Mapping[int, str]) -> Sums:
-        """Set ``protected_reason`` for the given ``seq``s, recompute every running sum, and return the total."""
+        """Set ``protected_reason`` for the given ``seq``s, and return the total; other rows stay as they are."""
         by_reason: dict[str, list[int]] = defaultdict(list)
         for seq, reason in reasons.items():
             by_reason[reason].append(seq)
@@ -207,17 +215,46 @@ class SqlMessages(Repository):
                 .where(col(MessageRow.conversation_id) == conversation_id, _seq == any_(listed))
                 .values(protected_reason=reason, is_protected=reason not in UNPROTECTED)
             )
-        return await self.recompute(conversation_id)
+        return await self._total(conversation_id)
 
     async def recompute(self, conversation_id: UUID) -> Sums:
         """Recompute every running sum from the weights, and return the total."""
         await self._recompute(conversation_id)
+        return await self._total(conversation_id)
+
+    async def _total(self, conversation_id: UUID) -> Sums:
         newest = select(func.max(_seq)).where(col(MessageRow.conversation_id) == conversation_id)
         return await self.sums_at(conversation_id, await self._session.first(newest) or 0)
 
-    async def protectable(self, conversation_id: UUID) -> list[Message]:
-        """Every message that is no command and not erased."""
-        return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE).order_by(_seq))
+    async def protectable(
+        self,
+        conversation_id: UUID,
+        *,
+        roles: Collection[str],
+        event_types: Collection[str],
+        seqs: Collection[int],
+    ) -> list[Message]:
+        """The messages, neither commands nor erased, that are held or that rules may hold, in order."""
+        row = MessageRow
+        may_be_held = or_(
+            col(row.protected_reason) != "compressible",
+            col(row.is_pinned),
+            col(row.role).in_(roles),
+            col(row.event_type).in_(event_types),
+            _seq == any_(literal([1, *seqs], ARRAY(BigInteger))),
+        )
+        return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE, may_be_held).order_by(_seq))
+
+    async def said(self, conversation_id: UUID, *, role: str, after_seq: int, limit: int) -> list[tuple[int, str]]:
+        """Positions and texts of the next messages of a role, in order; neither commands nor erased ones."""
+        statement = (
+            select(_seq, col(MessageRow.content))
+            .where(col(MessageRow.conversation_id) == conversation_id, after_seq < _seq)
+            .where(_SPOKEN, _WHOLE, col(MessageRow.role) == role)
+            .order_by(_seq)
+            .limit(limit)
+        )
+        return [(seq, content) for seq, content in await self._session.rows(statement)]
 
     async def pin(self, conversation_id: UUID, message_id: UUID, *, is_pinned: bool, reason: str) -> Message:
         """Set ``is_pinned`` and ``protected_reason``. Raises ``NotFoundError``."""
@@ -300,13 +337,10 @@ class SqlMessages(Repository):
         compute all the sums again for every message.
         """
         row = MessageRow
-        held = (~col(row.is_protected), 0)
         weights = {
             "message_sum": _running(1),
             "token_sum": _running(col(row.token_count)),
             "byte_sum": _running(col(row.byte_length)),
-            "held_token_sum": _running(col(row.token_count), held),
-            "held_byte_sum": _running(col(row.byte_length), held),
         }
         place: ColumnElement[Any] = literal_column("messages.ctid")
         fresh = (
@@ -344,9 +378,9 @@ def _anchor_tokens() -> Any:
     )
 
 
-def _running(weight: Any, *nothing: tuple[Any, int]) -> Any:
+def _running(weight: Any) -> Any:
     """The sum of a weight through each message; commands and erased messages weigh nothing."""
-    counted = case((or_(col(MessageRow.is_command), ~_WHOLE), 0), *nothing, else_=weight)
+    counted = case((or_(col(MessageRow.is_command), ~_WHOLE), 0), else_=weight)
     return cast(func.sum(counted).over(order_by=_seq), BigInteger)
 
 
@@ -373,8 +407,6 @@ def _columns(message: Message, through: Sums) -> dict[str, Any]:
         "message_sum": through.messages,
         "token_sum": through.tokens,
         "byte_sum": through.bytes,
-        "held_token_sum": through.held_tokens,
-        "held_byte_sum": through.held_bytes,
     }
 
 
