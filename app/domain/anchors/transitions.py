@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from app.domain.anchors.contrast import changing, restates, says_again, tells_of_another
@@ -39,6 +40,7 @@ _CHANGES: Final[dict[AnchorType, frozenset[AnchorType]]] = {
 CHANGING: Final = frozenset(_CHANGES)
 """Types whose anchors can take another's place."""
 
+_REMEMBERED: Final = 4_096  # anchors: each new one is held against many of the same old ones
 _BY_ASSISTANT: Final[frozenset[AnchorType]] = frozenset({"decision", "commitment", "correction"})
 """What an assistant can correct: never what a user stated."""
 
@@ -145,7 +147,8 @@ def _is_another(pool: Pool, by: Anchor, topic: Topic, old: Anchor, tables: tuple
     return tells_of_another(by.content, topic, old.content, known, tables, as_=by.type)
 
 
-def _ousts(text: str, tables: Sequence[Table]) -> frozenset[str]:
+@lru_cache(maxsize=_REMEMBERED)
+def _ousts(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of what a text gives up."""
     plain = text.replace("’", "'")
     return ousted(given for table in tables if table.letters.search(plain) for given in table.ousts.all_in(plain))

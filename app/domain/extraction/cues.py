@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, Literal
 
+from app.domain.words.factors import fold, pieces
+
 Cue = Literal[
     "correction", "update", "decision", "rule", "constraint", "identity", "preference", "plan", "commitment", "open",
     "event", "result", "closed", "emphasis",
@@ -404,6 +406,7 @@ HEADING: Final = re.compile(
 BOILERPLATE: Final = re.compile(
     r"GOOGLE_API_KEY|no language model is configured|языковая модель не подключена", re.IGNORECASE
 )
+_NEEDS: Final = {cue: pieces(pattern.pattern) for cue, pattern in PATTERNS.items()}
 _REMEMBERED: Final = 4_096  # sentences: a chunk is read for its state, and once more for its segments
 
 READING_TOOL: Final = re.compile(
@@ -416,4 +419,10 @@ READING_TOOL: Final = re.compile(
 def cues_of(sentence: str) -> frozenset[Cue]:
     """Which kinds of importance a sentence shows."""
     plain = sentence.replace("\u2019", "'")
-    return frozenset(cue for cue, pattern in PATTERNS.items() if pattern.search(plain))
+    folded = fold(plain)
+    return frozenset(cue for cue, pattern in PATTERNS.items() if _may_fit(cue, folded) and pattern.search(plain))
+
+
+def _may_fit(cue: Cue, folded: str) -> bool:
+    needs = _NEEDS[cue]
+    return needs is None or any(piece in folded for piece in needs)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
+
+from app.domain.words.factors import fold, pieces
 
 LOOKED_AT: Final = 4_000
 """Characters of a message in which a goal is looked for: nobody states one behind pages of pasted text."""
@@ -26,9 +29,24 @@ def _read() -> dict[str, tuple[str, ...]]:
     return {table["language"]: tuple(table["statements"]) for table in tables}
 
 
-def _compiled(tables: Mapping[str, Sequence[str]]) -> re.Pattern[str]:
-    patterns = (pattern for patterns in tables.values() for pattern in patterns)
-    return re.compile("|".join(patterns), re.IGNORECASE | re.MULTILINE)
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """One pattern, with the pieces of which a text must hold one for it to fit; ``None``: it is always tried."""
+
+    pattern: re.Pattern[str]
+    needs: frozenset[str] | None
+
+    def fits(self, text: str, folded: str) -> bool:
+        may_fit = self.needs is None or any(piece in folded for piece in self.needs)
+        return may_fit and self.pattern.search(text) is not None
+
+
+def _compiled(tables: Mapping[str, Sequence[str]]) -> tuple[_Statement, ...]:
+    return tuple(
+        _Statement(re.compile(pattern, re.IGNORECASE | re.MULTILINE), pieces(pattern))
+        for patterns in tables.values()
+        for pattern in patterns
+    )
 
 
 GOALS: Final[Mapping[str, tuple[str, ...]]] = _read()
@@ -37,5 +55,6 @@ _GOALS: Final = _compiled(GOALS)
 
 def states_goal(text: str, tables: Mapping[str, Sequence[str]] | None = None) -> bool:
     """Whether a text says what somebody is after, in any of the tables' languages."""
-    found = (_GOALS if tables is None else _compiled(tables)).search(text[:LOOKED_AT].translate(_APOSTROPHE))
-    return found is not None
+    plain = text[:LOOKED_AT].translate(_APOSTROPHE)
+    folded = fold(plain)
+    return any(one.fits(plain, folded) for one in (_GOALS if tables is None else _compiled(tables)))
