@@ -28,8 +28,6 @@ def downgrade() -> None:
         f" OVER (PARTITION BY tenant_id, conversation_id ORDER BY seq) AS {name}"
         for name, weight in COLUMNS.items()
     )
-    fresh = f"SELECT id, {sums} FROM messages"  # noqa: S608 - our own names
-    op.execute(
-        "UPDATE messages SET held_token_sum = fresh.held_token_sum, held_byte_sum = fresh.held_byte_sum"
-        f" FROM ({fresh}) AS fresh WHERE messages.id = fresh.id"
-    )
+    fresh = f"(SELECT id, {sums} FROM messages) AS fresh"  # noqa: S608 - our own names
+    changed = ", ".join(f"{name} = fresh.{name}" for name in COLUMNS)
+    op.execute(f"UPDATE messages SET {changed} FROM {fresh} WHERE messages.id = fresh.id")  # noqa: S608 - our own names
