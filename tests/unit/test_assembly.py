@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.assembling.assembly import AssembledContext, Material, assemble
+from app.domain.assembling.drafts import first_draft, size_of
+from app.domain.assembling.fitting import Room, fit
 from app.domain.conversation import Message
 from app.domain.errors import BudgetTooSmallError, ContextOverWindowError
 from app.domain.weighing.tokens import weigh
@@ -274,3 +276,22 @@ def test_any_conversation_fits_or_is_refused_with_a_minimum_that_fits(
     assert put_together(source, budget) == found
     if found.truncated is None and "held_message_left_out" not in str(found.warnings):
         assert set(served) >= set(range(boundary + 1, len(messages) + 1))
+
+
+def test_what_is_recalled_moves_neither_the_cut_nor_the_digest_unless_it_takes_much_more() -> None:
+    """A digest takes seconds of work: questions that leave about the same room share one."""
+    source = material(said(400), policy=POLICY)
+    asked: set[tuple[int, int, int]] = set()
+
+    def noted(messages: Sequence[Message], max_tokens: int) -> str:
+        asked.add((messages[0].seq, messages[-1].seq, max_tokens))
+        return "what was said"
+
+    whole = first_draft(source)
+    rooms = range(1_000, 2_000, 7)
+    for tokens in rooms:
+        draft = fit(source, whole, Room(tokens=tokens, anchors=None), noted)
+        assert size_of(source, draft) <= tokens
+        assert size_of(source, draft) > 0.75 * tokens
+    assert len(asked) <= 17
+    assert len(rooms) > 140

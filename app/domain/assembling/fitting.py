@@ -38,6 +38,7 @@ from app.domain.words.overlap import message_text
 
 TRUNCATION_STEP: Final = 0.05  # of the budget: coarse, so that the cut stays where it is for many messages
 DIGEST_SHARE: Final = 0.10  # of the room, for the digest of what is left out
+COARSE_BITS: Final = 5  # of the room: what is recalled takes some more or some less of it with each question
 DIGEST_FRAME: Final = 60  # tokens of the elements around a digest, rounded up
 
 _SOFT: Final[frozenset[FieldRole]] = frozenset({"style", "known", "narrative"})
@@ -120,9 +121,10 @@ def _without_old_tail(digest: Digest) -> Shrink:
     """Cut the tail before the last turn, oldest first, in steps, and put a digest and the anchors in its place."""
 
     def shrink(material: Material, draft: Draft, room: Room) -> Draft:
-        allowance = int(room.tokens * DIGEST_SHARE)
-        step = max(int(room.tokens * TRUNCATION_STEP), 1)
-        needed = size_of(material, draft) + material.unloaded_tokens + allowance - room.tokens
+        tokens = _coarse(room.tokens)
+        allowance = int(tokens * DIGEST_SHARE)
+        step = max(int(tokens * TRUNCATION_STEP), 1)
+        needed = size_of(material, draft) + material.unloaded_tokens + allowance - tokens
         cuts = _cuts(material, draft.tail, last_turn=True)
         if not cuts:
             return draft
@@ -130,7 +132,7 @@ def _without_old_tail(digest: Digest) -> Shrink:
         count, cut = _first(cuts, steps * step), draft
         while True:
             cut = _cut_off(material, draft, count, room)
-            if count == cuts[-1][0] or size_of(material, cut) + allowance <= room.tokens:
+            if count == cuts[-1][0] or size_of(material, cut) + allowance <= tokens:
                 break
             steps += 1
             count = _first(cuts, steps * step)
@@ -140,6 +142,12 @@ def _without_old_tail(digest: Digest) -> Shrink:
         return replace(cut, left_out=left_out).warned("context_truncated")
 
     return shrink
+
+
+def _coarse(tokens: int) -> int:
+    """The room in steps of at most a sixteenth, rounded down: another question alone moves neither cut nor digest."""
+    step = 1 << max(tokens.bit_length() - COARSE_BITS, 0)
+    return tokens // step * step
 
 
 def _cuts(material: Material, tail: Sequence[Message], *, last_turn: bool) -> list[tuple[int, int]]:
