@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from app.domain.policies import goals
 from app.domain.policies.presets import resolve
 from app.domain.segments import topics
 from app.domain.segments.reading import read
+from app.domain.weighing import tokens
 from app.domain.words import identifiers
 from app.domain.words.factors import fold
 from app.services.segmenting import cut_span, told_segments
@@ -123,3 +125,18 @@ async def test_what_an_anchor_gives_up_is_read_once(monkeypatch: pytest.MonkeyPa
     found = anchors_of(messages)
     assert transitions.transitions((), found, messages) != []
     assert len(read_texts) <= len({anchor.content for anchor in found})
+
+
+def test_a_line_and_a_block_are_weighed_once_and_a_book_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed: list[int] = []
+    count = tokens.counts
+
+    def counted(text: str) -> Counter[str]:
+        weighed.append(len(text))
+        return count(text)
+
+    monkeypatch.setattr(tokens, "counts", counted)
+    line, block, book = ("A crate of №17 came. " * times for times in (3, 300, 30_000))
+    for text in (line, block, book):
+        assert tokens.estimate_text(text) == tokens.estimate_text(text) > 0
+    assert weighed == [len(line), len(block), len(book), len(book)]

@@ -63,7 +63,7 @@ def _hidden(anchors: Sequence[FoundAnchor], *, room: int, estimator: Estimator) 
     excess = sum(sizes) + (FRAME_TOKENS if anchors else 0) - room
     movable = [index for index, anchor in enumerate(anchors) if anchor.proposed_by != "user"]
     hidden: set[int] = set()
-    for index in sorted(movable, key=lambda index: (anchors[index].importance, index)):
+    for index in sorted(movable, key=lambda index: anchors[index].importance):  # of equals the order stays
         if excess <= 0:
             break
         hidden.add(index)

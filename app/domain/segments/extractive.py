@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -48,7 +48,6 @@ _SOLID: Final = 3  # content words: with fewer a sentence hardly belongs into an
 _EMPTY: Final = 2.0
 _ELLIPTIC: Final = 3  # content words: a shorter answer is told with its question
 _SHRINK: Final = 0.85
-_REMEMBERED: Final = 4_096  # sentences: L1 and L2 weigh the same ones
 _SEPARATOR: Final = ", "
 _SMALL: Final = re.compile(r"\d{1,2}")
 _HARD: Final = re.compile(r"[\d@/\\_:]")
@@ -226,12 +225,7 @@ def _shrunk(text: str, room: int) -> str:
 
 
 def _cost(passage: Passage) -> int:
-    return _line_tokens(f"{passage.spoken}\n")
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _line_tokens(line: str) -> int:
-    return estimate_text(line)
+    return estimate_text(f"{passage.spoken}\n")
 
 
 def _tags(said: Sequence[Message], cut: CutSegment, language: str) -> str:

@@ -193,6 +193,14 @@ class Weight:
     bytes: int
 
 
+LINE: Final = 2_000
+"""Characters of a text that is remembered among many: sentences, lines of a block, short messages."""
+LINES: Final = 8_192
+BLOCK: Final = 200_000
+"""The same among few: a state block is weighed again at each step of making a context fit, and for each request."""
+BLOCKS: Final = 32
+
+
 @lru_cache(maxsize=16_384)
 def class_of(character: str) -> str:
     """The class of a character: its script, or what else it is."""
@@ -216,6 +224,22 @@ def counts(text: str, apart: Collection[str] = _LETTER_PRICES) -> Counter[str]:
 
 
 def _script_tokens(text: str) -> float:
+    if len(text) <= LINE:
+        return _tokens_of_line(text)
+    return _tokens_of_block(text) if len(text) <= BLOCK else _counted_tokens(text)
+
+
+@lru_cache(maxsize=LINES)
+def _tokens_of_line(text: str) -> float:
+    return _counted_tokens(text)
+
+
+@lru_cache(maxsize=BLOCKS)
+def _tokens_of_block(text: str) -> float:
+    return _counted_tokens(text)
+
+
+def _counted_tokens(text: str) -> float:
     return sum(ALL_PRICES[name] * count for name, count in counts(text).items())
 
 
