@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +19,8 @@ from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, Transiti
 from app.domain.errors import NotFoundError
 from app.domain.records import Page
 
+_FIELDS = tuple(item.name for item in fields(Anchor))
+_COLUMNS = tuple(col(getattr(AnchorRow, name)) for name in _FIELDS)
 _PLACE = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
 
 
@@ -41,12 +44,16 @@ class SqlAnchors(Repository):
     async def active(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
     ) -> list[Anchor]:
-        """The newest ``limit`` active ones (up to that ``seq``), in order of position."""
-        statement = _of(conversation_id).where(text(ACTIVE))
+        """The newest ``limit`` active ones (up to that ``seq``), in order of position.
+
+        Thousands, for each context that has to leave something out: read by columns, which costs a third of objects.
+        """
+        statement = select(*_COLUMNS).where(col(AnchorRow.conversation_id) == conversation_id, text(ACTIVE))
         if through_seq is not None:
             statement = statement.where(col(AnchorRow.seq) <= through_seq)
         newest = statement.order_by(*(column.desc() for column in _PLACE)).limit(limit)
-        return [value(Anchor, row) for row in reversed(await self._session.all(newest))]
+        rows = await self._session.rows(newest)
+        return [Anchor(**dict(zip(_FIELDS, row, strict=True))) for row in reversed(rows)]
 
     async def page(
         self, conversation_id: UUID, page: Page, *, type_: AnchorType | None = None, status: AnchorStatus | None = None

@@ -22,21 +22,22 @@ def without_outdated(segments: Sequence[Segment], quotes: Sequence[str]) -> list
         quotes: The statements, verbatim, that something later supersedes.
     """
     gone = [plain for quote in quotes if len(plain := _plain(quote)) >= _LEAST]
-    return [_without(segment, gone) for segment in segments] if gone else list(segments)
+    joined = "\n".join(gone)  # statements and sentences are on one line each
+    return [_without(segment, gone, joined) for segment in segments] if gone else list(segments)
 
 
-def _without(segment: Segment, gone: Sequence[str]) -> Segment:
+def _without(segment: Segment, gone: Sequence[str], joined: str) -> Segment:
     levels = dict(segment.levels)
     for name, level in segment.levels.items():
         told = sentences(level.text)
-        kept = [one for one in told if not _repeats(_plain(one), gone)]
+        kept = [one for one in told if not _repeats(_plain(one), gone, joined)]
         if len(kept) < len(told):
             levels[name] = replace(level, text=" ".join(kept))
     return replace(segment, levels=levels)
 
 
-def _repeats(sentence: str, gone: Sequence[str]) -> bool:
-    return len(sentence) >= _LEAST and any(quote in sentence or sentence in quote for quote in gone)
+def _repeats(sentence: str, gone: Sequence[str], joined: str) -> bool:
+    return len(sentence) >= _LEAST and (sentence in joined or any(quote in sentence for quote in gone))
 
 
 def _plain(text: str) -> str:
