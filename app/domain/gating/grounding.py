@@ -9,7 +9,8 @@ is one of them, since erasing that message must reach the item.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import nlargest
@@ -21,6 +22,7 @@ from app.domain.gating.authority import claims_authority, is_attributed, quoted
 from app.domain.gating.claims import SMALL, Claim, counted, find_claims, holders, supported, words_of_values
 from app.domain.gating.contested import is_refused
 from app.domain.gating.evidence import Evidence
+from app.domain.gating.polarity import is_turned_round
 from app.domain.gating.swapping import is_swapped
 from app.domain.model_io import SummaryRequest
 from app.domain.states.provenance import origin_of
@@ -93,6 +95,8 @@ class _Grounding:
         if claims_authority(item.text):
             return self._as_quote(item)
         claims = self._claims(item.text)
+        if self._is_turned_round(item.text, self._near(item)):
+            return self._as_source(item, claims)
         if self._is_said(item.text):
             return self._completed(item, claims)
         known = self._attributed(item, claims)
@@ -105,6 +109,17 @@ class _Grounding:
         return bool(self._evidence.with_text(text)) or (
             len(parts := sentences(text)) > 1 and all(self._evidence.with_text(part) for part in parts)
         )
+
+    def _is_turned_round(self, text: str, near: Collection[int]) -> bool:
+        """Whether a text says the contrary of its sources, or of what is most about it where it names none."""
+        content = frozenset(stems(text))
+        return is_turned_round(text, self._told(near or self._closest(content)))
+
+    def _closest(self, content: frozenset[str]) -> list[int]:
+        """The sources that share most words with a text, two at least."""
+        evidence = self._evidence
+        shared = Counter(source for stem in content - GENERIC_STEMS for source in evidence.with_stem(stem))
+        return [source for source, count in shared.most_common(_LOOKED_AT) if count > 1 or len(content) == 1]
 
     def _attributed(self, item: CandidateItem, claims: Sequence[Claim]) -> CandidateItem | None:
         """The item, with a further source where the named ones do not carry it; ``None`` when nothing does."""
@@ -261,6 +276,8 @@ class _Grounding:
 
     def _is_sound(self, text: str) -> bool:
         if claims_authority(text):
+            return False
+        if self._is_turned_round(text, ()):
             return False
         if self._evidence.with_text(text):
             return True
