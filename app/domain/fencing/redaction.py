@@ -93,14 +93,26 @@ _KEYS: Final[Mapping[str, str]] = {
         r"|glsa_\w{32,64}+|sntry[su]_[\w+/=-]{30,300}+|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|xai-[A-Za-z0-9]{40,120}+"
         r"|gsk_[A-Za-z0-9]{40,80}+|r8_[A-Za-z0-9]{36,40}+|tvly-[\w-]{20,64}+|AccountKey=[A-Za-z0-9+/]{40,100}={0,2}"
     ),
+    "vendor_key": (
+        r"key-[0-9a-z]{32}(?![0-9a-z])|xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}|EAA[A-Za-z0-9]{60,400}+"
+        r"|AT(?:ATT|CTT|BB)[\w=.-]{24,300}+|nvapi-[\w-]{40,100}+|pplx-[A-Za-z0-9]{40,64}+|figd_[\w-]{30,64}+"
+        r"|(?:ntn|secret)_[A-Za-z0-9]{40,64}+|dp\.(?:pt|st|ct|sa)\.(?:[\w-]{1,40}\.)?[A-Za-z0-9]{40,64}+"
+        r"|lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}|NRAK-[A-Z0-9]{27}|sbp_[a-f0-9]{40}|tskey-[a-z]{3,8}-[\w-]{16,80}+"
+        r"|pscale_(?:tkn|pw)_[\w.-]{30,64}+|rubygems_[a-f0-9]{48}|phx_[A-Za-z0-9]{40,64}+|LTAI[A-Za-z0-9]{16,24}+"
+        r"|AQVN[\w-]{35,60}+|y[0-3]_[\w-]{50,80}+|t1\.[\w-]{40,400}={0,2}\.[\w-]{80,100}={0,2}|vk1\.a\.[\w-]{60,300}+"
+        r"|v1\.0-[a-f0-9]{24}-[a-f0-9]{100,200}|discord(?:app)?\.com/api/webhooks/\d{15,22}/[\w-]{50,100}+"
+    ),
     "throughline_key": r"tl_[\w-]{43}(?![\w-])",
     "jwt": r"eyJ[\w-]{8,4000}+\.(?:[\w-]{0,4000}+\.){1,3}[\w-]{8,4000}+",
 }
 _KEY: Final = re.compile(f"{_BEFORE}(?:{'|'.join(f'(?P<{kind}>{shape})' for kind, shape in _KEYS.items())})", re.ASCII)
 _KEY_HINT: Final = re.compile(
-    r"A[KSBC][ICA]A|AIza|ya29|GOCSPX|1//0|Q~|gh[pousr]_|github_|gl[a-z]{2,5}-|xox|xapp-|hooks\.|[sr]k[-_]|whsec|hf_|npm_"
+    r"A[KSBC][ICA]A|AIza|ya29|GOCSPX|1//0|Q~|gh[pousr]_|github_|gl[a-z]{2,5}-|xox|xapp-|hooks\.|[sr]k[-_]|whsec|hf_"
+    r"|npm_"
     r"|pypi-|dckr|SG\.|SK[0-9a-f]|:AA|[MNO][A-Za-z\d]{23}|do[por]_v|shp|lin_api|hvs\.|dapi|sq0|AGE-|glsa|sntry|PMAK"
-    r"|xai-|gsk_|r8_|tvly|AccountKey|eyJ|tl_"
+    r"|xai-|gsk_|r8_|tvly|AccountKey|eyJ|tl_|key-|xkeysib|EAA|AT(?:ATT|CTT|BB)|nvapi|pplx-|figd_|ntn_|secret_|dp\."
+    r"|lsv2_"
+    r"|NRAK|sbp_|tskey|pscale|rubygems|phx_|LTAI|AQVN|y[0-3]_|t1\.|vk1\.|v1\.0|webhooks/"
 )
 
 
@@ -112,7 +124,7 @@ def _keys(text: str) -> Iterator[tuple[int, int, str]]:
 
 # --- blocks --------------------------------------------------------------------------------------------------------
 
-_BEGIN: Final = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_BEGIN: Final = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d{1,4}")
 _END: Final = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_LINES: Final = re.compile(
     r"(?:(?:\s|\\[nr]){0,8}[A-Za-z0-9+/=]{24,200}){0,400}+(?:(?:\s|\\[nr]){0,8}[A-Za-z0-9+/]{1,80}={1,2})?"
@@ -121,7 +133,7 @@ _KEY_LINES: Final = re.compile(
 
 def _private_keys(text: str) -> Iterator[tuple[int, int, str]]:
     """From BEGIN to END; without an END, as far as the lines look like a key."""
-    if "PRIVATE KEY" not in text:
+    if "PRIVATE KEY" not in text and "Private-Lines" not in text:
         return
     ends = [found.end() for found in _END.finditer(text)]
     done = 0
@@ -142,13 +154,42 @@ def _private_keys(text: str) -> Iterator[tuple[int, int, str]]:
 _IN_URL: Final = re.compile(r"(?<=://)[^\s:/@?#\"<>]{0,100}+:(?P<value>[^\s/?#\"<>]{1,200})@(?=[\w\[])")
 _HEADER: Final = re.compile(
     r"\b(?:bearer\s{1,4}(?P<bearer>(?=[\w.~+/-]{0,254}\d)[\w.~+/-]{16,4000}+=*)"
-    r"|authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:basic|token|apikey|digest)\s{1,4}(?P<authorization>[\w.~+/-]{8,4000}+=*))",
+    r"|authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:basic|token|apikey|digest)"
+    r"\s{1,4}(?P<authorization>[\w.~+/-]{8,4000}+=*))",
     re.IGNORECASE | re.ASCII,
 )
 _SIGNED: Final = re.compile(
-    r"[?&](?:sig|signature|x-amz-signature|x-goog-signature|access_token|api_?key|auth_?token)=(?P<value>[\w%+/.~-]{12,2000}+)",
+    r"[?&](?:sig|signature|x-amz-signature|x-goog-signature|access_token|api_?key"
+    r"|auth_?token)=(?P<value>[\w%+/.~-]{12,2000}+)",
     re.IGNORECASE | re.ASCII,
 )
+
+
+_COMMAND: Final = re.compile(
+    r"\bcurl\b[^\n]{0,200}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,100}:(?P<curl>[^\s\"']{1,200})"
+    r"|\b(?:mysql(?:dump|admin)?|mariadb(?:-dump)?)\b[^\n]{0,200}?\s-p[\"']?(?P<sql>[^\s\"']{4,200})"
+    r"|\bredis-cli\b[^\n]{0,200}?\s-a\s[\"']?(?P<redis>[^\s\"']{4,200})"
+    r"|\bsshpass\s{1,4}-p\s?[\"']?(?P<ssh>[^\s\"']{1,200})"
+)
+_COMMANDS: Final = ("curl", "mysql", "mariadb", "redis-cli", "sshpass")
+_COOKIE: Final = re.compile(
+    r"\b(?:session(?:[ _-]?id)?|sess(?:id)?|sid|phpsessid|jsessionid|asp\.net_sessionid|connect\.sid"
+    r"|auth(?:_session)?"
+    r"|remember_\w{1,40})=(?P<value>(?=[\w%+/.~-]{0,254}\d)[\w%+/.~-]{16,2000}+)",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def _in_commands(text: str) -> Iterator[tuple[int, int, str]]:
+    if any(command in text for command in _COMMANDS):
+        for found in _COMMAND.finditer(text):
+            yield *found.span(found.lastgroup or 0), "password"
+
+
+def _in_cookies(text: str) -> Iterator[tuple[int, int, str]]:
+    if "=" in text:
+        for found in _COOKIE.finditer(text):
+            yield *found.span("value"), "session"
 
 
 def _in_urls(text: str) -> Iterator[tuple[int, int, str]]:
@@ -172,20 +213,28 @@ def _headers(text: str) -> Iterator[tuple[int, int, str]]:
 # --- values that are named -----------------------------------------------------------------------------------------
 
 _PASSWORDS: Final = (
-    r"passwords?|passwd|passphrase|passcode|pwd|парол(?:ь|я|ем|и)|кодов(?:ое|ая) (?:слово|фраза)|密码|密碼|口令"
+    r"passwords?|passwd|passphrase|passcode|pwd|парол(?:ь|я|ем|и|ю)|кодов(?:ое|ая) (?:слово|фраза)|密码|密碼|口令"
+    r"|пассворд|(?<![^\W_])(?:pass(?=[ \t]?[:=])|pw)(?![^\W_])"
     r"|パスワード|비밀번호|كلمة (?:المرور|السر)|contraseña|clave|mot de passe|passwort|kennwort|senha|hasło|şifre|סיסמה"
 )
 _SECRETS: Final = (
     r"api[ _-]?keys?|api[ _-]?secret|access[ _-]?key(?:[ _-]?id)?|secret[ _-]?(?:access[ _-]?)?key|client[ _-]?secret"
     r"|(?:auth|access|refresh|session|id|bot|api|private)[ _-]?token|private[ _-]?key|encryption[ _-]?key"
-    r"|signing[ _-]?key|account ?key|shared ?access ?key|credentials?|secret|token|api[ -]?ключ|ключ api"
-    r"|секрет(?:ный ключ)?|токен|密钥|令牌"
+    r"|signing[ _-]?key|account ?key|shared ?access ?key|credentials?|secret|token|(?:api|апи)[ -]?ключ"
+    r"|ключ (?:api|апи)|секрет(?:ный ключ)?|токен|密钥|令牌"
 )
-_PINS: Final = r"pin(?:[ -]?code)?|пин(?:[ -]?код)?|cvv2?|cvc2?"
+_PINS: Final = (
+    r"pin(?:[ -]?code)?|пин(?:[ -]?код)?|(?P<short>cvv2?|cvc2?)|otp|one[ -]time (?:code|password)|verification code"
+    r"|код (?:подтверждения|из смс)|验证码"
+)
 _NAMED: Final = re.compile(
     rf"(?:(?P<password>{_PASSWORDS})|(?P<secret>{_SECRETS})|(?<![^\W_])(?P<pin>{_PINS}))"
-    r"(?P<of>(?:[ ](?:for|to|of|on|от|для|к|на|в)[ ][^\n:=—]{1,40}?)?)"
-    r"(?P<sign>\\?[\"'`*]{0,3}[ \t]{0,4}(?::=|=>|==?|[:：—–]|[ ]-[ ]|\bis\b|\bwas\b|是|は|это)"
+    r"(?P<of>[ ](?:for|to|of|on|от|для|к|на|в)[ ][^\n:=—]{1,40}?)?"
+    r"(?P<sign>\\?[\"'`*]{0,3}[ \t]{0,4}(?::=|=>|->|→|==?|>(?=[^\s=>])|[:：—–]|[ ]-[ ]|['’]s\b"
+    r"|\bis(?: now)?\b(?!\s\w+ to )|\bwas\b(?!\s\w+ to )|\bwill be\b|(?:\b(?:is|was|has been) )?\b(?:changed|set"
+    r"|reset|updated) to\b"
+    r"|是|は|это|такой:?|будет|теперь|(?(of)(?!)|\bto\b)"
+    r"|(?:поменя|смени|измени|постави|установи)\w{1,4} на|改[成为]|设为|(?(of)(?!)|(?<=[ \t])))"
     r"[ \t]{0,4}\\?[\"'`*]{0,3})"
     r"(?P<value>(?<=[\"'`])[^\"'`\n\\]{1,200}(?=\\?[\"'`])|[^\s\"'`,;，。；<>(){}]{1,200})",
     re.IGNORECASE,
@@ -198,9 +247,12 @@ _PHRASE: Final = re.compile(
 )
 _PHRASE_NEEDS: Final = pieces(_PHRASE.pattern)
 _PLACEHOLDER: Final = re.compile(
-    r"\[REDACTED|[\[$%<{*.•…_x?-]{2}|[$%<{*]|(?:none|null|nil|true|false|undefined|str|string|text|bytes|bool|int|secretstr"
-    r"|optional|required|changeme|empty|hidden|secret|password|your[-_ ]?\w+|os\.|process\.|env[.\[(]|getenv|settings\."
-    r"|config\.|self\.|req(?:uest)?\.|user\.|input|example)(?![^\W_])|[A-Za-z_][\w.]{0,80}[(\[]",
+    r"\[REDACTED|[\[$%<{*.•…_x?-]{2}|[$%<{*]|(?:none|null|nil|true|false|undefined|str|string|text|bytes|bool|int"
+    r"|secretstr"
+    r"|optional|required|changeme|empty|hidden|secret|password|your[-_ ]?\w+|getenv"
+    r"|input|example)(?![^\W_])|(?:os|process|env|settings|config|self|req(?:uest)?|user)[.\[(]"
+    r"|[A-Za-z_][\w.]{0,80}[(\[]"
+    r"|[A-Za-z_][\w.]{0,80}?[_.](?:password|passwd|pwd|secret|token|key)s?(?![\w.])",
     re.IGNORECASE,
 )
 _LEAST_PASSWORD: Final = 4
@@ -238,30 +290,77 @@ def _phrases(text: str) -> Iterator[tuple[int, int, str]]:
         yield *found.span("value"), "seed_phrase"
 
 
+_ADJECTIVES: Final = re.compile(
+    r"(?:wrong|right|gone|weak|strong|good|bad|correct|incorrect|invalid|valid|expired?|expiring|required|lost"
+    r"|missing|safe|secure|unknown"
+    r"|fine|here|there|needed|old|new|short|long|okay|reset|changed|stored|leaked|compromised|hashed|encrypted"
+    r"|forgotten"
+    r"|broken|blank|optional|mandatory|set|unset|same|different|unchanged|locked|saved|protected|visible|private"
+    r"|public"
+    r"|working|rejected|accepted|below|above|case|not|no|n/?a|\w+(?:ed|ing|able|ible|ful|ly))\Z"
+    r"|(?:не\w*|нет|есть|нужен|любой|прежний|старый|новый|другой|простой|сложный|слабый|скрыт|пуст\w*|верн\w*|тот|там"
+    r"|\w+(?:ен|ён|ан|ят|ыт|ел|ал|ил|ала|ила|ли|ный|ной|тся|лся|ется))\Z",
+    re.IGNORECASE,
+)
+"""What is said of a password; everything else that stands alone after "my password is" is one."""
+_OWNED: Final = re.compile(r"(?:my|our|his|her|their|мой|наш|его|её|ее)\s(?:\w{1,20}\s){0,2}\Z", re.IGNORECASE)
+_OWNER: Final = 60  # characters before a name in which its owner may stand
+_ALGORITHMS: Final = re.compile(
+    r"(?:sha|md|argon|bcrypt|scrypt|pbkdf|base|utf|oauth|\d?fa\b|2fa|mfa|v)-?\d*[a-z]{0,4}\d*\Z", re.IGNORECASE
+)
+_LEAST_BARE: Final = 6
+
+
 def _is_password(found: re.Match[str], value: str) -> bool:
     """A value that no prose would put there: assigned, quoted, alone on its line, or with a digit or sign in it."""
-    if len(value) < _LEAST_PASSWORD or _PLACEHOLDER.match(value):
+    if len(value) < _LEAST_PASSWORD or _PLACEHOLDER.match(value) or _is_called(found, value):
         return False
     sign = found["sign"].strip()
+    if sign.strip("\"'`*\\") in {"", "to"}:  # no word names it as the value
+        return _is_bare_password(value)
     odd = any(not letter.isalpha() for letter in value) or (value != value.lower() and value != value.capitalize())
-    if odd or not value.isascii():
-        return odd
+    hyphened = value.replace("-", "").isalpha() and value == value.lower()
+    if odd and not (sign[-1:].isalpha() and hyphened):
+        return True
+    return not "\u3040" <= value[0] <= "\u9fff" and not found["of"] and _is_word_password(found, sign, value)
+
+
+def _is_called(found: re.Match[str], value: str) -> bool:
+    """``password = encoder.encode(…)``: code that makes one."""
+    return found.string[found.end("value") : found.end("value") + 1] == "(" and value.replace(".", "").isidentifier()
+
+
+def _is_word_password(found: re.Match[str], sign: str, value: str) -> bool:
+    """A plain word: one that is assigned, or that stands alone and is not what one says of a password."""
+    says_how = _ADJECTIVES.match(value) is not None
+    if "=" in sign or sign.endswith(('"', "'", "`", ">")):
+        return value.isascii() or not says_how
     rest = found.string[found.end("value") : found.end("value") + 2]
     alone = rest[:1] in {"", "\n", "\r", '"', "'", "`", "\\", ";", "&"} or rest in {".\n", "."}
-    return ("=" in sign or sign.endswith(('"', "'", "`")) or (sign[:1] in ":：—–" and alone)) and not found["of"]
+    if not alone:
+        return False
+    if sign[:1] in ":：—–":
+        return value.isascii() or not says_how
+    owned = _OWNED.search(found.string, max(0, found.start() - _OWNER), found.start())
+    return owned is not None and sign[-1:].isalpha() and not says_how
+
+
+def _is_bare_password(value: str) -> bool:
+    """As in ``password hunter2``: letters and digits together, and no name of an algorithm."""
+    mixed = any(letter.isalpha() for letter in value) and any(letter.isdigit() for letter in value)
+    return mixed and len(value) >= _LEAST_BARE and value[0] not in "-/" and not _ALGORITHMS.match(value)
 
 
 def _is_secret(found: re.Match[str], value: str) -> bool:
     """Long, with digits, and no order of words: keys look like nothing else."""
-    del found
-    if len(value) < _LEAST_SECRET or _PLACEHOLDER.match(value) or not value.isascii():
+    if len(value) < _LEAST_SECRET or _PLACEHOLDER.match(value) or not value.isascii() or _is_called(found, value):
         return False
     return any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
 
 
 def _is_pin(found: re.Match[str], value: str) -> bool:
-    del found
-    return value.isdigit() and 3 <= len(value) <= 8  # noqa: PLR2004 - card checks have three, PINs up to eight digits
+    least = 3 if found["short"] or found["sign"].strip() else 4  # "pin 13" is one of a chip
+    return value.isdigit() and least <= len(value) <= 8  # noqa: PLR2004 - PINs have up to eight digits
 
 
 _IS_SECRET: Final[Mapping[str, Callable[[re.Match[str], str], bool]]] = {
@@ -273,7 +372,7 @@ _IS_SECRET: Final[Mapping[str, Callable[[re.Match[str], str], bool]]] = {
 
 # --- payment cards -------------------------------------------------------------------------------------------------
 
-_CARD: Final = re.compile(r"(?<![\w.#№+-])(?:\d[ -]?){12,18}\d(?![\w-]|\.\d)", re.ASCII)
+_CARD: Final = re.compile(r"(?<![\w.#№+-])(?:(?:\d[ -]{0,2}){12,18}\d|\d{4}(?:\.\d{4}){3})(?![\w-]|\.\d)", re.ASCII)
 _ISSUERS: Final = re.compile(
     r"4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|220[0-4]\d{12,15}"
     r"|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|35(?:2[89]|[3-8]\d)\d{12}|6(?:011|4[4-9]\d|5\d\d)\d{12}|62\d{14,17}"
@@ -282,7 +381,7 @@ _ISSUERS: Final = re.compile(
 
 def _cards(text: str) -> Iterator[tuple[int, int, str]]:
     for found in _CARD.finditer(text):
-        digits = found.group().replace(" ", "").replace("-", "")
+        digits = re.sub("[ .-]", "", found.group())
         if _ISSUERS.fullmatch(digits) and _passes_luhn(digits):
             yield *found.span(), "card"
 
@@ -295,7 +394,18 @@ def _passes_luhn(digits: str) -> bool:
     return total % 10 == 0
 
 
-_FINDERS: Final[tuple[Finder, ...]] = (_private_keys, _keys, _in_urls, _signatures, _headers, _named, _phrases, _cards)
+_FINDERS: Final[tuple[Finder, ...]] = (
+    _private_keys,
+    _keys,
+    _in_urls,
+    _in_commands,
+    _signatures,
+    _in_cookies,
+    _headers,
+    _named,
+    _phrases,
+    _cards,
+)
 
 
 # --- parts of messages ---------------------------------------------------------------------------------------------
