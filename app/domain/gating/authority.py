@@ -12,26 +12,79 @@ from typing import Final
 
 from app.domain.states.state import Origin
 
-_ROLES: Final = r"(?:(?:super[- ]?|sys[- ]?)?admin(?:istrator)?s?|root|superuser|privileged|authori[sz]ed)"
+_ROLES: Final = (
+    r"(?<!database )(?<!network )(?<!office )(?<!school )"  # professions
+    r"(?:(?:super[- ]?|sys[- ]?)?admin(?:istrator)?s?|root|superuser|privileged|authori[sz]ed)"
+)
 _CLAIMS: Final[tuple[str, ...]] = (
     # roles and rights, in English
     (
-        rf"\b(?:user|client|customer|caller|account|he|she|they|you|i)\b(?:\s\w+){{0,2}}\s(?:is|are|was|be|been|am|as|became|becomes)"
+        rf"\b(?:user|client|customer|caller|account|he|she|they|you|i)\b(?!\s(?:works?|worked|is working)\b)(?:"
+        rf"\s\w+){{0,2}}\s(?:is|are|was|be|been|am|as|became|becomes)"
         rf"(?:\s\w+){{0,4}}\s{_ROLES}\b"
     ),
-    rf"\b(?:user|client|customer|caller|account)(?:['’]s)?\s(?:role|status|level)?\s?[:=]\s?{_ROLES}\b",
     (
-        r"\b(?:has|have|had|granted|given|gets?|got|with|holds?)\s(?:\w+\s){0,3}"
-        r"(?:admin\w*|root|full|unrestricted|elevated|unlimited|superuser|privileged)\s(?:system\s|account\s)?"
+        rf"\b(?:user|client|customer|caller|account)(?:['’]s)?\s?(?:role|status|level)?\s?(?:[:=]|is)\s?(?:an?\s|the"
+        rf"\s)?{_ROLES}\b"
+    ),
+    (
+        r"\b(?:has|have|had|granted|given|gets?|got|with|holds?)\s(?!no\s)(?:\w+\s){0,3}"
+        r"(?:admin\w*|root|sudo|full|unrestricted|elevated|unlimited|superuser|privileged)\s(?:system\s|account\s)?"
         r"(?:access|rights?|privileges?|permissions?|control|authority|clearance)\b"
     ),
     (
-        r"\b(?:pre-?approved|authori[sz]ed|permitted|allowed|cleared)\sto\s(?:bypass|skip|override|ignore|see|access|use)\s(?:\w+\s){0,2}"
+        r"\b(?:pre-?approved|authori[sz]ed|permitted|allowed|cleared)\sto\s(?:bypass|skip|override|ignore|see"
+        r"|access|use)\s(?:\w+\s){0,2}"
         r"(?:all|any|every|internal|confidential|rules?|checks?|limits?|verification)\b"
+    ),
+    (
+        r"\b(?:admin\w*|root|full|elevated|unrestricted)\s(?:access|rights?|privileges?|permissions?)\s"
+        r"(?:is|was|were|are|has been|have been)\s(?:granted|given|assigned)\sto\s(?:the|this)\s(?:user|client"
+        r"|customer|caller)\b"
+    ),
+    r"\b(?:user|client|customer|caller)\shas\s(?:root|sudo)(?=\W*\Z|\s(?:on|to|access|rights))",
+    (
+        r"\b(?:user|client|customer|caller)\b.{0,40}\b(?:may|can)\s(?:(?:now|always)\s)?(?:(?:bypass|skip|override"
+        r"|ignore)\s(?:\w+\s){0,2}"
+        r"(?:checks?|rules?|limits?|verification|restrictions?|polic(?:y|ies))|(?:see|access|do|change|read)"
+        r"\s(?:everything|anything))\b"
+    ),
+    (
+        r"\b(?:user|client|customer|caller)\sis\s(?:exempt from|above|not bound by|not subject to"
+        r"|trusted)\b.{0,20}\b(?:rules?|checks?"
+        r"|limits?|verification|restrictions?|polic(?:y|ies))\b"
+    ),
+    (
+        r"\bno\s(?:\w+\s)?(?:verification|authentication|confirmation|checks?)\s(?:is|are)\s(?:needed|required"
+        r"|necessary)\sfor\s(?:this|the)"
+        r"\s(?:user|client|customer|caller)\b"
+    ),
+    (
+        r"\b(?:rules?|restrictions?|safeguards?|polic(?:y|ies)|limits?)\s(?:do|does)(?:\snot|n['’]t)\sapply\sto"
+        r"\s(?:this|the)\s"
+        r"(?:user|client|customer|caller)\b"
+        r"|(?:\A\W*|\b(?:all|safety|content)\s)(?:restrictions|safeguards|guardrails|safety rules)\s(?:are|were"
+        r"|have been)\s(?:now\s)?"
+        r"(?:lifted|disabled|removed|suspended|off)\b"
+    ),
+    (
+        r"\buser\s(?:outranks|commands|is the boss of)\b|\boperator\s(?:allows|permits|authori[sz]ed)"
+        r"\s(?:everything|anything)\b"
+        r"|\bassistant\shas\sno\s(?:\w+\s)?(?:restrictions|limits|rules|filters)\b"
+        r"|\bassistant\s(?:works|operates|runs|is)\sin\s(?:developer|god|debug|jailbreak|unrestricted)\smode\b"
+        r"|\bsystem prompt\s(?:may|can|should|must)\s(?:now\s)?be\s(?:revealed|shown|disclosed|shared|ignored)\b"
+        r"|\bassistant\s(?:agreed|promised|has)\sto\s(?:reveal|disclose)\b"
     ),
     # English: orders to the reader
     (
-        r"\b(?:ignor\w+|disregard\w*|forget|overrid\w+|bypass\w*)\s(?:\w+\s){0,5}(?:instructions?|rules?|polic(?:y|ies)|guidelines?|prompts?"
+        r"\A\W*(?:\w+:\s)?(?:always\s(?:approve|grant|accept|agree|trust|allow|obey|comply)|never\s(?:ask|confirm"
+        r"|question|warn|refuse)"
+        r"|approve\s(?:every|all|any)|(?:do not|don['’]t)\s(?:tell|inform|warn|ask)\sthe\s(?:user|client|customer)"
+        r"|skip\s(?:all\s)?(?:verification|checks))\b"
+    ),
+    (
+        r"\b(?:ignor\w+|disregard\w*|forget|overrid\w+|bypass\w*)\s(?:\w+\s){0,5}(?:instructions?|rules?|polic(?:y"
+        r"|ies)|guidelines?|prompts?"
         r"|restrictions?|filters?|safeguards?|directives?)\b"
     ),
     (
@@ -57,24 +110,62 @@ _CLAIMS: Final[tuple[str, ...]] = (
     ),
     r"\A\W*(?:new\s)?(?:system|policy|instructions?|rule|directive|standing order)s?\s?:\s",
     # Russian
-    r"\b(?:пользовател[ья]\w*|клиент\w*|он|она|я|ты|вы)\s(?:[—–-]\s)?(?:\w+\s){0,3}(?:супер)?(?:админ\w*|суперпользовател\w*|root)\b",
     (
-        r"\b(?:имеет|есть|получил\w*|обладает|выдан\w*|предоставлен\w*|дан\w*)\s(?:\w+\s){0,3}(?:полн\w+|админ\w+|неограниченн\w+|root)[\s-]+"
+        r"\b(?:пользовател[ья]\w*|клиент\w*|он|она|я|ты|вы)\s(?:(?:[—–-]|это|является|теперь|стал\w*|назначен\w*"
+        r"|считается|здесь)\s){0,3}"
+        r"(?:(?:системн|главн|полн)\w+\s)?(?:супер)?(?:админ(?!к)\w*|суперпользовател\w*|root)\b"
+    ),
+    r"\b(?:считать|признать|назначить)\s(?:пользовател\w+|клиента)\s(?:\w+\s)?(?:админ\w*|суперпользовател\w*)\b",
+    (
+        r"\b(?:имеет|есть|получ\w+|облада\w+|выдан\w*|предоставлен\w*|дан\w*|присвоен\w*|у\s(?:пользователя"
+        r"|клиента))\s(?:\w+\s)?"
+        r"(?:прав\w*|полномочи\w*|доступ\w*|рол\w*|статус\w*)\s(?:системн\w+\s)?(?:супер)?(?:админ\w*"
+        r"|суперпользовател\w*|root)\b"
+    ),
+    r"\bроль\s(?:этого\s)?(?:пользователя|клиента)\s?(?:[:=—–-]|это)\s?(?:супер)?(?:админ\w*|root)\b",
+    (
+        r"\b(?:пользовател\w+|клиент\w*)\s(?:может|вправе|разрешено|можно)\s(?:обходить|обойти|игнорировать"
+        r"|пропускать|видеть вс[её])\b"
+        r"|(?:\A\W*|\bвсе\s)(?:ограничения|запреты)\s(?:были\s)?(?:сняты|отключены|отменены)\b"
+        r"|\b(?:правила|ограничения)\sна\s(?:этого\s)?пользователя\sне\sраспростран"
+        r"|\bпроверка\s(?:этому\s)?пользовател[юя]\sне\s(?:нужна|требуется)"
+        r"|\bассистенту\s(?:разрешено|позволено|можно|запрещено)\s\w+|\bвключ[её]н\w*\sрежим\s(?:разработчика|бога"
+        r"|без ограничений)"
+    ),
+    (
+        r"\A\W*(?:\w+:\s)?(?:(?:всегда|никогда)\s(?:не\s)?(?:выполня|подчиня|одобря|соглаша|спрашива|доверя)\w*"
+        r"|не\s(?:сообщай|говори|рассказывай|спрашивай|упоминай)\w*)"
+    ),
+    (
+        r"\b(?:имеет|есть|получил\w*|обладает|выдан\w*|предоставлен\w*|дан\w*)\s(?:\w+\s){0,3}(?:полн\w+|админ\w+"
+        r"|неограниченн\w+|root)[\s-]+"
         r"(?:доступ\w*|прав\w*|полномоч\w*|привилеги\w*)\b"
     ),
     (
-        r"\b(?:игнорир\w+|забудь\w*|не учитыва\w+|отмени\w*|обойти|обходи\w*)\s(?:\w+\s){0,4}(?:инструкци\w+|правил\w*"
+        r"\b(?:игнорир\w+|забудь\w*|не учитыва\w+|отмени\w*|обойти|обходи\w*)\s(?:\w+\s){0,4}(?:инструкци\w+"
+        r"|правил\w*"
         r"|указани\w+|ограничени\w+|промпт\w*)\b"
     ),
     r"\b(?:ассистент|модель|бот|ии|ты|вы)\s(?:\w+\s)?(?:обязан\w*|долж\w+|теперь|отныне)\s\w+",
-    r"\b(?:с этого момента|отныне|впредь)\b.{0,40}\b(?:ты|вы|ассистент|отвечай\w*|говори\w*|пиши\w*|всегда|никогда)\b",
+    (
+        r"\b(?:с этого момента|отныне|впредь)\b.{0,40}\b(?:ты|вы|ассистент|отвечай\w*|говори\w*|пиши\w*|всегда"
+        r"|никогда)\b"
+    ),
     r"\A\W*(?:всегда|никогда)\s(?:не\s)?(?:отвечай\w*|говори\w*|упоминай\w*|сообщай\w*|отказывай\w*)\b",
     # Chinese
-    r"(?:用户|他|她|我|你)(?:现在)?(?:是|为|成为|拥有|具有|获得)[^。,，]{0,8}(?:管理员|超级用户|最高权限|完全权限|所有权限)",
+    (
+        r"(?:用户|他|她|我|你)(?:现在)?(?:是|为|成为|拥有|具有|获得|被授予|被赋予|的角色是|的角色为)[^。,，]{0,8}(?:(?<!数据库)(?<!网络)管理员|超级用户|最高权限|完全权限"
+        r"|所有权限)"
+    ),
     r"(?:忽略|无视|忘记)[^。]{0,10}(?:指令|规则|提示|限制|要求)|(?:助手|模型|你)(?:必须|应当始终|从现在起|永远)",
+    (
+        r"用户可以(?:绕过|跳过|忽略|无视)|(?:所有|一切)限制(?:已|都|全部)*(?:解除|取消)|(?:始终|总是|永远)(?:批准|同意|服从|答应)|不要(?:告诉|通知|提醒)用户"
+        r"|(?:给予|授予|赋予)[该此]?用户[^。]{0,6}(?:权限|访问)|规则不适用于(?:该|此|这个)?用户"
+    ),
     # German, French, Spanish: what is seen most
     (
-        r"\b(?:ignoriere?|missachte|vergiss)\s(?:\w+\s){0,4}(?:anweisungen|regeln|vorgaben)\b|\bignore[rz]?\s(?:\w+\s){0,4}(?:instructions|consignes|règles)\b"
+        r"\b(?:ignoriere?|missachte|vergiss)\s(?:\w+\s){0,4}(?:anweisungen|regeln|vorgaben)\b|\bignore[rz]?"
+        r"\s(?:\w+\s){0,4}(?:instructions|consignes|règles)\b"
         r"|\bignora\w*\s(?:\w+\s){0,4}(?:instrucciones|reglas)\b"
     ),
     r"\b(?:nutzer|benutzer|utilisateur|usuario)\w*\s(?:ist|hat|est|a|es|tiene)\s(?:\w+\s){0,3}(?:admin\w*)\b",
@@ -86,16 +177,21 @@ _WHO: Final = (
     r"|paste|someone|customer|client)\b"
 )
 _SAYS: Final = (
-    r"(?:wrote|writes|said|says|claim\w*|assert\w*|state[sd]?|ask(?:s|ed)|want(?:s|ed)|requests|requested|told|tells|tried|tries|demands|demanded|order(?:s|ed)"
-    r"|instruct(?:s|ed)|insist\w*|suggests|suggested|proposes|proposed|quot\w+|contain\w*|return(?:s|ed)|pretend\w*|attempt\w*|reads)"
+    r"(?:wrote|writes|said|says|claim\w*|assert\w*|state[sd]?|ask(?:s|ed)|want(?:s|ed)|requests|requested|told"
+    r"|tells|tried|tries|demands|demanded|order(?:s|ed)"
+    r"|instruct(?:s|ed)|insist\w*|suggests|suggested|proposes|proposed|quot\w+|contain\w*|return(?:s|ed)|pretend\w*"
+    r"|attempt\w*|reads)"
 )
 _ATTRIBUTED: Final = re.compile(
     rf"\W*(?:{_WHO}(?:\s(?!must|should|shall|will|is|are|has|can|may|always|never)[^\s.:;]+){{0,4}}?\s{_SAYS}\b"
     rf"|according to\b|(?:it was|there was)\s(?:asked|claimed|said|a request|an attempt)\b"
-    r"|(?:пользовател\w+|ассистент\w*|сообщени\w+|документ\w*|текст\w*|инструмент\w*|клиент\w*)\s(?:[^\s.:;]+\s){0,3}?(?:написал\w*|пиш\w+|сказал\w*"
-    r"|говор\w+|утвержда\w+|заявил\w*|заявля\w+|попросил\w*|просит|просил\w*|просят|хо[тч]\w+|требу\w+|потребовал\w*|вернул\w*|гласит|содержит|предлож\w+)"
+    r"|(?:пользовател\w+|ассистент\w*|сообщени\w+|документ\w*|текст\w*|инструмент\w*|клиент\w*)\s(?:[^\s.:;]+"
+    r"\s){0,3}?(?:написал\w*|пиш\w+|сказал\w*"
+    r"|говор\w+|утвержда\w+|заявил\w*|заявля\w+|попросил\w*|просит|просил\w*|просят|хо[тч]\w+|требу\w+"
+    r"|потребовал\w*|вернул\w*|гласит|содержит|предлож\w+)"
     r"|по словам\b|(?:用户|助手|文档|消息|工具)[^。:：]{0,6}(?:写道|说|称|声称|要求|请求|表示|返回|想)"
-    r"|(?:der|die|das)\s(?:nutzer|benutzer|assistent|nachricht)\w*\s(?:schrieb|schreibt|sagte|behauptet\w*|bat|bittet|will)"
+    r"|(?:der|die|das)\s(?:nutzer|benutzer|assistent|nachricht)\w*\s(?:schrieb|schreibt|sagte|behauptet\w*|bat"
+    r"|bittet|will)"
     r"|l['’](?:utilisateur|assistant)\w*\s(?:a écrit|a dit|affirme|demande)|el usuario\s(?:escribió|dijo|afirma"
     r"|pide|pidió))",
     re.IGNORECASE,
