@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from app.domain.canonical.dates import day_forms, find_dates
-from app.domain.canonical.numbers import find_numbers, find_single_units
+from app.domain.canonical.numbers import find_numbers, find_shares, find_single_units
 from app.domain.canonical.relative import find_relative
 from app.domain.canonical.times import find_loose_times, find_times
 from app.domain.canonical.values import Value
@@ -44,6 +44,7 @@ def given_forms(text: str, at: date | None = None) -> set[str]:
     for values in scanners:
         for value in values:
             forms.update(value.gives)
+    forms.update(find_shares(small))
     for loose in find_loose_times(small):
         forms.update(loose)
     for relative in find_relative(small, at) if at is not None else ():

@@ -14,7 +14,7 @@ from app.domain.canonical.values import Value
 _MONTH: Final = month_pattern()
 _SUFFIX: Final = r"(?:st|nd|rd|th|\.|-?го|-?е|-?ое)?"
 _NUMERIC: Final = re.compile(
-    r"(?<![\w.-])(?P<y1>\d{4})-(?P<m1>\d{2})(?:-(?P<d1>\d{2}))?(?![\d-])"
+    r"(?:(?<![\w.-])|(?<=[\u3040-\u30ff\u3400-\u9fff]))(?P<y1>\d{4})-(?P<m1>\d{2})(?:-(?P<d1>\d{2}))?(?![\d-])"
     r"|(?<![\w./-])(?P<y2>\d{4})[/.](?P<m2>\d{1,2})[/.](?P<d2>\d{1,2})(?!\d)"
     r"|(?<![\w./-])(?P<a3>\d{1,2})(?P<separator>[./-])(?P<b3>\d{1,2})(?P=separator)(?P<y3>\d{4}|\d{2})(?![\w])"
     r"|(?<![\w./,-])(?P<a4>\d{1,2})(?P<short>[./])(?P<b4>\d{1,2})(?![\w%]|[./]\d)"

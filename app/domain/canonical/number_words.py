@@ -85,8 +85,11 @@ HAN_NUMBER: Final = re.compile(rf"[{HAN_SIGNS}]{{1,20}}(?:点[零一二三四五
 
 def read_words(text: str) -> float | None:
     """The number that these words make ("one million two hundred thousand"), ``None`` when they make none."""
-    total = group = 0.0
+    total = group = last = 0.0
     for word in re.split(r"[\s-]+", text):
+        if last and word in WORDS and word != "dozen" and not _goes_on(last, WORDS[word]):
+            return None  # "three two-week sprints" are two numbers
+        last = WORDS.get(word, 0.0)
         if word in WORDS:
             group = group * WORDS[word] if word == "dozen" and group else group + WORDS[word]
         elif word in _HALVES:
@@ -98,6 +101,11 @@ def read_words(text: str) -> float | None:
             else:
                 group = (group or 1) * scale
     return total + group or None
+
+
+def _goes_on(last: float, following: float) -> bool:
+    """Whether two words make one number: "forty-five", "двести сорок"."""
+    return (last >= 20 and following < 10) or (last >= 100 and following < 100)  # noqa: PLR2004 - tens, hundreds
 
 
 def read_han(text: str) -> float | None:

@@ -34,6 +34,8 @@ _AFTER_WORDS: Final = re.compile(_AFTER)
 _ONE_UNIT: Final = re.compile(
     rf"\b(?:an?|each|per|every|через|за|eine?r?|полтора|пол)\s?(?P<unit>{_UNIT})", re.IGNORECASE
 )
+_DEGREES: Final = {"°C": ("°",), "°F": ("°",), "°": ("°C", "°F")}
+"""Where the scale is left out it is open; said, it is not the other one."""
 _GROUPED: Final = re.compile(r"[ '’\u00a0\u202f]")
 _HAN: Final = re.compile(rf"(?P<sign>百分之)?(?P<amount>{HAN_NUMBER.pattern})(?:多|余)?{_AFTER}")
 
@@ -62,6 +64,24 @@ def find_single_units(text: str) -> Iterator[Value]:
     """One of a unit ("a week", "через неделю"); only of use as what a text gives."""
     for match in _ONE_UNIT.finditer(text):
         yield _value(match.start(), match.end(), [1.0], ("", "", match["unit"]), is_word=True)
+
+
+_SHARES: Final = {
+    "50": r"half|половин\w{1,2}|hälfte|moitié|mitad|一半|半数",
+    "25": r"(?:a|one) quarter|четверт[ьи]|viertel|四分之一",
+    "75": r"three[ -]quarters|три четверти|四分之三",
+    "33": r"(?:a|one)[ -]third|треть|трети|drittel|三分之一",
+    "20": r"(?:a|one)[ -]fifth|пят(?:ая|ую) часть|五分之一",
+    "10": r"(?:a|one)[ -]tenth|десят(?:ая|ую) часть|十分之一",
+}
+_SHARE: Final = {percent: re.compile(rf"(?<![a-zа-яё])(?:{words})(?![a-zа-яё])") for percent, words in _SHARES.items()}
+
+
+def find_shares(text: str) -> Iterator[str]:
+    """Shares that are written out ("half of the team"), in percent; only of use as what a text gives."""
+    for percent, pattern in _SHARE.items():
+        if pattern.search(text):
+            yield f"n:{percent}|%"
 
 
 def readings(amount: str) -> list[float]:
@@ -125,6 +145,7 @@ def _value(
         gives += [f"c:{each}" for each in codes]
     elif base:
         needs = [f"n:{plain(amount * factor)}|{base}" for amount in scaled]
+        gives += [f"n:{plain(amount)}|{other}" for amount in scaled for other in _DEGREES.get(base, ())]
     else:
         needs = [f"n:{plain(amount)}" for amount in both]
         gives += [f"n:{plain(abs(amount))}|*" for amount in both]

@@ -17,7 +17,8 @@ _SMALL_WORDS: Final = "|".join(
 _HALF_OF: Final = {word: hour for word, hour in ORDINALS.items() if hour <= _NOON and not word.isascii()}
 """The hour that is half over: in Russian the one that began is not named."""
 _WRITTEN: Final = re.compile(
-    r"(?<![\d:.])(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2}(?:\.\d{1,6})?)?(?!\d|:\d)(?:\s?(?P<half>[ap])\.?m\b\.?)?"
+    r"(?<![\d:.])(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2}(?:\.\d{1,6})?)?(?!\d|:\d)"
+    r"(?:\s?(?P<half>[ap])\.?m\b\.?|\s(?P<part>утра|вечера|дня|ночи|in the (?:morning|afternoon|evening)|at night)\b)?"
     r"|(?<![\d:.,$€£])(?P<hour2>\d{1,2})(?:[.:](?P<minute2>\d{2}))?\s?(?P<half2>[ap])\.?m\b\.?"
 )
 _SPOKEN: Final = re.compile(
@@ -41,8 +42,8 @@ _LOOSE: Final = re.compile(
     rf"|a las)\s"
     rf"(?P<hour>\d{{1,2}}|{_SMALL_WORDS})(?![\d:.,]\d|[^\W_])"
 )
-_LATE: Final = frozenset({"p", "вечера", "дня", "下午", "傍晚", "晚上"})
-_EARLY: Final = frozenset({"a", "утра", "凌晨", "清晨", "早上", "上午"})
+_LATE: Final = frozenset({"p", "in the afternoon", "in the evening", "вечера", "дня", "下午", "傍晚", "晚上"})
+_EARLY: Final = frozenset({"a", "in the morning", "утра", "凌晨", "清晨", "早上", "上午"})
 _WORDS: Final = {"noon": "12:00", "midday": "12:00", "полдень": "12:00", "midnight": "00:00", "полночь": "00:00"}
 
 
@@ -50,7 +51,10 @@ def find_times(text: str) -> Iterator[Value]:
     """Times that are plainly times, in a text of small letters."""
     for match in _WRITTEN.finditer(text):
         minute = int(match["minute"] or match["minute2"] or 0)
-        yield _value(match, _forms(_hour(match["hour"] or match["hour2"]), minute, match["half"] or match["half2"]))
+        yield _value(
+            match,
+            _forms(_hour(match["hour"] or match["hour2"]), minute, match["half"] or match["half2"] or match["part"]),
+        )
     for match in _SPOKEN.finditer(text) if _SPOKEN_SIGN.search(text) else ():
         yield _value(match, _forms(_hour(match["hour"]), 0, match["half"]))
     for match in _HALF.finditer(text) if _HALF_SIGN.search(text) else ():
@@ -88,7 +92,7 @@ def _forms(hour: int, minute: int, half: str | None) -> tuple[str, ...]:
         hours = [hour % _NOON + _NOON]
     elif half in _EARLY:
         hours = [hour % _NOON]
-    elif half == "ночи":
+    elif half in {"ночи", "at night"}:
         hours = [hour % _NOON, hour]
     else:
         hours = [hour, (hour + _NOON) % _HOURS] if hour <= _NOON else [hour % _HOURS]

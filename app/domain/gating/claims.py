@@ -42,6 +42,13 @@ _COMMON: Final = frozenset(
         christmas easter internet""".split()
 )
 """Abbreviations and adjectives of nations that a summary may bring by itself."""
+_UNMARKED: Final = re.compile(
+    r"(?<![\w.@/-])(?:(?=[a-z0-9]*[a-z])(?=(?:[a-z]*\d){2})[a-z0-9]{7,64}"
+    r"|(?:[a-z0-9][a-z0-9-]{0,40}\.){1,5}(?:com|org|net|io|dev|app|ai|co|info|edu|gov|eu|uk|de|fr|es|it|nl|ch|at|pl|ua|ru|cn"
+    r"|jp|kr|in|br|local|internal))(?![\w@/]|\.\w)",
+    re.IGNORECASE | re.ASCII,
+)
+"""Codes of letters and digits in any order, and hosts: nobody says them in other words."""
 _PARTS: Final = re.compile(
     r",|;|、|，|；|/|\n\s*(?:[-*•]|\d{1,2}[.)])\s|\s(?:and|or|&|и|или|und|oder|et|y|e)\s|和|与|及"
 )
@@ -114,6 +121,12 @@ def _claims(text: str, is_german: bool) -> tuple[Claim, ...]:  # noqa: FBT001 - 
         if not _inside(found.start, found.start + len(found.text), taken)
     ]
     claims += _given_names(text, {claim.start for claim in claims})
+    told = [(claim.start, claim.start + len(claim.text)) for claim in claims]
+    claims += [
+        Claim(kind="code", text=found.group(), start=found.start())
+        for found in _UNMARKED.finditer(text)
+        if not _inside(found.start(), found.end(), told)
+    ]
     return tuple(sorted(claims, key=lambda claim: claim.start))
 
 
@@ -150,10 +163,7 @@ def holders(claim: Claim, evidence: Evidence) -> list[int]:
         return _holders_of_name(claim.text, evidence)
     if claim.kind == "quoted":
         return _holders_of_quote(claim.text.strip(_QUOTE_MARKS), evidence)
-    bare = claim.text.removesuffix("()")
-    if bare.casefold() in _COMMON:
-        return [0]
-    return list(evidence.with_text(bare)) or _holders_of_words(bare, evidence)
+    return _holders_of_code(claim, evidence)
 
 
 @lru_cache(maxsize=4_096)
@@ -185,11 +195,15 @@ def _given_names(text: str, known: set[int]) -> Iterator[Claim]:
 def _holders_of_value(claim: Claim, value: Value, evidence: Evidence) -> list[int]:
     found = [source for form in value.needs for source in evidence.with_form(form)]
     found += [source for form in value.needs for source in _looser(form, evidence)]
-    if not found and claim.kind not in {"date", "time"}:
-        found = list(evidence.with_text(claim.text))
+    if not found and (claim.kind not in {"date", "time"} or _POINT.match(claim.text)):
+        found = list(evidence.with_exact(claim.text))
     if not found and claim.is_about and value.amount is not None and evidence.with_about(value.amount, value.unit):
         return [0]
     return list(dict.fromkeys(found))
+
+
+_POINT: Final = re.compile(r"\d{1,2}\.\d{1,2}\Z")
+"""A day, or the beginning of a version."""
 
 
 def _looser(form: str, evidence: Evidence) -> list[int]:
@@ -246,6 +260,38 @@ _LATIN: Final = dict(
         strict=True,
     )
 ) | {"ъ": "", "ь": ""}
+
+
+_DRESS: Final = re.compile(r"\A(?:https?://(?:www\.)?|www\.|v(?=\d))|(?:\(\)|/)\Z", re.IGNORECASE)
+"""What an address, a version or a call may be written with or without."""
+_ENDINGS: Final = ("ql", "sql", "db", "js")
+"""What a product's name is often said without: "Postgres", "Mongo"."""
+_WORD: Final = re.compile(r"[A-Za-z]+\Z")
+
+
+def _holders_of_code(claim: Claim, evidence: Evidence) -> list[int]:
+    """Where an address, a code or a symbol stands, exactly: a letter or a digit more is another one."""
+    bare = _DRESS.sub("", claim.text)
+    if bare.casefold() in _COMMON:
+        return [0]
+    if found := list(evidence.with_exact(bare)):
+        return found
+    if claim.kind in _WHOLE:
+        return []
+    if _WORD.match(bare):  # the name of a product, a library, a class: a word like others
+        return _holders_of_words(bare, evidence) or _holders_of_short_name(bare, evidence)
+    return evidence.with_pieces(_PIECES.findall(_CAMEL.sub(" ", bare).casefold()))
+
+
+def _holders_of_short_name(name: str, evidence: Evidence) -> list[int]:
+    small = name.casefold()
+    short = [small.removesuffix(ending) for ending in _ENDINGS if small.endswith(ending)]
+    return [source for each in short if len(each) >= _FLEETING for source in evidence.with_exact(each)]
+
+
+_WHOLE: Final = frozenset({"email", "url", "uuid", "version"})
+_PIECES: Final = re.compile(r"[^\W_]+")
+_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def _holders_of_quote(quote: str, evidence: Evidence) -> list[int]:

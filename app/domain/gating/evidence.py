@@ -89,6 +89,27 @@ class Evidence:
             return ()
         return [source for source, folded in self._folded if wanted in folded]
 
+    def with_exact(self, text: str) -> Sequence[int]:
+        """Like ``with_text``, for a value: what it stands in is no longer word, number or code."""
+        wanted = " ".join(text.casefold().split())
+        if known := self._tokens.get(wanted.strip(_EDGE)):
+            return known
+        self._searches += 1
+        if not wanted or self._searches > _SEARCHES:
+            return ()
+        before = r"(?:(?<![^\W_])|(?<=\bv))" if wanted[0].isascii() and wanted[0].isalnum() else ""
+        after = r"(?![^\W_])" if wanted[-1].isascii() and wanted[-1].isalnum() else ""
+        pattern = re.compile(f"{before}{re.escape(wanted)}{after}")
+        return [source for source, folded in self._folded if wanted in folded and pattern.search(folded)]
+
+    def with_pieces(self, pieces: Iterable[str]) -> list[int]:
+        """Sources that hold each of these runs of letters and digits, exactly."""
+        found: set[int] | None = None
+        for piece in pieces:
+            having = self._pieces.get(piece, set())
+            found = having if found is None else found & having
+        return sorted(found or ())
+
     def with_about(self, amount: float, unit: str) -> bool:
         """Whether some source states a number near this one, in the same unit."""
         return any(abs(other - amount) <= _NEAR * abs(amount) for other in self._amounts.get(unit, ()))
@@ -127,6 +148,14 @@ class Evidence:
         return [(source, " ".join(text.casefold().split())) for source, text in self._texts]
 
     @cached_property
+    def _pieces(self) -> Mapping[str, set[int]]:
+        found: defaultdict[str, set[int]] = defaultdict(set)
+        for source, text in self._texts:
+            for piece in pieces_of(text):
+                found[piece].add(source)
+        return found
+
+    @cached_property
     def _amounts(self) -> Mapping[str, list[float]]:
         found: defaultdict[str, list[float]] = defaultdict(list)
         for form in self._forms:
@@ -134,6 +163,15 @@ class Evidence:
                 amount, _, unit = form[2:].partition("|")
                 found[unit.strip("*")].append(float(amount))
         return found
+
+
+_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_PIECE: Final = re.compile(r"[^\W_]+")
+
+
+def pieces_of(text: str) -> set[str]:
+    """The runs of letters and digits of a text, in small letters, ``camelCase`` in its parts and as a whole."""
+    return {*_PIECE.findall(text.casefold()), *_PIECE.findall(_CAMEL.sub(" ", text).casefold())}
 
 
 _LATIN_BEGINNING: Final = 5

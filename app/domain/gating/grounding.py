@@ -23,7 +23,7 @@ from app.domain.gating.claims import SMALL, Claim, counted, find_claims, holders
 from app.domain.gating.contested import is_refused
 from app.domain.gating.evidence import Evidence
 from app.domain.gating.polarity import is_turned_round
-from app.domain.gating.swapping import is_swapped
+from app.domain.gating.swapping import are_exchanged, is_swapped
 from app.domain.model_io import SummaryRequest
 from app.domain.states.provenance import origin_of
 from app.domain.states.state import FieldRole, StateEntry
@@ -111,9 +111,10 @@ class _Grounding:
         )
 
     def _is_turned_round(self, text: str, near: Collection[int]) -> bool:
-        """Whether a text says the contrary of its sources, or of what is most about it where it names none."""
+        """Whether a text says the contrary of its sources, or that another did it; of what is most about it without."""
         content = frozenset(stems(text))
-        return is_turned_round(text, self._told(near or self._closest(content)))
+        told = [(sentence, words) for sentence, words in self._told(near or self._closest(content)) if content & words]
+        return is_turned_round(text, told) or are_exchanged(text, [sentence for sentence, _ in told])
 
     def _closest(self, content: frozenset[str]) -> list[int]:
         """The sources that share most words with a text, two at least."""

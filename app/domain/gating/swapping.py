@@ -19,6 +19,8 @@ _CLAUSE: Final = re.compile(
     r"[,;，；、]\s?(?!\d{3}\b)|\s(?:and|but|while|whereas|plus|и|а|но|und|et|y)\s|(?<=[^\d])和|而"
 )
 _KINDS: Final = frozenset({"money", "date", "time", "number"})
+_DOER: Final = re.compile(r"\W*(?:(?:and|but|while|и|а|но|und|et|y)\s)?([^\W\d_a-zа-яё][^\W\d_]+)(?=\s)")
+_AMOUNTS: Final = {"money", "number"}  # the first of two prices often lacks its currency
 _PREDICATES: Final = frozenset(
     stem(word)
     for word in """cost costs price priced pay pays paid amount amounts total totals worth takes take lasts starts start
@@ -30,16 +32,38 @@ _PREDICATES: Final = frozenset(
 
 def is_swapped(text: str, claims: Sequence[Claim], told: Sequence[str]) -> bool:
     """Whether a text gives a value to what the sentences of its sources gave another value of the same kind."""
-    values = [claim for claim in claims if claim.kind in _KINDS and claim.value is not None and not claim.is_small]
+    values = [claim for claim in claims if claim.kind in _KINDS and claim.value is not None and not claim.value.is_word]
     wanted = [(claim, words) for claim in values if (words := _own_words(_clause_of(text, claim.start)))]
     return any(_belongs_elsewhere(claim, words, told) for claim, words in wanted)
+
+
+def are_exchanged(text: str, told: Sequence[str]) -> bool:
+    """Whether somebody is told to do what the sentences of the sources say that somebody else does."""
+    doing = _doers(text)
+    return bool(doing) and any(
+        name in said and not words & said[name] and any(words & other for who, other in said.items() if who != name)
+        for name, words in doing.items()
+        for said in map(_doers, told)
+        if words
+    )
+
+
+def _doers(text: str) -> dict[str, frozenset[str]]:
+    """Clauses that begin with a capital, and what each says: the first word's stem, and the others."""
+    found: dict[str, frozenset[str]] = {}
+    for clause in _CLAUSE.split(text):
+        first = _DOER.match(clause)
+        for name in stems(first[1])[:1] if first else ():
+            words = _own_words(clause) - {name}
+            found[name] = found.get(name, frozenset()) | words
+    return {name: words for name, words in found.items() if words and name not in FRAME_STEMS | GENERIC_STEMS}
 
 
 def _belongs_elsewhere(claim: Claim, words: frozenset[str], told: Sequence[str]) -> bool:
     needs = set(claim.value.needs) if claim.value else set()
     moved = False
     for sentence in told:
-        same_kind = [other for other in find_claims(sentence) if _is_alike(other, claim) and not other.is_small]
+        same_kind = [other for other in find_claims(sentence) if _is_alike(other, claim)]
         own = [other for other in same_kind if other.value and needs & set(other.value.gives)]
         if not own:
             continue
@@ -55,10 +79,10 @@ def _belongs_elsewhere(claim: Claim, words: frozenset[str], told: Sequence[str])
 def _is_alike(one: Claim, other: Claim) -> bool:
     """Whether two values could stand for each other: of one kind, in one unit."""
     return (
-        one.kind == other.kind
+        (one.kind == other.kind or {one.kind, other.kind} == _AMOUNTS)
         and one.value is not None
         and other.value is not None
-        and one.value.unit == other.value.unit
+        and (one.value.unit == other.value.unit or not one.value.unit or not other.value.unit)
     )
 
 
