@@ -13,6 +13,7 @@ from app.domain.conversation import Message
 from app.domain.gating.authority import claims_authority
 from app.domain.gating.gate import judge
 from app.domain.gating.grounding import Grounded, cleaned, ground
+from app.domain.merging.merge import merge
 from app.domain.schemas import SESSION
 from app.domain.states.state import StateEntry
 from app.domain.summarizing.candidate import Candidate, CandidateItem, attribute_sources
@@ -452,6 +453,31 @@ def test_a_proposal_that_the_user_turned_down_is_no_decision() -> None:
     assert one(span, "The assistant proposed Redis as the session cache; the user rejected it", 2, 3).repaired == 0
     agreed = talk("How do we cache sessions?", "I propose Redis as the session cache.", "Yes, Redis it is.", "Good.")
     assert one(agreed, "Decision: Redis is the session cache", 2).repaired == 0
+
+
+@pytest.mark.case("9")
+def test_an_entry_is_replaced_only_by_what_has_to_do_with_it() -> None:
+    span = talk("My tax return is due in May.", "Noted.", "Since the test I may eat peanuts again.", "Good!")
+    known = (
+        entry("F1", "Allergic to peanuts", seqs=(40,)),
+        entry("F2", "Order A-7781 costs 84.90 EUR", seqs=(41,)),
+        entry("F3", "Prefers tabs over spaces", seqs=(42,)),
+    )
+    text = answer(
+        "",
+        [fact("Tax return due in May", 1, replaces=["F2", "F3"]), fact("May eat everything again", 3, replaces=["F1"])],
+    )
+    report = judge(proposal(text), request(span, *known))
+    assert report.candidate is not None
+    merged = merge(SESSION, known, report.candidate, span, 2, 10)
+    told = {each.text: each.superseded for each in merged.entries}
+    assert told == {
+        "Order A-7781 costs 84.90 EUR": (),
+        "Prefers tabs over spaces": (),
+        "Tax return due in May": (),
+        "May eat everything again": ("Allergic to peanuts",),
+    }
+    assert merged.counts.restored_by_code == 2
 
 
 def test_a_drop_needs_a_message_that_has_to_do_with_it() -> None:

@@ -21,7 +21,7 @@ from app.domain.fencing.redaction import redact
 from app.domain.gating.authority import claims_authority, is_attributed, quoted
 from app.domain.gating.claims import SMALL, Claim, counted, find_claims, holders, supported, words_of_values
 from app.domain.gating.contested import is_refused
-from app.domain.gating.evidence import Evidence
+from app.domain.gating.evidence import Evidence, beginning
 from app.domain.gating.polarity import is_turned_round
 from app.domain.gating.swapping import are_exchanged, is_swapped
 from app.domain.model_io import SummaryRequest
@@ -68,13 +68,20 @@ class _Grounding:
         self._repaired = 0
 
     def done(self, candidate: Candidate) -> Grounded:
-        items = [made for item in candidate.items if (made := self._item(item)) is not None]
+        made = [one for item in candidate.items if (one := self._item(item)) is not None]
+        items = [replace(item, replaces=tuple(self._replaceable(item))) for item in made]
+        lost = {entry for item in made for entry in item.replaces} - {
+            entry for item in items for entry in item.replaces
+        }
         told = {field: self._prose(text) for field, text in candidate.narrative.items()}
         grounded = replace(
             candidate,
             items=tuple(_once(items)),
             narrative={field: text for field, text in told.items() if text},
-            dropped=tuple(self._drop(drop) for drop in candidate.dropped),
+            dropped=(
+                *(self._drop(drop) for drop in candidate.dropped),
+                *(CandidateDrop(entry=entry, reason="no_longer_relevant", by_seq=None) for entry in sorted(lost)),
+            ),
         )
         return Grounded(candidate=grounded, repaired=self._repaired, evidence=self._evidence)
 
@@ -284,6 +291,20 @@ class _Grounding:
             return True
         return all(claim.is_small or holders(claim, self._evidence) for claim in self._claims(text))
 
+    def _replaceable(self, item: CandidateItem) -> Iterator[str]:
+        """The entries that an item may take the place of: a fact goes only for what has to do with it."""
+        for id_ in item.replaces:
+            source = self._entries.get(id_)
+            if source is None or self._evidence.entries[source].role not in _GROUNDED:
+                yield id_
+                continue
+            content = frozenset(stems(self._evidence.text(source)))
+            about = self._evidence.sources_about(content) & (
+                self._near(replace(item, replaces=())) | set(item.from_seqs)
+            )
+            if about or not _families(content).isdisjoint(_families(stems(item.text))):
+                yield id_
+
     def _drop(self, drop: CandidateDrop) -> CandidateDrop:
         """A drop of a fact needs a message that has to do with it; without one it loses its source, and is undone."""
         source = self._entries.get(drop.entry)
@@ -294,6 +315,10 @@ class _Grounding:
         content = frozenset(stems(self._evidence.text(source)))
         about = self._evidence.sources_about(content) & around
         return drop if about or self._supports(content, (), around) else replace(drop, by_seq=None)
+
+
+def _families(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(beginning(word) for word in words if word not in FRAME_STEMS and word not in GENERIC_STEMS)
 
 
 def _once(items: Sequence[CandidateItem]) -> Iterator[CandidateItem]:
