@@ -303,6 +303,7 @@ def present_preset(preset: designs.Preset) -> schemas.Preset:
     return schemas.Preset(
         name=preset.name,
         title=preset.title,
+        design=preset.design,
         description=preset.description,
         policy=preset.policy.model_dump(mode="json"),
     )

@@ -383,6 +383,7 @@ class Preset(Output):
 
     name: str
     title: str
+    design: str
     description: str
     policy: dict[str, Any]
 

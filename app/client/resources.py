@@ -334,6 +334,7 @@ class Preset(Resource):
 
     name: str
     title: str
+    design: str
     description: str
     policy: dict[str, Any]
 

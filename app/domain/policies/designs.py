@@ -14,6 +14,8 @@ class Preset:
 
     name: str
     title: str
+    design: str
+    """What it was published as."""
     description: str
     policy: CompactionPolicy
 
@@ -25,6 +27,7 @@ _CRITICAL: Final = Threshold(window=0.90)
 SEMANTIC: Final = Preset(
     name="semantic",
     title="Session State Compression",
+    design="Session State Compression",
     description="Old messages become a structured state of facts, tone, shared concepts and a narrative.",
     policy=CompactionPolicy(triggers=(_BACKGROUND, _SYNC), recall="auto"),
 )
@@ -32,6 +35,7 @@ SEMANTIC: Final = Preset(
 HANDOFF: Final = Preset(
     name="handoff",
     title="Session Compaction",
+    design="Session Compaction",
     description="A self-contained handover in seven sections, and the last twenty messages as they were.",
     policy=CompactionPolicy(
         state_schema="handoff",
@@ -60,6 +64,7 @@ HANDOFF: Final = Preset(
 HIERARCHICAL: Final = Preset(
     name="hierarchical",
     title="Contextual Compression Engine",
+    design="Contextual Compression Engine",
     description="Levels of detail with markers that lead back, anchors that are never compressed away, recall.",
     policy=CompactionPolicy(triggers=(_BACKGROUND, _SYNC), anchor_share=None, recall="auto"),
 )
@@ -67,6 +72,7 @@ HIERARCHICAL: Final = Preset(
 TURN_END: Final = Preset(
     name="turn_end",
     title="History Semantic Compression",
+    design="History Semantic Compression",
     description="One summary in place of everything before it, when a turn ends in a nearly full window, and notices.",
     policy=CompactionPolicy(
         state_schema="summary",
@@ -95,6 +101,7 @@ TURN_END: Final = Preset(
 SESSIONS: Final = Preset(
     name="sessions",
     title="Sessions Pattern",
+    design="Sessions Pattern",
     description="A window of 8 000 tokens in which objectives, constraints, sign-ins and goals stay word for word.",
     policy=CompactionPolicy(
         triggers=(
@@ -112,6 +119,7 @@ SESSIONS: Final = Preset(
 RESEARCH: Final = Preset(
     name="research",
     title="Research State",
+    design="Session State Compression, future",
     description="Findings with sources, hypotheses, open questions and next actions, for agents that work for days.",
     policy=CompactionPolicy(
         state_schema="research",

@@ -1,0 +1,259 @@
+"""``GET /presets`` is the matrix of the design document ``presets.md``, cell by cell.
+
+The document lies beside this checkout, not in it: without it these tests are skipped, and say so. The same numbers
+stand in ``test_policy_presets``, which always runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from app.domain.policies.policy import CompactionPolicy, budgets_of
+from app.domain.policies.presets import PRESETS, resolve
+from tests.unit.api_fakes import world
+
+Json = dict[str, Any]
+Cell = tuple[str, Json]
+"""A cell's words, and the policy that they are about."""
+
+MATRIX: Final = Path(__file__).parents[3] / "shared" / "design" / "presets.md"
+pytestmark = pytest.mark.skipif(not MATRIX.exists(), reason=f"{MATRIX} is not beside this checkout")
+
+LARGE: Final = 1_048_576
+_UNITS: Final = {"budget": "share", "window": "window"}
+
+
+def table() -> dict[str, dict[str, str]]:
+    """Row by row what each preset's column says; an empty cell is that of ``semantic``."""
+    head, _, *rows = (
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in MATRIX.read_text(encoding="utf-8").splitlines()
+        if line.startswith("|")
+    )
+    names = [re.findall(r"`(\w+)`", cell)[0] for cell in head[1:]]
+    return {row[0]: {name: cell or row[1] for name, cell in zip(names, row[1:], strict=True)} for row in rows}
+
+
+def shared_by_all() -> dict[str, str]:
+    """The line "The same in every preset", item by item."""
+    (line,) = re.findall(r"^The same in every preset: (.+?)\. Gauge:", MATRIX.read_text(encoding="utf-8"), re.MULTILINE)
+    return {words: words for words in line.split(" · ")}
+
+
+def number(words: str) -> int:
+    """``80 000`` as it is."""
+    return int(words.replace(" ", ""))
+
+
+def threshold(words: str, unit: str) -> Json:
+    """``≥ 0.70 of the budget``, or ``> min(80 000, 0.85 × budget) tokens``; the unit said last holds on."""
+    if least := re.search(r"> min\(([\d ]+), ([\d.]+) × budget\) tokens", words):
+        return {"tokens": number(least[1]), "share": float(least[2])}
+    (share,) = re.findall(r"≥ ([\d.]+)", words)
+    return {unit: float(share)}
+
+
+def triggers(words: str) -> list[Json]:
+    """Every trigger of a cell, in its order, with all its fields."""
+    found: list[Json] = []
+    unit = "share"
+    for sentence in words.split(";"):
+        turns = re.search(r"keep (\d+) turn|keep the current turn and (\d+) before", sentence)
+        messages = re.search(r"fold all but the last (\d+) messages", sentence)
+        run = re.search(r"→ (\w+)", sentence)
+        for name, rest in re.findall(r"`(\w+)`: ([^`→]+)", sentence):
+            unit = next((_UNITS[word] for word in re.findall(r"of the (budget|window)", rest)), unit)
+            assert run is not None, sentence
+            found.append(
+                {
+                    "name": name,
+                    "on": rest.split()[0],
+                    "at": dict.fromkeys(("share", "window", "tokens", "messages")) | threshold(rest, unit),
+                    "run": run[1],
+                    "keep_turns": int(turns[1] or turns[2]) if turns else 0,
+                    "keep_messages": int(messages[1]) if messages else 0,
+                    "keep_tokens": 0,
+                }
+            )
+    return found
+
+
+def without_fold(policy: Json) -> list[Json]:
+    return [{name: value for name, value in one.items() if name != "fold"} for one in policy["triggers"]]
+
+
+def is_triggers(words: str, policy: Json) -> None:
+    assert without_fold(policy) == triggers(words)
+    if "fold all" in words:
+        assert {one["fold"] for one in policy["triggers"]} == {"all"}
+
+
+def is_fold_and_target(words: str, policy: Json) -> None:
+    fold, target = words.split(", ")
+    assert {one["fold"] for one in policy["triggers"]} == {fold}
+    if target != "–":
+        assert policy["target"] == float(target)
+
+
+def is_manual_keep(words: str, policy: Json) -> None:
+    count, unit = words.split()
+    kept = dict.fromkeys(("turns", "messages", "tokens"), 0)
+    assert policy["manual_keep"] == kept | {unit.rstrip("s") + "s": int(count)}
+
+
+def is_window_share_and_reserve(words: str, policy: Json) -> None:
+    share, reserve = words.split(", ", 1)
+    assert policy["window_share"] == float(share)
+    if reserve.isdigit():
+        assert policy["output_reserve"] == int(reserve)
+        return
+    (most, part) = re.findall(r"min\(([\d ]+), ([\d.]+) × limit\)", reserve)[0]
+    assert policy["output_reserve"] is None
+    for limit in (4_000, LARGE):
+        expected = limit - min(number(most), int(float(part) * limit))
+        assert budgets_of(CompactionPolicy.model_validate(policy), limit).window == expected
+
+
+def is_context_window(words: str, policy: Json) -> None:
+    assert policy["context_window"] == (None if words == "model's" else number(words))
+
+
+def is_state_tokens(words: str, policy: Json) -> None:
+    typed = CompactionPolicy.model_validate(policy | {"context_window": None})
+    large, small = (budgets_of(typed, limit, output_limit=LARGE) for limit in (LARGE, 4_000))
+    assert (large.state_cap, small.state_cap) == (2 * large.state_tokens, 2 * small.state_tokens)
+    if share := re.fullmatch(r"min\(([\d.]+) × window, half the summarizer's output limit\)", words):
+        assert [one.state_tokens for one in (large, small)] == [int(float(share[1]) * b.window) for b in (large, small)]
+        assert budgets_of(typed, LARGE, output_limit=8_000).state_tokens == 4_000
+    else:
+        assert policy["state_share"] is None
+        assert policy["state_tokens"] == large.state_tokens == number(words)
+        assert small.state_tokens == min(number(words), int(0.12 * small.budget))
+
+
+def is_levels_and_recall(words: str, policy: Json) -> None:
+    levels, recall = words.split(" / ")
+    ways = {"off": [], "L1–L3": ["L1", "L2", "L3"]}
+    assert policy["levels"] == ways.get(levels, levels.split(", "))
+    assert policy["recall"] == recall
+
+
+def is_anchor_share(words: str, policy: Json) -> None:
+    assert policy["anchor_share"] == (None if words == "all there is" else float(words.split(maxsplit=1)[0]))
+
+
+def is_protect(words: str, policy: Json) -> None:
+    said = re.sub(r"turn 0('s message)?", "turn_0", words).replace("`", "").replace("goal s", "goal_s")
+    assert policy["protect"] == ([] if said == "none" else said.split(", "))
+
+
+def is_on_failure(words: str, policy: Json) -> None:
+    assert policy["on_failure"] == words.split(",", maxsplit=1)[0]
+
+
+def is_switch(words: str, policy: Json) -> None:
+    assert policy["inject_system_context"] is {"on": True, "off": False}[words.split(":", maxsplit=1)[0]]
+
+
+def first_word(field: str) -> Callable[[str, Json], None]:
+    """A field that is one word, explained perhaps after a colon."""
+
+    def is_word(words: str, policy: Json) -> None:
+        assert policy[field] == words.split(":", maxsplit=1)[0]
+
+    return is_word
+
+
+CHECKS: Final[Mapping[str, Callable[[str, Json], None]]] = {
+    "state_schema": lambda words, policy: first_word("state_schema")(words.strip("`"), policy),
+    "triggers (name: when → where)": is_triggers,
+    "fold, target": is_fold_and_target,
+    "manual_keep": is_manual_keep,
+    "window_share, output_reserve": is_window_share_and_reserve,
+    "context_window": is_context_window,
+    "estimator": first_word("estimator"),
+    "state_tokens (at most 0.12 × budget except `turn_end`; cap 2 ×)": is_state_tokens,
+    "served_as": first_word("served_as"),
+    "levels / recall": is_levels_and_recall,
+    "anchor_share": is_anchor_share,
+    "protect": is_protect,
+    "on_failure (automatic)": is_on_failure,
+    "inject_system_context": is_switch,
+    "on_disconnect": first_word("on_disconnect"),
+    "summarizer": first_word("summarizer"),
+    "notifications": first_word("notifications"),
+}
+SAME: Final[Mapping[str, Json]] = {
+    "pin_share 0.10": {"pin_share": 0.10},
+    "digest_share 0.10": {"digest_share": 0.10},
+    "recall share 0.15": {"recall_share": 0.15},
+    "held_roles system": {"held_roles": ["system"]},
+    "segment_by topic": {"segment_by": {"by": "topic", "size": None}},
+    "oversized refuse": {"oversized": "refuse"},
+    "fallback_model none": {"fallback_model": None},
+    "instructions empty": {"instructions": ""},
+    "minimum_progress 0.05": {"minimum_progress": 0.05},
+    "sync_deadline 20 s": {"sync_deadline": 20.0},
+    "6 model calls per chunk in the background": {"calls_per_chunk": 6},
+    "40 calls per conversation and hour": {"calls_per_hour": 40},
+}
+
+
+async def shown() -> dict[str, Json]:
+    """What ``GET /presets`` answers, by name."""
+    async with world().client(key=None) as client:
+        return {one["name"]: one for one in (await client.get("/presets")).json()["data"]}
+
+
+async def test_there_are_the_presets_of_its_columns_in_its_order() -> None:
+    columns = table()["from"]
+    assert list(await shown()) == list(columns)
+    assert {name: one["design"] for name, one in (await shown()).items()} == columns
+
+
+async def test_every_row_and_every_shared_field_is_compared() -> None:
+    assert set(table()) == {"from", *CHECKS}
+    assert list(shared_by_all()) == list(SAME)
+
+
+@pytest.mark.parametrize("row", CHECKS)
+@pytest.mark.parametrize("name", PRESETS)
+async def test_a_cell(name: str, row: str) -> None:
+    CHECKS[row](table()[row][name], (await shown())[name]["policy"])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+async def test_what_is_the_same_in_every_preset(name: str) -> None:
+    policy = (await shown())[name]["policy"]
+    for words, fields in SAME.items():
+        assert {field: policy[field] for field in fields} == fields, words
+
+
+@pytest.mark.parametrize("row", CHECKS)
+def test_another_policy_would_be_found_out(row: str) -> None:
+    """The control: no policy with other values throughout has any cell of ``semantic``."""
+    other = resolve(
+        "sessions",
+        {
+            "state_schema": "research",
+            "triggers": [{"name": "sync", "on": "before_call", "at": {"share": 0.9}, "run": "inline", "fold": "all"}],
+            "target": 0.5,
+            "manual_keep": {"turns": 3},
+            "estimator": "bytes",
+            "state_tokens": 700,
+            "served_as": "assistant",
+            "anchor_share": 0.3,
+            "on_failure": "keep_full",
+            "inject_system_context": True,
+            "on_disconnect": "interrupt",
+            "summarizer": "chat_model",
+            "notifications": "summary",
+        },
+    ).model_dump(mode="json")
+    with pytest.raises(AssertionError):
+        CHECKS[row](table()[row]["semantic"], other)
