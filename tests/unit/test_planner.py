@@ -371,6 +371,19 @@ def test_a_turn_larger_than_a_chunk_is_one_chunk() -> None:
     assert (found.to_seq, found.goal_seq) == (1, 2)
 
 
+def test_a_scrap_goes_with_the_giant_that_follows_it() -> None:
+    """Alone it would be refused as not smaller, at every attempt, and the giant would stay for ever."""
+    scrap = 2 * BUDGETS.state_tokens - 1
+    giant, rest = ("user", 9_000), talk(3)
+    for before, end in ((scrap, 2), (scrap + 1, 1)):
+        found = plan(("user", before), giant, *rest, request=ALL, chunk=4_000)
+        assert isinstance(found, CompactionPlan)
+        assert found.to_seq == end, before
+    found = plan(("user", scrap), ("user", 3_900), *rest, request=ALL, chunk=4_000)
+    assert isinstance(found, CompactionPlan)
+    assert found.to_seq == 1, "what is not elided anyhow is not elided for a scrap's sake"
+
+
 ROLES = st.sampled_from(["user", "assistant", "tool", "system"])
 MESSAGES = st.lists(
     st.builds(

@@ -22,6 +22,7 @@ from app.domain.weighing.tokens import Estimator
 
 MINIMUM_SPAN = 200  # tokens; a shorter span is not worth a model call
 MINIMUM_SAVING = 0.10  # of the folded span: the gate would refuse less
+SCRAP_STATES = 2  # states of planned size: a stretch that weighs less is perhaps not made smaller by a state of its own
 DIGEST_PART = 4  # of what is folded, its digests weigh about one part in so many; for predicting, not for planning
 TURN_START_REACH = 0.05  # of the budget: how much more is folded so that the tail begins with a turn
 
@@ -128,7 +129,9 @@ def plan_compaction(
             predicted_tokens=breakdown.total,
             lasting=stuck and reckoned.floor > budgets.target,
         )
-    end = _chunk_end(cuts, reckoned, goal=goal, chunk_tokens=chunk_tokens, starts=set(turn_starts(tail.outline)))
+    starts = set(turn_starts(tail.outline))
+    scrap = SCRAP_STATES * budgets.state_tokens
+    end = _chunk_end(cuts, reckoned, goal=goal, chunk_tokens=chunk_tokens, scrap=scrap, starts=starts)
     if request.fold == "to_target" and reckoned.saved[end] >= reckoned.needed:
         goal = end  # the target is reached within this chunk: the way to the next turn's start is no chunk of its own
     predicted = reckoned.predicted(goal, request.fold)
@@ -191,12 +194,19 @@ def _goal(
 
 
 def _chunk_end(
-    cuts: Sequence[int], reckoned: _Reckoning, *, goal: int, chunk_tokens: int, starts: Container[int]
+    cuts: Sequence[int],
+    reckoned: _Reckoning,
+    *,
+    goal: int,
+    chunk_tokens: int,
+    scrap: int,
+    starts: Container[int],
 ) -> int:
     """Where the first chunk ends: chunks of about equal size, none larger than the summarizer digests.
 
     A turn (or a tool exchange) larger than a chunk is still one chunk: the summarizer gets it elided. No chunk, the
-    last one included, is too short for a model call.
+    last one included, is too short for a model call. A scrap before something that is elided anyhow goes with it:
+    by itself it is hardly longer than its state, which would be refused, and nothing behind it would ever be folded.
     """
     sizes, folded = reckoned.sizes, reckoned.folded
     if sizes[goal] <= chunk_tokens:
@@ -204,8 +214,9 @@ def _chunk_end(
     share = math.ceil(sizes[goal] / math.ceil(sizes[goal] / chunk_tokens))
     ends = [index for index in cuts if index < goal and folded[goal] - folded[index] >= MINIMUM_SPAN]
     within = [index for index in ends if sizes[index] <= chunk_tokens]
-    if not within:
-        return ends[0] if ends else goal
+    beyond = ends[len(within)] if len(within) < len(ends) else goal
+    if not within or (folded[within[-1]] < scrap and sizes[beyond] - sizes[within[-1]] > chunk_tokens):
+        return beyond
     enough = [index for index in within if sizes[index] >= share]
     preferred = [index for index in enough if index + 1 in starts]
     return (preferred or enough or within[-1:])[0]
