@@ -407,6 +407,17 @@ PIECES = st.sampled_from(
 )
 
 
+def test_what_a_message_says_again_and_again_is_one_anchor() -> None:
+    said = "My limit is 500 requests per day."
+    once = found(f"{said} {said} We decided to ship on 12 March. {said}")
+    assert [(one.type, one.content, one.offset) for one in once] == [
+        ("critical_fact", said, 0),
+        ("decision", "We decided to ship on 12 March.", 2 * len(said) + 2),
+    ]
+    many = found(" ".join([said] * 2 * MOST_BY_USER + ["My name is Priya Raman."]))
+    assert len(many) == 2, "and takes no other's place"
+
+
 @given(st.lists(st.one_of(PIECES, st.text(max_size=30)), max_size=12), st.sampled_from(["user", "assistant"]))
 def test_whatever_is_said_places_are_exact_and_numbers_bounded(pieces: list[str], role: str) -> None:
     content = " ".join(pieces)

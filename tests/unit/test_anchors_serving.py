@@ -16,9 +16,9 @@ from app.domain.weighing.tokens import Estimator, estimate_text
 from tests.unit.test_anchors_transitions import anchors_of, said
 
 
-def anchor(
-    seq: int, content: str = "Use Postgres", importance: float = 0.5, by: Proposer = "rule", offset: int = 0
-) -> FoundAnchor:
+def anchor(seq: int, content: str = "", importance: float = 0.5, by: Proposer = "rule", offset: int = 0) -> FoundAnchor:
+    """One with words of its own, unless they are given."""
+    content = content or f"Use Postgres {seq} at {offset}"
     return FoundAnchor(
         type="decision",
         content=content,
@@ -82,6 +82,18 @@ def test_without_a_share_there_is_not_even_a_marker() -> None:
     assert serve(anchors, through_seq=9, held=(), room=LEAST_ROOM).behind_marker == 2
 
 
+def test_the_same_words_are_shown_once_where_they_stood_last() -> None:
+    same = [anchor(1, "Use Postgres"), anchor(4, "Use Postgres"), anchor(7, "Use Postgres")]
+    assert seqs(serve([*same, anchor(5)], through_seq=9, held=(), room=None)) == [5, 7]
+    assert seqs(serve(same, through_seq=6, held=(), room=None)) == [4], "the last that is not in the tail"
+    assert seqs(serve(same, through_seq=9, held={7}, room=None)) == [4]
+    assert serve(same, through_seq=9, held=(), room=LEAST_ROOM).behind_marker == 1
+    set_by_user = [anchor(1, "Use Postgres", by="user"), *same[1:]]
+    assert seqs(serve(set_by_user, through_seq=9, held=(), room=None)) == [1], "one that a user set never goes"
+    other = replace(anchor(8, "Use Postgres"), type="critical_fact")
+    assert seqs(serve([*same, other], through_seq=9, held=(), room=None)) == [7, 8]
+
+
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -140,11 +152,15 @@ def test_within_its_room_deterministic_and_complete(
     element = anchors_element(served.shown, behind_marker=served.behind_marker)
     weight = estimate_text(element) if estimator == "script" else -(-len(element.encode()) // 4)
 
-    assert len(served.shown) + served.behind_marker == len(eligible)
+    assert len(served.shown) + served.behind_marker == len({one.content for one in eligible})
+    assert {one.content for one in served.shown} <= {one.content for one in eligible}
     assert serve(list(reversed(anchors)), through_seq=through, held={3}, room=room, estimator=estimator) == served
     if any(one.proposed_by != "user" for one in served.shown):
         assert weight <= room
-    hidden = [one for one in eligible if one not in served.shown]
+    said = {one.content for one in served.shown}
+    hidden = [one for one in eligible if one.content not in said]
     assert all(one.proposed_by != "user" for one in hidden)
     movable = [one.importance for one in served.shown if one.proposed_by != "user"]
-    assert max((one.importance for one in hidden), default=0) <= min(movable, default=1)
+    by_place = sorted(hidden, key=lambda one: (one.seq, one.offset, one.proposed_by, one.importance))
+    last = {one.content: one for one in by_place}
+    assert max((one.importance for one in last.values()), default=0) <= min(movable, default=1)

@@ -1,4 +1,4 @@
-"""Which anchors are served: every active one whose message is not, as far as their room goes."""
+"""Which anchors are served: every active one whose message is not, as far as their room goes; the same words once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Served:
     shown: tuple[FoundAnchor, ...] = ()
     """In order of position."""
     behind_marker: int = 0
-    """How many more are active, for which there was no room."""
+    """How many more there are with other words, for which there was no room."""
 
 
 NOTHING_SERVED: Final = Served()
@@ -49,12 +49,22 @@ def serve(
     if room == 0:
         return NOTHING_SERVED
     eligible = [anchor for anchor in active if _is_active(anchor) and anchor.seq <= through_seq]
-    eligible = sorted((anchor for anchor in eligible if anchor.seq not in held), key=_position)
+    eligible = _distinct(sorted((anchor for anchor in eligible if anchor.seq not in held), key=_position))
     if room is None:
         return Served(shown=tuple(eligible))
     hidden = _hidden(eligible, room=room, estimator=estimator)
     shown = tuple(anchor for index, anchor in enumerate(eligible) if index not in hidden)
     return Served(shown=shown, behind_marker=len(hidden))
+
+
+def _distinct(anchors: Sequence[FoundAnchor]) -> list[FoundAnchor]:
+    """Of several that say the same in the same words the newest one that a user set, else the newest."""
+    last: dict[tuple[str, str], int] = {}
+    for index, anchor in enumerate(anchors):
+        said = (anchor.type, anchor.content)
+        if said not in last or anchor.proposed_by == "user" or anchors[last[said]].proposed_by != "user":
+            last[said] = index
+    return [anchors[index] for index in sorted(last.values())]
 
 
 def _hidden(anchors: Sequence[FoundAnchor], *, room: int, estimator: Estimator) -> set[int]:
