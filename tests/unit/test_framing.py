@@ -303,6 +303,18 @@ def test_an_elided_text_keeps_to_its_room(text: str, tokens: int) -> None:
     assert estimate_text(elide(text, tokens)) <= tokens
 
 
+@pytest.mark.parametrize("said", ["We paid 17.50 € to Ostara.", "Мы заплатили Остаре 17,50 евро!", "我们付了三百元给王明。"])
+def test_an_elided_text_is_cut_between_statements(said: str) -> None:
+    for between in ("", "\n") if said[-1] == "。" else (" ", "\n"):
+        head, _, tail = elide(between.join([said] * 2_000), 400).partition("[…")
+        told = [head, tail.partition("…]")[2]]
+        assert all(text.count(said) > 2 for text in told)
+        assert [text.replace(said, "").strip() for text in told] == ["", ""]
+    head, _, tail = elide("word " * 2_000, 400).partition("[…")
+    assert set(head.split()) | set(tail.partition("…]")[2].split()) == {"word"}, "else between words"
+    assert elide("x" * 9_000, 400).startswith("xxx"), "else anywhere"
+
+
 def test_megabytes_of_brackets_take_no_time() -> None:
     hostile = "<" * 300_000 + "< /" * 100_000 + "<message" * 50_000 + "&amp;" * 100_000
     started = time.perf_counter()

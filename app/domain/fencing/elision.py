@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,6 +15,9 @@ _NAMED: Final = 0.15  # exact values from between; the rest is for the note that
 _WINDOW: Final = 10_000  # characters looked at for values at a time, and
 _WINDOWS: Final = 8  # how many times, evenly from all over: bounds the time for a message of any size
 _SHRINK: Final = 0.8  # a step of shortening; a few are enough, as density varies little within a text
+_REACH: Final = 200  # characters given up at most so that no statement is shown without its end or its beginning
+_ENDS: Final = re.compile(r"[.!?…]['\"”’»)\]]*\s+|[。！？]|[\r\n]+")
+"""Where a statement ends, and the next one may begin."""
 _NOTE: Final = "[… {count} characters left out here{named} …]"
 
 
@@ -42,10 +46,24 @@ def shares(sizes: Sequence[int], total: int) -> list[int]:
 
 
 def _shortened(text: str, room: int, values: Sequence[str]) -> str:
-    head, tail = int(room * _HEAD), int(room * _TAIL)
+    head, tail = _end_before(text, int(room * _HEAD)), _start_after(text, len(text) - int(room * _TAIL))
     named = _some(values, int(room * _NAMED))
-    note = _NOTE.format(count=len(text) - head - tail, named=f"; named there: {named}" if named else "")
-    return f"{text[:head]}\n{note}\n{text[len(text) - tail :]}"
+    note = _NOTE.format(count=tail - head, named=f"; named there: {named}" if named else "")
+    return f"{text[:head]}\n{note}\n{text[tail:]}"
+
+
+def _end_before(text: str, place: int) -> int:
+    """The last end of a statement, else of a word, shortly before a place; the place itself where there is none."""
+    least = max(0, place - _REACH)
+    ends = [found.end() for found in _ENDS.finditer(text, least, place)]
+    return ends[-1] if ends else (text.rfind(" ", least, place) + 1 or place)
+
+
+def _start_after(text: str, place: int) -> int:
+    """The first beginning of a statement, else of a word, shortly after a place; the place itself for want of one."""
+    most = min(len(text), place + _REACH)
+    found = _ENDS.search(text, place, most)
+    return found.end() if found else (text.find(" ", place, most) + 1 or place)
 
 
 def _values(middle: str) -> list[str]:
