@@ -244,6 +244,8 @@ class SegmentRequest(Input):
         places = (self.from_seq is None, self.to_seq is None)
         if places not in {(True, True), (False, False)} or (self.segment_id is None) == places[0]:
             raise ValueError("give either segment_id, or from_seq and to_seq")
+        if (self.from_seq or 0) > (self.to_seq or 0):
+            raise ValueError("from_seq must not be above to_seq")
         return self
 
     def place(self) -> str | tuple[int, int]:

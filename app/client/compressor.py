@@ -28,11 +28,11 @@ class ContextCompressor:
         self._conversation_id = conversation_id
 
     def compress(self, segment: Stretch, level: Level) -> Segment:
-        """Make a segment's level now, and give it back."""
+        """Make a segment's level now, and give it back. Raises ``ValueError`` for a number that is no level."""
         return self._client.send(_compress(self._conversation_id, segment, level))
 
     def expand(self, segment_id: str, level: Level = 0) -> Segment:
-        """A segment at a level, whole, whatever its size; 0 are the originals."""
+        """A segment at a level, whole, whatever its size; 0 are the originals. Raises ``ValueError`` likewise."""
         return self._client.run(lambda retrying: _whole(self._conversation_id, segment_id, level, retrying))
 
     def assemble_context(
@@ -50,11 +50,11 @@ class AsyncContextCompressor:
         self._conversation_id = conversation_id
 
     async def compress(self, segment: Stretch, level: Level) -> Segment:
-        """Make a segment's level now, and give it back."""
+        """Make a segment's level now, and give it back. Raises ``ValueError`` for a number that is no level."""
         return await self._client.send(_compress(self._conversation_id, segment, level))
 
     async def expand(self, segment_id: str, level: Level = 0) -> Segment:
-        """A segment at a level, whole, whatever its size; 0 are the originals."""
+        """A segment at a level, whole, whatever its size; 0 are the originals. Raises ``ValueError`` likewise."""
         return await self._client.run(lambda retrying: _whole(self._conversation_id, segment_id, level, retrying))
 
     async def assemble_context(
@@ -82,5 +82,8 @@ def _whole(conversation_id: Id, segment_id: str, level: Level, retrying: Retryin
 
 
 def _name(level: Any) -> LevelName:
+    """The service's name of a level; which names there are, the service says."""
+    if isinstance(level, int) and level not in range(len(_NAMES)):
+        raise ValueError(f"there is no level {level}: 0 full, 1 detailed, 2 brief, 3 tags")
     name: LevelName = _NAMES[level] if isinstance(level, int) else level
     return name

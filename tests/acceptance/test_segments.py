@@ -174,6 +174,8 @@ def test_what_cannot_be_is_refused_in_clear_words(talk: Talk) -> None:
         ({"from_seq": 1, "to_seq": boundary + 1, "level": "brief"}, "not_folded"),
         ({"from_seq": first["from_seq"], "to_seq": first["to_seq"] - 1, "level": "brief"}, "not_folded"),
         ({"from_seq": 1, "level": "brief"}, "invalid_input"),
+        ({"from_seq": boundary, "to_seq": boundary - 1, "level": "brief"}, "invalid_input"),
+        ({"from_seq": -1, "to_seq": 2, "level": "brief"}, "invalid_input"),
         ({"segment_id": id_, "from_seq": 1, "to_seq": 2, "level": "brief"}, "invalid_input"),
         ({"level": "brief"}, "invalid_input"),
         ({"segment_id": id_, "level": "full"}, "invalid_input"),

@@ -303,7 +303,9 @@ def test_an_elided_text_keeps_to_its_room(text: str, tokens: int) -> None:
     assert estimate_text(elide(text, tokens)) <= tokens
 
 
-@pytest.mark.parametrize("said", ["We paid 17.50 € to Ostara.", "Мы заплатили Остаре 17,50 евро!", "我们付了三百元给王明。"])
+@pytest.mark.parametrize(
+    "said", ["We paid 17.50 € to Ostara.", "Мы заплатили Остаре 17,50 евро!", "我们付了三百元给王明。"]
+)
 def test_an_elided_text_is_cut_between_statements(said: str) -> None:
     for between in ("", "\n") if said[-1] == "。" else (" ", "\n"):
         head, _, tail = elide(between.join([said] * 2_000), 400).partition("[…")
