@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
+
+from app.domain.words.text import sentences
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import Json, Talk, block_of, good, text_of
@@ -89,3 +92,35 @@ def test_versions_of_different_schemas_are_compared_and_restored(offline: Servic
     after = talk.get()
     assert after["state_schema"] == "summary", "the policy's schema is what is written next"
     assert all(value in texts(after["compressed_state"]) for value in ("NW-2026-118", "4711-K", "3 May 2027"))
+
+
+@pytest.mark.parametrize("preset", sorted({*ROUTE} - {"turn_end"}))
+def test_one_text_is_kept_word_for_word_by_every_other_preset_and_back(
+    offline: Service, start_talk: StartTalk, preset: str
+) -> None:
+    alone = {**SMALL, "anchor_share": 0, "protect": []}
+    talk = start_talk(offline, preset="turn_end", policy=alone)
+    for fact in FACTS:
+        talk.append(fact)
+        talk.append("Noted.", role="assistant")
+    filled(talk)
+    talk.compact(keep_tail_messages=0)
+    text = talk.get()["compressed_state"]["summary"]
+    said = sentences(text)
+    assert len(said) >= len(FACTS)
+
+    good(talk.patch({"preset": preset, "policy": alone}))
+    filled(talk)
+    talk.compact(keep_tail_messages=0)
+    conversation = talk.get()
+    assert conversation["state_schema"] == conversation["policy"]["state_schema"] != "summary"
+    told = texts(conversation["compressed_state"]).replace("\n", " ")
+    places = [told.find(sentence) for sentence in said]
+    assert -1 not in places, [sentence for sentence in said if sentence not in told]
+    assert places == sorted(places), "in the order in which they stood"
+
+    good(talk.patch({"preset": "turn_end", "policy": alone}))
+    filled(talk)
+    talk.compact(keep_tail_messages=0)
+    back = talk.get()["compressed_state"]["summary"]
+    assert all(sentence in back for sentence in said[1:]), "but for what it is about, which is told anew each time"

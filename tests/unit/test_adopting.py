@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.extraction.retold import pieces
 from app.domain.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
 from app.domain.states.adopting import adopted, next_after
 from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema
@@ -92,14 +93,66 @@ def test_one_text_tells_what_only_a_narrative_can_take() -> None:
     assert (told.from_seqs, told.since_version) == ((1, 3), 1)
 
 
-def test_out_of_one_text_each_statement_becomes_a_fact() -> None:
+def test_out_of_one_text_each_statement_becomes_a_fact_word_for_word() -> None:
     text = "About a trip. User: The budget is 900 euros. The code is AB-12. Last (User): We leave on 3 May."
     before = StateEntry(id="N7", field="summary", role="narrative", text=text, since_version=4, origins=("user",))
     after = adopted([before], RESEARCH, source=SUMMARY, next_entry=9)
     assert [(entry.id, entry.field, entry.text) for entry in after] == [
-        ("F9", "findings", "User: The budget is 900 euros. The code is AB-12."),
-        ("F10", "findings", "User: We leave on 3 May."),
-        ("N7", "research_summary", "About a trip."),
+        ("F9", "findings", "About a trip."),
+        ("F10", "findings", "User: The budget is 900 euros. The code is AB-12."),
+        ("F11", "findings", "Last (User): We leave on 3 May."),
     ]
-    assert next_after(after, 9) == 11
+    assert next_after(after, 9) == 12
     assert adopted([before], SUMMARY, source=SUMMARY, next_entry=9) == (before,)
+
+
+PROSE = st.lists(
+    st.sampled_from(
+        (
+            "About a trip, a budget.",
+            "О чём речь: поездка.",
+            "User: The budget is 900 euros.",
+            "It was said twice.",
+            "Last (User): We leave on 3 May.",
+            "Пользователь: Мы едем 3 мая?",
+            "- a point of a list",
+            "`print(1.0)`",
+            "我们三月出发。",
+            "----",
+            "two  blanks here",
+            "No end",
+        )
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(
+    st.lists(st.sampled_from((" ", "\n", "  \n\n", "\t")), min_size=8, max_size=8),
+    PROSE,
+    st.sampled_from(sorted(SCHEMAS)),
+)
+def test_a_text_goes_to_any_schema_and_back_word_for_word(gaps: list[str], said: list[str], other: str) -> None:
+    text = "".join(f"{sentence}{gap}" for sentence, gap in zip(said, gaps, strict=False)).strip()
+    before = StateEntry(id="N1", field="summary", role="narrative", text=text, since_version=1)
+    there = adopted([before], SCHEMAS[other], source=SUMMARY, next_entry=2)
+    assert "".join("".join(entry.text.split()) for entry in there) == "".join(text.split()), "all of it, in order"
+    assert all(entry.text in text for entry in there)
+    (back,) = adopted(there, SUMMARY, source=SCHEMAS[other], next_entry=next_after(there, 2))
+    for told in (" ".join(entry.text for entry in there), back.text):
+        places = [told.find(sentence) for sentence in said]
+        assert -1 not in places
+        assert told.count("900 euros") == text.count("900 euros"), "nothing is said more often than it was"
+
+
+@given(st.data(), st.sampled_from(sorted(SCHEMAS)), st.sampled_from(sorted(SCHEMAS)))
+def test_every_text_is_found_there_and_back_again(data: st.DataObject, one: str, other: str) -> None:
+    source, target = SCHEMAS[one], SCHEMAS[other]
+    before = data.draw(states(source))
+    there = adopted(before, target, source=source, next_entry=len(before) + 1)
+    back = adopted(there, source, source=target, next_entry=next_after(there, len(before) + 1))
+    for entries in (there, back):
+        told = "\n".join(entry.text for entry in entries)
+        assert all(piece in told for entry in before for piece in pieces(entry.text))
+        assert {seq for entry in entries for seq in entry.from_seqs} >= {s for entry in before for s in entry.from_seqs}

@@ -48,7 +48,7 @@ class _Told(NamedTuple):
 
 def narrative(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str, *, room: int) -> str:
     """The story so far within about ``room`` tokens; empty only when nothing was said."""
-    earlier = " ".join(entry.text for entry in previous if entry.role == "narrative").strip()
+    earlier = " ".join(entry.text for entry in previous if entry.role == "narrative").strip() or _begun(previous)
     if not passages:
         return earlier
     words = phrases(language)
@@ -99,6 +99,11 @@ def _abouts(passages: Sequence[Passage], told: _Told | None, words: Phrases) -> 
             yield words.about.format(topics=subject or listed)
         elif first == recent == 0:
             yield ""
+
+
+def _begun(previous: Sequence[StateEntry]) -> str:
+    """What the conversation is about, where a text that was carried over says so among its statements."""
+    return next((entry.text for entry in previous if any(frame.match(entry.text) for frame in _FRAMES)), "")
 
 
 def _told(earlier: str) -> _Told | None:

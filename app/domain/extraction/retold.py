@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import count
+from itertools import count, pairwise
 from typing import Final
 
 from app.domain.extraction.items import ANSWERED
@@ -45,17 +45,23 @@ def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: st
         if entry.role != "narrative":
             found.append(entry)
             continue
-        story, told = apart(entry.text, language)
+        story, told = _apart(entry.text, language)
         found += [_piece(entry, field, "N", next(numbers), story)] if story else []
         found += [_piece(entry, field, "F", next(numbers), text) for text in told]
     return tuple(found)
 
 
 def retold(story: str, texts: Iterable[str]) -> str:
-    """One text: the story, then each text as a sentence of its own; what the story says of them is said once."""
+    """One text: the story, then each text as a sentence of its own; what the story says of them is said once.
+
+    What the story says was last stands last, without its frame: the text is read, and carried on, in this order.
+    """
     told = list(map(closed, texts))
-    new = [part for part in statements(story) if not any(closed(_unframed(part)) in text for text in told)]
-    return " ".join(part for part in (*new, *told) if part)
+    parts = statements(story)
+    begun = [part for part in parts if _unframed(part) == part and not any(closed(part) in text for text in told)]
+    last = [said for part in parts if (said := _unframed(part)) != part]
+    last = [said for said in last if not any(closed(said) in text for text in told)]
+    return " ".join(part for part in (*begun, *told, *last) if part)
 
 
 def closed(text: str) -> str:
@@ -65,6 +71,21 @@ def closed(text: str) -> str:
 
 def statements(text: str) -> list[str]:
     """The statements of a text: a speaker's sentences together, where it says who speaks; sentences elsewhere."""
+    return list(dict.fromkeys(_statements(text)))
+
+
+def pieces(text: str) -> list[str]:
+    """The text cut between its statements, in order and word for word: together they are the text, blanks aside."""
+    cuts = [0]
+    for statement in _statements(text):
+        found = text.find(statement, cuts[-1])
+        if found >= 0:
+            cuts.append(found + len(statement))
+    cuts[-1] = len(text)  # what follows the last statement belongs to it
+    return [piece for start, end in pairwise([0, *cuts]) if (piece := text[start:end].strip())]
+
+
+def _statements(text: str) -> list[str]:
     found: list[str] = []
     for part in _BEFORE_LABEL.split(text):
         begins = len(found)
@@ -75,7 +96,7 @@ def statements(text: str) -> list[str]:
                 found[-1] = f"{found[-1]} {sentence}"
             else:
                 found.append(sentence)
-    return list(dict.fromkeys(found))
+    return found
 
 
 def _piece(entry: StateEntry, field: StateField, letter: str, number: int, text: str) -> StateEntry:
@@ -90,8 +111,8 @@ def _piece(entry: StateEntry, field: StateField, letter: str, number: int, text:
     )
 
 
-def apart(text: str, language: str) -> tuple[str, list[str]]:
-    """What the text is about, and its statements; the frame around what was said last taken off.
+def _apart(text: str, language: str) -> tuple[str, list[str]]:
+    """What the text is about, and its statements; what was said last without its frame, as the last.
 
     In a language without such frames the first sentence is what it is about.
     """
@@ -101,7 +122,9 @@ def apart(text: str, language: str) -> tuple[str, list[str]]:
         told = [told[0][len(first) :].strip(), *told[1:]]
     else:
         first = ""
-    return first, [unframed for one in told if (unframed := _unframed(one))]
+    said = [(one, _unframed(one)) for one in told]
+    ordered = sorted(said, key=lambda pair: pair[0] != pair[1])
+    return first, [unframed for _, unframed in ordered if unframed]
 
 
 def _unframed(text: str) -> str:

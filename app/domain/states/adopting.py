@@ -7,9 +7,8 @@ from dataclasses import replace
 from itertools import count
 from typing import Final
 
-from app.domain.extraction.retold import apart, is_told
+from app.domain.extraction.retold import is_told, pieces
 from app.domain.states.state import ID_LETTERS, StateEntry, StateField, StateSchema
-from app.domain.words.language import detect
 
 _BETWEEN: Final = " "
 _ENDS: Final = (".", "!", "?", "…", "。", "！", "？", ":", ";")
@@ -22,7 +21,8 @@ def adopted(
 
     A field of the same name and role keeps its entries as they are; others go to the field of their role, or of the
     nearest role there is. Where only a narrative can take them, one text tells them all, the present narrative first;
-    out of such a text each statement becomes a fact, since a narrative is told anew each time.
+    out of such a text each statement becomes a fact, word for word and in order, since a narrative is told anew each
+    time.
 
     Args:
         entries: Those that are served.
@@ -44,7 +44,7 @@ def next_after(entries: Sequence[StateEntry], next_entry: int) -> int:
 
 
 def _spelled_out(entries: Sequence[StateEntry], schema: StateSchema, next_entry: int) -> list[StateEntry]:
-    """What a text is about as the narrative, and its statements as facts."""
+    """Every statement of a text as a fact, what it is about among them."""
     numbers = count(next_entry)
     target = schema.home("fact")
     found: list[StateEntry] = []
@@ -52,8 +52,6 @@ def _spelled_out(entries: Sequence[StateEntry], schema: StateSchema, next_entry:
         if entry.role != "narrative":
             found.append(entry)
             continue
-        story, told = apart(entry.text, detect(entry.text) or "en")
-        found += [replace(entry, text=story)] if story else []
         found += [
             replace(
                 entry,
@@ -63,7 +61,7 @@ def _spelled_out(entries: Sequence[StateEntry], schema: StateSchema, next_entry:
                 text=text,
                 superseded=(),
             )
-            for text in told
+            for text in pieces(entry.text)
         ]
     return found
 
