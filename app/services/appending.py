@@ -119,16 +119,19 @@ def refuse_without_room(resolved: Resolved, draft: MessageDraft) -> None:
     """Refuse a turn's message when nothing is going to make room for it, before anything is stored.
 
     Raises:
-        TooLargeError: Automatic compaction is off, nothing may be cut, and the whole exceeds the window.
+        TooLargeError: Automatic compaction is off, nothing may be cut or elided, and the whole exceeds the window.
     """
     policy, window, size = resolved.policy, resolved.budgets.window, _size(resolved, draft)
+    if policy.oversized == "elide":
+        return
     present = resolved.breakdown.total
     if policy.triggers or policy.on_failure != "keep_full" or resolved.at_evaluation(present + size) <= window:
         return
     limit = max(_window(resolved) - present, 0)
     raise TooLargeError(
         f"the message has {size} tokens, at most {limit} fit beside a context of {present} in a window of"
-        f" {window}, and the policy neither compacts by itself nor cuts: compact first, or choose on_failure: truncate",
+        f" {window}, and the policy neither compacts by itself nor cuts: compact first, or choose"
+        " on_failure: truncate or oversized: elide",
         extra={"limit": limit, "size": size, "breakdown": asdict(resolved.breakdown)},
     )
 

@@ -13,6 +13,7 @@ from uuid import UUID
 import structlog
 
 from app.domain.assembling.assembly import AssembledContext, Material, assemble, exceeds
+from app.domain.assembling.eliding import LARGE
 from app.domain.assembling.fitting import DIGEST_SHARE
 from app.domain.conversation import Message
 from app.domain.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
@@ -198,10 +199,10 @@ def _most(budgets: Budgets, asked: int | None) -> int:
 
 
 def _each_at_most(resolved: Resolved) -> int | None:
-    """What a message counts for at most, where all are served and those that can never fit without their middle."""
+    """What a message counts for at most, where all are served and those without room without their middle."""
     policy = resolved.policy
     elides = policy.on_failure == "keep_full" and policy.oversized == "elide"
-    return resolved.budgets.window if elides else None
+    return resolved.budgets.window // LARGE if elides else None
 
 
 def _unloaded_tokens(resolved: Resolved, tail: Sequence[Message], held: Sequence[Message]) -> int:

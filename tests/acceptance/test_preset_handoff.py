@@ -17,7 +17,7 @@ import pytest
 
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service, running_service
-from tests.acceptance.talk import BUDGET, EventFollower, Json, Talk, block_of, good, lines, refused
+from tests.acceptance.talk import BUDGET, EventFollower, Json, Talk, block_of, good, lines, refused, served_seqs
 from tests.gemini_server import Gemini
 from tests.servers import execute_sql
 
@@ -381,6 +381,38 @@ class TestAnOversizedMessage:
         assert served.startswith("BEGIN-1")
         assert served.endswith("END-9")
         assert talk.history()[0]["content"] == said
+
+    @pytest.mark.parametrize(("preset", "no_room"), [("handoff", 4_400), ("turn_end", 9_000)])
+    def test_is_taken_whole_also_where_nothing_is_ever_compacted(
+        self, offline: Service, start_talk: StartTalk, preset: str, no_room: int
+    ) -> None:
+        policy: Json = {"context_window": 8_000, "max_tokens": -1}
+        talk = start_talk(offline, preset=preset, policy={**policy, "oversized": "elide"})
+        talk.batch(lines(60))
+        window = talk.get("/usage")["window"]
+        assert talk.get("/usage")["tokens"] > window / 4
+        for words in (40_000, no_room):  # more than the window; and more than there is room for beside the rest
+            said = f"BEGIN-{words} " + "word " * words + f"END-{words}"
+            done = talk.chat(said)
+            asked = done["message"]
+            assert asked["content"] == said
+            assert f"message_elided:{asked['seq']}" in done["warnings"]
+            assert done["reply"]["content"]
+            context = talk.context()
+            (served,) = [item["content"] for item in context["messages"] if item["seq"] == asked["seq"]]
+            assert served.startswith(f"BEGIN-{words}")
+            assert served.endswith(f"END-{words}")
+            assert len(served) < len(said)
+            assert context["gauge"]["tokens"] <= window
+            assert served_seqs(context) == [item["seq"] for item in talk.history()], "every other message is there"
+        assert talk.compactions() == []
+        assert talk.history()[60]["content"].count("word ") == 40_000
+
+        control = start_talk(offline, preset=preset, policy={**policy, "oversized": "refuse"})
+        control.batch(lines(60))
+        for words in (40_000, no_room):
+            refused(control.post("/chat", {"content": "word " * words}), 413, "message_too_large")
+        assert len(control.history()) == 60
 
 
 class TestAFailure:

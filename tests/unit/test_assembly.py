@@ -222,6 +222,25 @@ def test_keep_full_serves_a_giant_without_its_middle_where_the_policy_says_so(pl
         put_together(material(said(140, policy=elides), policy=elides))
 
 
+def test_keep_full_serves_a_large_message_in_the_room_that_is_left_where_the_policy_says_so() -> None:
+    elides = policy_of(context_window=4_000, on_failure="keep_full", oversized="elide")
+    messages = said(60, policy=elides)
+    text = "BEGIN " + "word " * 4_000 + "END"
+    weight = weigh("user", text)
+    messages.append(replace(messages[-2], seq=61, content=text, token_count=weight.tokens, byte_length=weight.bytes))
+    assert weight.tokens < 3_000, "alone it would fit"
+    whole = material(messages, policy=elides)
+    found = put_together(whole)
+
+    assert [one.seq for one in found.messages if one.seq is not None] == list(range(1, 62))
+    (served,) = [one.content for one in found.messages if one.seq == 61]
+    assert (served[:5], served[-3:]) == ("BEGIN", "END")
+    assert found.gauge.budget < found.gauge.tokens <= found.gauge.window
+    assert found.warnings == ("message_elided:61", "context_over_budget")
+    with pytest.raises(ContextOverWindowError):  # what was not read is never left out in silence
+        put_together(replace(whole, unloaded_tokens=1))
+
+
 def test_what_was_not_loaded_counts_and_can_only_be_cut() -> None:
     messages = said(120)
     whole = material(messages, policy=POLICY)

@@ -25,7 +25,7 @@ from app.domain.assembling.drafts import (
     weigh_all,
     weight_of,
 )
-from app.domain.assembling.eliding import with_all_giants_elided
+from app.domain.assembling.eliding import with_all_giants_elided, with_large_elided
 from app.domain.assembling.fitting import Digest, Room, fit
 from app.domain.conversation import Message
 from app.domain.errors import ContextOverWindowError
@@ -132,12 +132,18 @@ def _whole(material: Material, draft: Draft) -> int:
 def _kept_full(material: Material, draft: Draft) -> Draft:
     """``keep_full``: over the budget but inside the window is sent whole, with a warning.
 
-    Where the policy says so, a message that can never fit is sent without its middle.
+    Where the policy says so, a message that can never fit is sent without its middle; if that is not enough, so are
+    large ones, the largest first.
     """
     system = _system_tokens(material)
+    window = material.budgets.window
+    elides = material.policy.oversized == "elide" and not material.unloaded_tokens  # what was not read is not served
     total = system + _whole(material, draft)
-    if total > material.budgets.window and material.policy.oversized == "elide":
-        draft = with_all_giants_elided(material, draft, material.budgets.window - system)
+    if total > window and elides:
+        draft = with_all_giants_elided(material, draft, window - system)
+        total = system + _whole(material, draft)
+    if total > window and elides:
+        draft = with_large_elided(material, draft, window - system)
         total = system + _whole(material, draft)
     if total > material.budgets.window:
         raise ContextOverWindowError(

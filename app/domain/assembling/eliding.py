@@ -12,6 +12,8 @@ from app.domain.fencing.elision import elide, shares
 from app.domain.planning.cuts import turn_starts
 from app.domain.weighing.tokens import estimate_text, weigh
 
+LARGE: Final = 32
+"""A message is large from this part of a window on: so many without their middle still say something in one window."""
 _SHARE: Final = 2  # such a message is shown in half the room, so that the rest stays
 
 
@@ -40,6 +42,21 @@ def with_all_giants_elided(material: Material, draft: Draft, room: int) -> Draft
 
     changed = replace(draft, held=served(draft.held), tail=served(draft.tail))
     return changed.warned(*(f"message_elided:{giant.seq}" for giant in giants))
+
+
+def with_large_elided(material: Material, draft: Draft, room: int) -> Draft:
+    """Large messages of the tail as short as it takes, the largest first; nothing changes where that is not enough."""
+    least = material.budgets.window // LARGE
+    originals = {message.seq: message for message in material.tail}
+    large = [originals[one.seq] for one in draft.tail if weight_of(material, originals[one.seq]) > least]
+    of_large = {message.seq for message in large}
+    rest = replace(draft, tail=tuple(one for one in draft.tail if one.seq not in of_large))
+    rooms = shares([weight_of(material, message) for message in large], max(room - size_of(material, rest), 0))
+    if not large or min(rooms) < least:
+        return draft
+    shorter = {one.seq: _elided(material, one, share) for one, share in zip(large, rooms, strict=True)}
+    changed = replace(draft, tail=tuple(shorter.get(one.seq, one) for one in draft.tail))
+    return changed.warned(*(f"message_elided:{one.seq}" for one in large if shorter[one.seq] is not one))
 
 
 def with_tail_elided(material: Material, draft: Draft, room: int) -> Draft:
