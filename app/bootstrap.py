@@ -214,7 +214,7 @@ def _is_loopback(host: str) -> bool:
 def _parts(settings: Settings) -> Parts:
     engine = make_engine(_required(settings.database_url, "DATABASE_URL"))
     redis_url = _required(settings.redis_url, "REDIS_URL")
-    bus, queue, models = RedisEventBus(redis_url), CeleryJobQueue(redis_url), _models(settings)
+    bus, queue, models = RedisEventBus(redis_url), CeleryJobQueue(redis_url), make_models(settings)
     return Parts(
         uow=unit_of_work_factory(engine),
         bus=bus,
@@ -226,7 +226,8 @@ def _parts(settings: Settings) -> Parts:
     )
 
 
-def _models(settings: Settings) -> ModelRegistry:
+def make_models(settings: Settings) -> ModelRegistry:
+    """The models of the settings; none is built before it is asked for."""
     return ModelRegistry(
         chat=settings.resolved_chat_model,
         compaction=settings.resolved_compaction_model,

@@ -8,11 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
+    DotEnvSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    YamlConfigSettingsSource,
 )
+
+from app.setting_files import StrictDotenv, StrictYaml
 
 DEFAULT_GEMINI_MODEL = "google:gemini-3-flash-preview"
 OFFLINE_MODEL = "offline"
@@ -114,6 +116,12 @@ class Settings(BaseSettings):
         """Accept ``a,b`` from the environment beside a YAML list."""
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _in_capitals(cls, value: Any) -> Any:
+        """``info`` is what many programs call it."""
+        return value.upper() if isinstance(value, str) else value
+
     @property
     def resolved_chat_model(self) -> str:
         """The model that answers turns."""
@@ -138,4 +146,5 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is the library's
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Environment, then ``.env``, then ``throughline.yaml``."""
-        return init_settings, env_settings, dotenv_settings, YamlConfigSettingsSource(settings_cls)
+        env_file = dotenv_settings.env_file if isinstance(dotenv_settings, DotEnvSettingsSource) else None
+        return init_settings, env_settings, StrictDotenv(settings_cls, env_file=env_file), StrictYaml(settings_cls)

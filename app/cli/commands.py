@@ -14,12 +14,12 @@ from rich.text import Text
 
 from app.cli import inspect
 from app.cli.chat import chat
-from app.cli.complaints import EXIT_INTERRUPTED, one_clear_line
+from app.cli.complaints import EXIT_INTERRUPTED, complain, one_clear_line
 from app.cli.demo.client import DemoError
 from app.cli.demo.command import demo as play_demo
 from app.cli.doctor import doctor
 from app.cli.keys import keys
-from app.cli.preflight import check_database, read_settings
+from app.cli.preflight import check_database, overlooked, read_settings
 from app.cli.preflight import migrate as run_migrations
 from app.cli.run import Service, address
 from app.cli.transfer import export_conversation, import_file
@@ -45,6 +45,8 @@ def run() -> None:
     console = Console(highlight=False)
     with one_clear_line():
         settings = read_settings()
+        for line in overlooked():
+            complain(line)
         service = Service(settings, emit=_Printer(console))
         service.run(lambda: _announce(console, settings), lambda: console.print("Stopping…"))
         console.print("Stopped." if settings.database_url else f"Stopped. The data stays in {_data(settings)}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 from collections.abc import Sequence
 
@@ -16,6 +17,8 @@ from sqlalchemy.exc import ArgumentError
 from app.adapters.callables import ToolSettingError, load_tools
 from app.adapters.database import CONNECT_SECONDS, database_address, make_patient_engine
 from app.adapters.migrations import run_migrations
+from app.domain.errors import InvalidInputError
+from app.setting_files import SettingFileError, unknown_variables
 from app.settings import Settings
 
 
@@ -30,8 +33,15 @@ def read_settings() -> Settings:
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
         raise CannotStartError(f"Settings that cannot be used: {wrong}.") from error
+    except SettingFileError as error:
+        raise CannotStartError(str(error)) from error
     except Exception as error:
         raise CannotStartError(f"The settings cannot be read: {first_line(error)}") from error
+
+
+def overlooked() -> list[str]:
+    """A line for each variable of the environment that looks like a setting misspelled."""
+    return unknown_variables(Settings, os.environ)
 
 
 def check_port(host: str, port: int) -> None:
@@ -96,6 +106,22 @@ def check_tools(references: Sequence[str]) -> None:
         load_tools(references)
     except ToolSettingError as error:
         raise CannotStartError(f"{error}. Correct THROUGHLINE_TOOLS.") from error
+
+
+def check_models(settings: Settings) -> None:
+    """Build the models that the settings name; nobody is called."""
+    # A second of imports that only a start needs, and no command that asks a running service.
+    from app.bootstrap import make_models  # noqa: PLC0415
+
+    models = make_models(settings)
+    for variable, name, build in (
+        ("THROUGHLINE_CHAT_MODEL", settings.resolved_chat_model, models.chat),
+        ("THROUGHLINE_COMPACTION_MODEL", settings.resolved_compaction_model, models.summarizer),
+    ):
+        try:
+            build()
+        except InvalidInputError as error:
+            raise CannotStartError(f"{variable} ({name}): {error.detail}") from error
 
 
 def migrate(database_url: str, revision: str = "head") -> None:

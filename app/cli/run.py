@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from app.cli.preflight import check_database, check_port, check_redis, check_tools, migrate
+from app.cli.preflight import check_database, check_models, check_port, check_redis, check_tools, migrate
 from app.cli.supervisor import Child, Emit, Signals, StopRequestedError, Supervisor
 from app.embedded import AlreadyRunningError, EmbeddedServers, running_at
 from app.settings import Settings
@@ -70,6 +70,7 @@ class Service:
             )
         check_port(settings.host, settings.port)
         check_tools(settings.tools)
+        check_models(settings)
         if settings.database_url:
             check_database(settings.database_url)
         if settings.redis_url:

@@ -1,0 +1,93 @@
+"""The files that settings come from: a name in them that there is not is said, never passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+import yaml
+from pydantic_settings import BaseSettings, DotEnvSettingsSource, YamlConfigSettingsSource
+
+ELSEWHERE: Final = frozenset({"THROUGHLINE_API_KEY", "THROUGHLINE_TESTCONTAINERS"})
+"""Variables with our prefix that are no settings: they belong to the command line and to the tests."""
+
+
+class SettingFileError(ValueError):
+    """A file of settings cannot be used; the message is one line and says what to put right."""
+
+
+class StrictYaml(YamlConfigSettingsSource):
+    """A mapping of known settings, each by its field's name or by its variable's in lower or upper case."""
+
+    def __init__(self, settings_cls: type[BaseSettings]) -> None:
+        # The base class reads the file while it is made.
+        self._known = _yaml_names(settings_cls)
+        super().__init__(settings_cls)
+
+    def _read_file(self, file_path: Any) -> dict[str, Any]:
+        try:
+            found = super()._read_file(file_path)
+        except yaml.YAMLError as error:
+            raise SettingFileError(f"{file_path} is no YAML{_place(error)}.") from error
+        if not isinstance(found, dict):
+            raise SettingFileError(f"{file_path} must hold lines of the form `name: value`.")
+        _complain_of([str(name) for name in found if name not in self._known], self._known, str(file_path))
+        return {self._known[name]: value for name, value in found.items()}
+
+
+class StrictDotenv(DotEnvSettingsSource):
+    """Variables of many programs; those with our prefix must be settings."""
+
+    def __call__(self) -> dict[str, Any]:
+        """The values, as they are read elsewhere."""
+        known = [name for name in _variables(self.settings_cls).values() if name.startswith(self.env_prefix)]
+        ours = [name.upper() for name in self.env_vars if name.upper().startswith(self.env_prefix)]
+        _complain_of([name for name in ours if name not in {*known, *ELSEWHERE}], known, str(self.env_file))
+        return super().__call__()
+
+
+def unknown_variables(settings: type[BaseSettings], environment: Mapping[str, str]) -> list[str]:
+    """A line for each variable of the environment that looks like a setting misspelled.
+
+    Other programs put variables with our prefix there too (Kubernetes does for a service of our name): a name that
+    resembles none of ours is left alone.
+    """
+    known = list(_variables(settings).values())
+    prefix = settings.model_config.get("env_prefix", "")
+    ours = [name for name in environment if name.startswith(prefix) and name not in {*known, *ELSEWHERE}]
+    return [f"{name} is no setting and is not read{hint}." for name in ours if (hint := _hint(name, known))]
+
+
+def _variables(settings: type[BaseSettings]) -> dict[str, str]:
+    """The variable of the environment of each field."""
+    prefix = settings.model_config.get("env_prefix", "")
+    fields = settings.model_fields.items()
+    return {name: str(field.validation_alias or f"{prefix}{name.upper()}") for name, field in fields}
+
+
+def _yaml_names(settings: type[BaseSettings]) -> dict[str, str]:
+    """Every name by which a file may call a field, and the one under which every source gives it."""
+    names: dict[str, str] = {}
+    for name, field in settings.model_fields.items():
+        given = str(field.validation_alias or name)
+        names |= dict.fromkeys((name, given, given.lower()), given)
+    return names
+
+
+def _complain_of(unknown: list[str], known: Iterable[str], file: str) -> None:
+    if unknown:
+        said = "; ".join(f"{name} is no setting{_hint(name, known)}" for name in unknown)
+        raise SettingFileError(f"{file}: {said}. Correct or remove it.")
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, known, n=1, cutoff=0.7)
+    return f" (is {near[0]} meant?)" if near else ""
+
+
+def _place(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    what = getattr(error, "problem", None)
+    where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return f"{where}: {what}" if what else where
