@@ -21,6 +21,7 @@ from app.cli.notices import Notices
 from app.cli.screen import DIM, Screen, one_line
 from app.cli.showing import runs_of
 from app.client import ApiError, ChatEvent, ChatResult, ConflictError, Conversation, Throughline, ThroughlineError
+from app.domain.localization.catalogue import Catalogue, catalogue_of
 
 EXIT_FAILED: Final = 1
 """A line of a script was not answered."""
@@ -30,7 +31,6 @@ BUSY_SECONDS: Final = 30.0
 PROMPT: Final = "› "
 
 _AGAIN: Final = 0.25
-_WELCOME: Final = "/help lists the commands; Ctrl-C stops a reply, Ctrl-D ends."
 
 
 def chat(
@@ -53,7 +53,7 @@ def chat(
     with connected(address, key) as client:
         talk = _conversation(client, conversation, fields, window)
         notices = Notices(talk, lambda: open_client(address, key))
-        session = Session(client, talk, Screen(), notices)
+        session = Session(client, talk, Screen(catalogue_of(talk.locale)), notices)
         session.open(is_new=conversation is None)
         session.run(_lines(session.screen))
     if session.failures and not session.is_interactive:
@@ -85,18 +85,23 @@ class Session:
         self.is_interactive = screen.is_terminal and sys.stdin.isatty()
 
     @property
+    def _say(self) -> Catalogue:
+        return self.screen.say
+
+    @property
     def _id(self) -> str:
         return str(self._talk.id)
 
     def open(self, *, is_new: bool) -> None:
         """Say where we are."""
         title = f" · {one_line(self._talk.title)}" if self._talk.title else ""
-        self.screen.line(("conversation ", DIM), self._id, (f" · {self._talk.preset}{title}", DIM))
+        head = f"{self._say.text('cli.conversation')} "
+        self.screen.line((head, DIM), self._id, (f" · {self._talk.preset}{title}", DIM))
         if not is_new:
             self._show_end()
         show_gauge(self.screen, self._talk.context)
         if self.is_interactive:
-            self.screen.line((_WELCOME, DIM))
+            self.screen.line((self._say.text("cli.welcome"), DIM))
 
     def run(self, lines: Iterator[str]) -> None:
         """Answer each line, until there is none, or one says so."""
@@ -130,12 +135,12 @@ class Session:
                 self._follow(text)
         except KeyboardInterrupt:
             self.screen.line()
-            self.screen.line(("stopped listening; the reply is in the history when it is there.", "yellow"))
+            self.screen.line((self._say.text("cli.not_listening"), "yellow"))
         except (ThroughlineError, ComplaintError) as error:
             self._unanswered = isinstance(error, ApiError) and "message_id" in error.problem
             self._complain(error)
             if self._unanswered and self.is_interactive:
-                self.screen.line(("Your message is kept: an empty line asks for the reply once more.", DIM))
+                self.screen.line((self._say.text("cli.kept"), DIM))
         finally:
             over.set()
 
@@ -176,12 +181,12 @@ class Session:
         """Below the reply: whether it is whole, what was brought back, warnings, the gauge."""
         self._unanswered = False
         if type_ == "reply.interrupted" or result.reply.status == "interrupted":
-            self.screen.line(("interrupted: what came is kept.", "yellow"))
+            self.screen.line((self._say.text("cli.interrupted"), "yellow"))
         self._tell()
         if seqs := [seq for one in result.recalled for seq in one.seqs]:
-            self.screen.line((f"recalled for it: messages {runs_of(seqs)}", DIM))
+            self.screen.line((self._say.text("cli.recalled", seqs=runs_of(seqs)), DIM))
         for warning in result.warnings:
-            self.screen.line(("warning: ", "yellow"), warning)
+            self.screen.line((f"{self._say.text('cli.warning')}: ", "yellow"), warning)
         show_gauge(self.screen, result.context)
 
     def _interrupt(self, over: threading.Event) -> None:
@@ -226,7 +231,7 @@ def _lines(screen: Screen) -> Iterator[str]:
             return
         except KeyboardInterrupt:
             screen.line()
-            screen.line(("Ctrl-D or /quit ends the chat.", DIM))
+            screen.line((screen.say.text("cli.goodbye"), DIM))
 
 
 @contextlib.contextmanager

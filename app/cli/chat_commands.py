@@ -17,14 +17,15 @@ PAGE: Final = 4_000
 """Tokens that an expansion shows at most."""
 
 HELP: Final = (
-    ("/compact [focus]", "fold the conversation now; what to pay attention to may follow"),
-    ("/context", "what a model would be sent, part by part"),
-    ("/state", "what stands for the folded messages"),
-    ("/expand MARKER [full|detailed|brief|tags]", "what is behind a marker, or a segment's id"),
-    ("/stats", "what compactions did and saved"),
-    ("/help", "this list"),
-    ("/quit", "end the chat; it can be taken up again"),
+    ("compact", "/compact [focus]"),
+    ("context", "/context"),
+    ("state", "/state"),
+    ("expand", "/expand MARKER [full|detailed|brief|tags]"),
+    ("stats", "/stats"),
+    ("help", "/help"),
+    ("quit", "/quit"),
 )
+"""The name of what each is for (``cli.help.compact``), and how it is typed."""
 _ENDS: Final = frozenset({"/quit", "/exit"})
 
 Act = Callable[[Throughline, str, Screen, str], None]
@@ -41,7 +42,7 @@ def run_command(text: str, client: Throughline, id_: str, screen: Screen) -> boo
         return False
     act = COMMANDS.get(name)
     if act is None:
-        raise ComplaintError(f"There is no {name}: /help lists the commands; a space before it makes it a message.")
+        raise ComplaintError(screen.say.text("cli.no_command", name=name))
     act(client, id_, screen, rest.strip())
     return True
 
@@ -53,7 +54,7 @@ def _context(client: Throughline, id_: str, screen: Screen, _rest: str) -> None:
 def _state(client: Throughline, id_: str, screen: Screen, _rest: str) -> None:
     newest = newest_state(client, id_)
     if newest is None:
-        screen.line(("There is no state yet: nothing was compacted.", DIM))
+        screen.line((screen.say.text("cli.no_state"), DIM))
     else:
         show_state(screen, newest)
 
@@ -62,11 +63,11 @@ def _expand(client: Throughline, id_: str, screen: Screen, rest: str) -> None:
     before, _, last = rest.rpartition(" ")
     named, level = (before, last) if before and last in LEVEL_OF else (rest, None)
     if not named:
-        raise ComplaintError("/expand needs a marker or a segment's id: /context shows them.")
+        raise ComplaintError(screen.say.text("cli.needs_marker"))
     found = expanded(client, id_, named.strip(), cast("LevelName | None", level), max_tokens=PAGE)
     show_segment(screen, found)
     if found.next_cursor:
-        screen.line(("… there is more: `throughline expand` shows all of it.", DIM))
+        screen.line((screen.say.text("cli.more"), DIM))
 
 
 def _stats(client: Throughline, id_: str, screen: Screen, _rest: str) -> None:
@@ -74,9 +75,9 @@ def _stats(client: Throughline, id_: str, screen: Screen, _rest: str) -> None:
 
 
 def _help(_client: Throughline, _id: str, screen: Screen, _rest: str) -> None:
-    width = max(len(usage) for usage, _ in HELP)
-    for usage, words in HELP:
-        screen.line(f"{usage:<{width}}  ", (words, DIM))
+    width = max(len(usage) for _, usage in HELP)
+    for name, usage in HELP:
+        screen.line(f"{usage:<{width}}  ", (screen.say.text(f"cli.help.{name}"), DIM))
 
 
 COMMANDS: Final[Mapping[str, Act]] = {

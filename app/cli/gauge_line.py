@@ -8,6 +8,7 @@ from rich.text import Text
 
 from app.cli.screen import DIM, Screen
 from app.client import Gauge
+from app.domain.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 
 BAR: Final = 24  # columns
 PARTS: Final = ("system", "state", "anchors", "digests", "held", "tail", "recalled", "pending")
@@ -23,29 +24,24 @@ _COLOURS: Final = {
 }
 _UNKNOWN: Final = "yellow"
 """Of a newer service."""
-_WORDS: Final = {
-    "warning": "getting full",
-    "critical": "nearly full, a compaction is due",
-    "background": "a compaction is due",
-    "sync": "compacts before the next reply",
-    "over": "over the budget",
-}
 
 
 def show_gauge(screen: Screen, gauge: Gauge) -> None:
     """The line; with a bar where there is a terminal, in colour unless ``NO_COLOR`` is set."""
     colour = _COLOURS.get(gauge.status, _UNKNOWN)
-    words = f"{_percent(gauge)} · {grouped(gauge.tokens)} of {grouped(gauge.budget)} tokens"
+    say = screen.say
+    words = say.text("cli.gauge.full", percent=_percent(gauge), tokens=gauge.tokens, budget=gauge.budget)
     shown: list[Text | tuple[str, str]] = [_bar(gauge, colour), (f" {words}", colour)] if screen.is_terminal else []
     begin, end = ("", "") if screen.is_terminal else (f"[{words}", "]")
-    told = f"{_WORDS.get(gauge.status, gauge.status)} · {parts_of(gauge)}{_ahead(gauge)}"
+    told = f"{say.word('cli.gauge', gauge.status)} · {parts_of(gauge, say)}{_ahead(gauge, say)}"
     screen.line(*shown, (f"{begin} · {told}{end}", DIM))
 
 
-def parts_of(gauge: Gauge) -> str:
+def parts_of(gauge: Gauge, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
     """What is in it, in tokens."""
     sizes = gauge.breakdown.model_dump()
-    return ", ".join(f"{name} {grouped(sizes[name])}" for name in PARTS if sizes.get(name)) or "empty"
+    told = (f"{say.word('cli.part', name)} {say.number(sizes[name])}" for name in PARTS if sizes.get(name))
+    return ", ".join(told) or say.text("cli.gauge.empty")
 
 
 def grouped(number: int) -> str:
@@ -55,12 +51,12 @@ def grouped(number: int) -> str:
 
 def _percent(gauge: Gauge) -> str:
     share = gauge.utilization * 100
-    return f"{share:.1f} %" if 0 < share < 1 else f"{int(share)} %"
+    return f"{share:.1f}" if 0 < share < 1 else f"{int(share)}"
 
 
-def _ahead(gauge: Gauge) -> str:
+def _ahead(gauge: Gauge, say: Catalogue) -> str:
     until = gauge.tokens_until_compaction
-    return f" · {grouped(until)} until a compaction" if until else ""
+    return f" · {say.text('cli.gauge.ahead', tokens=until)}" if until else ""
 
 
 def _bar(gauge: Gauge, colour: str) -> Text:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from app.client import Conversation, Throughline, ThroughlineError
-from app.domain.localization.catalogue import catalogue_of
+from app.domain.localization.catalogue import Catalogue, catalogue_of
 from app.domain.notifications import notify
 from app.domain.policies.policy import CompactionPolicy
 
@@ -51,13 +51,11 @@ class Notices:
         if not type_.startswith(PREFIX) or key in self._told:
             return None
         self._told.add(key)
-        told = notify(type_, data, self._policy, catalogue_of(self._conversation.locale))
+        say = catalogue_of(self._conversation.locale)
+        told = notify(type_, data, self._policy, say)
         if told is None:
             return None
-        before, after = (data.get(name) for name in _NUMBERS)
-        change = f" ({before:,} → {after:,})" if type_ == "compaction.applied" and before and after else ""
-        reason = f" ({data['reason']})" if type_ != "compaction.applied" and data.get("reason") else ""
-        return f"{told.title} · {told.message.rstrip('.')}{change}{reason}"
+        return f"{told.title} · {told.message.rstrip('.')}{_added(type_, data, say)}"
 
     def _follow(self, after: int) -> None:
         """Until the service, or the chat, is gone."""
@@ -65,6 +63,15 @@ class Notices:
             for event in client.events(self._conversation.id, after=after):
                 if event.type.startswith(PREFIX):
                     self._heard.put((event.type, event.data))
+
+
+def _added(type_: str, data: Mapping[str, Any], say: Catalogue) -> str:
+    """The sizes of one that took effect, the reason of another."""
+    if type_ != "compaction.applied":
+        reason = data.get("reason")
+        return f" ({say.word('reason', reason)})" if reason else ""
+    before, after = (data.get(name) for name in _NUMBERS)
+    return f" ({say.number(before)} → {say.number(after)})" if before and after else ""
 
 
 def _policy(conversation: Conversation) -> CompactionPolicy:

@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from app.domain.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
+
 DIM: Final = "bright_black"
 _BETWEEN: Final = "  "
 _KEPT: Final = "\n\t"
@@ -21,7 +23,9 @@ _KEPT: Final = "\n\t"
 class Screen:
     """Stdout. Texts come from models and strangers: control characters in them never reach a terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Catalogue = CATALOGUES[FALLBACK]) -> None:
+        self.say: Final = say
+        """Our own words, in the language of whoever reads."""
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
         self._console = Console(highlight=False)

@@ -11,35 +11,33 @@ from app.cli.gauge_line import grouped, show_gauge
 from app.cli.screen import DIM, Screen
 from app.client import Compaction, Context, Conversation, Segment, StateDifference, StateVersion
 from app.client.resources import Stats
+from app.domain.localization.catalogue import FALLBACK
 
 HEAD: Final = "bold"
-_WHAT: Final = {
-    "system": "system prompt, and how to read the state",
-    "state": "what stands for the folded messages",
-    "anchors": "kept word for word",
-    "digests": "the folded messages by topic",
-    "left_out": "what has no room, in short",
-    "held": "held word for word",
-    "tail": "the newest messages, word for word",
-    "recalled": "brought back for the question",
-    "passages": "given along",
-}
 
 
 def show_context(screen: Screen, context: Context) -> None:
     """What a model would be sent, part by part."""
+    say = screen.say
     rows = [
-        (part.kind, f"{part.tokens:,}", runs_of(part.seqs), part.segment_id or _WHAT.get(part.kind, ""))
+        (
+            say.word("cli.part", part.kind),
+            say.number(part.tokens),
+            runs_of(part.seqs),
+            part.segment_id or (say.text(f"cli.what.{part.kind}") if say.has(f"cli.what.{part.kind}") else ""),
+        )
         for part in context.sections
     ]
-    screen.table(("part", "tokens", "messages", "what it is"), rows)
+    columns = ("part", "tokens", "messages", "what")
+    screen.table([say.text(f"cli.columns.{one}") for one in columns], rows)
     for marker in context.markers:
-        screen.line((f"expand: {marker.text}", DIM))
+        screen.line((say.text("cli.expand", marker=marker.text), DIM))
     if context.truncated is not None:
         cut = context.truncated
-        screen.line(("left out for want of room: ", "yellow"), f"messages {cut.from_seq}–{cut.to_seq}")
+        seqs = f"{cut.from_seq}–{cut.to_seq}"
+        screen.line((f"{say.text('cli.left_out')}: ", "yellow"), say.text("cli.messages", seqs=seqs))
     for warning in context.warnings:
-        screen.line(("warning: ", "yellow"), warning)
+        screen.line((f"{say.text('cli.warning')}: ", "yellow"), warning)
     show_gauge(screen, context.gauge)
 
 
@@ -68,15 +66,18 @@ def one_part(part: Mapping[str, Any]) -> str:
 
 def show_state(screen: Screen, version: StateVersion, *, newest: int | None = None) -> None:
     """One version, every entry with the messages that it came from."""
-    of = f" of {newest}" if newest and newest != version.version else ""
-    covers = f"covers messages 1–{version.boundary_seq}" if version.boundary_seq else "covers nothing"
-    screen.line((f"state, version {version.version}{of}", HEAD), (f" · {version.state_schema} · {covers}", DIM))
+    say = screen.say
+    key = "version_of" if newest and newest != version.version else "version"
+    head = say.text(f"cli.state.{key}", version=str(version.version), newest=str(newest))
+    last = version.boundary_seq
+    covers = say.text("cli.state.covers", last=str(last)) if last else say.text("cli.state.covers_nothing")
+    screen.line((head, HEAD), (f" · {version.state_schema} · {covers}", DIM))
     sources = {(entry["field"], entry["text"]): entry.get("from_seqs") or () for entry in version.provenance}
     for field, value in version.state.items():
-        screen.line((field, "magenta"))
+        screen.line((field if say.language == FALLBACK else say.word("state", field), "magenta"))
         for text in [value] if isinstance(value, str) else value or ():
             seqs = sources.get((field, text), ())
-            screen.line("  · ", str(text) or "(nothing)", (f"  ← {runs_of(seqs)}" if seqs else "", DIM))
+            screen.line("  · ", str(text) or say.text("cli.nothing"), (f"  ← {runs_of(seqs)}" if seqs else "", DIM))
 
 
 def show_difference(screen: Screen, found: StateDifference) -> None:
@@ -95,7 +96,8 @@ def show_difference(screen: Screen, found: StateDifference) -> None:
 def show_segment(screen: Screen, segment: Segment) -> None:
     """A segment at one level: its text, or the originals."""
     place = runs_of([segment.from_seq, segment.to_seq]) if segment.from_seq and segment.to_seq else ""
-    where = f" · messages {segment.from_seq}–{segment.to_seq}" if place else ""
+    say = screen.say
+    where = f" · {say.text('cli.messages', seqs=f'{segment.from_seq}–{segment.to_seq}')}" if place else ""
     screen.line((segment.topic or segment.segment_id, HEAD), (f" · {segment.segment_id} · {segment.level}{where}", DIM))
     if segment.content:
         screen.line(segment.content)
@@ -105,7 +107,7 @@ def show_segment(screen: Screen, segment: Segment) -> None:
             if part.get("type") != "text":
                 screen.line("   ", (one_part(part), DIM))
     for marker in segment.expansion_markers:
-        screen.line((f"expand: {marker.text}", DIM))
+        screen.line((say.text("cli.expand", marker=marker.text), DIM))
 
 
 def show_compaction(screen: Screen, row: Compaction) -> None:
@@ -140,7 +142,7 @@ def show_stats(screen: Screen, stats: Stats) -> None:
     if rows:
         if summary:
             screen.line()
-        screen.table(("figure", "value"), rows)
+        screen.table([screen.say.text(f"cli.columns.{one}") for one in ("figure", "value")], rows)
 
 
 def show_list(screen: Screen, conversations: Sequence[Conversation] | Sequence[Any]) -> None:

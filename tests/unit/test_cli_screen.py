@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from app.cli import screen as module
+from app.cli.chat_commands import COMMANDS, run_command
 from app.cli.complaints import NEEDS_KEY, ComplaintError, one_clear_line, words_of
 from app.cli.gauge_line import show_gauge
 from app.cli.notices import Notices
@@ -22,6 +23,7 @@ from app.cli.showing import runs_of, show_context, show_segment, show_stats
 from app.client import ApiError, ConnectionFailedError, Context, Conversation, Gauge, Segment, Throughline
 from app.client.errors import error_of
 from app.client.resources import Stats
+from app.domain.localization.catalogue import CATALOGUES
 from app.domain.policies.presets import resolve
 from app.domain.weighing.gauge import GaugeStatus
 
@@ -263,12 +265,13 @@ def test_a_compaction_is_told_of_once_in_the_talk_s_language() -> None:
     told = russian.words("compaction.applied", APPLIED)
     assert told is not None
     assert told.startswith("Беседа сжата · Контекст заполнен на 70 % или больше: 24 сообщения в пересказе")
-    assert told.endswith("(2,142 → 1,000)")
+    assert told.endswith("(2\u00a0142 → 1\u00a0000)")
     assert russian.words("compaction.applied", APPLIED) is None, "once"
     assert english.words("compaction.started", APPLIED) is not None
     assert (english.words("compaction.applied", APPLIED) or "").startswith("Conversation compressed · Context at 70 %")
     skipped = {**APPLIED, "compaction_id": "2", "reason": "nothing_to_compact"}
-    assert (english.words("compaction.skipped", skipped) or "").endswith("(nothing_to_compact)")
+    assert (english.words("compaction.skipped", skipped) or "").endswith("(nothing to compact)")
+    assert (russian.words("compaction.skipped", skipped) or "").endswith("(нечего сжимать)")
 
 
 def test_what_is_nobody_s_business_is_not_told() -> None:
@@ -283,3 +286,31 @@ def test_small_sums_of_money_are_written_out(capsys: pytest.CaptureFixture[str])
     labels = {f"context.cost_per_query.{name}": name for name in figures}
     show_stats(Screen(), Stats.model_validate({"context": {"cost_per_query": figures}, "labels": labels}))
     assert capsys.readouterr().out.split("\n", 1)[1].split() == ["served_usd", "0.0000624", "history_usd", "12.2"]
+
+
+WITHOUT_LANGUAGE = frozenset({"L1", "tickets", "focus", "MARKER", "full", "detailed", "brief", "tags", "pin_left_out"})
+"""Names of ours, and what is typed."""
+
+
+def test_a_russian_chat_has_no_english_word_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(CATALOGUES["ru"])
+    for status in get_args(GaugeStatus):
+        show_gauge(screen, gauge(1_234, status=status, breakdown=dict.fromkeys(EMPTY, 100)))
+    show_gauge(screen, gauge(0, breakdown=EMPTY))
+    marker = {"text": "[билеты →L1:tickets]", "level": "detailed", "segment_id": "tickets"}
+    sections = [
+        {"kind": kind, "level": None, "segment_id": None, "seqs": [1], "tokens": 9}
+        for kind in (*EMPTY, "left_out", "passages")
+        if kind != "pending"
+    ]
+    given = {"messages": [], "sections": sections, "markers": [marker], "gauge": gauge()}
+    truncated = {"from_seq": 1, "to_seq": 3}
+    show_context(screen, Context.model_validate({**given, "warnings": ["pin_left_out"], "truncated": truncated}))
+    COMMANDS["/help"](nobody(), "", screen, "")
+    for typed in ("/нет", "/expand"):
+        with pytest.raises(ComplaintError) as wrong:
+            run_command(typed, nobody(), "", screen)
+        screen.line(str(wrong.value))
+    said = capsys.readouterr().out
+    assert "40 % · 1\u00a0234 из 3\u00a0060 токенов" in said
+    assert set(re.findall(r"(?<![/\w])[A-Za-z]\w+", said)) <= WITHOUT_LANGUAGE
