@@ -23,6 +23,13 @@ FEW: Final = 4
 _LONG: Final = 60  # characters; a shorter text is a phrase, and needs no end
 _ENDS: Final = re.compile(r"[.!?…。！？\"'»”’)\]}`*]\s*$")
 _HANGS: Final = re.compile(r"[,;:(\[{«“—–-]\s*$")
+_SENTENCE: Final = re.compile(r"[^\W\d_]{5}[.!?…][\"'»”’)\]]{0,3}\s+[\"'«„“(\[]{0,3}[^\W\d_a-zа-яё]|[。！？]\s*\S")
+"""Where a sentence ends and another begins: a story that has such a place ends its last sentence too.
+
+A word of five letters: shorter ones may be titles and abbreviations (``Prof.``).
+"""
+_OPEN: Final = re.compile(r"^(?!\s*(?:[-*+•–—#|>]|\d{1,3}[.)])\s).*\w\s*\Z", re.MULTILINE)
+"""A last line that is no item of a list, and ends in a word."""
 _LAST_WORD: Final = re.compile(r"([^\W\d_]+)\s*$")
 _ERRORS: Final = re.compile(
     r"\W*(?:Traceback \(most recent call last\)"
@@ -85,15 +92,16 @@ def _sickness(text: str, *, is_story: bool) -> Sickness | None:
 def _is_cut_off(text: str, *, is_story: bool) -> bool:
     """A block that never closes, JSON that breaks off, or a text that ends in the middle of a sentence.
 
-    Entries of a list are phrases: only a story has to end like a sentence, and only a hanging word tells that it does
-    not.
+    Entries of a list are phrases: only a story has to end like a sentence. That it does not is told by a hanging word,
+    or by sentences before that have their ends.
     """
     if len(_FENCE.findall(text)) % 2 or _is_broken_json(text):
         return True
     if not is_story or len(text) < _LONG or _ENDS.search(text):
         return False
     last = _LAST_WORD.search(text)
-    return _HANGS.search(text) is not None or (last is not None and last[1].casefold() in _FUNCTION_WORDS)
+    hangs = _HANGS.search(text) is not None or (last is not None and last[1].casefold() in _FUNCTION_WORDS)
+    return hangs or (_SENTENCE.search(text) is not None and _OPEN.search(text) is not None)
 
 
 def _is_broken_json(text: str) -> bool:
