@@ -1,9 +1,9 @@
-"""Fitting the weights of recall: list-wise softmax over each question's messages, leave one talk out. Needs numpy."""
+"""Fitting the weights of recall: softmax of each answer against other messages, leave one talk out. Needs numpy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +14,8 @@ from app.domain.recall.corpus import Corpus
 from app.domain.recall.features import features
 from app.domain.recall.question import question_of
 from app.domain.weighing.tokens import MESSAGE_OVERHEAD
-from bench.recall_talks import Asked, Talk, corpus_of
+from bench.recall_talks import CATEGORIES, Asked, Talk, corpus_of, with_long_answers
+from bench.recall_texting import texted
 
 SHARES: Final = (0.05, 0.10, 0.20, 0.50)
 MOST: Final = 0.9
@@ -26,13 +27,19 @@ _RATE: Final = 0.05
 _PENALTY: Final = 0.02
 """On the square of the weights of standardised features."""
 
+_KINDS: Final[Mapping[str, Callable[[Talk], Talk] | None]] = {
+    "as it is": None,
+    "as two people text": texted,
+    "with long answers": with_long_answers,
+}
+
 Array = Any
 """``numpy.ndarray``; numpy is installed for benches only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One question: a line of features per message, and which messages hold the answer."""
+    """One question: a line of features per piece, and which messages hold the answer."""
 
     asked: Asked
     features: Array
@@ -44,6 +51,8 @@ class Rows:
     """The questions of one talk."""
 
     costs: Array
+    owners: Array
+    """The message of each piece."""
     total: int
     rows: tuple[Row, ...]
 
@@ -58,26 +67,29 @@ def rows_of(talk: Talk) -> tuple[list[str], Rows]:
         names = list(found)
         holds = np.zeros(len(corpus.sources))
         holds[[seq - 1 for seq in asked.evidence]] = 1
-        best = _best_pieces(corpus, found["spread"])
-        rows.append(Row(asked=asked, features=np.array([found[name] for name in names]).T[best], holds=holds))
-    return names, Rows(costs=_costs(corpus), total=talk.tokens, rows=tuple(rows))
+        rows.append(Row(asked=asked, features=np.array([found[name] for name in names]).T, holds=holds))
+    owners = np.array([piece.owner for piece in corpus.pieces])
+    return names, Rows(costs=_costs(corpus), owners=owners, total=talk.tokens, rows=tuple(rows))
 
 
-def _best_pieces(corpus: Corpus, spread: Sequence[float]) -> list[int]:
-    """For each message the piece to which matches spread most."""
-    best: dict[int, int] = {}
-    for index, piece in enumerate(corpus.pieces):
-        if piece.owner not in best or spread[index] > spread[best[piece.owner]]:
-            best[piece.owner] = index
-    return [best[owner] for owner in range(len(corpus.sources))]
+def _of_messages(rows: Rows, values: Array) -> Array:
+    """For each message the most of its pieces."""
+    best = np.full(len(rows.costs), -np.inf)
+    np.maximum.at(best, rows.owners, values)
+    return best
 
 
 def fitted(given: Sequence[Rows], nearest: int) -> Array:
-    """Weights of the raw features; ``nearest`` is the column by which messages are chosen to learn from."""
-    groups = [_group(row, nearest) for rows in given for row in rows.rows]
-    lengths = [len(wanted) for _, wanted in groups]
-    values, wanted = np.concatenate([one for one, _ in groups]), np.concatenate([one for _, one in groups])
+    """Weights of the raw features; ``nearest`` is the column by which messages are chosen to learn from.
+
+    Of a long message the piece learns to which matches spread most.
+    """
+    groups = [group for rows in given for row in rows.rows for group in _groups(rows, row, nearest)]
+    lengths = [len(one) for one, _ in groups]
+    values = np.concatenate([one for one, _ in groups])
     place, starts = np.repeat(np.arange(len(groups)), lengths), np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    share = np.array([one for _, one in groups])
+    share, wanted = (share / share.sum())[place], np.isin(np.arange(len(values)), starts)
     spread = values.std(0) + 1e-6
     values = (values - values.mean(0)) / spread
     weights, mean, square = (np.zeros(values.shape[1]) for _ in range(3))
@@ -85,7 +97,7 @@ def fitted(given: Sequence[Rows], nearest: int) -> Array:
         scores = values @ weights
         grown = np.exp(scores - np.maximum.reduceat(scores, starts)[place])
         likely = grown / np.add.reduceat(grown, starts)[place]
-        slope = -(values.T @ (wanted - likely)) / len(groups) + _PENALTY * weights
+        slope = -(values.T @ ((wanted - likely) * share)) + _PENALTY * weights
         mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope * slope
         weights -= _RATE * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
     return weights / spread
@@ -94,29 +106,46 @@ def fitted(given: Sequence[Rows], nearest: int) -> Array:
 def recalls(rows: Rows, weights: Array) -> Iterator[tuple[Asked, tuple[bool, ...]]]:
     """Each question, and whether packing by these weights serves all of its evidence, at each share."""
     for row in rows.rows:
-        order = np.argsort(-(row.features @ weights - PRICE * np.log(rows.costs)), kind="stable")
+        scores = _of_messages(rows, row.features @ weights)
+        order = np.argsort(-(scores - PRICE * np.log(rows.costs)), kind="stable")
         yield row.asked, tuple(_packed(rows, row, order, share) for share in SHARES)
 
 
 def report(talks: Sequence[Talk]) -> str:
-    """Leave-one-out results, and the weights of all talks together as they stand in ``weights.py``."""
+    """Leave-one-out results, and the weights of all talks together as they stand in ``weights.py``.
+
+    The same weights are tried on the left-out talk as it is, as two people text, and with long answers.
+    """
     found = [rows_of(talk) for talk in talks]
     names, given = found[0][0], [rows for _, rows in found]
     nearest = names.index("spread")
-    left_out = [
-        served
-        for index, rows in enumerate(given)
-        for _, served in recalls(rows, fitted(given[:index] + given[index + 1 :], nearest))
-    ]
-    shares = [sum(served[place] for served in left_out) / len(left_out) for place in range(len(SHARES))]
-    lines = [f"leave one talk out, at {share:.0%}: {value:.1%}" for share, value in zip(SHARES, shares, strict=True)]
+    left_out = [fitted(given[:index] + given[index + 1 :], nearest) for index in range(len(given))]
+    lines = [f"| leave one talk out | {' | '.join(f'{share:.0%}' for share in SHARES)} |"]
+    for kind, change in _KINDS.items():
+        changed = given if change is None else [rows_of(change(talk))[1] for talk in talks]
+        pairs = zip(changed, left_out, strict=True)
+        served = [one for rows, weights in pairs for one in recalls(rows, weights)]
+        lines.append(_line(kind, [shares for _, shares in served]))
+        hops = [shares for asked, shares in served if asked.category == CATEGORIES[1]]
+        lines.append(_line(f"{kind}, {CATEGORIES[1]}", hops))
     weights = dict(zip(names, fitted(given, nearest), strict=True))
     return "\n".join([*lines, "", *(f'    "{name}": {float(value):.2f},' for name, value in weights.items())])
 
 
-def _group(row: Row, nearest: int) -> tuple[Array, Array]:
-    kept = np.union1d(np.argsort(-row.features[:, nearest])[:_NEAREST], np.flatnonzero(row.holds))
-    return row.features[kept], row.holds[kept] / row.holds.sum()
+def _line(name: str, served: Sequence[tuple[bool, ...]]) -> str:
+    means = (sum(one[place] for one in served) / max(len(served), 1) for place in range(len(SHARES)))
+    return f"| {name} | {' | '.join(f'{100 * mean:.1f}' for mean in means)} |"
+
+
+def _groups(rows: Rows, row: Row, nearest: int) -> Iterator[tuple[Array, float]]:
+    """Each message that holds the answer, first, against those that do not, and its share of the question."""
+    by_spread = np.lexsort((-row.features[:, nearest], rows.owners))
+    _, first = np.unique(rows.owners[by_spread], return_index=True)
+    features = row.features[by_spread[first]]
+    near = np.argsort(-features[:, nearest])[:_NEAREST]
+    others, held = features[near[row.holds[near] == 0]], np.flatnonzero(row.holds)
+    for index in held:
+        yield np.concatenate([features[[index]], others]), 1 / len(held)
 
 
 def _packed(rows: Rows, row: Row, order: Array, share: float) -> bool:
