@@ -29,6 +29,7 @@ On LoCoMo all evidence of 95 % of the questions is within it, and three quarters
 """
 _TOO_SHORT: Final = 8  # tokens; what is left of an allotment below that holds no message
 _SHOWN_REASONS: Final = 3
+_LEADING: Final = ("near", "date", "kind", "form", "family")  # a question without any of them leads nowhere
 _EXCERPTED: Final = 3  # of the best messages parts are served, where they do not fit as a whole
 
 
@@ -77,7 +78,7 @@ def choose(
         return ()
     found = features(corpus, question)
     pieces = [index for index in range(len(corpus.pieces)) if corpus.source(index).seq not in served]
-    if not any(found["near"][index] or found["date"][index] for index in pieces):
+    if not any(found[name][index] for name in _LEADING for index in pieces):
         return ()
     values = _scores(found, len(corpus.pieces))
     packing = _Packing(corpus, values, found, room)

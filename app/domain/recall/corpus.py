@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from app.domain.recall.words import ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON, ENGLISH_TIME, any_of
@@ -155,6 +155,7 @@ class Corpus:
         self.rarities = self._all_rarities()
         self.average = sum(words.length for words in self.words) / max(len(self.words), 1)
         self.sittings, self._runs = self._places()
+        self.turns = self._all_turns()
         self._there: dict[int, list[int]] = {}
 
     def source(self, index: int) -> Source:
@@ -188,6 +189,30 @@ class Corpus:
             ]
             self._there[distance] = found
         return found
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """All stems, sorted."""
+        return sorted(self.postings)
+
+    def turn_there(self, distance: int) -> list[int]:
+        """For each piece the number of the turn so many on in the same run of talk; -1 where there is none."""
+        run_of = dict(zip(self.turns, self._runs, strict=True))
+        return [
+            turn + distance if run_of.get(turn + distance) == run else -1
+            for turn, run in zip(self.turns, self._runs, strict=True)
+        ]
+
+    def _all_turns(self) -> list[int]:
+        """The number of each piece's turn: short messages of one speaker in a row; a piece of a long one is its own."""
+        parts = Counter(piece.owner for piece in self.pieces)
+        turns: list[int] = []
+        before: tuple[object, ...] = ()
+        for index, (piece, speaker, run) in enumerate(zip(self.pieces, self.speaking, self._runs, strict=True)):
+            now = (run, speaker) if parts[piece.owner] == 1 else (run, index)
+            turns.append(turns[-1] + (now != before) if turns else 0)
+            before = now
+        return turns
 
     def _text(self, piece: Piece, label: re.Match[str] | None) -> str:
         start = label.end() if label and piece.start == 0 else piece.start

@@ -10,6 +10,7 @@ from typing import Final
 
 from app.domain.recall.corpus import Corpus, has_number, has_title, names_people, names_place
 from app.domain.recall.question import Question
+from app.domain.recall.relating import relations, shifted
 
 Values = list[float]
 
@@ -43,15 +44,44 @@ class _Features:
     def all(self) -> dict[str, Values]:
         """Every feature, in groups: words, surroundings, who speaks, and what kind of answer it could be."""
         near = self._near()
-        return {**self._matches(), **self._surroundings(near), **self._speaking(near), **self._kinds(near)}
+        return {
+            **self._matches(),
+            **self._surroundings(near),
+            **self._speaking(near),
+            **self._kinds(near),
+            **relations(self._corpus, self._question.stems, self._named),
+            **self._turns(),
+        }
+
+    def _turns(self) -> dict[str, Values]:
+        """The best match of the turn and of those around it: who sends many short messages says one thing in them."""
+        corpus = self._corpus
+        turns, count = corpus.turns, (corpus.turns[-1] + 1 if corpus.turns else 0)
+        best, asked, covered = [0.0] * count, [0.0] * count, [0.0] * count
+        for turn, own, words in zip(turns, self._own, corpus.words, strict=True):
+            best[turn] = max(best[turn], own)
+            asked[turn] = max(asked[turn], float(words.has_question))
+        for stem, weight in self._weights.items():
+            for turn in {turns[index] for index in corpus.postings.get(stem, ())}:
+                covered[turn] += weight
+        return {
+            "turn": [best[turn] for turn in turns],
+            "turn_covered": [covered[turn] for turn in turns],
+            "turn_two_before": self._from_turn(-2, best),
+            "turn_two_after": self._from_turn(2, best),
+            "turn_follows_match": self._from_turn(-1, _times(asked, best)),
+        }
+
+    def _from_turn(self, distance: int, values: Sequence[float]) -> Values:
+        """For each piece the value of the turn at that distance in the same run of talk."""
+        found = [*values, 0.0]
+        return [found[turn] for turn in self._corpus.turn_there(distance)]
 
     def _matches(self) -> dict[str, Values]:
         covered, hits = self._covered()
         own = self._own
         return {
             "own": own,
-            "before": self._from(-1, own),
-            "after": self._from(1, own),
             "two_before": self._from(-2, own),
             "two_after": self._from(2, own),
             "covered": covered,
@@ -70,7 +100,6 @@ class _Features:
             "far": self._far(),
             "asks": self._asks,
             "asks_own": _times(self._asks, self._own),
-            "follows_question": self._from(-1, has_question),
             "follows_match": self._from(-1, _times(has_question, self._own)),
         }
 
@@ -146,7 +175,7 @@ class _Features:
 
     def _from(self, distance: int, values: Sequence[float]) -> Values:
         """For each piece the value of the one at that distance, 0 where there is none."""
-        return list(map([*values, 0.0].__getitem__, self._corpus.there(distance)))  # -1 is the last: nothing
+        return shifted(self._corpus, distance, values)
 
     def _spread(self) -> Values:
         scores = list(self._own)

@@ -1,0 +1,144 @@
+"""Recall by related words: kinds, forms, families, slips of the pen; and turns of several short messages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.recall import relating
+from app.domain.recall.choose import choose, scores
+from app.domain.recall.corpus import Corpus, Source
+from app.domain.recall.features import features
+from app.domain.recall.kinds import akin, forms_of, of_kind
+from app.domain.recall.question import question_of
+from app.domain.weighing.tokens import weigh
+from app.domain.words.text import stem, stems
+
+FIRST = datetime(2025, 5, 8, 10, tzinfo=UTC)
+
+
+def corpus_of(said: Sequence[tuple[str, str]]) -> Corpus:
+    return Corpus(
+        [
+            Source(seq=seq, role=role, text=text, at=FIRST + timedelta(hours=8) * seq, tokens=weigh(role, text).tokens)
+            for seq, (role, text) in enumerate(said, start=1)
+        ]
+    )
+
+
+def talk(*texts: str) -> Corpus:
+    return corpus_of([("user", text) for text in texts])
+
+
+ENGLISH = ("The weather was fine all week.", "I bought a violin on Monday.", "A kitten sat on the stairs.")
+RUSSIAN = ("Погода была хорошая.", "Я взял скрипку в понедельник.", "На лестнице сидел щенок.")
+CHINESE = ("天气一直很好。", "我在练小提琴。", "楼梯上有一只小猫。")
+
+
+@pytest.mark.parametrize(
+    ("texts", "asked", "answer"),
+    [
+        (ENGLISH, "Which pets are there?", 3),
+        (ENGLISH, "Which instruments are there?", 2),
+        (ENGLISH, "What did she buy?", 2),
+        (RUSSIAN, "Какие есть питомцы?", 3),
+        (RUSSIAN, "Какой инструмент?", 2),
+        (CHINESE, "有什么宠物？", 3),
+        (CHINESE, "什么乐器？", 2),
+    ],
+)
+def test_a_word_of_the_kind_or_another_form_speaks_for_an_answer(
+    texts: Sequence[str], asked: str, answer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = talk(*texts)
+    question = question_of(asked, corpus.speakers)
+    assert all(question.stems.keys().isdisjoint(words.counts) for words in corpus.words)
+
+    found = scores(corpus, question)
+    chosen = choose(corpus, question, room=1_000)
+    for name in ("of_kind", "akin", "forms_of"):
+        monkeypatch.setattr(relating, name, lambda _: frozenset())
+    gained = [with_it - without for with_it, without in zip(found, scores(corpus, question), strict=True)]
+
+    assert gained.index(max(gained)) == answer - 1
+    assert gained[answer - 1] > sorted(gained)[-2]
+    assert chosen
+    assert choose(corpus, question, room=1_000) == (), "the control: nothing else leads anywhere"
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("we went to that restuarant", "Which restaurant?"),
+        ("she is a painter", "What did she paint?"),
+        ("the celebration was loud", "What did they celebrate?"),
+        ("мы ходили в рестроан", "Какой ресторан?"),
+    ],
+)
+def test_a_slip_or_another_word_of_the_family_is_seen(text: str, asked: str) -> None:
+    corpus = talk("nothing of that", text)
+    family = features(corpus, question_of(asked, ()))["family"]
+
+    assert family[0] == 0.0
+    assert family[1] > 0.0
+
+
+@pytest.mark.parametrize(("text", "asked"), [("a horse", "Whose house?"), ("a contract", "Which concert?")])
+def test_short_words_and_other_words_are_no_slips(text: str, asked: str) -> None:
+    assert features(talk("nothing of that", text), question_of(asked, ()))["family"] == [0.0, 0.0]
+
+
+def test_tables_relate_by_stems_and_never_a_word_to_itself() -> None:
+    assert stem("dog") in of_kind(stem("pets"))
+    assert stem("guitar") in akin(stem("piano"))
+    assert stem("piano") not in akin(stem("piano"))
+    assert of_kind("zebra") == frozenset()
+    assert stem("bought") in forms_of(stem("buy"))
+    assert set(stems("щенок")) <= of_kind(stems("питомец")[0])
+
+
+def test_short_messages_in_a_row_are_one_turn_and_each_piece_of_a_long_one_is_its_own() -> None:
+    at, long = FIRST, "This is one of very many sentences about the garden. " * 40
+    said = [("user", "hey"), ("user", "found the keys"), ("assistant", "where"), ("assistant", long), ("user", "ok")]
+    corpus = Corpus(
+        [
+            Source(seq=seq, role=role, text=text, at=at, tokens=weigh(role, text).tokens)
+            for seq, (role, text) in enumerate(said, start=1)
+        ]
+    )
+    pieces = sum(piece.owner == 3 for piece in corpus.pieces)
+
+    assert pieces > 2
+    assert corpus.turns == [0, 0, 1, *range(2, 2 + pieces), 2 + pieces]
+    assert corpus.turn_there(1)[:3] == [1, 1, 2]
+    assert corpus.turn_there(-1)[:3] == [-1, -1, 0]
+
+
+def test_a_gap_or_a_pause_ends_a_turn_and_nothing_spreads_over_it() -> None:
+    corpus = talk("one", "two")
+
+    assert corpus.turns == [0, 1]
+    assert corpus.turn_there(1) == [-1, -1]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.text(max_size=40)), max_size=12), st.text())
+def test_every_feature_is_a_number_per_piece(said: list[tuple[str, str]], asked: str) -> None:
+    corpus = corpus_of(said)
+    found = features(corpus, question_of(asked, corpus.speakers))
+
+    assert {len(column) for column in found.values()} == {len(corpus.pieces)}
+
+
+@pytest.mark.parametrize("unit", ["a", "я", "好", "abcdefghij ", "цветок", "x1"])
+def test_a_hostile_question_takes_little_time(unit: str) -> None:
+    text = unit * (4_000 // len(unit))
+    corpus = talk(*ENGLISH, text)
+    began = time.perf_counter()
+    features(corpus, question_of(text, ()))
+
+    assert time.perf_counter() - began < 1
