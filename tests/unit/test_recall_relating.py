@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from app.domain.recall import relating
 from app.domain.recall.choose import choose, scores
 from app.domain.recall.corpus import Corpus, Source
+from app.domain.recall.deciding import decide
 from app.domain.recall.features import features
 from app.domain.recall.kinds import akin, forms_of, of_kind
 from app.domain.recall.question import question_of
@@ -69,6 +70,24 @@ def test_a_word_of_the_kind_or_another_form_speaks_for_an_answer(
     assert gained[answer - 1] > sorted(gained)[-2]
     assert chosen
     assert choose(corpus, question, room=1_000) == (), "the control: nothing else leads anywhere"
+
+
+@pytest.mark.parametrize(
+    ("texts", "asked", "decision"),
+    [
+        (ENGLISH, "Which pets are there?", "needed"),
+        (ENGLISH, "What did she buy?", "needed"),
+        (ENGLISH, "Which vehicles are there?", "unknown"),
+        (RUSSIAN, "Какие есть питомцы?", "needed"),
+        (CHINESE, "有什么宠物？", "needed"),
+    ],
+)
+def test_in_a_turn_what_is_of_the_kind_is_looked_for(texts: Sequence[str], asked: str, decision: str) -> None:
+    corpus = talk(*texts)
+    question = question_of(asked, corpus.speakers)
+
+    assert decide(asked, question, corpus, served=(), seqs=()) == decision
+    assert decide(asked, question, corpus, served=(), seqs=(1, 2, 3)) == "unknown", "what is served needs no recall"
 
 
 @pytest.mark.parametrize(

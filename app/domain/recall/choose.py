@@ -27,7 +27,7 @@ MARGIN: Final = 6.0
 
 On LoCoMo all evidence of 95 % of the questions is within it, and three quarters of a talk are not.
 """
-_TOO_SHORT: Final = 8  # tokens; what is left of an allotment below that holds no message
+_TOO_SHORT: Final = 8  # tokens; what is left of an allotment below that is not worth a look
 _SHOWN_REASONS: Final = 3
 _LEADING: Final = ("near", "date", "kind", "form", "family")  # a question without any of them leads nowhere
 _EXCERPTED: Final = 3  # of the best messages parts are served, where they do not fit as a whole
@@ -85,10 +85,13 @@ def choose(
     best = packing.best_pieces(pieces)
     least = max(values[index] for index in best.values()) - margin
     near = [(message, index) for message, index in best.items() if values[index] >= least]
-    worth = {message: values[index] - PRICE * math.log(_cost(corpus.sources[message])) for message, index in near}
+    costs = {message: _cost(corpus.sources[message]) for message, _ in near}
+    worth = {message: values[index] - PRICE * math.log(costs[message]) for message, index in near}
+    shortest = max(min(costs.values()), _TOO_SHORT)
     for rank, (message, index) in enumerate(sorted(near, key=lambda item: (-worth[item[0]], item[0]))):
-        if packing.takes(message, index, may_cut=rank < _EXCERPTED) and packing.room < _TOO_SHORT:
+        if packing.room < shortest and rank >= _EXCERPTED:
             break
+        packing.takes(message, index, may_cut=rank < _EXCERPTED)
     return tuple(packing.chosen)
 
 
@@ -110,15 +113,15 @@ class _Packing:
                 best[owner] = index
         return best
 
-    def takes(self, message: int, index: int, *, may_cut: bool) -> bool:
-        """Take a message if it fits, or, where it may be cut, its best piece; whether anything was taken."""
+    def takes(self, message: int, index: int, *, may_cut: bool) -> None:
+        """Take a message if it fits, or, where it may be cut, its best piece."""
         source, piece = self._corpus.sources[message], self._corpus.pieces[index]
         dated = 0 if source.at.date() in self._days else DAY
         cost, excerpt = _cost(source) + dated, ""
         if cost > self.room:
             cost, excerpt = piece.tokens + EXCERPT + dated, source.text[piece.start : piece.end].strip()
             if not may_cut or cost > self.room or len(excerpt) >= len(source.text) or not excerpt:
-                return False
+                return
         self.room -= cost
         self._days.add(source.at.date())
         self.chosen.append(
@@ -129,7 +132,6 @@ class _Packing:
                 excerpt=excerpt,
             )
         )
-        return True
 
 
 def _scores(found: Mapping[str, Values], count: int) -> list[float]:

@@ -6,7 +6,7 @@ Asked in a chat turn only; who gives a ``query`` has decided already. Nothing is
 * ``courtesy``: a greeting, thanks, a farewell, a bare yes or no;
 * ``self_contained``: an instruction that brings its own material ("Translate into French: …") and points to nothing
   that was said;
-* ``unknown``: none of its words occurs in any message that would not be served;
+* ``unknown``: none of its words occurs in any message that would not be served, nor one of the kind it asks for;
 * ``covered``: its words that occur in such messages stand together in what is served anyway: in one message or entry
   of the state, or in messages next to each other.
 
@@ -21,6 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal
 
 from app.domain.recall.corpus import Corpus, words_of
+from app.domain.recall.kinds import forms_of, of_kind
 from app.domain.recall.question import Question
 
 Decision = Literal["needed", "no_content", "courtesy", "self_contained", "unknown", "covered"]
@@ -103,7 +104,7 @@ def decide(text: str, question: Question, corpus: Corpus, *, served: Sequence[st
         asks_for_a_day = any(
             question.nearness(source.at.date()) >= 1 for source in corpus.sources if source.seq not in seqs
         )
-        return "needed" if asks_for_a_day else "unknown"
+        return "needed" if asks_for_a_day or _asks_for_a_kind(question, corpus, seqs) else "unknown"
     return "covered" if _covered(weights, served) >= ENOUGH else "needed"
 
 
@@ -139,6 +140,13 @@ def _known(question: Question, corpus: Corpus, seqs: Collection[int]) -> dict[st
     }
     total = sum(found.values())
     return {stem: rarity / total for stem, rarity in found.items()} if total > 0 else {}
+
+
+def _asks_for_a_kind(question: Question, corpus: Corpus, seqs: Collection[int]) -> bool:
+    """Whether a message that is not served holds a word of the kind that is asked for, or the same in another form."""
+    related = {other for stem in question.stems for other in of_kind(stem) | forms_of(stem)}
+    holding = {index for other in related for index in corpus.postings.get(other, ())}
+    return any(corpus.source(index).seq not in seqs for index in holding)
 
 
 def _covered(weights: Mapping[str, float], served: Sequence[str]) -> float:

@@ -10,7 +10,7 @@ from typing import Final
 
 from app.domain.recall.corpus import Corpus, has_number, has_title, names_people, names_place
 from app.domain.recall.question import Question
-from app.domain.recall.relating import relations, shifted
+from app.domain.recall.relating import relations
 
 Values = list[float]
 
@@ -175,7 +175,7 @@ class _Features:
 
     def _from(self, distance: int, values: Sequence[float]) -> Values:
         """For each piece the value of the one at that distance, 0 where there is none."""
-        return shifted(self._corpus, distance, values)
+        return list(map([*values, 0.0].__getitem__, self._corpus.there(distance)))  # -1 is the last: nothing
 
     def _spread(self) -> Values:
         scores = list(self._own)

@@ -58,11 +58,6 @@ def _weights(corpus: Corpus, asked: Iterable[str]) -> dict[str, float]:
     return {stem: rarity / total for stem, rarity in rarities.items()}
 
 
-def shifted(corpus: Corpus, distance: int, values: Sequence[float]) -> Values:
-    """For each piece the value of the one at that distance, 0 where there is none."""
-    return list(map([*values, 0.0].__getitem__, corpus.there(distance)))  # -1 is the last: nothing
-
-
 def _held(corpus: Corpus, weights: Mapping[str, float], related: Related) -> Values:
     """For each piece, by stem of the question the rarest related one that it holds."""
     total = [0.0] * len(corpus.pieces)
@@ -78,13 +73,14 @@ def _held(corpus: Corpus, weights: Mapping[str, float], related: Related) -> Val
 
 
 def _around(corpus: Corpus, values: Values) -> Values:
-    if not any(values):
-        return values
-    total = values
+    total = list(values)
+    holding = [(index, value) for index, value in enumerate(values) if value]  # few do
     for distance, share in _AROUND:
         for side in (-distance, distance):
-            there = shifted(corpus, side, values)
-            total = [value + share * other for value, other in zip(total, there, strict=True)]
+            there = corpus.there(side)
+            for index, value in holding:
+                if there[index] >= 0:
+                    total[there[index]] += share * value
     return total
 
 
