@@ -15,6 +15,7 @@ from app.domain.assembling.layout import layout_of, with_digests
 from app.domain.conversation import Layout, Message
 from app.domain.policies.allotments import digest_room
 from app.domain.records import Page
+from app.domain.segments.digests import WAY_BACK
 from app.domain.segments.outdated import without_outdated
 from app.domain.states.state import StateSchema
 from app.domain.weighing.tokens import tokens_of
@@ -80,7 +81,8 @@ async def lay_out(
     )
     kept = room_for_digests(layout) if room_for_digests else _kept_room(conversation.layout)
     beside = layout.tokens + sum(tokens_of(one.token_count, one.byte_length, policy.estimator) for one in held)
-    allotted = digest_room(resolved.budgets, beside=beside)
+    # Where anchors and pins leave no room for digests, the marker that leads to them all is served nevertheless.
+    allotted = max(digest_room(resolved.budgets, beside=beside), min(resolved.budgets.digest_tokens, WAY_BACK))
     room = allotted if kept is None else min(allotted, kept)
     source = await digestible(uow, resolved, through_seq=boundary_seq, room=room)
     work = partial(with_digests, layout, source, room=room, kept=kept, served_as=policy.served_as)

@@ -173,6 +173,23 @@ def test_markers_lead_back_to_the_originals(offline: Service, start_talk: StartT
     refused(talk.http.get(talk.path("/segments/no_such_segment")), 404, "not_found")
 
 
+def test_the_way_back_is_served_where_anchors_take_all_the_room(offline: Service, start_talk: StartTalk) -> None:
+    talk = begun(start_talk, offline)
+    talked(talk, pairs=60)
+    talk.compact(keep_tail_messages=0)
+    context = talk.context()
+    weights, budget = context["gauge"]["breakdown"], context["gauge"]["budget"]
+    assert weights["anchors"] > budget // 2, "so that digests have no room"
+    (marker,) = context["markers"]
+    with Throughline(offline.url, trust_env=False) as client:
+        engine = ContextCompressor(client, talk.id)
+        opened = engine.expand(marker["segment_id"], marker["level"])
+        behind = [one.segment_id for one in opened.expansion_markers]
+        told = {message.seq for id_ in behind for message in engine.expand(id_).messages}
+    assert told == set(range(1, talk.boundary() + 1))
+    assert context["gauge"]["tokens"] <= budget
+
+
 def test_hostile_words_and_a_giant_come_back_byte_for_byte_and_forge_no_marker(
     offline: Service, start_talk: StartTalk
 ) -> None:

@@ -36,6 +36,10 @@ ARACHNE: Final = (
     ("user", "FIFO truncation gives it a lobotomy: I call it the lobotomy effect. The budget is 850 000 tokens."),
     ("assistant", "A fitting name."),
 )
+PEOPLE: Final = ("Hanna Voss", "Deniz", "Marta Lind", "Old Pavel", "My sister Ruth", "Jo from next door", "Amadou")
+PLACES: Final = ("Kiel", "Ghent", "Tromsø", "Lviv", "Porto", "Zagreb", "Turin", "Cork", "Basel", "Riga", "Bilbao")
+THINGS: Final = ("harbour cranes", "botanical garden", "night market", "tram depot", "lighthouse", "opera stairs")
+MONTHS: Final = ("January", "March", "April", "June", "August", "September", "October", "December")
 OVERSIZED: Final = 3_300  # of a window of 3 600 with a state and a reply: it can never fit
 
 
@@ -134,6 +138,28 @@ def test_the_state_costs_200_to_800_tokens(offline: Service, start_talk: StartTa
     weights = talk.get("/usage")["breakdown"]
     assert weights["state"] <= 800
     assert weights["state"] + weights["anchors"] >= 200, "what anchors quote, the state need not say again"
+
+
+@pytest.mark.parametrize(("messages", "limit"), [(30, 8_000), (80, 8_000), (80, 32_000), (300, 32_000)])
+def test_the_state_alone_costs_as_much_in_a_talk_that_tells_much(
+    offline: Service, start_talk: StartTalk, messages: int, limit: int
+) -> None:
+    """The design's number, of the state by itself, whatever anchors quote beside it."""
+    talk = start_talk(offline, policy={"context_window": limit, "max_tokens": -1})
+    talk.batch([(("user", "assistant")[number % 2], told(number)) for number in range(messages)])
+    talk.compact(keep_tail_messages=2)
+    weights = talk.get("/usage")["breakdown"]
+    assert 200 <= weights["state"] <= 800, weights
+
+
+def told(number: int) -> str:
+    """A message with facts and values of its own."""
+    person, place = PEOPLE[number % len(PEOPLE)], PLACES[number * 5 % len(PLACES)]
+    return (
+        f"{person} came back from {place} on {1 + number % 28} {MONTHS[number % len(MONTHS)]} 2025 with"
+        f" {number + 3} sketches of the {THINGS[number * 7 % len(THINGS)]},"
+        f" and the train of {6 + number % 17}:{10 + number % 50} was late."
+    )
 
 
 # --- its edge cases -----------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from app.adapters.repositories.segments import SqlSegments
 from app.domain.assembling.assembly import AssembledContext
 from app.domain.conversation import Conversation, Layout
 from app.domain.records import Compaction
+from app.domain.segments.digests import WAY_BACK
 from app.domain.segments.values import Segment
 from app.ports import UnitOfWorkFactory
 from app.services import layouts, saving
@@ -151,7 +152,8 @@ async def test_half_of_the_budget_is_not_theirs(service: Service) -> None:
     assert before.digest_tokens > 0
     assert held > 1_200
     assert layout.digest_tokens < before.digest_tokens
-    assert not layout.digest_tokens or 2 * (layout.tokens + held) < 3_060
+    assert layout.digest_tokens <= WAY_BACK or 2 * (layout.tokens + held) < 3_060
+    assert "→L" in layout.digests, "but the marker that leads to them all"
 
 
 async def test_without_levels_none_is_served_and_turning_them_on_serves_them(service: Service) -> None:

@@ -19,6 +19,9 @@ from app.domain.weighing.tokens import Estimator, estimate_text
 
 DIGESTS_TAG: Final = "digests"
 
+WAY_BACK: Final = 32
+"""Tokens, by any estimator, of the element with one marker, which leads to all segments."""
+
 _TOPIC: Final = 80  # characters of a topic inside its marker
 _MARKER: Final = 80  # tokens
 _MOST: Final[Mapping[str, int]] = {"L2": 120, "L3": 60}
