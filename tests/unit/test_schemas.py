@@ -23,6 +23,7 @@ from app.domain.merging.merge import merge
 from app.domain.merging.pruning import prune, state_of
 from app.domain.merging.survival import forgotten, with_quotes
 from app.domain.model_io import Proposal, SummaryRequest
+from app.domain.records import FoldRequest
 from app.domain.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
 from app.domain.states.state import ID_LETTERS, StateEntry, StateField, StateSchema
 from app.domain.summarizing import extractive
@@ -31,6 +32,7 @@ from app.domain.summarizing.extractive import compress
 from app.domain.weighing.tokens import estimate_text
 from app.domain.words.language import detect
 from bench.replay import Replay
+from tests.acceptance.talk import lines
 from tests.unit.talk import message, talk
 from tests.unit.test_extractive import CHATTER, GERMAN, PROJECT, RUSSIAN
 from tests.unit.test_extractive import talk as rows
@@ -398,3 +400,22 @@ def test_only_one_schema_has_no_list_for_facts() -> None:
     assert parse_candidate('{"summary": "Dana is in Porto.", "dropped": []}', SUMMARY).narrative
     assert telling.closed("no end") == "no end."
     assert message(1, "x").seq == 1
+
+
+def test_one_text_says_each_thing_once_and_what_was_last_at_its_end() -> None:
+    story = "About a trip. Last (User): We leave on 3 May."
+    told = telling.retold(story, ["User: The hut is red.", "User: The hut is red. It costs $40.", "User: Bring a map"])
+    assert told == "About a trip. User: The hut is red. It costs $40. User: Bring a map. User: We leave on 3 May."
+
+
+def test_one_text_told_anew_stays_near_its_tenth_of_the_window_however_often() -> None:
+    """Its target is a tenth; quotes of exact values that code adds are at most half as much again."""
+    replay, said = Replay.in_window(4_000, "turn_end"), 1
+    for _ in range(3):
+        while replay.breakdown().total < 3_600:
+            for role, text in lines(10, start=said):
+                replay.say(role, text)
+            said += 10
+        replay.fold(FoldRequest(fold="all"))
+        assert 200 < replay.breakdown().state <= 600
+    assert replay.refused == []

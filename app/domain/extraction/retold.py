@@ -52,11 +52,12 @@ def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: st
 
 
 def retold(story: str, texts: Iterable[str]) -> str:
-    """One text: the story, then each text as a sentence of its own; what the story says of them is said once.
+    """One text: the story, then each text as a sentence of its own; what another of them says too is said once.
 
     What the story says was last stands last, without its frame: the text is read, and carried on, in this order.
     """
-    told = list(map(closed, texts))
+    told = list(dict.fromkeys(map(closed, texts)))
+    told = [text for text in told if not any(text in other for other in told if other != text)]
     parts = statements(story)
     begun = [part for part in parts if _unframed(part) == part and not any(closed(part) in text for text in told)]
     last = [said for part in parts if (said := _unframed(part)) != part]

@@ -154,7 +154,9 @@ class _Limits:
         before = sum(cost(entry.text) for entry in request.previous)
         own = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
         frame = estimate_text(json.dumps({field.name: "" for field in request.schema.fields})) + _FRAME
-        grown = max(request.target_tokens, min(before + frame, int(_GROWN * request.target_tokens)))
+        grown = request.target_tokens
+        if not is_told(request.schema):  # one text is told anew within its target, an entry stays
+            grown = max(grown, min(before + frame, int(_GROWN * request.target_tokens)))
         target, new = max(grown - frame, request.target_tokens // 2), int(_SAVING_SHARE * own)
         return cls(target=target, new=new, least=int(min(max(_NEW_SHARE * target, target - before), new)))
 
