@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from uuid import UUID
 
 import pytest
@@ -11,6 +12,9 @@ from app.domain.extraction.choice import Option, Told, choose
 from app.domain.extraction.cues import cues_of
 from app.domain.extraction.restated import statement_of
 from app.domain.extraction.scoring import Worth, values_worth
+from app.domain.model_io import SummaryRequest
+from app.domain.schemas import RESEARCH
+from app.domain.summarizing.extractive import compress
 from app.domain.words.identifiers import find_identifiers
 from tests.unit.test_extractive import AT, CHATTER, entry, state, talk, texts
 
@@ -73,9 +77,37 @@ def test_statements_are_compared_by_their_form(one: str, other: str, *, same: bo
     assert (forms[0] == forms[1]) is same
 
 
-@pytest.mark.parametrize("text", ["It is $40.", "I paid $40 for it.", "The lamps are red."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is $40.",
+        "I paid $40 for it.",
+        "The lamps are red.",
+        "Hypothesis: the mites came in 2023.",
+        "Гипотеза: клещи появились в 2023 году.",
+    ],
+)
 def test_what_states_no_value_of_a_subject_is_no_statement(text: str) -> None:
     assert statement_of(text, find_identifiers(text)) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Hypothesis: colony H-0 dies because of the cold.", "Hypothesis: colony H-1 dies because of the cold."),
+        ("Hypothesis: the mites came in 2023.", "Hypothesis: the mites came in 2024."),
+        ("I suspect that colony H-0 dies because of the cold.", "I suspect that colony H-1 dies because of the cold."),
+        ("Гипотеза: семья H-0 гибнет от холода.", "Гипотеза: семья H-1 гибнет от холода."),
+    ],
+)
+def test_one_hypothesis_neither_replaces_nor_settles_another(one: str, other: str) -> None:
+    previous = [entry("hypotheses", f"User: {one}", id_="O1", role="open")]
+    span = talk(f"U {other}\nA {CHATTER}", start=9)
+    request = SummaryRequest(schema=RESEARCH, messages=span, previous=tuple(previous), target_tokens=800)
+    later = json.loads(compress(request))
+    told = [item for items in later.values() if isinstance(items, list) for item in items]
+    assert [one for one in told if "O1" in one.get("replaces", ()) or one.get("entry") == "O1"] == []
+    assert any(other.rstrip(".") in item["text"] for item in later["hypotheses"])
 
 
 def anchor(content: str, seq: int) -> Anchor:

@@ -10,6 +10,7 @@ from app.domain.extraction.clauses import begins_unresolved
 from app.domain.extraction.cues import PLEASANTRY, Cue
 from app.domain.extraction.items import Item
 from app.domain.extraction.passages import Passage
+from app.domain.extraction.supposing import is_supposed
 from app.domain.policies.goals import states_goal
 from app.domain.states.state import FieldRole, StateField, StateSchema
 
@@ -36,14 +37,6 @@ _STATED: Final = 12.0  # a goal that is named as one is the objective, however l
 _WANTED: Final = 4.0
 _FIRST: Final = 4.0  # the first words are mostly what it is about
 _LONG: Final = 10  # content words: more of them tell no more about what is wanted
-_SUPPOSED: Final = re.compile(
-    r"\b(?:hypothes\w+|(?:i|we) (?:suspect|assume|suppose|would guess|guess)|presumably|supposedly"
-    r"|it (?:may|might|could) be|(?:might|may|could) be (?:because|due|caused)|most likely"
-    r"|probably (?:because|due|caused)|my guess|гипотез\w*|предполаг\w+|предположени\w*|подозрева\w+|скорее всего"
-    r"|видимо|вероятно|может быть,? (?:дело|потому)|похоже,? что)\b"
-    r"|假设|猜测|可能是因为",
-    re.IGNORECASE,
-)
 _IN_THE_WAY: Final = re.compile(
     r"\b(?:block(?:ed|er|ing)|stuck (?:on|at|with)|still (?:not|no|have no|fail\w*|broken|wrong|missing)|keeps? failing"
     r"|(?:does|do|did)(?:n['’]t| not) work|(?:can(?:no|['’])t|unable to) (?:access|reach|connect|reproduce)"
@@ -99,7 +92,7 @@ def kinds_of(item: Item, opening: int | None = None) -> frozenset[str]:
         kinds.add(PATH)
     if _IN_THE_WAY.search(item.text):
         kinds.add(OBSTACLE)
-    if _SUPPOSED.search(item.text):
+    if is_supposed(item.text):
         kinds.add(HYPOTHESIS)
     return frozenset(kinds)
 

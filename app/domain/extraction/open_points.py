@@ -12,6 +12,7 @@ from app.domain.extraction.cues import NON_ANSWER
 from app.domain.extraction.items import Item, bare
 from app.domain.extraction.labels import PHRASES, phrases
 from app.domain.extraction.passages import Passage
+from app.domain.extraction.supposing import is_supposed
 from app.domain.states.state import StateEntry
 from app.domain.words.text import GENERIC_STEMS, stems
 
@@ -67,7 +68,7 @@ def _resolved_by(asked: frozenset[str], later: Sequence[Passage], *, after: int)
     """The first later statement that settles it."""
     content = frozenset(word for word in asked if word not in GENERIC_STEMS)
     for passage in later[:_LATER]:
-        if passage.seq <= after or passage.is_question or "open" in passage.cues:
+        if passage.seq <= after or passage.is_question or "open" in passage.cues or is_supposed(passage.text):
             continue
         shared = len(content & passage.stems)
         settles = passage.cues & {"decision", "result", "closed", "correction"}

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from app.domain.extraction.supposing import is_supposed
 from app.domain.words.identifiers import Identifier, Kind
 
 _VALUES: Final[frozenset[Kind]] = frozenset(
@@ -29,8 +30,10 @@ _LONGEST: Final = 60  # characters of a subject
 def statement_of(text: str, found: Sequence[Identifier]) -> str | None:
     """The text with the values of what it says of its subject left open; ``None`` when it states no value of one.
 
-    Two texts with the same form say what the same thing is, at different times.
+    Two texts with the same form say what the same thing is, at different times. Two hypotheses stand side by side.
     """
+    if is_supposed(text):
+        return None
     verb = _STATES.search(text)
     if verb is None or not 0 < verb.start() <= _LONGEST or _OPEN_SUBJECT.match(text):
         return None
