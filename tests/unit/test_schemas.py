@@ -414,7 +414,7 @@ def test_one_text_told_anew_stays_near_its_tenth_of_the_window_however_often() -
     for _ in range(3):
         while replay.breakdown().total < 3_600:
             for role, text in lines(10, start=said):
-                replay.say(role, text)
+                replay.say("user" if role == "user" else "assistant", text)
             said += 10
         replay.fold(FoldRequest(fold="all"))
         assert 200 < replay.breakdown().state <= 600
