@@ -6,13 +6,15 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from bench.made_runs import coding, office, retail, telecom
+from bench.made_runs import bank, coding, hotel, office, retail, telecom
 
 KINDS: Final[Mapping[str, Callable[[random.Random, str], dict[str, Any]]]] = {
     "retail": retail.run,
     "coding": coding.run,
     "telecom": telecom.run,
     "office": office.run,
+    "hotel": hotel.run,
+    "bank": bank.run,
 }
 """By name: what makes one run."""
 
