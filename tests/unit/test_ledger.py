@@ -9,7 +9,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.extraction.ledger import is_call, line_in, lines_of, parsed, terse
+from app.domain.extraction.ledger import (
+    as_records,
+    heads_of,
+    is_call,
+    line_in,
+    lines_of,
+    list_of,
+    parsed,
+    records_in,
+    terse,
+)
 
 RESERVATION = {
     "reservation_id": "ZX81QK",
@@ -36,7 +46,8 @@ def test_a_record_tells_its_values_behind_their_names_and_amounts_apart() -> Non
         "reservation_id=ZX81QK, user_id=ana_ruiz_77, origin=LIS, cabin=economy",
         "bags=2, insurance=no",
         "created_at=2024-05-01T09:08:54",
-        "flights: QF101 2024-06-02 LIS, QF202 2024-06-03 MAD",
+        "flights: QF101 2024-06-02 LIS",
+        "flights: QF202 2024-06-03 MAD",
         "payment_history: gift_card_12345, 200",
     ]
 
@@ -44,7 +55,48 @@ def test_a_record_tells_its_values_behind_their_names_and_amounts_apart() -> Non
 def test_a_table_by_id_is_told_like_a_list() -> None:
     cards = {"card_11": {"id": "card_11", "brand": "visa"}, "card_22": {"brand": "visa"}}
 
-    assert texts({"cards": cards}) == ["cards: card_11, visa, card_22, visa"]
+    assert texts({"cards": cards}) == ["cards: card_11, visa", "cards: card_22, visa"]
+
+
+def test_what_is_small_inside_a_record_of_a_list_is_part_of_it() -> None:
+    lamp = {"item_id": "A1-77", "options": {"color": "red", "size": "L"}, "tags": ["new"]}
+
+    assert texts({"items": [lamp, {**lamp, "item_id": "B2-88", "options": {"color": "blue"}}]}) == [
+        "items: A1-77, red, L, new",
+        "items: B2-88, blue, new",
+    ]
+
+
+def test_the_records_own_id_comes_first_and_measures_are_no_ids() -> None:
+    lamp = {"name": "Lamp", "shop_id": "S-100", "item_id": "A1-77", "size": 376_593, "weight": 253.07999999999998}
+
+    assert texts({"items": [lamp, {**lamp, "item_id": "B2-88"}]}) == [
+        "items: Lamp, A1-77 S-100",
+        "items: Lamp, B2-88 S-100",
+    ]
+
+
+def test_records_of_one_list_stand_apart_behind_its_name() -> None:
+    told = list(as_records(["cards: card_11, visa", "cards: card_22", "id=7, x=LIS", "id=8"]))
+
+    assert told == ["cards: card_11, visa | card_22", "id=7, x=LIS", "id=8"]
+    assert records_in(told[0]) == ["cards: card_11, visa", "cards: card_22"]
+    assert line_in(told[0]).values == ("card_11", "card_22")
+
+
+def test_an_id_in_a_mere_list_gives_way_to_the_record_that_it_heads() -> None:
+    mention, record = "orders: #W100200, #W300400", "#W300400, sent, A1-77"
+    heads = heads_of([mention, record])
+
+    assert heads == {"#w300400": record}
+    assert terse(mention, set(), heads=heads) == ("orders: ", ["#W100200"])
+    assert terse(record, set(), heads=heads)[1][0] == "#W300400"
+
+
+def test_a_list_is_known_by_its_name_or_by_the_form_of_its_ids() -> None:
+    assert list_of("cards: card_11, visa") == "cards: "
+    assert list_of("evt_a1, Sync") == list_of("evt_b27, Review") != list_of("TR-7, Review")
+    assert list_of("search(query=A1-77)") == ""
 
 
 def test_russian_and_chinese_values_stay_as_they_are() -> None:

@@ -23,11 +23,25 @@ def test_exact_values_are_kept_once_and_prose_between_them() -> None:
     values = [value for one in told if isinstance(one, Line) for value in one.values]
 
     assert "The rates are read from the settings once a day." in told
-    assert {"shop/cart/service.py", "tests/cart/test_service.py", "ed0e9da", "total_rows"} <= set(values)
+    assert {"shop/cart/service.py:24", "tests/cart/test_service.py", "ed0e9da", "total_rows"} <= set(values)
     assert len(values) == len(set(values))
 
 
 def test_a_place_in_a_file_is_its_file_and_its_line() -> None:
-    assert list(values_in("app/a.py:12:4 x")) == ["app/a.py", "12", "4"]
+    assert list(values_in("app/a.py:12:4 x")) == ["app/a.py:12"]
     assert list(values_in("2025-03-13T11:00-12:00")) == ["2025-03-13T11:00-12:00"]
     assert list(values_in("see https://a.example/b?c=1:2 now")) == ["https://a.example/b?c=1:2"]
+
+
+def test_items_of_a_list_are_records_with_their_words() -> None:
+    listing = (
+        "- [evt_3c62] 2025-03-14T15:00-16:00 Planning: Hiring plan (Maple) with a.b@norvik.example\n"
+        "- [evt_8c7f] 2025-03-21T10:00-11:00 Sync: Offsite (Cedar) with a.b@norvik.example\n"
+        "- nothing else\n"
+    )
+    told = [one.text for one in log_lines(listing) if isinstance(one, Line)]
+
+    assert [text.partition(",")[0] for text in told] == ["evt_3c62", "evt_8c7f"]
+    assert "Hiring plan, Maple" in told[0]
+    assert "Cedar" in told[1]
+    assert "Maple" not in told[1]

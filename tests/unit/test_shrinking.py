@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,38 @@ def test_what_stands_beside_the_state_need_not_be_told() -> None:
     found = told(shrunk(SESSION, given_entries, fits=within(14), said=[said.removeprefix("User: ")]))
 
     assert found == "User: The bridge costs $700 a night."
+
+
+FILES = "Tool: files: 1af9c22, Budget plan, fld_11 | 2be8d33, Release notes, fld_22 | 3cf7e44, Venue list, fld_33"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("Budget plan", "1af9c22"), ("Release notes", "2be8d33"), ("Venue list", "3cf7e44")]
+)
+def test_the_record_that_was_talked_of_stays_and_the_others_give_way(name: str, meant: str) -> None:
+    talk = f"User: Please share the {name} with Rosa."
+    others = {"1af9c22", "2be8d33", "3cf7e44"} - {meant}
+
+    for beside in ({"said": [talk]}, {"heard": [talk]}):
+        found = told(shrunk(SESSION, entries(FILES), fits=within(16), **beside))
+        assert meant in found
+        assert not any(other in found for other in others)
+
+
+@given(st.integers(0, 60))
+def test_a_value_never_seems_to_be_of_the_record_beside_its_own(room: int) -> None:
+    found = told(shrunk(SESSION, entries(FILES), fits=within(room), said=["the Release notes"]))
+    whole = [set(record.split(", ")) for record in FILES.partition("files: ")[2].split(" | ")]
+
+    for record in found.partition("files: ")[2].split(" | ") if found else []:
+        assert any(set(record.split(", ")) <= one for one in whole)
+
+
+def test_words_of_a_record_do_not_stay_without_its_id() -> None:
+    for room in range(40):
+        found = told(shrunk(SESSION, entries(FILES), fits=within(room)))
+
+        assert ("Budget plan" not in found) or ("1af9c22" in found)
 
 
 def test_russian_and_chinese_entries_are_cut_clause_by_clause() -> None:

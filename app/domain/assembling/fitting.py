@@ -228,10 +228,18 @@ def _with_smaller_state(*, soft: bool) -> Shrink:
             kept, _ = prune(material.schema, chosen, fits=fits)
         else:
             beside = (message_text(message) for message in (*draft.held, *draft.tail))
-            kept = shrunk(material.schema, chosen, fits=fits, said=beside)
+            kept = shrunk(material.schema, chosen, fits=fits, said=beside, heard=_heard(material, entries))
         return served(kept).warned("state_shortened") if kept != tuple(chosen) else draft
 
     return shrink
+
+
+def _heard(material: Material, entries: Sequence[StateEntry]) -> Iterator[str]:
+    """What the covered messages talked of, told in what gave way before the state's facts did."""
+    layout = material.conversation.layout
+    yield from (entry.text for entry in entries if entry.role in _SOFT)
+    if layout is not None:
+        yield from (layout.anchors, layout.digests)
 
 
 def _json(schema: StateSchema, entries: Sequence[StateEntry]) -> str | None:

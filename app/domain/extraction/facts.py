@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from app.domain.extraction.choice import Option, Told
 from app.domain.extraction.corrections import Corrections
 from app.domain.extraction.items import LONGEST, Item, cost, together
 from app.domain.extraction.keeping import Keeping
+from app.domain.extraction.ledger import as_records
 from app.domain.extraction.passages import Passage
 from app.domain.extraction.phrasing import SHORT, Phrasing
 from app.domain.extraction.scoring import Worth, score_all
@@ -127,9 +129,16 @@ def _items(run: Sequence[Passage], phrasing: Phrasing, corrections: Corrections)
     replaces = tuple(dict.fromkeys(entry for passage in run for entry in corrections.replaced.get(passage.index, ())))
     text = phrasing.text(run[0])
     if len(run) > 1:
-        text = together(f"{run[0].speaker}: ", (passage.core for passage in run))
+        text = together(f"{run[0].speaker}: ", _cores(run))
     for entry in replaces:
         label, clauses = corrections.rest(entry)
         if clauses:
             yield Item(text=together(label, clauses), seqs=(), replaces=(entry,))
     yield Item(text=text, seqs=seqs, replaces=replaces, passages=tuple(run))
+
+
+def _cores(run: Sequence[Passage]) -> Iterator[str]:
+    """Records of one list behind one name, all else as it is."""
+    for is_data, group in groupby(run, lambda passage: passage.line is not None):
+        cores = (passage.core for passage in group)
+        yield from as_records(cores) if is_data else cores

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from types import MappingProxyType
 from typing import Any, Final
 
 LINE: Final = 160  # characters of one line: a longer one could only be kept or lost as a whole
@@ -34,10 +36,17 @@ _STAMP: Final = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}\S*")
 _NUMBER: Final = re.compile(r"[-+]?[\d.,]{1,12}")
 _CODE: Final = re.compile(r"[A-Z]{2,6}|(?=\S*\d\S*\d)[\w-]{4,}")
 _YES_OR_NO: Final = frozenset({"yes", "no", "true", "false"})
-_BETWEEN: Final = re.compile(r"[,;]\s+")
+_BETWEEN: Final = re.compile(r"[,;]\s+|\s\|\s")
+RECORDS_APART: Final = " | "
+"""Between two records of one list, so that no value seems to be of the record beside its own."""
+
+_INLINE: Final = 6  # scalars of a small record inside another one: it is part of it
+_SIZE: Final = re.compile(r"(?i)(?:^|_)(?:size|bytes|count|total|price|amount|balance|points|limit|размер|сумма|цена)$")
 _NAMED: Final = re.compile(r"([^\W\d][\w.-]{0,40})=(?=.)")
 _CALL: Final = re.compile(r"([^\W\d][\w.-]{0,60})\((.*)\)")
 _LEAD: Final = re.compile(r"[^\W\d][\w .-]{0,40}: ")
+_DIGITS: Final = re.compile(r"\d+")
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
 _KEY_WORDS: Final = re.compile(r"[^\W_]+")
 
 
@@ -84,13 +93,16 @@ def line_in(text: str) -> Line:
     return _line(text, [leaf for chunk in chunks for leaf in chunk])
 
 
-def terse(text: str, told: set[str], *, amounts: bool = True) -> tuple[str, list[str]]:
+def terse(
+    text: str, told: set[str], *, amounts: bool = True, heads: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str, list[str]]:
     """A line as its name and its parts, without names before values, and without values that are told already.
 
     What is told now is added to ``told``. An amount without a name goes with the part before it, or not at all: it says
     nothing of its own.
     """
     lead, chunks = _chunks(text)
+    elsewhere = heads if is_call(text) or _is_plain(leaf for chunk in chunks for leaf in chunk) else {}
     parts: list[str] = []
     is_new = False
     for chunk in chunks:
@@ -102,9 +114,10 @@ def terse(text: str, told: set[str], *, amounts: bool = True) -> tuple[str, list
                 elif is_new and amounts:
                     parts[-1] = f"{parts[-1]}, {leaf.value}"
                 continue
-            is_new = leaf.value.casefold() not in told
+            said = leaf.value.casefold()
+            is_new = said not in told and elsewhere.get(said, text) == text
             if is_new:
-                told.add(leaf.value.casefold())
+                told.add(said)
                 if run and len(" ".join([*run, leaf.value])) <= _RUN:
                     parts.pop()
                     run.append(leaf.value)
@@ -112,6 +125,56 @@ def terse(text: str, told: set[str], *, amounts: bool = True) -> tuple[str, list
                     run = [leaf.value]
                 parts.append(" ".join(run))
     return lead, parts
+
+
+def name_of(text: str) -> str:
+    """What stands before the values of a line, with its colon; empty where there is none, and of a call."""
+    lead = None if is_call(text) else _LEAD.match(text)
+    return lead.group() if lead else ""
+
+
+def records_in(text: str) -> list[str]:
+    """The records of a line, each with the line's name before it."""
+    name = name_of(text)
+    return [f"{name}{record}" for record in text[len(name) :].split(RECORDS_APART)]
+
+
+def as_records(texts: Iterable[str]) -> Iterator[str]:
+    """Lines, one after the other; records of one list behind its name, told once."""
+    for name, group in groupby(texts, name_of):
+        if name:
+            yield name + RECORDS_APART.join(text[len(name) :] for text in group)
+        else:
+            yield from group
+
+
+def heads_of(texts: Iterable[str]) -> dict[str, str]:
+    """Ids that stand at the head of a record, in lower case, and that record: where else they stand tells less."""
+    heads: dict[str, str] = {}
+    for text in texts:
+        leaves = [] if is_call(text) else [leaf for chunk in _chunks(text)[1] for leaf in chunk]
+        head = next((leaf for leaf in leaves if leaf.kind == "values"), None)
+        if head and not _is_plain(leaves):
+            heads.setdefault(head.value.casefold(), text)
+    return heads
+
+
+def list_of(text: str) -> str:
+    """What the records of one list have in common: the line's name, else the form of the id at their head."""
+    if name := name_of(text):
+        return name
+    leaves = [] if is_call(text) else [leaf for chunk in _chunks(text)[1] for leaf in chunk]
+    head = next((leaf for leaf in leaves if leaf.kind == "values"), None)
+    return _shape(head) if head and not head.key else ""
+
+
+def _is_plain(leaves: Iterable[_Leaf]) -> bool:
+    """Whether these are values of one kind, and no record."""
+    return len({_shape(leaf) for leaf in leaves}) <= 1
+
+
+def _shape(leaf: _Leaf) -> str:
+    return _DIGITS.sub("0", _LETTERS.sub("a", leaf.value))
 
 
 def is_call(text: str) -> bool:
@@ -139,6 +202,12 @@ def _chunk(text: str) -> list[_Leaf]:
     words = told.split(" ")
     apart = len(words) > 1 and all(map(_is_code, words))
     return [leaf for word in (words if apart else [told]) if (leaf := _leaf(key, word))]
+
+
+def line_of(texts: Iterable[str]) -> Line | None:
+    """A line of these values, as far as they are values and no prose; ``None`` where none is."""
+    leaves = [leaf for text in texts if (leaf := _leaf("", text))]
+    return _line(_text("", [leaves], named=False), leaves) if leaves else None
 
 
 def is_exact(word: str) -> bool:
@@ -202,10 +271,10 @@ class _Ledger:
                 self.read(key, value, depth + 1)
 
     def _list(self, name: str, data: Sequence[Any], depth: int) -> None:
-        """Records of a list stand in one line as far as they fit, their values without names."""
+        """Each record of a list in a line of its own, its values without names; plain values in one."""
         plain = [_leaf("", one) for one in data[:_MOST_RECORDS] if not isinstance(one, Mapping | list)]
         self._joined(name, [[leaf] for leaf in plain if leaf and leaf.kind != "amounts"])
-        records: list[list[_Leaf]] = []
+        records: list[tuple[_Leaf, ...]] = []
         kinds: dict[tuple[str, ...], str] = {}
         for one in data[:_MOST_RECORDS]:
             if isinstance(one, list):
@@ -213,13 +282,18 @@ class _Ledger:
             elif isinstance(one, Mapping):
                 leaves, inside = _leaves(one)
                 small = len(leaves) <= _FEW
-                records.append([leaf for leaf in leaves if small or leaf.kind != "amounts"])
+                kept = [leaf for leaf in leaves if small or leaf.kind != "amounts"]
                 for key, value in inside:
                     if _is_of_amounts(value):
                         kinds.setdefault(tuple(map(str, value)), key)
+                    elif (part := _part(value)) is not None:
+                        kept += part
                     else:
                         self.read(key, value, depth + 1)
-        self._joined(name, [record for record in records if record])
+                records.append(tuple(_own_id_first(name, kept)))
+        for record in dict.fromkeys(records):
+            if record:
+                self._add(_text(name, [record], named=False), record)
         for names, key in kinds.items():  # of prices by class the classes
             self._joined(key, [[leaf] for one in names if (leaf := _leaf("", one))])
 
@@ -292,13 +366,38 @@ def _leaves(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]
     return leaves, inside
 
 
+def _own_id_first(name: str, leaves: Sequence[_Leaf]) -> list[_Leaf]:
+    """``item_id`` of ``items`` before the ids of what a record has to do with."""
+    own = next((leaf for leaf in leaves if leaf.key.casefold() in _own_keys(name)), None)
+    if own is None or own.kind != "values":
+        return list(leaves)
+    first = next(place for place, leaf in enumerate(leaves) if leaf.kind == "values")
+    rest = [leaf for leaf in leaves if leaf is not own]
+    return [*rest[:first], own, *rest[first:]]
+
+
+def _own_keys(name: str) -> frozenset[str]:
+    single = name.casefold().removesuffix("s")
+    return frozenset({"id", f"{single}_id", f"{single}id"})
+
+
+def _part(value: Any) -> list[_Leaf] | None:
+    """What stands inside a record of a list and is so small that it is part of it; ``None``: it is not."""
+    pairs = value.items() if isinstance(value, Mapping) else [("", one) for one in value]
+    if len(pairs) > _INLINE or any(isinstance(one, Mapping | list) for _, one in pairs):
+        return None
+    found = [leaf for key, one in pairs if (leaf := _leaf(str(key), one))]
+    return [leaf for leaf in found if leaf.kind != "amounts"]
+
+
 def _leaf(key: str, value: Any) -> _Leaf | None:
     if value is None or value == "":
         return None
     text = str(value).lower() if isinstance(value, bool) else " ".join(str(value).split())
     if not text or len(text) > _VALUE or text.count(" ") >= (_WORDS if text[:1].isalpha() else _NUMBERED):
         return None
-    if text in _YES_OR_NO or _CLOCK.fullmatch(text) or _STAMP.fullmatch(text):
+    is_amount = isinstance(value, float) or (isinstance(value, int) and _SIZE.search(key) is not None)
+    if is_amount or text in _YES_OR_NO or _CLOCK.fullmatch(text) or _STAMP.fullmatch(text):
         return _Leaf(key, text, "amounts")
     if _EXACT.fullmatch(text) or (" " in text and any(map(str.isdigit, text))):
         return _Leaf(key, text, "values")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from app.domain.extraction.ledger import LINE, Line, is_exact, line_in
+from app.domain.extraction.ledger import LINE, Line, is_exact, line_in, line_of
 from app.domain.words.identifiers import find_identifiers
 
 _FEWEST_LINES: Final = 3  # a shorter answer is a message to whoever called
@@ -21,6 +21,8 @@ _TOKEN: Final = re.compile(r"[\w@#./+~-]+(?:::?[\w.+-]+)*(?:://[^\s\"'<>`]+)?")
 _PLACE: Final = re.compile(r"(?::\d{1,7})+")
 _FILE: Final = re.compile(r"[./]")
 _EDGES: Final = ".-/+~"
+_ITEM: Final = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s+")
+_FIELDS: Final = re.compile(r"[\[\](){}|\t,;]|:\s|\s[-–—]\s")
 _NAME: Final = re.compile(r"[^\W\d]\w*(?:_\w+)+|[^\W\d]+[a-z][A-Z]\w*")
 
 
@@ -40,6 +42,10 @@ def log_lines(text: str) -> Iterator[str | Line]:
             yield from _flushed(waiting)
             yield line
             continue
+        if record := _record(line):
+            yield from _flushed(waiting)
+            yield record
+            continue
         names = (found.text for found in find_identifiers(line) if found.kind == "name")
         new = [value for value in [*values_in(line), *names] if value.casefold() not in told]
         told.update(value.casefold() for value in new)
@@ -50,6 +56,24 @@ def log_lines(text: str) -> Iterator[str | Line]:
     yield from _flushed(waiting)
 
 
+def _record(line: str) -> Line | None:
+    """An item of a list that begins with an id, or has one: its values, and its words in few."""
+    item = _ITEM.match(line)
+    if not item or not any(is_exact(token) for token in _TOKEN.findall(line)):
+        return None
+    fields: list[str] = []
+    for field in _FIELDS.split(line[item.end() :]):
+        words: list[str] = []
+        for word in field.split():
+            if is_exact(word.strip(_EDGES)):
+                fields += [" ".join(words), word.strip(_EDGES)]
+                words = []
+            else:
+                words.append(word)
+        fields.append(" ".join(words))
+    return line_of(field for field in fields if field)
+
+
 def values_in(text: str) -> Iterator[str]:
     """Paths, ids, names of code, dates; ``file:12`` as its file and its line."""
     for match in _TOKEN.finditer(text):
@@ -58,8 +82,7 @@ def values_in(text: str) -> Iterator[str]:
         if place and "://" not in token:
             head = token[: place.start()]
             if is_exact(head) and _FILE.search(head):
-                yield head
-                yield from place.group()[1:].split(":")
+                yield f"{head}:{place.group()[1:].split(':')[0]}"
                 token = token[place.end() :].strip(":")
         for part in token.split("::") if "://" not in token else [token]:
             if part and (is_exact(part) or _NAME.fullmatch(part)):

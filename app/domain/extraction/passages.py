@@ -14,7 +14,7 @@ from app.domain.conversation import Message
 from app.domain.extraction.clauses import tight
 from app.domain.extraction.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READING_TOOL, REJECTION, Cue, cues_of
 from app.domain.extraction.labels import role_label
-from app.domain.extraction.ledger import Line, is_call, line_in, lines_of, parsed, terse
+from app.domain.extraction.ledger import Line, heads_of, is_call, line_in, lines_of, parsed, terse
 from app.domain.extraction.logs import is_log, log_lines
 from app.domain.words.identifiers import Identifier, find_identifiers
 from app.domain.words.text import sentences, stems
@@ -131,10 +131,11 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
 def with_terse_data(passages: Sequence[Passage]) -> list[Passage]:
     """The passages with each value of tools' data told once, without its name: for data that would fill the state."""
     told: set[str] = set()
+    heads = heads_of(passage.text for passage in passages if passage.line is not None)
     found: list[Passage] = []
     for passage in passages:
         if passage.line is not None and not is_call(passage.text):
-            lead, parts = terse(passage.text, told)
+            lead, parts = terse(passage.text, told, heads=heads)
             text = f"{lead}{', '.join(parts)}" if parts else ""
             passage = replace(passage, text=text, core=text, line=line_in(text))  # noqa: PLW2901 - the same, shorter
         found.append(passage)

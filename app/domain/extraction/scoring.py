@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from app.domain.extraction.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
-from app.domain.extraction.ledger import Line, is_call, line_in
+from app.domain.extraction.ledger import Line, is_call, line_in, list_of
 from app.domain.extraction.passages import Passage
 from app.domain.words.identifiers import Identifier, Kind
 from app.domain.words.text import GENERIC_STEMS, stems
@@ -52,6 +52,12 @@ _DATUM_WORDS: Final = 1.5  # all of a line
 _DATUM_AMOUNT: Final = 0.5
 _DATUM_AMOUNTS: Final = 1.5
 _MENTIONED: Final = 2.0  # somebody talked of it
+_MEANT: Final = 1.8  # the record of a list that the talk was of, by what it says
+_NOT_MEANT: Final = 0.6  # the others of that list, when it is long; of few each may be needed
+_LONG_LIST: Final = 8  # records
+HEAD: Final = 1.4
+"""For the first id of a record: what it is asked for and changed by."""
+
 _DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
 _WORD: Final = re.compile(r"[^\s\"'`(),=\[\]{}<>]+")
 _LISTED: Final = 0.5  # an assistant's list offers much of which little is taken up
@@ -97,14 +103,31 @@ def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Wor
     mentioned = words_said(passage.text for passage in passages if passage.line is None)
     mentioned |= said_twice(passage.line for passage in passages if passage.line)
     mentioned |= words_said(passage.text for passage in passages if is_call(passage.text))
+    talk = words_said(passage.text for passage in passages if passage.line is None or is_call(passage.text))
+    meant = _meant(passages, talk)
     return [
-        worth_of_data(passage.line, mentioned).plus(_CHANGED if passage.is_action else 0.0)
+        worth_of_data(passage.line, mentioned)
+        .times(meant.get(passage.index, 1.0))
+        .plus(_CHANGED if passage.is_action else 0.0)
         if passage.line
         else _score(passage, frequency, wanted, len(passages))
         .times(_ECHO if passage.index in echoes else 1.0)
         .plus(answers.get(passage.index, 0.0))
         for passage in passages
     ]
+
+
+def _meant(passages: Sequence[Passage], talk: Collection[str]) -> dict[int, float]:
+    """By passage: whether a record of a list was talked of more than the others."""
+    lists: defaultdict[tuple[int, str], list[Passage]] = defaultdict(list)
+    for passage in passages:
+        if passage.line and (name := list_of(passage.text)):
+            lists[passage.seq, name].append(passage)
+    scaled: dict[int, float] = {}
+    for records in lists.values():
+        factors = relevances([one.line for one in records if one.line], talk)
+        scaled.update(zip((one.index for one in records), factors, strict=True))
+    return scaled
 
 
 def words_said(texts: Iterable[str]) -> frozenset[str]:
@@ -116,6 +139,23 @@ def said_twice(lines: Iterable[Line]) -> frozenset[str]:
     """Values that stand in several records: what they have to do with each other."""
     counts = Counter(value.casefold() for line in lines for value in line.values)
     return frozenset(value for value, count in counts.items() if count > 1)
+
+
+def relevances(records: Sequence[Line], talk: Collection[str]) -> list[float]:
+    """By how much the worth of each record of a list is to be scaled: those that were talked of, over the others.
+
+    What few of the records say, and the talk too, tells which of them is meant.
+    """
+    said = [{*line.values, *line.words, *line.amounts} for line in records]
+    shared = Counter(value for values in said for value in values)
+    hits = [sum(1 / shared[value] for value in values if is_mentioned(value, talk)) for values in said]
+    most = max(hits, default=0.0)
+    if len(records) < _TWO:
+        return [1.0] * len(records)
+    least = max(_NOT_MEANT, min(1.0, _NOT_MEANT ** (len(records) / _LONG_LIST)))
+    if not most:
+        return [least**0.5] * len(records)
+    return [least + (_MEANT - least) * (hit / most) ** 2 for hit in hits]
 
 
 def worth_of_data(line: Line, mentioned: Collection[str]) -> Worth:

@@ -18,11 +18,13 @@ from app.domain.extraction.cues import READING_TOOL
 from app.domain.extraction.items import cost, parted, together
 from app.domain.extraction.keeping import worth_of
 from app.domain.extraction.labels import role_of
-from app.domain.extraction.ledger import Line, is_call, line_in, terse
+from app.domain.extraction.ledger import RECORDS_APART, Line, heads_of, is_call, line_in, list_of, records_in, terse
 from app.domain.extraction.logs import is_prose
 from app.domain.extraction.scoring import (
+    HEAD,
     Worth,
     is_mentioned,
+    relevances,
     said_twice,
     words_said,
     worth_of_action,
@@ -58,10 +60,17 @@ class _Clause:
     """Of the clause within its entry."""
     text: str
     option: Option
+    after: int | None = None
+    """The option without which it says nothing: words of a record without the record's id."""
 
 
 def shrunk(
-    schema: StateSchema, entries: Sequence[StateEntry], *, fits: Fits, said: Iterable[str] = ()
+    schema: StateSchema,
+    entries: Sequence[StateEntry],
+    *,
+    fits: Fits,
+    said: Iterable[str] = (),
+    heard: Iterable[str] = (),
 ) -> tuple[StateEntry, ...]:
     """The entries, or clauses of them, that tell most within the room; in the same order.
 
@@ -71,6 +80,7 @@ def shrunk(
         fits: Asked about a logarithmic number of states.
         said: What is served beside the state: what stands there need not be told, data that is talked of there is
             worth more.
+        heard: What was talked of and is not served beside the state: data in it is worth more.
     """
     if fits(state_of(schema, entries)):
         return tuple(entries)
@@ -78,7 +88,7 @@ def shrunk(
     def held(kept: Sequence[StateEntry]) -> bool:
         return fits(state_of(schema, _joined(kept)))
 
-    clauses = _clauses(entries, "\n".join(said))
+    clauses = _clauses(entries, "\n".join(said), heard)
     low, high, best = 0, sum(clause.option.cost() for clause in clauses) + _NEAR, tuple[StateEntry, ...]()
     while high - low > _NEAR:
         room = (low + high) // 2
@@ -121,9 +131,12 @@ def _kept(entries: Sequence[StateEntry], clauses: Sequence[_Clause], room: int) 
     for is_again in (False, True):
         for clause in later if is_again else sorted(clauses, key=_dearness):
             option = clause.option
-            if option.cost() > room:
+            is_left = clause.after is not None and clause.after not in chosen
+            if option.cost() > room or (is_again and is_left):
                 continue
-            if not is_again and (told.repeats(option.stems) or told.worth(option) < _NEWS * option.worth.total):
+            if not is_again and (
+                is_left or told.repeats(option.stems) or told.worth(option) < _NEWS * option.worth.total
+            ):
                 later.append(clause)
                 continue
             room -= option.cost()
@@ -140,23 +153,38 @@ def _entry(entry: StateEntry, clauses: Sequence[_Clause], chosen: Collection[int
     kept = [clause for clause in clauses if clause.entry is entry and clause.option.key in chosen]
     if not kept:
         return None
-    groups = groupby(kept, lambda one: (one.lead, None if one.lead else one.number))
-    parts = [f"{lead}{', '.join(one.text for one in group)}" for (lead, _), group in groups]
-    text = together(kept[0].label, parts)
+    text = together(kept[0].label, _told(kept))
     return entry if text == entry.text else replace(entry, text=text)
 
 
-def _clauses(entries: Sequence[StateEntry], said: str) -> list[_Clause]:
+def _told(kept: Sequence[_Clause]) -> Iterator[str]:
+    """Parts of one clause with commas between them, records of one list behind their name."""
+    for lead, group in groupby(kept, lambda one: one.lead):
+        records = [", ".join(one.text for one in parts) for _, parts in groupby(group, lambda one: one.number)]
+        yield from [lead + RECORDS_APART.join(records)] if lead else records
+
+
+def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> list[_Clause]:
     """Every clause; data without the names of its values, each value once, where it is worth most."""
     newest_first = {entry.id: place for place, entry in enumerate(sorted(entries, key=age, reverse=True))}
-    apart = [(entry, label, text) for entry in entries for label, texts in [parted(entry.text)] for text in texts]
+    apart = [
+        (entry, label, text)
+        for entry in entries
+        for label, clauses in [parted(entry.text)]
+        for clause in clauses
+        for text in (records_in(clause) if _lists(label, clause) else [clause])
+    ]
     data = [(entry, text) for entry, label, text in apart if _lists(label, text)]
-    talk = words_said([said, *(text for _, label, text in apart if not _is_data(label))])
+    talk = words_said([said, *heard, *(text for _, label, text in apart if not _is_data(label))])
     mentioned = talk | said_twice(line_in(text) for _, text in data)
-    worths = {(entry.id, text): worth_of_data(line_in(text), mentioned).total for entry, text in data}
+    meant = _meant(data, talk)
+    worths = {
+        (entry.id, text): meant[entry.id, text] * worth_of_data(line_in(text), mentioned).total for entry, text in data
+    }
     told: set[str] = set()
+    heads = heads_of(text for _, text in data)
     short = {
-        (entry.id, text): terse(text, told, amounts=False)
+        (entry.id, text): terse(text, told, amounts=False, heads=heads)
         for entry, text in sorted(data, key=lambda one: -worths[one[0].id, one[1]])
     }
     found: list[_Clause] = []
@@ -166,11 +194,12 @@ def _clauses(entries: Sequence[StateEntry], said: str) -> list[_Clause]:
         lists = _lists(label, text)
         lead, parts = short[entry.id, text] if lists else ("", [text] if text not in said else [])
         if lists:
-            told_of = list(_of_data(parts, mentioned, talk))
+            told_of = list(_of_data(parts, mentioned, talk, meant[entry.id, text]))
         elif is_call(text):
             told_of = [(worth_of_action(text, mentioned), line_in(text).stems)]
         else:
             told_of = [_of_talk(entry.role, f"{label}{text}", text)]
+        head = None
         for part, (worth, stems_of_it) in zip(parts, told_of, strict=False):
             option = _option(
                 first + len(found),
@@ -179,19 +208,40 @@ def _clauses(entries: Sequence[StateEntry], said: str) -> list[_Clause]:
                 stems_of_it,
                 beside=_tokens(lead) / len(parts) if lead else 0.0,
             )
-            found.append(_Clause(entry=entry, label=label, lead=lead, number=number, text=part, option=option))
+            clause = _Clause(entry=entry, label=label, lead=lead, number=number, text=part, option=option)
+            if lists and line_in(part).values:
+                head = option.key if head is None else head
+                found.append(clause)
+            else:
+                found.append(replace(clause, after=head))
+    return found
+
+
+def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
+    """By record: whether it was talked of more than the others of its list."""
+    found: dict[tuple[str, str], float] = {}
+    for name, group in groupby(data, lambda one: list_of(one[1])):
+        records = list(group)
+        factors = relevances([line_in(text) for _, text in records], talk) if name else [1.0] * len(records)
+        found.update(((entry.id, text), factor) for (entry, text), factor in zip(records, factors, strict=True))
     return found
 
 
 def _of_data(
-    parts: Sequence[str], mentioned: Collection[str], talk: Collection[str]
+    parts: Sequence[str], mentioned: Collection[str], talk: Collection[str], meant: float
 ) -> Iterator[tuple[Worth, frozenset[str]]]:
     """What each part of a line is worth beside the others: an id behind a name that was talked of is about it."""
     lines = [line_in(part) for part in parts]
     said = [place for place, line in enumerate(lines) if any(is_mentioned(one, talk) for one in _names(line))]
+    head = next((place for place, line in enumerate(lines) if line.values), None)
     for place, (line, worth) in enumerate(zip(lines, worths_of_data(lines, mentioned), strict=True)):
         near = min((abs(place - other) for other in said if other != place), default=0)
-        yield worth.times(1 + _ABOUT / near if near and line.values else 1.0), line.stems
+        yield (
+            worth.times(
+                meant * (HEAD if place == head else 1.0) * (1 + _ABOUT / near if near and line.values else 1.0)
+            ),
+            line.stems,
+        )
 
 
 def _names(line: Line) -> Iterator[str]:
