@@ -9,6 +9,7 @@ from tests.unit.test_grounding import one, texts
 
 AROUND = ("Hello there, how can I help?", "Fine, thanks.", "I see.", "Anything else?")
 INVENTED: list[tuple[str, str]] = [
+    ("The answer takes 2500 ms in the pool.", "The answer takes 500 ms in the pool"),
     ("The budget for the fence is 1,200 euros.", "The budget for the fence is thirteen hundred euros"),
     ("The budget for the fence is 1,200 euros.", "The fence budget: twelve thousand euros"),
     ("The budget for the fence is twelve hundred euros.", "The budget for the fence is 1,250 euros"),
@@ -120,6 +121,11 @@ INVENTED: list[tuple[str, str]] = [
     ("Redis keeps sessions, Postgres keeps orders.", "Postgres keeps the sessions"),
 ]
 HONEST: list[tuple[str, str]] = [
+    ("The timeout is half a second.", "The timeout is 500 ms"),
+    ("It takes half an hour by car.", "The drive takes 30 minutes"),
+    ("Дорога занимает полчаса.", "Дорога занимает 30 минут"),
+    ("Olga pays the rent, Ivan Petrovich promised the wood.", "The rent of Ivan Petrovich is paid by Olga"),
+    ("My longest run was 21 km and 4 runs took 48 km.", "48 km in 4 runs, 21 km the longest run"),
     ("The budget for the fence is 1,200 euros.", "The fence budget is twelve hundred euros"),
     ("The budget for the fence is twelve hundred euros.", "Fence budget: €1,200"),
     ("The budget for the fence is 1.2k euros.", "The budget for the fence amounts to EUR 1,200"),

@@ -36,6 +36,10 @@ _ONE_UNIT: Final = re.compile(
 )
 _DEGREES: Final = {"°C": ("°",), "°F": ("°",), "°": ("°C", "°F")}
 """Where the scale is left out it is open; said, it is not the other one."""
+_PART_OF_UNIT: Final = re.compile(
+    rf"(?<![^\W_])(?:(?P<half>half|пол|полу?|半)|quarter of|четверть)(?:-|\s)?(?:an?\s)?(?P<unit>{_UNIT})",
+    re.IGNORECASE,
+)
 _GROUPED: Final = re.compile(r"[ '’\u00a0\u202f]")
 _HAN: Final = re.compile(rf"(?P<sign>百分之)?(?P<amount>{HAN_NUMBER.pattern})(?:多|余)?{_AFTER}")
 
@@ -61,9 +65,12 @@ def find_numbers(text: str) -> Iterator[Value]:
 
 
 def find_single_units(text: str) -> Iterator[Value]:
-    """One of a unit ("a week", "через неделю"); only of use as what a text gives."""
+    """One of a unit, or a part of one ("a week", "через неделю", "half an hour"); only of use as what a text gives."""
     for match in _ONE_UNIT.finditer(text):
         yield _value(match.start(), match.end(), [1.0], ("", "", match["unit"]), is_word=True)
+    for match in _PART_OF_UNIT.finditer(text):
+        amount = 0.5 if match["half"] else 0.25
+        yield _value(match.start(), match.end(), [amount], ("", "", match["unit"]), is_word=True)
 
 
 _SHARES: Final = {

@@ -41,7 +41,9 @@ def are_exchanged(text: str, told: Sequence[str]) -> bool:
     """Whether somebody is told to do what the sentences of the sources say that somebody else does."""
     doing = _doers(text)
     return bool(doing) and any(
-        name in said and not words & said[name] and any(words & other for who, other in said.items() if who != name)
+        name in said
+        and not words & said[name]
+        and any(words & other for who, other in said.items() if who != name and who not in words)
         for name, words in doing.items()
         for said in map(_doers, told)
         if words
@@ -78,12 +80,11 @@ def _belongs_elsewhere(claim: Claim, words: frozenset[str], told: Sequence[str])
 
 def _is_alike(one: Claim, other: Claim) -> bool:
     """Whether two values could stand for each other: of one kind, in one unit."""
-    return (
-        (one.kind == other.kind or {one.kind, other.kind} == _AMOUNTS)
-        and one.value is not None
-        and other.value is not None
-        and (one.value.unit == other.value.unit or not one.value.unit or not other.value.unit)
-    )
+    if one.value is None or other.value is None:
+        return False
+    if {one.kind, other.kind} == _AMOUNTS:
+        return not one.value.unit or not other.value.unit
+    return one.kind == other.kind and one.value.unit == other.value.unit
 
 
 def _clause_of(text: str, place: int) -> str:
