@@ -50,6 +50,7 @@ KEPT: Final = 20
 ALIKE: Final = 4.0
 """Times: a request to the long conversation takes at most so many times as long as to the short one (median)."""
 WINDOW: Final = 32_000
+POLICY: Final[dict[str, Any]] = {"context_window": WINDOW, "triggers": []}
 _BATCH: Final = 1_000
 _WAIT: Final = 60.0
 _PLANTED: Final = 7  # the message that a question is about, in both
@@ -123,9 +124,7 @@ class Bench:
 
     async def build(self, messages: int) -> Built:
         """Import and fold a conversation of so many messages."""
-        made = await self._client.send(
-            api.create_conversation(policy={"context_window": WINDOW, "triggers": []}, title=f"{messages} messages")
-        )
+        made = await self._client.send(api.create_conversation(policy=POLICY, title=f"{messages} messages"))
         began = time.perf_counter()
         batch: list[dict[str, Any]] = []
         for role, content in contents(messages):
@@ -152,6 +151,7 @@ class Bench:
         """
         container, before = self._container, -1
         tenant = (await container.keys.authenticate(None)).tenant_id
+        await self._client.send(api.change_conversation(conversation_id, policy=POLICY))
         while (row := (await container.conversations.get(tenant, conversation_id)).conversation).last_seq:
             left = row.last_seq - row.boundary_seq
             print(f"{left} messages to fold", file=sys.stderr)
@@ -215,10 +215,10 @@ class Bench:
             "append 1 message": lambda at: send(api.append(at, "user", self._another())),
             "PATCH title": lambda at: send(api.change_conversation(at, title=self._another()[:80])),
             "PATCH policy: what is protected": lambda at: send(
-                api.change_conversation(at, policy={"protect": self._protect()})
+                api.change_conversation(at, policy={**POLICY, "protect": self._protect()})
             ),
             "PATCH policy: the anchors' share": lambda at: send(
-                api.change_conversation(at, policy={"anchor_share": 0.05 + self._turn() % 2 / 100})
+                api.change_conversation(at, policy={**POLICY, "anchor_share": 0.1 + self._turn() % 2 / 100})
             ),
             "append 100 messages": self._append_100,
         }
@@ -287,6 +287,8 @@ async def run(servers: Endpoints, folder: Path, messages: int, repeats: int) -> 
     """Build both where they are not there yet, and measure."""
     async with bench_on(servers) as bench:
         built = [await _built(bench, folder / f"scale-{count}.json", count) for count in (SMALL, messages)]
+        for each in built:
+            await bench.fold(each.id)  # what an earlier run in this folder appended
         await _analyzed(servers)
         blocks = [await bench.block(each) for each in built]
         return await bench.measure(built[0], built[1], repeats), blocks
