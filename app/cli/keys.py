@@ -13,7 +13,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from app.bootstrap import build_container
 from app.cli.complaints import one_clear_line
 from app.cli.preflight import CannotStartError, check_database, migrate, read_settings
 from app.domain.errors import DomainError
@@ -55,7 +54,7 @@ def create(
 def list_keys() -> None:
     """List the keys, without their secrets."""
     table = Table("id", "tenant", "name", "key", "scopes", "created", "revoked", box=None)
-    for key in _with_keys(lambda service: service.all()):
+    for key in _with_keys(lambda service: service.all(), wants_database=True):
         revoked = f"{key.revoked_at:%Y-%m-%d}" if key.revoked_at else ""
         scopes = " ".join(sorted(key.scopes))
         cells = (str(key.id), str(key.tenant_id), key.name, f"{key.prefix}…", scopes, f"{key.created_at:%Y-%m-%d}")
@@ -66,16 +65,19 @@ def list_keys() -> None:
 @keys.command()
 def revoke(key_id: Annotated[UUID, typer.Argument(help="The key's id, from `throughline keys list`.")]) -> None:
     """Make a key stop working at once."""
-    _with_keys(lambda service: service.revoke(key_id))
+    _with_keys(lambda service: service.revoke(key_id), wants_database=True)
     typer.echo("Revoked.")
 
 
-def _with_keys(work: Callable[[KeyService], Awaitable[T]]) -> T:
-    with one_clear_line(), _database() as settings:
+def _with_keys(work: Callable[[KeyService], Awaitable[T]], *, wants_database: bool = False) -> T:
+    with one_clear_line(), _database(wants=wants_database) as settings:
         return asyncio.run(_run(settings, work))
 
 
 async def _run(settings: Settings, work: Callable[[KeyService], Awaitable[T]]) -> T:
+    # Seconds of imports that only these commands need.
+    from app.bootstrap import build_container  # noqa: PLC0415
+
     container = await build_container(settings)
     try:
         return await work(container.keys)
@@ -86,14 +88,23 @@ async def _run(settings: Settings, work: Callable[[KeyService], Awaitable[T]]) -
 
 
 @contextmanager
-def _database() -> Iterator[Settings]:
-    """Settings that name a database with the newest schema; Redis is never asked."""
+def _database(*, wants: bool) -> Iterator[Settings]:
+    """Settings that name a database with the newest schema; Redis is never asked.
+
+    Args:
+        wants: The database must be there already: who looks for keys in an empty new one is in the wrong folder.
+    """
     settings = read_settings()
     redis_url = settings.redis_url or "redis://localhost"
     if settings.database_url:
         check_database(settings.database_url)
         yield settings.model_copy(update={"redis_url": redis_url})
         return
+    if wants and not settings.data_dir.exists():
+        raise CannotStartError(
+            f"There is no data folder {settings.data_dir.absolute()}: run this where `make run` was run, "
+            "or set THROUGHLINE_DATA_DIR or DATABASE_URL."
+        )
     with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
         migrate(endpoints.database_url)
         yield settings.model_copy(update={"database_url": endpoints.database_url, "redis_url": redis_url})

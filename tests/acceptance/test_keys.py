@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -50,3 +51,15 @@ def test_a_mistake_is_named(database_url: str, arguments: list[str], named: str)
     assert done.returncode == 2
     assert named in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["revoke", "01a1f9fe-eaf9-7044-8698-ca5f10e63879"]])
+def test_looking_for_keys_in_a_wrong_folder_makes_no_database(tmp_path: Path, arguments: list[str]) -> None:
+    env = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "THROUGHLINE_DATA_DIR"}}
+    command = [sys.executable, "-m", "app.cli", "keys", *arguments]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**env, "PYTHONPATH": str(ROOT)}, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"There is no data folder {tmp_path / '.data'}: run this where `make run` was run")
+    assert list(tmp_path.iterdir()) == []
