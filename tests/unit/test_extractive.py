@@ -19,6 +19,7 @@ from app.domain.conversation import Message, Role
 from app.domain.extraction.clauses import begins_unresolved, is_fragment, tight
 from app.domain.gating.gate import judge
 from app.domain.model_io import ContextMessage, Proposal, SummaryRequest
+from app.domain.recall.serving import Passage, before_text, passages_element
 from app.domain.schemas.session import SESSION
 from app.domain.states.state import FieldRole, StateEntry, StateField, StateSchema
 from app.domain.summarizing.candidate import parse_candidate
@@ -735,6 +736,19 @@ def test_the_state_block_is_quoted_too() -> None:
     assert "#3: User: The captain is Nemo." in answer
     answer = respond((*context, ContextMessage(role="user", content="Please summarize what we have so far.", seq=9)))
     assert "They plan a voyage." in answer
+
+
+def test_a_caller_s_passage_is_quoted_by_its_source() -> None:
+    given = [Passage(text="A page on rain: the cover costs 99 euros.", source='wiki "tents"')]
+    asks = "What does the rain cover cost?"
+    context = (
+        ContextMessage(role="user", content="The tent costs 380 euros.", seq=1),
+        ContextMessage(role="assistant", content="Noted.", seq=2),
+        ContextMessage(role="user", content=before_text("", passages_element(given), asks), seq=3),
+    )
+    answer = respond(context)
+    assert '> wiki "tents": A page on rain: the cover costs 99 euros.' in answer
+    assert answer.index("99 euros") < answer.find("380 euros") or "380 euros" not in answer
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from app.domain.words.text import GENERIC_STEMS, sentences, stems
 _MOST_WORDS: Final = 118
 _QUOTES: Final = 3
 _QUOTE_CHARACTERS: Final = 200
+_SOURCE_CHARACTERS: Final = 60
 _WEAK: Final = 0.6  # of the best score: a quote below it is left out
 _NEWS: Final = 0.4  # of the best one's own score: enough for a quote that answers another part of the question
 _ECHO_CHARACTERS: Final = 160
@@ -149,7 +150,8 @@ def _answer(asked: str, context: Sequence[ContextMessage], words: _Wording) -> s
 
 def _quote(found: Found, words: _Wording) -> str:
     who = {"user": words.you, "assistant": words.me}.get(found.note.role, "")
-    where = words.from_state if found.note.seq is None else f"#{found.note.seq}{f', {who}' if who else ''}"
+    elsewhere = clip(found.note.source, _SOURCE_CHARACTERS) or words.from_state
+    where = elsewhere if found.note.seq is None else f"#{found.note.seq}{f', {who}' if who else ''}"
     return f"> {where}: {clip(' '.join(found.text.split()), _QUOTE_CHARACTERS)}"
 
 

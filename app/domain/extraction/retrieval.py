@@ -14,7 +14,7 @@ from app.domain.extraction.cues import BOILERPLATE, cues_of
 from app.domain.extraction.passages import clip
 from app.domain.fencing.escaping import unescape
 from app.domain.model_io import ContextMessage
-from app.domain.recall.serving import recalled_in
+from app.domain.recall.serving import passages_in, recalled_in
 from app.domain.words.text import GENERIC_STEMS, sentences, stems
 
 _BLOCK: Final = re.compile(r"<session_state>(.*?)</session_state>", re.DOTALL)
@@ -41,6 +41,8 @@ class Note:
     seq: int | None
     role: str
     is_narrative: bool = False
+    source: str = ""
+    """Where a caller's passage is from."""
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -65,6 +67,7 @@ def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
             continue
         if message.seq is None:
             notes.extend(_note(text, None, role) for role, text in recalled_in(message.content))
+            notes.extend(_note(text, None, "passage", source=of) for of, text in passages_in(message.content))
             continue
         texts = [message.content, *(str(part.get("text", "")) for part in message.parts if part.get("type") == "text")]
         texts += [_plain(part.get("content")) for part in message.parts if part.get("type") == "tool_result"]
@@ -74,8 +77,9 @@ def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
     return notes
 
 
-def _note(text: str, seq: int | None, role: str, *, is_narrative: bool = False) -> Note:
-    return Note(text=text, seq=seq, role=role, is_narrative=is_narrative, counts=Counter(stems(text)))
+def _note(text: str, seq: int | None, role: str, *, is_narrative: bool = False, source: str = "") -> Note:
+    counts = Counter(stems(text))
+    return Note(text=text, seq=seq, role=role, is_narrative=is_narrative, source=source, counts=counts)
 
 
 def _plain(value: Any) -> str:

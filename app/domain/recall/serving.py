@@ -23,7 +23,7 @@ _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
 _BREAKS: Final = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _ELEMENT: Final = re.compile(
     rf"(?:{re.escape(_OPENING)}\n(?P<inside>.*?)\n{_CLOSING}"
-    rf'|<{PASSAGE_TAG} source="[^"]*">\n.*?\n</{PASSAGE_TAG}>)\n?',
+    rf'|<{PASSAGE_TAG} source="(?P<source>[^"]*)">\n(?P<passage>.*?)\n</{PASSAGE_TAG}>)\n?',
     re.DOTALL,
 )
 _LONG: Final = re.compile(r'<message role="(\w+)"(?: part="1")?>\n(.*?)\n</message>', re.DOTALL)
@@ -105,6 +105,15 @@ def recalled_in(fenced: str) -> Iterator[tuple[str, str]]:
         mark, _, text = line.partition(" ")
         if mark in roles or _is_named(line):
             yield roles.get(mark, "user"), text if mark in roles else line
+
+
+def passages_in(fenced: str) -> Iterator[tuple[str, str]]:
+    """The caller's passages of the elements, as source and text; texts are still escaped."""
+    end = 0
+    while found := _ELEMENT.match(fenced, end):
+        end = found.end()
+        if found["passage"] is not None:
+            yield html.unescape(found["source"]), found["passage"]
 
 
 def _lines(recalled: Sequence[Recalled], named: Collection[str]) -> Iterator[str]:
