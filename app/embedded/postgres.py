@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +16,7 @@ from app.embedded.errors import EmbeddedError
 from app.embedded.privileges import Identity, choose_identity, take_ownership
 from app.embedded.processes import ServerProcess, StopSteps, die_with_parent, stop_orphan, wait_until
 
+_STAMP = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
 _DATABASE = "throughline"
 _USER = "app"
 _PORT = "5432"
@@ -153,4 +156,6 @@ def _reason(output: str) -> str:
     """Return the line that tells why, which is seldom the last one."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     told = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
-    return (told or lines or ["it said nothing"])[-1]
+    reason = _STAMP.sub("", (told or lines or ["it said nothing"])[-1])
+    full = ". Free some space, or set THROUGHLINE_DATA_DIR to a folder on another disk"
+    return f"{reason}{full if os.strerror(errno.ENOSPC) in reason else ''}"
