@@ -30,7 +30,7 @@ def show_gauge(screen: Screen, gauge: Gauge) -> None:
     """The line; with a bar where there is a terminal, in colour unless ``NO_COLOR`` is set."""
     colour = _COLOURS.get(gauge.status, _UNKNOWN)
     say = screen.say
-    words = say.text("cli.gauge.full", percent=_percent(gauge), tokens=gauge.tokens, budget=gauge.budget)
+    words = say.text("cli.gauge.full", percent=_percent(gauge, say), tokens=gauge.tokens, budget=gauge.budget)
     shown: list[Text | tuple[str, str]] = [_bar(gauge, colour), (f" {words}", colour)] if screen.is_terminal else []
     begin, end = ("", "") if screen.is_terminal else (f"[{words}", "]")
     told = f"{say.word('cli.gauge', gauge.status)} · {parts_of(gauge, say)}{_ahead(gauge, say)}"
@@ -49,9 +49,9 @@ def grouped(number: int) -> str:
     return f"{number:,}"
 
 
-def _percent(gauge: Gauge) -> str:
+def _percent(gauge: Gauge, say: Catalogue) -> str:
     share = gauge.utilization * 100
-    return f"{share:.1f}" if 0 < share < 1 else f"{int(share)}"
+    return say.number(share, 1) if 0 < share < 1 else str(int(share))
 
 
 def _ahead(gauge: Gauge, say: Catalogue) -> str:

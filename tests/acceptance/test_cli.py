@@ -71,8 +71,9 @@ class TestChat:
         replies = [one.content for one in client.messages(talk.id, order="asc") if one.role == "assistant"]
         assert all(reply in shown for reply in replies)
         assert "900 евро" in replies[1]
-        assert len(GAUGE.findall(shown)) == 3, "one at the beginning, one after each turn"
-        assert f"tail {talk.context.breakdown.tail}" in shown
+        gauges = re.findall(r"\[[\d,]+ % · [\d\xa0]+ из [\d\xa0]+ токенов · место есть · .+\]", shown)
+        assert len(gauges) == 3, "one at the beginning, one after each turn"
+        assert f"последние {talk.context.breakdown.tail}" in shown
         client.delete_conversation(talk.id)
 
     def test_an_inline_compaction_is_told_of_in_the_talk_s_language(
@@ -82,7 +83,7 @@ class TestChat:
         talk.fill(2_500)
         shown = good(run("chat", talk.id, stdin=said(text_of(SYNC - 2_400).replace("\n", " "))))
         (row,) = [one for one in talk.compactions() if one["trigger"] == "sync"]
-        numbers = f"({row['tokens_before']:,} → {row['tokens_after']:,})"
+        numbers = f"({row['tokens_before']:,} → {row['tokens_after']:,})".replace(",", "\xa0")
         before, after = shown.index("Сжимаю беседу"), shown.index("Беседа сжата")
         assert numbers in shown[after:].split("\n", 1)[0]
         assert before < after < shown.rindex(" tokens · ")
