@@ -86,7 +86,7 @@ class TestChat:
         numbers = f"({row['tokens_before']:,} → {row['tokens_after']:,})".replace(",", "\xa0")
         before, after = shown.index("Сжимаю беседу"), shown.index("Беседа сжата")
         assert numbers in shown[after:].split("\n", 1)[0]
-        assert before < after < shown.rindex(" tokens · ")
+        assert before < after < shown.rindex(" токенов · ")
 
     def test_the_worker_s_compaction_is_told_of_too(
         self, offline: Service, start_talk: StartTalk, tmp_path: Path
