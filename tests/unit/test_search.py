@@ -99,7 +99,7 @@ class TestRank:
         """Without their share another message is the best one."""
         texts = (
             "When copper?",
-            "Copper kettle?",
+            "You, your copper kettle, you?",
             "Yesterday I bought my kettle in Rome for my mother Anna.",
             "ok",
             "I got copper last year.",
