@@ -144,7 +144,7 @@ def test_two_choices_in_one_message_are_both_meant_and_far_away_nothing_is_guess
 def test_what_a_table_says_of_a_choice() -> None:
     assert purpose("Use Redis for the session store, please.", TABLES) == purpose("session store", ()) | {
         "session",
-        "stor",
+        "store",
     }
     assert purpose("Book it for Friday.", TABLES) == frozenset()
     assert purpose("A table for 4, for now.", TABLES) == frozenset()

@@ -36,7 +36,7 @@ def test_state_then_anchors_then_what_was_left_out() -> None:
         served_as="pair",
         estimator="script",
         held=[1],
-        anchors=Served(shown=(anchor(3), anchor(5, "Ship on 12 March")), behind_marker=2),
+        anchors=Served(shown=(anchor(3, "Use Postgres"), anchor(5, "Ship on 12 March")), behind_marker=2),
     )
     left_out = LeftOut(from_seq=6, to_seq=9, digest="small talk")
     block, acknowledgement = block_messages(layout.text, served_as="pair", anchors=layout.anchors, left_out=left_out)

@@ -152,6 +152,7 @@ _RUSSIAN_ENDINGS: Final = tuple(
 _MIN_RUSSIAN: Final = 3
 _MIN_ENGLISH: Final = 3
 _VOWELS: Final = frozenset("aeiouy")
+_SHORT_STEM: Final = re.compile(r"[^aeiouy]+[aeiouy][^aeiouywx]")
 _REMEMBERED: Final = 65_536  # words of a large vocabulary; the same ones come again and again
 
 
@@ -188,13 +189,18 @@ def _stem_english(word: str) -> str:
     for ending in ("ing", "ed"):
         rest = base[: -len(ending)]
         if base.endswith(ending) and len(rest) >= _MIN_ENGLISH and _VOWELS & set(rest):
-            base = rest[:-1] if rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest
+            base = rest[:-1] if rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest + "e" * _needs_e(rest)
             break
     if base.endswith("ly") and len(base) > 5:  # noqa: PLR2004 - "only", "reply"
         base = base[:-2]
     if base.endswith("y") and len(base) > _MIN_ENGLISH:
         base = base[:-1] + "i"
-    return base[:-1] if base.endswith("e") and len(base) > _MIN_ENGLISH else base
+    return base[:-1] if base.endswith("e") and len(base) > _MIN_ENGLISH and not _needs_e(base[:-1]) else base
+
+
+def _needs_e(base: str) -> bool:
+    """Whether it would be another word without its last "e" ("care", "plane"): Porter's rule for short stems."""
+    return _SHORT_STEM.fullmatch(base) is not None
 
 
 GENERIC_STEMS: Final[frozenset[str]] = frozenset(stem(word) for word in GENERIC)

@@ -84,8 +84,10 @@ STOPWORDS: Final[Mapping[str, frozenset[str]]] = {
 """Function words by ISO 639-1 code."""
 
 _ENGLISH_CONTENT = frozenset(
-    """die man war hat sent fait van fare ten sin mal per as sei am bin ben brief todo todos mine""".split()
+    """die man war hat sent fait van fare ten sin mal per as sei am bin ben brief todo todos mine son door
+        ada dan ella jen kim mia tom""".split()
 )
+"""What English says with words that are grammar in other languages; the last row are first names."""
 
 NOISE: Final[frozenset[str]] = frozenset().union(*STOPWORDS.values()) - (_ENGLISH_CONTENT - STOPWORDS["en"])
 """Words of any table that carry no content, whatever the language; English content words are left in."""
