@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+# A row: the base, the factor to it, the words; "_" is a space within one.
 _UNITS: Final = """% 1 % процент процента процентов проценте проценту процентах percent pct prozent 百分
 |s 1 s sec secs second seconds сек секунд секунды секунду секунда 秒
 |s 0.000001 µs microsecond microseconds микросекунд|s 0.001 ms msec millisecond milliseconds мс миллисекунд
@@ -26,9 +27,14 @@ _UNITS: Final = """% 1 % процент процента процентов пр
 |mi 1 mi mile miles миля мили миль|ft 1 ft foot feet|in 1 inch inches
 |l 1 l liter liters litre litres л литр литра литров 升
 |l 0.001 ml milliliter milliliters millilitre millilitres мл миллилитр миллилитра миллилитров 毫升|l 0.01 cl
-|l 1000 m³ m3 м³ м3|gal 1 gal gallon gallons галлон галлона галлонов|pint 1 pint pints
-|oz 1 oz ounce ounces унция унции унций|m² 1 m² m2 sqm м² м2
-|m² 10000 ha hectare hectares га гектар гектара гектаров|acre 1 acre acres акр акра акров|ft² 1 sqft
+|l 1000 m³ m3 м³ м3 cubic_metre cubic_metres cubic_meter cubic_meters
+куб._м кубический_метр кубических_метров кубических_метра 立方米
+|gal 1 gal gallon gallons галлон галлона галлонов|pint 1 pint pints
+|oz 1 oz ounce ounces унция унции унций|m² 1 m² m2 sqm sq_m sq._m square_metre square_metres square_meter
+square_meters м² м2 кв_м кв._м кв.м квадратный_метр квадратных_метров квадратных_метра 平方米 平米
+|m² 10000 ha hectare hectares га гектар гектара гектаров|acre 1 acre acres акр акра акров|ft² 1 sqft ft² ft2
+sq_ft sq._ft square_foot square_feet
+|m² 1000000 km² km2 км² square_kilometre square_kilometres square_kilometer square_kilometers 平方公里
 |yd 1 yd yard yards|cal 1 cal kcal calories ккал калорий|km/h 1 km/h kmh км/ч|mph 1 mph|B 1 byte bytes байт
 |B 1000 kb kib кб kilobyte kilobytes килобайт|B 1000000 mb mib мб megabyte megabytes мегабайт
 |B 1000000000 gb gib гб gigabyte gigabytes гигабайт|B 1000000000000 tb tib тб terabyte terabytes терабайт
@@ -51,9 +57,9 @@ _SCALES: Final = """1000 k тыс тысяч тысячи тысяча тыся�
 
 def _units() -> dict[str, tuple[str, float]]:
     table: dict[str, tuple[str, float]] = {}
-    for row in _UNITS.replace("\n", "").split("|"):
+    for row in _UNITS.replace("\n", " ").split("|"):
         base, factor, *words = row.split()
-        table.update({word: (base, float(factor)) for word in words})
+        table.update({word.replace("_", " "): (base, float(factor)) for word in words})
     return table
 
 
