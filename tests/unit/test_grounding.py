@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.conversation import Message
+from app.domain.gating import gate
 from app.domain.gating.authority import claims_authority
 from app.domain.gating.gate import judge
 from app.domain.gating.grounding import Grounded, cleaned, ground
@@ -136,6 +137,24 @@ def test_an_invention_becomes_its_source_sentence(what: str, said: str, told: st
     assert result.repaired == 1, what
     assert told not in texts(result)
     assert all(text in {said, *sentences(said)} for text in texts(result))
+
+
+@pytest.mark.case("8")
+@pytest.mark.parametrize(("what", "said", "told"), DISHONEST, ids=[case[0] for case in DISHONEST])
+def test_the_gate_lets_no_invention_through(what: str, said: str, told: str) -> None:
+    span = talk("Hello there, how can I help?", "Fine, thanks.", said, "I see.", "Anything else?")
+    report = judge(proposal(answer("", [fact(told, 3)])), request(span))
+    left = report.candidate.texts() if report.candidate else []
+    assert told not in left, what
+    assert report.reason == (None if left else "skeleton")
+    assert report.ungrounded == 1
+
+
+@pytest.mark.control("8")
+def test_control_without_grounding_the_gate_lets_it_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "ground", lambda candidate, _: Grounded(candidate=candidate, repaired=0))
+    with pytest.raises(AssertionError):
+        test_the_gate_lets_no_invention_through(*DISHONEST[0])
 
 
 def test_values_that_belong_to_another_topic_do_not_carry_a_fact() -> None:
