@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import Depends, Header, Query, Request
 from fastapi.security import HTTPBearer
 
-from app.api.idempotency import fingerprint
+from app.api.idempotency import fingerprint, kept_key
 from app.api.refusals import UnreadableError
 from app.api.shutdown import Stopping
 from app.bootstrap import Container
@@ -59,7 +59,7 @@ async def get_idem(
     """The key, with the fingerprint of what it stands for."""
     if key is None:
         return None
-    return Idem(key=key, fingerprint=fingerprint(request.method, request.url.path, await request.body()))
+    return Idem(key=kept_key(key), fingerprint=fingerprint(request.method, request.url.path, await request.body()))
 
 
 def get_if_match(value: Annotated[str | None, Header(alias="If-Match")] = None) -> int | None:

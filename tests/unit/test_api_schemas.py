@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from app.api.errors import STATUS, problem_of, status_of
-from app.api.idempotency import fingerprint
+from app.api.idempotency import fingerprint, kept_key
 from app.api.present import present_compaction, present_conversation_summary, present_message
 from app.api.refusals import UnreadableError
 from app.api.requests import (
@@ -284,6 +284,12 @@ def test_extra_members_never_replace_the_standard_ones() -> None:
 
 def test_an_unexpected_error_tells_nothing() -> None:
     assert "secret" not in json.dumps(problem_of(ValueError("secret"), "r"))
+
+
+def test_a_kept_key_tells_keys_apart_and_nothing_of_them() -> None:
+    kept = kept_key("my vault opens with kestrel")
+    assert (len(kept), "kestrel" in kept) == (64, False)
+    assert kept != kept_key("my vault opens with kestrels")
 
 
 def test_fingerprints_tell_requests_apart() -> None:
