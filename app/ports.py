@@ -303,6 +303,9 @@ class CompactionRepository(Protocol):
     ) -> tuple[list[Compaction], str | None]:
         """Newest first by default."""
 
+    async def focused(self, conversation_id: UUID) -> list[Compaction]:
+        """Those that were asked to keep something in view."""
+
     async def take(self, compaction_id: UUID, *, lease_token: UUID, ran_in: RanIn, owner: str) -> Compaction | None:
         """``queued``, or ``running`` with an expired lease, to ``running`` with this lease; ``claims + 1``."""
 

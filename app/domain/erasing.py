@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from app.domain.conversation import Message, Part
+from app.domain.policies.protection import BY_EVENT_TYPE
 from app.domain.states.state import StateEntry
 from app.domain.weighing.tokens import weigh
 from app.domain.words.identifiers import Kind, find_identifiers
@@ -19,7 +20,10 @@ from app.domain.words.text import GENERIC_STEMS, stem, stems, words
 
 STUB: Final = "erased"
 """The content of a tool's result whose pair was erased: providers refuse an empty one."""
+TOOL: Final = "tool"
+"""The name of an erased call: a client's own word, like everything else in it."""
 
+_KNOWN_TYPES: Final = frozenset({*BY_EVENT_TYPE, "casual", "command"})  # any other is a word of the client's
 _RUN: Final = 3  # content words in the same order: by chance a phrase of the language, seldom more
 _LEAST_WORD: Final = 4  # letters; shorter words of alphabets are everywhere
 _LEAST_NUMBER: Final = 3  # digits; smaller bare numbers are everywhere
@@ -51,6 +55,7 @@ def tombstone(message: Message) -> Message:
             content="",
             parts=tuple(_stub(part) for part in message.parts if part.get("type") in {"tool_call", "tool_result"}),
             status="erased",
+            event_type=message.event_type if message.event_type in _KNOWN_TYPES else "casual",
             protected_reason="compressible",
             is_pinned=False,
             model=None,
@@ -86,9 +91,8 @@ def told_by(message: Message) -> str:
 
 def _stub(part: Part) -> Part:
     if part.get("type") == "tool_call":
-        return {"type": "tool_call", "id": part["id"], "name": part.get("name") or "tool", "arguments": {}}
-    named = {"name": part["name"]} if part.get("name") else {}
-    return {"type": "tool_result", "tool_call_id": part["tool_call_id"], **named, "content": STUB}
+        return {"type": "tool_call", "id": part["id"], "name": TOOL, "arguments": {}}
+    return {"type": "tool_result", "tool_call_id": part["tool_call_id"], "content": STUB}
 
 
 def _weighed(message: Message) -> Message:
@@ -194,6 +198,11 @@ def lines_without(text: str, erased: Erased, remaining: Remaining) -> str:
         return text if remaining.holds(erased.in_(text), ()) else ""
     first = next(index for index, line in enumerate(lines) if line.startswith("- ")) - 1
     return "\n".join(line for line in lines[max(first, 0) :] if remaining.holds(erased.in_(line), ()))
+
+
+def quotes(text: str, erased: Erased, remaining: Remaining) -> bool:
+    """Whether a text that names no sources, such as a focus, holds what only the erased said."""
+    return not remaining.holds(erased.in_(text), ())
 
 
 def _drew_on(entry: StateEntry, erased: Erased, remaining: Remaining) -> bool:

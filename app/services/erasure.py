@@ -10,11 +10,21 @@ from uuid import UUID
 
 from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Conversation, Message
-from app.domain.erasing import Erased, Remaining, call_of, lines_without, other_half, suspicious, told_by, tombstone
+from app.domain.erasing import (
+    Erased,
+    Remaining,
+    call_of,
+    lines_without,
+    other_half,
+    quotes,
+    suspicious,
+    told_by,
+    tombstone,
+)
 from app.domain.erasing import without as entries_without
 from app.domain.fencing.redaction import redact, redact_message
 from app.domain.merging.pruning import state_of
-from app.domain.records import ERASURE, FoldRequest, Page
+from app.domain.records import ERASURE, Compaction, FoldRequest
 from app.domain.schemas import schema_named
 from app.domain.states.state import StateEntry, StateVersion
 from app.domain.summarizing.extractive import digest
@@ -30,7 +40,6 @@ from app.services.shell import Shell
 READ: Final = 4_000  # messages before the boundary that an entry may have drawn on instead; older ones one by one
 TOLD: Final = 60  # messages, the newest covered, that the digest in the narrative's place is made of: the lock is held
 DIGEST: Final = 90  # tokens of a digest where the narrative was shorter: two or three sentences of a conversation
-PAGE: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +86,14 @@ class ErasureService:
         first_seq, resolved = min(gone.changed), self._shell.resolver(conversation)
         versions = await uow.states.since_boundary(conversation.id, first_seq)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
+        focused = await uow.compactions.focused(conversation.id)
         found = await concerned(uow, resolved, gone.changed, versions)
         doubtful = await asyncio.to_thread(in_doubt, found.others, gone.erased)
-        remaining = await _remaining(uow, conversation, versions, [*answers, *doubtful], gone.erased)
+        remaining = await _remaining(uow, conversation, versions, [*answers, *doubtful, *focused], gone.erased)
         await forget(uow, self._shell, resolved, found, erased=gone.erased, doubtful=doubtful, remaining=remaining)
         current = await self._from_states(uow, replace(conversation, total=total), versions, gone.erased, remaining)
         await _from_answers(uow, answers, gone.erased, remaining)
-        if message.is_command:
-            await _forget_focus(uow, conversation.id, message.content)
+        await _from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
         # A stateful model's provider still holds what was erased: nothing goes on from there.
         changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
         changed = await uow.conversations.update(conversation.id, **changes, **_shown(conversation, current))
@@ -225,19 +234,20 @@ async def _from_answers(uow: UnitOfWork, answers: Sequence[Message], erased: Era
             await uow.messages.erase(answer.conversation_id, [changed])
 
 
-async def _forget_focus(uow: UnitOfWork, conversation_id: UUID, command: str) -> None:
-    """What a typed command asked for stands on its compaction too."""
-    asked = compact_command(command)
-    if asked is None or asked.focus is None:
-        return
-    stored, cursor = redact(asked.focus), None
-    while True:
-        rows, cursor = await uow.compactions.page(Page(limit=PAGE, after=cursor), conversation_id=conversation_id)
-        for row in rows:
-            if row.request.focus == stored:
-                await uow.compactions.finish(row.id, request=replace(row.request, focus=None))
-        if cursor is None:
-            return
+async def _from_focuses(
+    uow: UnitOfWork, focused: Sequence[Compaction], erased: Erased, remaining: Remaining, typed: str | None
+) -> None:
+    """What a compaction was asked to keep in view: typed in the erased message, or quoting it."""
+    for row in focused:
+        focus = row.request.focus or ""
+        if focus == typed or quotes(focus, erased, remaining):
+            await uow.compactions.finish(row.id, request=replace(row.request, focus=None))
+
+
+def _typed_focus(message: Message) -> str | None:
+    """The focus of a typed command, as its compaction stores it."""
+    asked = compact_command(message.content) if message.is_command else None
+    return None if asked is None or asked.focus is None else redact(asked.focus)
 
 
 def _tells(version: StateVersion) -> bool:

@@ -566,6 +566,46 @@ async def test_a_replayed_append_shows_the_tombstone(service: Service) -> None:
     assert (again.id, again.status, again.content) == (first.id, "erased", "")
 
 
+async def test_words_of_a_client_beside_the_text_go_too(service: Service, engine: AsyncEngine) -> None:
+    conversation_id = await service.conversation(max_tokens=-1)
+    await service.say(conversation_id, 2)
+    canary, asked, _ = await add(
+        service,
+        conversation_id,
+        MessageDraft(role="user", content="Yes.", event_type=CANARY, model=CANARY, metadata={"note": CANARY}),
+        MessageDraft(role="assistant", content="", parts=({**call("c1"), "name": CANARY},)),
+        MessageDraft(role="tool", content="", parts=({**result("c1", "x"), "name": CANARY},)),
+    )
+    assert (await dump(engine)).count(CANARY) == 5
+    await erase(service, conversation_id, canary)
+    await erase(service, conversation_id, asked)
+    assert CANARY not in await dump(engine)
+    assert (await history(service, conversation_id))[canary.seq - 1].event_type == "casual"
+
+
+async def test_a_known_event_type_stays_on_the_tombstone(service: Service) -> None:
+    conversation_id = await service.conversation(max_tokens=-1)
+    (goal,) = await add(service, conversation_id, MessageDraft(role="user", content=SECRET, event_type="goal"))
+    await erase(service, conversation_id, goal)
+    assert (await history(service, conversation_id))[goal.seq - 1].event_type == "goal"
+
+
+async def test_a_focus_that_quotes_the_erased_goes_and_another_stays(service: Service, engine: AsyncEngine) -> None:
+    conversation_id, canary = await with_canary(service, compactions=1)
+    for focus in (f"the {CANARY} matter", "what the crates cost"):
+        await service.container.manual.compact(
+            service.tenant, conversation_id, CompactInput(focus=focus), timeout=PATIENCE
+        )
+    assert [row.request.focus for row in await service.compactions(conversation_id)][-2:] == [
+        f"the {CANARY} matter",
+        "what the crates cost",
+    ]
+    await erase(service, conversation_id, canary)
+    assert CANARY not in await dump(engine)
+    focuses = [row.request.focus for row in await service.compactions(conversation_id)]
+    assert [focus for focus in focuses if focus] == ["what the crates cost"]
+
+
 async def test_a_typed_command_and_the_summary_that_answered_it(service: Service, engine: AsyncEngine) -> None:
     conversation_id, canary = await with_canary(service, compactions=0)
     await service.say(conversation_id, 13)

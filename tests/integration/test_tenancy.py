@@ -29,7 +29,7 @@ from app.adapters.unit_of_work import SqlUnitOfWork
 from app.domain.anchors.values import Transition
 from app.domain.conversation import Sums, Usage
 from app.domain.errors import DomainError, NotFoundError
-from app.domain.records import ApiKey, Attempt, DetailCall, IdempotencyRecord, Page
+from app.domain.records import ApiKey, Attempt, DetailCall, FoldRequest, IdempotencyRecord, Page
 from app.domain.states.state import StateVersion
 from app.domain.statistics import Measured
 from app.ports import Ended, Narrowed, UnitOfWork, UnitOfWorkFactory
@@ -153,6 +153,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "compactions.get": (lambda unit: unit.compactions.get(COMPACTION), NOT_FOUND),
     "compactions.in_flight": (lambda unit: unit.compactions.in_flight(CONVERSATION), None),
     "compactions.page": (lambda unit: unit.compactions.page(ALL), ([], None)),
+    "compactions.focused": (lambda unit: unit.compactions.focused(CONVERSATION), []),
     "compactions.take": (
         lambda unit: unit.compactions.take(COMPACTION, lease_token=uuid4(), ran_in="turn", owner="thief"),
         None,
@@ -246,6 +247,7 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
             row,
             id=COMPACTION,
             reason=name,
+            request=FoldRequest(focus=name),
             status="running",
             lease_token=LEASE,
             owner="owner",

@@ -136,8 +136,8 @@ def test_a_tombstone_keeps_its_place_and_the_ids_of_calls_alone() -> None:
     stone = tombstone(message(3, SECRET, "assistant", parts=[CALL, RESULT, MEDIA, TEXT]))
     assert (stone.seq, stone.role, stone.content, stone.status) == (3, "assistant", "", "erased")
     assert stone.parts == (
-        {"type": "tool_call", "id": "c1", "name": "vault", "arguments": {}},
-        {"type": "tool_result", "tool_call_id": "c1", "name": "vault", "content": "erased"},
+        {"type": "tool_call", "id": "c1", "name": "tool", "arguments": {}},
+        {"type": "tool_result", "tool_call_id": "c1", "content": "erased"},
     )
     assert tombstone(stone) == stone
     assert (tombstone(message(1, SECRET)).token_count, tombstone(message(1, SECRET)).byte_length) == (0, 0)
@@ -146,7 +146,7 @@ def test_a_tombstone_keeps_its_place_and_the_ids_of_calls_alone() -> None:
 def test_the_other_half_is_stubbed_and_weighed_again() -> None:
     half = other_half(message(3, "I look it up.", "assistant", parts=[CALL, TEXT]), {"c1"})
     assert (half.status, half.content) == ("complete", "I look it up.")
-    assert half.parts == ({"type": "tool_call", "id": "c1", "name": "vault", "arguments": {}}, TEXT)
+    assert half.parts == ({"type": "tool_call", "id": "c1", "name": "tool", "arguments": {}}, TEXT)
     assert half.token_count == weigh("assistant", half.content, half.parts).tokens
     assert other_half(message(4, SECRET, "tool", parts=[RESULT]), {"c1"}).status == "erased"
     assert other_half(message(4, "", "assistant", parts=[CALL]), {"c1"}).status == "erased"

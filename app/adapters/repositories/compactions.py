@@ -79,6 +79,12 @@ class SqlCompactions(Repository):
         found = await self._all(paged(statement, page, (_id,), BY_ID))
         return cut(found, page.limit, lambda compaction: (compaction.id,))
 
+    async def focused(self, conversation_id: UUID) -> list[Compaction]:
+        """Those with a focus, by id."""
+        focus = col(CompactionRow.request).op("->>")("focus")
+        of = col(CompactionRow.conversation_id) == conversation_id
+        return await self._all(select(CompactionRow).where(of, focus.is_not(None)).order_by(_id))
+
     async def take(self, compaction_id: UUID, *, lease_token: UUID, ran_in: RanIn, owner: str) -> Compaction | None:
         """``queued``, or ``running`` with an expired lease, to ``running`` with this lease; ``claims + 1``."""
         return await self._maybe(

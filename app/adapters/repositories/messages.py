@@ -49,7 +49,10 @@ _seq = col(MessageRow.seq)
 _QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
 _SPOKEN = ~col(MessageRow.is_command)
 _WHOLE = col(MessageRow.status) != "erased"
-_REWRITTEN = ("content", "parts", "status", "token_count", "byte_length", "protected_reason", "is_pinned", "usage")
+_REWRITTEN = (
+    *("content", "parts", "status", "event_type", "token_count", "byte_length"),
+    *("protected_reason", "is_pinned", "model", "usage"),
+)
 _SUMS = (col(MessageRow.message_sum), col(MessageRow.token_sum), col(MessageRow.byte_sum))
 
 
@@ -267,7 +270,7 @@ class SqlMessages(Repository):
         return _message(await self._session.first(statement))
 
     async def erase(self, conversation_id: UUID, changed: Sequence[Message]) -> None:
-        """Store these messages' text, parts, status, weights, reason, usage and metadata."""
+        """Store these messages' text, parts, status, event type, weights, reason, model, usage and metadata."""
         for message, keys in zip(changed, await _keys(changed), strict=True):
             values = _columns(message, Sums()) | {"term_keys": keys}
             names = (*_REWRITTEN, "call_ids", "result_ids", "meta", "is_protected", "term_keys")
