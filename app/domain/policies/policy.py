@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Annotated, Any, Literal, Self
+from types import UnionType
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from app.domain.conversation import Quiet
 from app.domain.records import Fold, FoldRequest
@@ -36,8 +37,28 @@ OUTPUT_PART = 2  # a state is at most half of what the summarizer can write: the
 FLOOR_MESSAGES = 100  # messages that a floor above the target is not tried again for
 
 
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation allows, one by one."""
+    if get_origin(annotation) is Annotated:
+        yield from _kinds(get_args(annotation)[0])
+    elif get_origin(annotation) in {Union, UnionType}:
+        for choice in get_args(annotation):
+            yield from _kinds(choice)
+    else:
+        yield annotation
+
+
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _a_number_is_written_as_one(cls, value: Any, info: ValidationInfo) -> Any:
+        """Neither ``true`` for 1 nor ``"0.7"``: whoever wrote that meant another field."""
+        kinds = set(_kinds(cls.model_fields[info.field_name or ""].annotation))
+        if isinstance(value, bool | str) and kinds & {int, float} and not kinds & {bool, str}:
+            raise ValueError("must be a number")
+        return value
 
 
 class Threshold(_Frozen):

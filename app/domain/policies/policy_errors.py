@@ -20,6 +20,17 @@ BOUNDS: Mapping[str, str] = {
     "maximum": "at most {}",
 }
 
+KINDS: Mapping[str, str] = {
+    "tuple_type": "must be a list",
+    "string_type": "must be a text",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+}
+"""By pydantic's word for a value of another kind."""
+
 Node = Mapping[str, Any]
 
 
@@ -45,7 +56,11 @@ def _message(item: ErrorDetails, short_forms: Sequence[str]) -> str:
         there_are = [name for node in _nodes(item["loc"][:-1]) for name in node.get("properties", ())]
         forms = short_forms if len(item["loc"]) == 1 else ()
         return f"there is no such field; there are {', '.join([*there_are, *forms])}"
-    return item["msg"].removeprefix("Value error, ")
+    if item["type"] == "model_type":
+        fields = [name for node in _nodes(item["loc"]) for name in node.get("properties", ())]
+        return f"must be an object of {', '.join(fields)}"
+    told = KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
+    return told.replace("Input should be", "must be")
 
 
 def _range(loc: Sequence[int | str]) -> str:

@@ -104,7 +104,7 @@ def _with_max_tokens(triggers: list[dict[str, Any]], short: Mapping[str, Any]) -
 
     A share beside the preset's own number stays, so that a number made for a large model holds for a small one.
     """
-    limit = short.get("max_tokens") or 0
+    limit = 0 if short.get("max_tokens") is None else short["max_tokens"]
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < -1:
         raise field_error(
             "max_tokens", "a number of tokens, 0 for the preset's default, or -1 for no automatic trigger"
