@@ -288,6 +288,19 @@ class TestFloors:
         assert [one.reason for one in rows] == ["irreducible_floor"]
         assert len(service.summarizer.requests) == calls
 
+    @pytest.mark.case("14")
+    async def test_one_beside_what_can_be_folded_is_given_up_after_folding_that(self, service: Service) -> None:
+        conversation_id = await service.conversation()
+        await append(service, conversation_id, ("system", WORDS.format(seq=0) * 90))
+        await service.say(conversation_id, 30)
+        (row,) = await service.compactions(conversation_id)
+        await service.container.compaction.execute(row.id)
+        calls = len(service.summarizer.requests)
+        rows = await self.hundred_messages(service, conversation_id)
+
+        assert [(one.status, one.reason) for one in rows] == [("applied", "irreducible_floor")]
+        assert len(service.summarizer.requests) == calls > 0
+
     @pytest.mark.control("14")
     async def test_control_without_the_quiet_it_is_tried_again(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
