@@ -76,6 +76,17 @@ def test_the_records_own_id_comes_first_and_measures_are_no_ids() -> None:
     ]
 
 
+def test_no_amount_stands_before_the_id_of_its_record() -> None:
+    cards = {
+        "visa_44": {"amount": 1.5, "brand": "visa", "id": "visa_44"},
+        "voucher_77": {"source": "voucher", "amount": 250, "id": "voucher_77"},
+    }
+    lines = texts({"cards": cards})
+
+    assert lines == ["cards: visa_44, 1.5", "cards: voucher_77, 250"]
+    assert [terse(line, set())[1] for line in lines] == [["visa_44, 1.5"], ["voucher_77, 250"]]
+
+
 def test_records_of_one_list_stand_apart_behind_its_name() -> None:
     told = list(as_records(["cards: card_11, visa", "cards: card_22", "id=7, x=LIS", "id=8"]))
 
