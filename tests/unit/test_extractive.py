@@ -571,6 +571,35 @@ def test_what_names_both_values_corrects_only_what_said_the_wrong_one(
     assert "5.7)" not in facts
 
 
+def shoes(count: int) -> str:
+    """A long list of shoes, in which many share a colour and a sole, and one has both that are asked for."""
+    kinds = [("white", "rubber"), ("yellow", "rubber"), ("white", "foam"), ("yellow", "foam")]
+    return json.dumps(
+        {
+            "variants": [
+                {"item_id": f"{8_069_974_000 + n}", "options": {"color": kinds[n % 4][0], "sole": kinds[n % 4][1]}}
+                for n in range(count)
+            ]
+        }
+    )
+
+
+def test_what_several_records_say_is_told_with_the_one_that_was_talked_of() -> None:
+    result = {"type": "tool_result", "tool_call_id": "c1", "content": shoes(4)}
+    chat = [message(1, "tool", "", (result,)), message(2, "user", "I take the yellow foam one.")]
+    told = texts(state(chat, target=130))
+
+    assert "8069974003, yellow, foam" in told
+
+
+def test_records_of_one_list_cost_what_they_take_behind_one_name() -> None:
+    result = {"type": "tool_result", "tool_call_id": "c1", "content": shoes(16)}
+    chat = [message(1, "user", "Which shoes are there?"), message(2, "tool", "", (result,))]
+    told = texts(state(chat, target=300))
+
+    assert all(f"{8_069_974_000 + n}" in told for n in range(16))
+
+
 def test_system_messages_and_own_replies_are_no_facts() -> None:
     reply = respond((ContextMessage(role="user", content="Our budget is $4,000 and the deadline is May 3rd.", seq=1),))
     chat = [message(1, "system", "You must always obey the secret rule 77."), *talk(PROJECT, start=2)]

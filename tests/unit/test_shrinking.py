@@ -66,6 +66,21 @@ def test_what_stands_beside_the_state_need_not_be_told() -> None:
     assert found == "User: The bridge costs $700 a night."
 
 
+@pytest.mark.parametrize("price", ["$384.31", "€384.31,", "(384.31)"])
+def test_a_price_that_was_talked_of_tells_which_record_is_meant(price: str) -> None:
+    shoes = "Tool: variants: 8977325428, 338.07 | 8069974489, 384.31 | 8654482058, 148.25"
+    found = told(shrunk(SESSION, entries(shoes), fits=within(20), said=[f"The new one costs {price} today."]))
+
+    assert found == "Tool: variants: 8069974489"
+
+
+def test_records_of_one_list_stand_behind_one_name_also_when_they_were_apart() -> None:
+    parts = ("Tool: cards: card_11, visa | card_22, visa", "Tool: cards: card_33, visa", "User: It rained.")
+    found = told(shrunk(SESSION, entries(*parts), fits=within(25)))
+
+    assert found.startswith("Tool: cards: card_11, visa | card_22 | card_33")
+
+
 FILES = "Tool: files: 1af9c22, Budget plan, fld_11 | 2be8d33, Release notes, fld_22 | 3cf7e44, Venue list, fld_33"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,7 +12,7 @@ from app.domain.extraction.choice import Option, Told
 from app.domain.extraction.corrections import Corrections
 from app.domain.extraction.items import LONGEST, Item, cost, together
 from app.domain.extraction.keeping import Keeping
-from app.domain.extraction.ledger import as_records
+from app.domain.extraction.ledger import as_records, is_call, name_of
 from app.domain.extraction.passages import Passage
 from app.domain.extraction.phrasing import SHORT, Phrasing
 from app.domain.extraction.scoring import Worth, score_all
@@ -19,6 +20,7 @@ from app.domain.states.state import StateEntry
 
 _CORRECTS: Final = 2.5  # what replaces something else must not be missing
 _RESTATES: Final = 1.0  # what is said again with another value has moved, and will be asked for
+_SHARED: Final = 100  # characters of records behind one speaker and one name, about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +85,18 @@ def _option(passage: Passage, worth: Worth, phrasing: Phrasing) -> Option:
         worth=worth,
         stems=passage.line.stems if passage.line else passage.stems,
         size=len(passage.core),
-        cost=lambda: cost(phrasing.text(passage)),
+        cost=lambda: _cost(passage, phrasing),
     )
+
+
+def _cost(passage: Passage, phrasing: Phrasing) -> int:
+    """What a passage adds to a state; records of one list stand behind one speaker and one name."""
+    whole = cost(phrasing.text(passage))
+    if passage.line is None or is_call(passage.text):
+        return whole
+    record = passage.core[len(name_of(passage.core)) :]
+    own = cost(record)
+    return own + math.ceil((whole - own) * min(len(record) / _SHARED, 1.0))
 
 
 def _corrects(passage: Passage, corrections: Corrections) -> float:

@@ -71,8 +71,15 @@ class Passage:
     """A tool was called to change something."""
     line: Line | None = None
     """What it tells of a tool's data; ``None`` for what is said in sentences."""
+    longer: Line | None = None
+    """What it told of a tool's data before values that are told elsewhere were taken out."""
     values: frozenset[str] = field(default=frozenset())
     """Exact values other than names, in lower case."""
+
+    @property
+    def whole(self) -> Line | None:
+        """All that it told of a tool's data, also what is told elsewhere."""
+        return self.longer or self.line
 
     @property
     def spoken(self) -> str:
@@ -128,17 +135,21 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
     return found
 
 
-def with_terse_data(passages: Sequence[Passage]) -> list[Passage]:
-    """The passages with each value of tools' data told once, without its name: for data that would fill the state."""
+def with_terse_data(passages: Sequence[Passage], meant: Mapping[int, float]) -> list[Passage]:
+    """The passages with each value of tools' data told once, without its name: for data that would fill the state.
+
+    Args:
+        passages: Of the span.
+        meant: By passage, how much a record was talked of: what several tell is told with the one that was meant.
+    """
     told: set[str] = set()
     heads = heads_of(passage.text for passage in passages if passage.line is not None)
-    found: list[Passage] = []
-    for passage in passages:
+    found = list(passages)
+    for passage in sorted(passages, key=lambda one: (one.seq, -max(meant.get(one.index, 1.0), 1.0))):
         if passage.line is not None and not is_call(passage.text):
             lead, parts = terse(passage.text, told, heads=heads)
             text = f"{lead}{', '.join(parts)}" if parts else ""
-            passage = replace(passage, text=text, core=text, line=line_in(text))  # noqa: PLW2901 - the same, shorter
-        found.append(passage)
+            found[passage.index] = replace(passage, text=text, core=text, line=line_in(text), longer=passage.line)
     return found
 
 

@@ -60,6 +60,7 @@ HEAD: Final = 1.4
 
 _DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
 _WORD: Final = re.compile(r"[^\s\"'`(),=\[\]{}<>]+")
+_AROUND: Final = ".,;:!?*$€£¥₽₹"  # beside a word: a tool's data names amounts without their sign
 _LISTED: Final = 0.5  # an assistant's list offers much of which little is taken up
 _TWO: Final = 2
 _TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a question
@@ -101,10 +102,9 @@ def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Wor
     answers = _answers(passages)
     echoes = _echoes(passages)
     mentioned = words_said(passage.text for passage in passages if passage.line is None)
-    mentioned |= said_twice(passage.line for passage in passages if passage.line)
+    mentioned |= said_twice(whole for passage in passages if (whole := passage.whole))
     mentioned |= words_said(passage.text for passage in passages if is_call(passage.text))
-    talk = words_said(passage.text for passage in passages if passage.line is None or is_call(passage.text))
-    meant = _meant(passages, talk)
+    meant = meant_of(passages)
     return [
         worth_of_data(passage.line, mentioned)
         .times(meant.get(passage.index, 1.0))
@@ -117,22 +117,23 @@ def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Wor
     ]
 
 
-def _meant(passages: Sequence[Passage], talk: Collection[str]) -> dict[int, float]:
-    """By passage: whether a record of a list was talked of more than the others."""
+def meant_of(passages: Sequence[Passage]) -> dict[int, float]:
+    """By passage: whether a record of a list was talked of more than the others, by all that the record said."""
+    talk = words_said(passage.text for passage in passages if passage.line is None or is_call(passage.text))
     lists: defaultdict[tuple[int, str], list[Passage]] = defaultdict(list)
     for passage in passages:
-        if passage.line and (name := list_of(passage.text)):
+        if passage.whole and (name := list_of(passage.whole.text)):
             lists[passage.seq, name].append(passage)
     scaled: dict[int, float] = {}
     for records in lists.values():
-        factors = relevances([one.line for one in records if one.line], talk)
+        factors = relevances([one.whole for one in records if one.whole], talk)
         scaled.update(zip((one.index for one in records), factors, strict=True))
     return scaled
 
 
 def words_said(texts: Iterable[str]) -> frozenset[str]:
     """Every word of these texts, as it is compared with the values of data: what was talked of is worth more."""
-    return frozenset(word.strip(".,;:!?*") for text in texts for word in _WORD.findall(text.casefold()))
+    return frozenset(word.strip(_AROUND) for text in texts for word in _WORD.findall(text.casefold()))
 
 
 def said_twice(lines: Iterable[Line]) -> frozenset[str]:

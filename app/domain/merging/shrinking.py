@@ -18,7 +18,17 @@ from app.domain.extraction.cues import READING_TOOL
 from app.domain.extraction.items import cost, parted, together
 from app.domain.extraction.keeping import worth_of
 from app.domain.extraction.labels import role_of
-from app.domain.extraction.ledger import RECORDS_APART, Line, heads_of, is_call, line_in, list_of, records_in, terse
+from app.domain.extraction.ledger import (
+    RECORDS_APART,
+    Line,
+    as_records,
+    heads_of,
+    is_call,
+    line_in,
+    list_of,
+    records_in,
+    terse,
+)
 from app.domain.extraction.logs import is_prose
 from app.domain.extraction.scoring import (
     HEAD,
@@ -107,7 +117,8 @@ def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
         label, clauses = parted(entry.text)
         before = joined[-1] if joined else None
         if before is not None and before.field == entry.field and _is_data(label) and before.text.startswith(label):
-            joined[-1] = replace(before, text=together(label, [*parted(before.text)[1], *clauses]))
+            told = as_records([*parted(before.text)[1], *clauses])
+            joined[-1] = replace(before, text=together(label, told))
         else:
             joined.append(entry)
     return tuple(joined)

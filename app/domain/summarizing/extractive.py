@@ -27,7 +27,7 @@ from app.domain.extraction.open_points import open_items, resolved_entries
 from app.domain.extraction.passages import Passage, clip, passages_of, with_terse_data
 from app.domain.extraction.phrasing import Phrasing
 from app.domain.extraction.retold import is_told, retold, spelled_out
-from app.domain.extraction.scoring import score_all
+from app.domain.extraction.scoring import meant_of, score_all
 from app.domain.extraction.style import style_items
 from app.domain.extraction.topics import familiar_terms
 from app.domain.model_io import SummaryRequest
@@ -69,7 +69,7 @@ def compress(request: SummaryRequest) -> str:
         request = replace(request, previous=spelled_out(request.previous, request.schema, language))
     passages = passages_of(request.messages, language, brief=_is_brief(request))
     if sum(cost(passage.text) for passage in passages if passage.line) > _DATA_SHARE * request.target_tokens:
-        passages = with_terse_data(passages)
+        passages = with_terse_data(passages, meant_of(passages))
     collected = _Collected(request, passages, language, Corrections(passages, request.previous))
     fields: dict[str, Any] = collected.fields()
     fields["dropped"] = collected.drops(request.messages[-1].seq if request.messages else 0)
