@@ -59,6 +59,12 @@ def test_an_excuse_is_no_memory(text: str) -> None:
         "他们计划五月去里加旅行，并且已经订好了机票和酒店，预算是八千元。现在只需要决定第一天晚上去哪，场地在西湖图书馆，后来改成浙江图书馆，租金一千元，签到由李芳",
         '{"logos": ["The budget is 900 eur',
         "They wrote this:\n```python\nprint(1)\n",
+        "The user moves the database to a server of",
+        "Anna booked the flight to Riga, because",
+        "Anna booked the flight, the hotel,",
+        "Пользователь переносит базу с MySQL на",
+        "Анна забронировала рейс, потому что",
+        "Гостиница забронирована из-за",
     ],
 )
 def test_a_story_that_breaks_off(text: str) -> None:
@@ -75,6 +81,12 @@ def test_an_empty_state_that_stands_for_many_messages() -> None:
     [
         {"conversation_summary": STORY},
         {"conversation_summary": "Trip to Riga"},
+        {"conversation_summary": "The one that Anna asked for"},
+        {"conversation_summary": "Riga or Tallinn: they chose option A"},
+        {"conversation_summary": "Das Gespräch fing mit Riga an"},
+        {"conversation_summary": "Поездка в Ригу, как договаривались до этого"},
+        {"conversation_summary": "The form of the registration was repaired, and what is left to do is the sign-in"},
+        {"conversation_summary": "The pinned versions of all packages of the project were moved to requirements.in"},
         {"conversation_summary": "Поездка в Ригу запланирована на май; билеты куплены, гостиница выбрана Анной"},
         {"conversation_summary": "他们计划五月去里加旅行，并且已经订好了机票和酒店，现在只需要决定第一天晚上去哪"},
         {"logos": ["The user sees 'Error: 429' when the nightly job runs.", "budget of", "port 8080"]},

@@ -20,7 +20,7 @@ Sickness = Literal["empty", "error_text", "no_summary", "cut_off"]
 FEW: Final = 4
 """Covered messages of which a state may honestly have nothing to say."""
 
-_LONG: Final = 60  # characters; a shorter text is a phrase, and needs no end
+_LONG: Final = 60  # characters; a shorter text may be a phrase, which needs no end and may close with "for" or "it"
 _ENDS: Final = re.compile(r"[.!?…。！？\"'»”’)\]}`*]\s*$")
 _HANGS: Final = re.compile(r"[,;:(\[{«“—–-]\s*$")
 _SENTENCE: Final = re.compile(r"[^\W\d_]{5}[.!?…][\"'»”’)\]]{0,3}\s+[\"'«„“(\[]{0,3}[^\W\d_a-zа-яё]|[。！？]\s*\S")
@@ -30,7 +30,19 @@ A word of five letters: shorter ones may be titles and abbreviations (``Prof.``)
 """
 _OPEN: Final = re.compile(r"^(?!\s*(?:[-*+•–—#|>]|\d{1,3}[.)])\s).*\w\s*\Z", re.MULTILINE)
 """A last line that is no item of a list, and ends in a word."""
-_LAST_WORD: Final = re.compile(r"([^\W\d_]+)\s*$")
+_LAST_WORD: Final = re.compile(r"(?<!\S)[\"'«„“(\[]*([^\W\d_]+(?:[-'’][^\W\d_]+)*)\s*$")
+"""As it stands between spaces: ``sign-in`` and ``requirements.in`` end in no preposition."""
+_FEWEST_WORDS: Final = 3
+_CANNOT_END: Final[Mapping[str, str]] = {
+    "en": """the of into onto upon and nor than because although whether unless my our their its every versus including
+        regarding during between among towards""",
+    "ru": """и а но или либо что чтобы если хотя потому поскольку который которая которое которые в во на с со к ко из
+        из-за из-под о об обо от для по до при у за без под над перед через про между ради не ни""",
+}
+"""By language: words after which something has to come, so that even a short story that ends in one was cut off.
+
+Without those that end a phrase as well, in whatever language: what it is *for*, option *a*, "fängt *an*", "un *but*".
+"""
 _ERRORS: Final = re.compile(
     r"\W*(?:Traceback \(most recent call last\)"
     r"|(?:[A-Z]\w*(?:Error|Exception)|Error|ERROR|Fehler|Ошибка)\s*(?::|\b\d{3}\b)"
@@ -93,15 +105,18 @@ def _is_cut_off(text: str, *, is_story: bool) -> bool:
     """A block that never closes, JSON that breaks off, or a text that ends in the middle of a sentence.
 
     Entries of a list are phrases: only a story has to end like a sentence. That it does not is told by a hanging word,
-    or by sentences before that have their ends.
+    or by sentences before that have their ends; of a short one, by a word or a mark that ends nothing.
     """
     if len(_FENCE.findall(text)) % 2 or _is_broken_json(text):
         return True
-    if not is_story or len(text) < _LONG or _ENDS.search(text):
+    is_long = len(text) >= _LONG
+    if not is_story or _ENDS.search(text) or not (is_long or len(text.split()) >= _FEWEST_WORDS):
         return False
     last = _LAST_WORD.search(text)
-    hangs = _HANGS.search(text) is not None or (last is not None and last[1].casefold() in _FUNCTION_WORDS)
-    return hangs or (_SENTENCE.search(text) is not None and _OPEN.search(text) is not None)
+    hanging = _FUNCTION_WORDS | _NEVER_LAST if is_long else _NEVER_LAST
+    if _HANGS.search(text) is not None or (last is not None and last[1].casefold() in hanging):
+        return True
+    return is_long and _SENTENCE.search(text) is not None and _OPEN.search(text) is not None
 
 
 def _is_broken_json(text: str) -> bool:
@@ -115,3 +130,4 @@ def _is_broken_json(text: str) -> bool:
 
 
 _FUNCTION_WORDS: Final = frozenset().union(*STOPWORDS.values())
+_NEVER_LAST: Final = frozenset(word for words in _CANNOT_END.values() for word in words.split())
