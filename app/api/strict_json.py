@@ -67,8 +67,8 @@ def parse(body: bytes) -> Any:
     """The document, checked; see ``JsonRequest.read`` for what is refused."""
     try:
         document = json.loads(body.decode(), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        raise UnreadableError("The body is not valid JSON in UTF-8.") from None
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"The body is not valid JSON in UTF-8{_place(error, body)}.") from None
     faults: list[FieldError] = []
     _inspect(document, (), faults)
     if faults:
@@ -76,9 +76,26 @@ def parse(body: bytes) -> Any:
     return document
 
 
-def _refuse_constant(_name: str) -> NoReturn:
+def _place(error: Exception, body: bytes) -> str:
+    """Where a body breaks, counted from 1 as editors count; nothing of what stands there."""
+    if isinstance(error, UnicodeDecodeError):
+        *lines, line = body[: error.start].split(b"\n")
+        return f": line {len(lines) + 1}, column {len(line.decode()) + 1} (no UTF-8)"
+    if isinstance(error, json.JSONDecodeError):
+        told = error.msg.partition(" (")[0].partition(":")[0].removesuffix(" at")
+        return f": line {error.lineno}, column {error.colno} ({told[:1].lower()}{told[1:]})"
+    if isinstance(error, _ConstantError):
+        return f" ({error} is no JSON)"
+    return " (nested too deep)" if isinstance(error, RecursionError) else ""
+
+
+class _ConstantError(ValueError):
+    """A number that only JavaScript knows."""
+
+
+def _refuse_constant(name: str) -> NoReturn:
     """``NaN`` and ``Infinity`` are JavaScript, not JSON."""
-    raise ValueError
+    raise _ConstantError(name)
 
 
 def _inspect(value: Any, path: Steps, faults: list[FieldError]) -> None:

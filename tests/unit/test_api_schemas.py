@@ -188,6 +188,32 @@ def test_unreadable_bodies(body: bytes) -> None:
         parse(body)
 
 
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ('{"title": "x",}', "line 1, column 15 (expecting property name enclosed in double quotes)"),
+        ('{\n  "title": "x"\n  "locale": "en"\n}', "line 3, column 3 (expecting ',' delimiter)"),
+        ('{"title": "привет", locale}', "line 1, column 21 (expecting property name enclosed in double quotes)"),
+        ('{"title": "a\nb"}', "line 1, column 13 (invalid control character)"),
+        ('{"title": "x"} secret', "line 1, column 16 (extra data)"),
+        (b'{\n "title": "\xd0\xbf\xff"}', "line 2, column 13 (no UTF-8)"),
+    ],
+)
+def test_where_a_body_breaks_is_told_and_nothing_of_what_stands_there(body: str | bytes, where: str) -> None:
+    with pytest.raises(UnreadableError) as refused:
+        parse(body.encode() if isinstance(body, str) else body)
+    assert str(refused.value) == f"The body is not valid JSON in UTF-8: {where}."
+
+
+@pytest.mark.parametrize(
+    ("body", "why"), [(b'{"a": -Infinity}', "-Infinity is no JSON"), (b"[" * 100_000, "nested too deep")]
+)
+def test_what_breaks_in_no_one_place_is_told_by_its_reason(body: bytes, why: str) -> None:
+    with pytest.raises(UnreadableError) as refused:
+        parse(body)
+    assert str(refused.value) == f"The body is not valid JSON in UTF-8 ({why})."
+
+
 def test_depth_is_limited_and_the_limit_is_reachable() -> None:
     assert parse(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
     with pytest.raises(UnreadableError, match="deeper than 64"):
