@@ -12,6 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from app.api.description import VERSION
 from app.cli import inspect
 from app.cli.chat import chat
 from app.cli.complaints import EXIT_INTERRUPTED, complain, one_clear_line
@@ -37,6 +38,23 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(keys, name="keys")
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer's callbacks get the value alone
+    if asked:
+        typer.echo(f"throughline {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Say which version this is.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Conversations that outgrow a model's context window, kept whole."""
 
 
 @app.command()

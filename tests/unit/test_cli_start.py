@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
+from typer.testing import CliRunner
+
+from app.api.description import VERSION
+from app.cli.commands import app
 from app.embedded.postgres import _reason
 
 INTERRUPTED = """
@@ -32,3 +38,10 @@ def test_a_full_disk_is_told_without_a_stamp_and_with_what_to_do() -> None:
         "Free some space, or set THROUGHLINE_DATA_DIR to a folder on another disk"
     )
     assert _reason("") == "it said nothing"
+
+
+def test_the_version_is_that_of_the_project_and_of_the_api() -> None:
+    told = CliRunner().invoke(app, ["--version"])
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert (told.exit_code, told.stdout) == (0, f"throughline {project['version']}\n")
+    assert project["version"] == VERSION
