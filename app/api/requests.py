@@ -39,7 +39,7 @@ from app.domain.anchors.values import AnchorStatus
 from app.domain.conversation import Role
 from app.domain.formats import Format
 from app.domain.recall.serving import Passage
-from app.domain.segments.values import LEVEL_OF, LEVELS
+from app.domain.segments.values import LEVEL_OF, LEVELS, LevelName
 from app.services.appending import MessageDraft
 from app.services.chat import ChatInput
 from app.services.context_requests import Compact, ContextAsk
@@ -232,12 +232,12 @@ class AnchorPatch(Input):
 
 
 class SegmentRequest(Input):
-    """Which segment, by its id or by its exact range, and which level of it is to be made."""
+    """Which segment, by its id or by its exact range, and which level of it is to be made; `full` is there already."""
 
     segment_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     from_seq: Seq | None = None
     to_seq: Seq | None = None
-    level: Literal["detailed", "brief", "tags"]
+    level: LevelName
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

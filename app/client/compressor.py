@@ -28,8 +28,8 @@ class ContextCompressor:
         self._conversation_id = conversation_id
 
     def compress(self, segment: Stretch, level: Level) -> Segment:
-        """Make a segment's level now, and give it back. Raises ``ValueError`` for a number that is no level."""
-        return self._client.send(_compress(self._conversation_id, segment, level))
+        """Make a segment's level now, and give it back; 0 are the originals. Raises ``ValueError`` for no level."""
+        return self._client.run(lambda retrying: _compressed(self._conversation_id, segment, level, retrying))
 
     def expand(self, segment_id: str, level: Level = 0) -> Segment:
         """A segment at a level, whole, whatever its size; 0 are the originals. Raises ``ValueError`` likewise."""
@@ -50,8 +50,8 @@ class AsyncContextCompressor:
         self._conversation_id = conversation_id
 
     async def compress(self, segment: Stretch, level: Level) -> Segment:
-        """Make a segment's level now, and give it back. Raises ``ValueError`` for a number that is no level."""
-        return await self._client.send(_compress(self._conversation_id, segment, level))
+        """Make a segment's level now, and give it back; 0 are the originals. Raises ``ValueError`` for no level."""
+        return await self._client.run(lambda retrying: _compressed(self._conversation_id, segment, level, retrying))
 
     async def expand(self, segment_id: str, level: Level = 0) -> Segment:
         """A segment at a level, whole, whatever its size; 0 are the originals. Raises ``ValueError`` likewise."""
@@ -69,6 +69,14 @@ def _compress(conversation_id: Id, segment: Stretch, level: Level) -> Call[Segme
         return endpoints.make_level(conversation_id, _name(level), from_seq=segment[0], to_seq=segment[1])
     segment_id = segment.segment_id if isinstance(segment, Segment) else segment
     return endpoints.make_level(conversation_id, _name(level), segment_id=segment_id)
+
+
+def _compressed(conversation_id: Id, segment: Stretch, level: Level, retrying: Retrying) -> Steps[Segment]:
+    """What was made, and where it is long the rest of it."""
+    made = yield from exchange(_compress(conversation_id, segment, level), retrying)
+    if made.next_cursor is None:
+        return made
+    return (yield from _whole(conversation_id, made.segment_id, level, retrying))
 
 
 def _whole(conversation_id: Id, segment_id: str, level: Level, retrying: Retrying) -> Steps[Segment]:

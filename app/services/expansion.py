@@ -194,7 +194,8 @@ class ExpansionService:
             tenant_id: Whose.
             conversation_id: Where.
             place: The segment's id, or its first and last ``seq``.
-            level: ``detailed`` is written by the summarizer where its calls cost money, the others by code.
+            level: ``detailed`` is written by the summarizer where its calls cost money, the others by code; ``full``
+                are the originals, of which nothing is made.
             idem: The same key does nothing more.
 
         Raises:
@@ -203,18 +204,17 @@ class ExpansionService:
             RateLimitedError: The hour's model calls are used up.
             SummarizerFailedError: The model wrote nothing usable; what there was stays.
         """
-        shell, wanted = self._shell, LEVEL_OF[level] or "L1"
+        shell, wanted = self._shell, LEVEL_OF[level]
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, shell.clock.now())
             resolved = shell.resolver(await uow.conversations.get(conversation_id))
             segment = await _at(uow, resolved.conversation, (before["from_seq"], before["to_seq"]) if before else place)
-        if not before:
+        if not before and wanted is not None:
             await self._make(tenant_id, resolved, segment, wanted)
         async with shell.uow(tenant_id) as uow:
             again = await done_before(uow, idem, shell.clock.now())
             segment = await _at(uow, resolved.conversation, (segment.from_seq, segment.to_seq))
-            page = _text(segment, wanted, _Asked(max_tokens=MOST_TOKENS, after=None))
-            shown = replace(page, anchors=await _anchors_in(uow, segment))
+            shown = await _page_of(uow, segment, level, _Asked(max_tokens=MOST_TOKENS, after=None))
             if not again:  # by its range: an id may have to change one day
                 await record(uow, idem, {"from_seq": segment.from_seq, "to_seq": segment.to_seq}, 200)
                 await uow.commit()
@@ -245,9 +245,7 @@ class ExpansionService:
         if segment_id == ANCHORS:
             return await _anchors(uow, conversation, asked)
         segment = await _segment(uow, conversation.id, segment_id)
-        wanted = LEVEL_OF[level]
-        page = await _originals(uow, segment, asked) if wanted is None else _text(segment, wanted, asked)
-        return replace(page, anchors=await _anchors_in(uow, segment))
+        return await _page_of(uow, segment, level, asked)
 
     def _expansion(self, conversation_id: UUID, found: Expanded, way: Way, began: float) -> Expansion:
         return Expansion(
@@ -261,6 +259,12 @@ class ExpansionService:
             duration_ms=round((self._shell.clock.monotonic() - began) * 1_000),
             created_at=self._shell.clock.now(),
         )
+
+
+async def _page_of(uow: UnitOfWork, segment: Segment, level: LevelName, asked: _Asked) -> Expanded:
+    wanted = LEVEL_OF[level]
+    page = await _originals(uow, segment, asked) if wanted is None else _text(segment, wanted, asked)
+    return replace(page, anchors=await _anchors_in(uow, segment))
 
 
 async def _at(uow: UnitOfWork, conversation: Conversation, place: str | tuple[int, int]) -> Segment:

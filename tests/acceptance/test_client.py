@@ -108,6 +108,8 @@ def test_the_engine_s_interface(client: Throughline, folded: str) -> None:
     for level in (1, 2, 3):
         assert compressor.compress(segment, level).content
     assert compressor.compress((segment.from_seq, segment.to_seq), "brief").segment_id == segment.segment_id
+    for whole in (compressor.compress(segment, 0), compressor.compress((segment.from_seq, segment.to_seq), 0)):
+        assert (whole.level, whole.messages) == ("full", compressor.expand(segment.segment_id, 0).messages)
     full = compressor.expand(segment.segment_id, 0)
     originals = [one for one in client.messages(folded) if segment.from_seq <= one.seq <= segment.to_seq]
     assert [one.content for one in full.messages] == [one.content for one in originals]

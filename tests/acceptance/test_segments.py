@@ -178,7 +178,7 @@ def test_what_cannot_be_is_refused_in_clear_words(talk: Talk) -> None:
         ({"from_seq": -1, "to_seq": 2, "level": "brief"}, "invalid_input"),
         ({"segment_id": id_, "from_seq": 1, "to_seq": 2, "level": "brief"}, "invalid_input"),
         ({"level": "brief"}, "invalid_input"),
-        ({"segment_id": id_, "level": "full"}, "invalid_input"),
+        ({"segment_id": id_, "level": "L1"}, "invalid_input"),
         ({"segment_id": id_}, "invalid_input"),
     ]
     for body, code in bodies:

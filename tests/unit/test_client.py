@@ -350,6 +350,24 @@ def test_the_interface_by_its_published_names(run: Run) -> None:
     assert len(world.seen) == 4, "nobody was asked"
 
 
+def test_compressing_to_level_0_gives_back_the_whole_segment(run: Run) -> None:
+    """What was made in one page, and of a long segment all the pages."""
+
+    def compressor(client: Any) -> Any:
+        made = AsyncContextCompressor if isinstance(client, AsyncThroughline) else ContextCompressor
+        return made(client, ID)
+
+    world = World([answer(200, SEGMENT)])
+    assert run(world, lambda client: compressor(client).compress("auth", 0)).level == "full"
+    assert json.loads(world.seen[0].content) == {"level": "full", "segment_id": "auth"}
+
+    first = answer(200, {**SEGMENT, "next_cursor": "c"})
+    world = World([first, first, answer(200, {**SEGMENT, "from_seq": 3})])
+    whole = run(world, lambda client: compressor(client).compress((1, 5), 0))
+    assert (len(whole.messages), whole.next_cursor) == (2, None)
+    assert [request.method for request in world.seen] == ["POST", "GET", "GET"]
+
+
 def test_every_operation_of_the_document_has_a_method() -> None:
     document = json.loads((Path(__file__).parents[2] / "openapi.json").read_text(encoding="utf-8"))
     known = {(call.method.lower(), _shape(call.path)) for call in (*_calls(), endpoints.stats("{}"))}
