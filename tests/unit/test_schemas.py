@@ -21,7 +21,7 @@ from app.domain.gating.gate import judge
 from app.domain.merging import apply as applying
 from app.domain.merging.merge import merge
 from app.domain.merging.pruning import prune, state_of
-from app.domain.merging.survival import Quote, forgotten, with_quotes
+from app.domain.merging.survival import forgotten, with_quotes
 from app.domain.model_io import Proposal, SummaryRequest
 from app.domain.records import FoldRequest
 from app.domain.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
@@ -274,14 +274,14 @@ def told(text: str, version: int = 1) -> StateEntry:
 def test_only_what_is_told_in_no_other_way_has_been_forgotten() -> None:
     before = [told("They plan a launch. The launch is on 4 July 2026. The key is AB-4711-77. They like tea.")]
     after = [told("They plan a launch. The launch is on 11 July 2026.", 2)]
-    assert forgotten(SUMMARY, before, after, room=200) == [Quote(seqs=(0,), text="The key is AB-4711-77.")]
+    assert forgotten(SUMMARY, before, after, room=200) == [(0, "The key is AB-4711-77.")]
     assert forgotten(SUMMARY, before, after, room=3) == []
     assert forgotten(SESSION, [replace(before[0], field="conversation_summary")], [], room=200) == []
 
 
 def test_quotes_stand_in_the_text_where_there_is_no_list() -> None:
     span = talk("The parcel is JD-0146-77", "Noted.")
-    quotes = [Quote(seqs=(0,), text="The key is AB-4711-77."), Quote(seqs=(1,), text="The parcel is JD-0146-77")]
+    quotes = [(0, "The key is AB-4711-77."), (1, "The parcel is JD-0146-77")]
     (entry,) = with_quotes(SUMMARY, [told("They talk. They laugh.", 2)], quotes, span, version=2, next_entry=9)
     assert entry.text == "They talk. The key is AB-4711-77. They laugh. The parcel is JD-0146-77."
     assert entry.superseded == ()

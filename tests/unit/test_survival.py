@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from app.domain.gating.claims import is_critical
-from app.domain.merging.survival import Quote, lost_quotes, with_quotes
-from app.domain.schemas import HANDOFF, SESSION
+from app.domain.merging.survival import lost_quotes, with_quotes
+from app.domain.schemas import SESSION
 from app.domain.states.state import StateEntry
 from app.domain.weighing.tokens import estimate_text
 from tests.unit.talk import entry, message, talk
@@ -23,12 +23,7 @@ from tests.unit.talk import entry, message, talk
 def quotes(
     span: Sequence[Message], *entries: StateEntry, room: int = 400, shown: Sequence[FoundAnchor] = ()
 ) -> list[tuple[int, str]]:
-    return said(lost_quotes(entries, span, shown=shown, hidden=(), room=room))
-
-
-def said(found: Sequence[Quote]) -> list[tuple[int, str]]:
-    """Of each the message that it is taken from, and the text."""
-    return [(quote.seqs[-1], quote.text) for quote in found]
+    return lost_quotes(entries, span, shown=shown, hidden=(), room=room)
 
 
 def anchor(seq: int, content: str) -> FoundAnchor:
@@ -66,7 +61,7 @@ def test_what_an_anchor_or_a_held_message_serves_has_survived() -> None:
 def test_only_what_users_said_is_critical_unless_it_is_anchored() -> None:
     span = talk("And then?", SAID)
     assert quotes(span) == []
-    assert said(lost_quotes([], span, shown=(), hidden=[anchor(2, SAID)], room=400)) == [(2, SAID)]
+    assert lost_quotes([], span, shown=(), hidden=[anchor(2, SAID)], room=400) == [(2, SAID)]
 
 
 def test_small_talk_has_nothing_to_lose() -> None:
@@ -145,81 +140,9 @@ def test_an_order_comes_back_as_a_quote_only() -> None:
     assert quotes(talk(said)) == [(1, f'The user wrote: "{said}"')]
 
 
-FONTS = "They cost 114 euros a year if we want the brand font."
-SHRIFTY = "Они стоят 11 400 рублей в год, если брать фирменный шрифт."
-
-
-@pytest.mark.parametrize(
-    ("messages", "quote"),
-    [
-        (
-            ("How much do the fonts add to the image?", "They add little, it is half the size now.", f"OK. {FONTS}"),
-            ((1, 3), f"User: How much do the fonts add to the image? — User: {FONTS}"),
-        ),
-        (
-            ("Hello there!", "The brand fonts are not in the container.", FONTS),
-            ((2, 3), f"Assistant: The brand fonts are not in the container. — User: {FONTS}"),
-        ),
-        (
-            (f"We need the fonts of the old brand. {FONTS}", "I see."),
-            ((1,), f"We need the fonts of the old brand. {FONTS}"),
-        ),
-        (
-            ("Добрый день!", "Фирменных шрифтов в контейнере нет.", f"Ладно. {SHRIFTY}"),
-            ((2, 3), f"Ассистент: Фирменных шрифтов в контейнере нет. — Пользователь: {SHRIFTY}"),
-        ),
-        (("Fonts?", "Yes.", FONTS), ((3,), FONTS)),
-        (("The fonts are missing here today.", "Yes.", "Fonts cost 114 euros."), ((3,), "Fonts cost 114 euros.")),
-    ],
-)
-def test_a_quote_that_begins_with_a_pronoun_takes_along_what_that_stands_for(
-    messages: tuple[str, ...], quote: tuple[tuple[int, ...], str]
-) -> None:
-    """The last two stand as they are: nothing says what is meant, and no pronoun."""
-    found = lost_quotes((), talk(*messages), shown=(), hidden=(), room=400)
-    assert [(one.seqs, one.text) for one in found] == [quote]
-
-
-def test_of_a_quote_that_draws_on_two_messages_both_are_the_source() -> None:
-    span = talk("Hello there!", "The brand fonts are not in the container.", FONTS)
-    (made,) = with_quotes(
-        SESSION, (), lost_quotes((), span, shown=(), hidden=(), room=400), span, version=1, next_entry=1
-    )
-    assert (made.from_seqs, made.origins) == ((2, 3), ("assistant", "user"))
-
-
-def test_without_room_for_both_the_quote_stands_alone() -> None:
-    span = talk("Hello there!", "The brand fonts are not in the container.", FONTS)
-    found = lost_quotes((), span, shown=(), hidden=(), room=estimate_text(FONTS) + 4)
-    assert [one.text for one in found] == [FONTS]
-
-
-@pytest.mark.parametrize(
-    ("asked", "answer", "field", "text"),
-    [
-        (
-            "Can we ship 450 boxes by 3 May 2027?",
-            "Yes, the truck takes that many.",
-            "progress",
-            "User: Can we ship 450 boxes by 3 May 2027? — Assistant: Yes, the truck takes that many.",
-        ),
-        ("Can we ship 450 boxes by 3 May 2027?", "I don't know that.", "next_steps", None),
-        ("Успеем отправить 450 коробок к 3 мая 2027 года?", "Пока не знаю.", "next_steps", None),
-    ],
-)
-def test_a_question_comes_back_with_its_answer_or_stands_where_open_ones_do(
-    asked: str, answer: str, field: str, text: str | None
-) -> None:
-    span = talk(asked, answer)
-    (made,) = with_quotes(
-        HANDOFF, (), lost_quotes((), span, shown=(), hidden=(), room=400), span, version=1, next_entry=1
-    )
-    assert (made.field, made.text) == (field, text or asked)
-
-
 def test_quotes_stand_among_the_facts_with_their_source() -> None:
     known = (entry("F1", "A contract"), entry("N2", "They talked."))
-    made = with_quotes(SESSION, known, [Quote(seqs=(3,), text=SAID)], SPAN, version=4, next_entry=9)
+    made = with_quotes(SESSION, known, [(3, SAID)], SPAN, version=4, next_entry=9)
     assert [each.id for each in made] == ["F1", "F9", "N2"]
     assert (made[1].from_seqs, made[1].origins, made[1].field, made[1].since_version) == ((3,), ("user",), "logos", 4)
 
@@ -230,8 +153,8 @@ def test_quotes_stand_among_the_facts_with_their_source() -> None:
 )
 def test_quotes_keep_to_their_room_and_are_brought_back_once(values: list[str], room: int) -> None:
     span = [message(seq, f"Take {value} for run {seq} if you can.") for seq, value in enumerate(values, start=1)]
-    found = lost_quotes((), span, shown=(), hidden=(), room=room)
-    assert sum(estimate_text(quote.text) + 3 for quote in found) <= room
+    found = quotes(span, room=room)
+    assert sum(estimate_text(text) + 3 for _, text in found) <= room
     entries = with_quotes(SESSION, (), found, span, version=1, next_entry=1)
     again = quotes(span, *entries, room=room)
-    assert not {quote.text for quote in found} & {text for _, text in again}
+    assert not {text for _, text in found} & {text for _, text in again}

@@ -18,7 +18,7 @@ from app.domain.gating.grounding import cleaned
 from app.domain.merging.merge import MergeResult, merge
 from app.domain.merging.outdated import Outdated
 from app.domain.merging.pruning import prune, state_of
-from app.domain.merging.survival import Quote, forgotten, lost_quotes, with_quotes
+from app.domain.merging.survival import forgotten, lost_quotes, with_quotes
 from app.domain.planning.compaction import CompactionPlan
 from app.domain.policies.policy import Budgets, CompactionPolicy
 from app.domain.records import EntryCounts
@@ -157,12 +157,12 @@ def _with_fewer_anchors(merged: MergeResult, to: Applying, applied: Applied) -> 
     return applied if applied.tokens_after < to.tokens_before else "not_smaller"
 
 
-def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -> tuple[Quote, ...]:
+def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -> tuple[tuple[int, str], ...]:
     room = to.budgets.state_cap // QUOTES_SHARE
     if room < QUOTES_LEAST:
         return ()
     older = forgotten(to.schema, to.previous, merged.entries, room=room, estimator=to.policy.estimator)
-    room -= sum(estimate_text(quote.text, to.policy.estimator) for quote in older)
+    room -= sum(estimate_text(text, to.policy.estimator) for _, text in older)
     shown = _served(to, found).shown
     span = {message.seq for message in to.span}
     hidden = [anchor for anchor in (*to.anchors, *found) if anchor.seq in span and anchor not in shown]
@@ -181,7 +181,7 @@ def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -
 def _applied(
     merged: MergeResult,
     to: Applying,
-    quotes: Sequence[Quote],
+    quotes: Sequence[tuple[int, str]],
     found: tuple[FoundAnchor, ...],
     room: int | None = None,
 ) -> Applied:

@@ -18,16 +18,14 @@ from typing import Final
 
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
-from app.domain.extraction.kinds import QUESTION
 from app.domain.extraction.retold import closed, is_told, statements
 from app.domain.fencing.redaction import redact
 from app.domain.gating.authority import claims_authority, quoted
 from app.domain.gating.claims import Claim, find_claims, holders
 from app.domain.gating.evidence import Evidence
 from app.domain.merging.outdated import Outdated
-from app.domain.merging.self_contained import in_context, is_open_question
 from app.domain.states.provenance import origin_of
-from app.domain.states.state import ID_LETTERS, StateEntry, StateField, StateSchema
+from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema
 from app.domain.weighing.tokens import Estimator, estimate_text
 from app.domain.words.language import detect
 from app.domain.words.text import sentences, stems
@@ -54,17 +52,6 @@ class _Lost:
     """0: in an anchor; 1: in the user's own words; 2: in a long message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quote:
-    """A text that brings lost values back."""
-
-    seqs: tuple[int, ...]
-    """The messages it draws on; ``(0,)`` for what stood in the state so far."""
-    text: str
-    is_open: bool = False
-    """A question that was not answered."""
-
-
 def lost_quotes(
     entries: Sequence[StateEntry],
     span: Sequence[Message],
@@ -74,11 +61,8 @@ def lost_quotes(
     room: int,
     estimator: Estimator = "script",
     outdated: Outdated | None = None,
-) -> list[Quote]:
-    """The quotes that bring lost values back, within ``room`` tokens.
-
-    Where there is room for it, one that begins with a pronoun takes along what that stands for, and a question its
-    answer.
+) -> list[tuple[int, str]]:
+    """(message, text) of the quotes that bring lost values back, within ``room`` tokens.
 
     Args:
         entries: The merged state.
@@ -100,82 +84,45 @@ def lost_quotes(
         return estimate_text(text, estimator) + _FRAME
 
     lost.sort(key=lambda one: one.urgency)
-    whole = [_whole(one, span) for one in lost]
-    left = room - sum(weight(quote.text) for quote in whole)
-    if left >= 0:
-        return sorted(_in_context(lost, whole, span, left, weight, outdated), key=lambda quote: quote.seqs[-1])
-    chosen: list[Quote] = []
+    whole = [(one.seq, _quote(one, span)) for one in lost]
+    if sum(weight(text) for _, text in whole) <= room:
+        return sorted(whole, key=lambda quote: quote[0])
+    chosen: list[tuple[int, str]] = []
     for urgency in range(3):
         for seq, text in _lists([one for one in lost if one.urgency == urgency], room, weight):
-            chosen.append(Quote(seqs=(seq,), text=text))
+            chosen.append((seq, text))
             room -= weight(text)
-    return sorted(chosen, key=lambda quote: quote.seqs)
-
-
-def _whole(lost: _Lost, span: Sequence[Message]) -> Quote:
-    is_open = is_open_question(lost.sentence, lost.seq, span)
-    return Quote(seqs=(lost.seq,), text=_quote(lost, span), is_open=is_open)
-
-
-def _in_context(
-    lost: Sequence[_Lost],
-    whole: Sequence[Quote],
-    span: Sequence[Message],
-    room: int,
-    weight: _Weight,
-    outdated: Outdated | None,
-) -> Iterator[Quote]:
-    """Each quote with what it needs to be read alone, while there is room."""
-    for one, quote in zip(lost, whole, strict=True):
-        found = None if claims_authority(quote.text) else in_context(one.sentence, quote.text, one.seq, span, outdated)
-        more = weight(found.text) - weight(quote.text) if found else 0
-        if found is None or more > room:
-            yield quote
-            continue
-        room -= more
-        yield replace(quote, seqs=found.seqs, text=found.text)
+    return sorted(chosen, key=lambda quote: quote[0])
 
 
 def with_quotes(
     schema: StateSchema,
     entries: Sequence[StateEntry],
-    quotes: Sequence[Quote],
+    quotes: Sequence[tuple[int, str]],
     span: Sequence[Message],
     *,
     version: int,
     next_entry: int,
 ) -> tuple[StateEntry, ...]:
-    """The entries with the quotes among the facts that no field asks for by kind, as the newest; else in the text.
-
-    What was asked and not answered stands where a field asks for questions.
-    """
+    """The entries with the quotes among the facts that no field asks for by kind, as the newest; else in the text."""
     if is_told(schema):
         return tuple(_with_told(entry, quotes, version) for entry in entries)
+    target = schema.home("fact")
     messages = {message.seq: message for message in span}
-    for number, quote in enumerate(quotes, start=next_entry):
-        target = _target(schema, quote)
-        made = StateEntry(
+    made = [
+        StateEntry(
             id=f"{ID_LETTERS[target.role]}{number}",
             field=target.name,
             role=target.role,
-            text=quote.text,
-            from_seqs=quote.seqs,
+            text=text,
+            from_seqs=(seq,),
             since_version=version,
-            origins=tuple(sorted({origin_of(messages[seq], quote.text) for seq in quote.seqs})),
+            origins=(origin_of(messages[seq], text),),
         )
-        entries = _with_newest(entries, made)
-    return tuple(entries)
-
-
-def _target(schema: StateSchema, quote: Quote) -> StateField:
-    asking = (field for field in schema.fields if quote.is_open and field.is_list and QUESTION in field.takes)
-    return next(asking, schema.home("fact"))
-
-
-def _with_newest(entries: Sequence[StateEntry], made: StateEntry) -> tuple[StateEntry, ...]:
-    """Behind the last entry of its field; before all where there is none."""
-    last = max((place for place, entry in enumerate(entries) if entry.field == made.field), default=-1)
-    return (*entries[: last + 1], made, *entries[last + 1 :])
+        for number, (seq, text) in enumerate(quotes, start=next_entry)
+    ]
+    last = max((place for place, entry in enumerate(entries) if entry.field == target.name), default=-1)
+    return (*entries[: last + 1], *made, *entries[last + 1 :]) if last >= 0 else (*made, *entries)
 
 
 def forgotten(
@@ -185,7 +132,7 @@ def forgotten(
     *,
     room: int,
     estimator: Estimator = "script",
-) -> list[Quote]:
+) -> list[tuple[int, str]]:
     """What a narrative that is the whole state said with exact values, and the new one does not say in any way.
 
     Args:
@@ -203,7 +150,7 @@ def forgotten(
         return []
     present = Evidence((), [replace(entry, superseded=()) for entry in entries])
     bags = [frozenset(stems(text)) for entry in entries for text in statements(entry.text)]
-    found: list[Quote] = []
+    found: list[tuple[int, str]] = []
     for text in told[:_MOST_LOST]:
         lost = [claim for claim in find_claims(text) if claim.is_critical and not _survives(claim, present, None)]
         if not lost or _is_told_otherwise(text, bags):
@@ -211,7 +158,7 @@ def forgotten(
         room -= estimate_text(text, estimator)
         if room < 0:
             break
-        found.append(Quote(seqs=(_SO_FAR,), text=text))
+        found.append((_SO_FAR, text))
     return found
 
 
@@ -221,12 +168,12 @@ def _is_told_otherwise(text: str, bags: Sequence[frozenset[str]]) -> bool:
     return any(len(said & bag) >= _OTHERWISE * len(said) for bag in bags)
 
 
-def _with_told(entry: StateEntry, quotes: Sequence[Quote], version: int) -> StateEntry:
+def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int) -> StateEntry:
     """A narrative with what it lost: what stood in the one before near its beginning, the rest at its end."""
     if entry.role != "narrative" or not quotes:
         return entry
-    older = [closed(quote.text) for quote in quotes if quote.seqs == (_SO_FAR,)]
-    newer = [closed(quote.text) for quote in quotes if quote.seqs != (_SO_FAR,)]
+    older = [closed(text) for seq, text in quotes if seq == _SO_FAR]
+    newer = [closed(text) for seq, text in quotes if seq != _SO_FAR]
     first, *rest = statements(entry.text) or [""]
     text = " ".join(part for part in (first, *older, *rest, *newer) if part)
     if entry.since_version == version:
