@@ -99,3 +99,69 @@ def test_what_is_said_about_a_file_says_more_than_its_name(section: str, path: s
     written = json.loads(compress(SummaryRequest(schema=HANDOFF, messages=spoken)))
     lists = [field.name for field in HANDOFF.fields if field.is_list]
     assert [name for name in lists if any(path in item["text"] for item in written[name])] == [section]
+
+
+WORK = {
+    "en": (
+        "I want to add invoices to our shop: a customer can download a PDF of each order.",
+        "I looked at shop/orders/models.py. There is an Order model, but nothing about taxes.",
+        "The rounding has to be per line, not per invoice.",
+        "I created shop/invoices/models.py with two models and the migration shop/invoices/migrations/0001_initial.py.",
+        "I tried it, and the umlauts come out as boxes on the server.",
+        "The container has no fonts. I added fonts-dejavu to the Dockerfile; the build is green now.",
+        "What about the e-mail to the customer? Do we send the PDF or a link?",
+        "That is still open. A link needs a signed URL; I would do it in shop/mail/tasks.py.",
+        "We will decide on Monday with Jens. Write the docs in docs/invoices.md after that.",
+        "I'll write docs/invoices.md then.",
+    ),
+    "ru": (
+        "Хочу добавить в магазин счета: покупатель может скачать PDF каждого заказа.",
+        "Я посмотрел shop/orders/models.py. Есть модель Order, но про налоги ничего нет.",
+        "Округление должно быть по строкам, а не по счёту.",
+        "Я создал shop/invoices/models.py с двумя моделями и миграцию shop/invoices/migrations/0001_initial.py.",
+        "Попробовал, на сервере вместо кириллицы квадратики.",
+        "В контейнере нет шрифтов. Я добавил fonts-dejavu в Dockerfile, сборка теперь зелёная.",
+        "А что с письмом покупателю? Отправляем PDF или ссылку?",
+        "Это пока открытый вопрос. Для ссылки нужен подписанный URL, я бы сделал это в shop/mail/tasks.py.",
+        "Решим в понедельник с Игорем. Потом напиши документацию в docs/invoices.md.",
+        "Тогда напишу docs/invoices.md.",
+    ),
+}
+TOUCHED = (
+    "shop/orders/models.py",
+    "shop/invoices/models.py",
+    "shop/invoices/migrations/0001_initial.py",
+    "Dockerfile",
+)
+
+
+def sections(language: str, *, schema: StateSchema = HANDOFF) -> dict[str, str]:
+    spoken = tuple(message(seq, text) for seq, text in enumerate(WORK[language], 1))
+    written = json.loads(compress(SummaryRequest(schema=schema, messages=spoken)))
+    lists = [field.name for field in schema.fields if field.is_list]
+    return {name: "\n".join(item["text"] for item in written[name]) for name in lists}
+
+
+@pytest.mark.parametrize("language", WORK)
+def test_every_file_that_was_touched_stands_in_its_section(language: str) -> None:
+    """And none that is only to be written."""
+    told = sections(language)
+    assert [path for path in TOUCHED if path not in told["files_changed"]] == []
+    assert "docs/invoices.md" not in told["files_changed"]
+    assert "shop/mail/tasks.py" not in told["files_changed"]
+
+
+def test_without_a_section_for_files_none_are_gathered() -> None:
+    """The control: the same talk under another schema leaves out what says little."""
+    told = "\n".join(sections("en", schema=SESSION).values())
+    assert [path for path in TOUCHED if path not in told] != []
+
+
+@pytest.mark.parametrize(
+    ("language", "asked", "ahead"),
+    [("en", "Do we send the PDF or a link?", "decide on Monday"), ("ru", "Отправляем PDF или ссылку?", "Решим")],
+)
+def test_what_is_open_or_still_to_be_decided_stands_among_the_next_steps(language: str, asked: str, ahead: str) -> None:
+    told = sections(language)
+    assert [name for name, text in told.items() if asked in text] == ["next_steps"]
+    assert [name for name, text in told.items() if ahead in text] == ["next_steps"]

@@ -334,8 +334,9 @@ PROPOSAL: Final = re.compile(
 NON_ANSWER: Final = re.compile(
     r"\b(?:i (?:do not|don'?t) know|not sure|can'?t (?:say|tell|find)|cannot (?:say|tell|find)"
     r"|let me check|i'?ll (?:check|find out|get back|look into)"
-    r"|could you (?:clarify|share|tell)|i find nothing|no idea|не знаю|не уверен\w*|уточн\w+|проверю"
-    r"|выясню|ничего не нахожу)\b",
+    r"|could you (?:clarify|share|tell)|i find nothing|no idea|(?:is|are) (?:still |yet )?(?:open|undecided)[.,;:]"
+    r"|не знаю|не уверен\w*|уточн\w+|проверю|выясню|ничего не нахожу|открыт\w+ вопрос|вопрос (?:пока |ещё |еще )?открыт"
+    r"|(?:пока|ещё|еще) не реш(?:ено|или|ён|ен|ена))(?!\w)",
     re.IGNORECASE,
 )
 STYLE_WISH: Final = re.compile(

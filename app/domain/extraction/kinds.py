@@ -8,6 +8,7 @@ from typing import Final
 
 from app.domain.extraction.clauses import begins_unresolved
 from app.domain.extraction.cues import PLEASANTRY, Cue
+from app.domain.extraction.files import lies_ahead
 from app.domain.extraction.items import Item
 from app.domain.extraction.passages import Passage
 from app.domain.extraction.supposing import is_supposed
@@ -29,6 +30,8 @@ QUESTION: Final = "question"
 _SETTLED: Final[frozenset[Cue]] = frozenset({"correction", "update", "result", "event"})
 _AHEAD: Final[frozenset[Cue]] = frozenset({"plan", "commitment"})
 """Of something that is so already they are no kinds: "the deadline moved: we launch in June"."""
+_MADE: Final[frozenset[Cue]] = frozenset({"decision"})
+"""What will be decided is not."""
 _BINDING: Final[frozenset[Cue]] = frozenset({"constraint", "rule"})
 """What an assistant says of them only repeats, or is a limit of its own."""
 _LOOKED_AT: Final = 12  # sentences among which the objective is looked for
@@ -82,6 +85,8 @@ def kinds_of(item: Item, opening: int | None = None) -> frozenset[str]:
     kinds: set[str] = {cue for passage in item.passages if not passage.is_question for cue in passage.cues}
     if kinds & _SETTLED:
         kinds -= _AHEAD
+    if lies_ahead(item.text):
+        kinds = {*(kinds - _MADE), "plan"}
     if not any(passage.role == "user" or passage.is_named for passage in item.passages):
         kinds -= _BINDING
     if any(passage.is_question for passage in item.passages):

@@ -19,8 +19,9 @@ from app.domain.extraction.answers import respond
 from app.domain.extraction.choice import Option, Told, choose
 from app.domain.extraction.corrections import Corrections
 from app.domain.extraction.facts import Facts, Room, facts_of
+from app.domain.extraction.files import file_items
 from app.domain.extraction.items import Item, cost
-from app.domain.extraction.kinds import OBJECTIVE, field_for, objective
+from app.domain.extraction.kinds import OBJECTIVE, PATH, field_for, objective
 from app.domain.extraction.labels import PHRASES, phrases
 from app.domain.extraction.narrative import narrative
 from app.domain.extraction.open_points import open_items, resolved_entries
@@ -31,7 +32,7 @@ from app.domain.extraction.scoring import meant_of, score_all
 from app.domain.extraction.style import style_items
 from app.domain.extraction.topics import familiar_terms
 from app.domain.model_io import SummaryRequest
-from app.domain.states.state import FieldRole, StateEntry, StateSchema
+from app.domain.states.state import FieldRole, StateEntry, StateField, StateSchema
 from app.domain.weighing.tokens import estimate_text, weigh
 from app.domain.words.identifiers import find_identifiers
 from app.domain.words.language import detect
@@ -52,6 +53,7 @@ _BRIEF: Final = 340  # tokens of target below which every one of them is needed 
 _STYLE_SHARE: Final = 0.12
 _STYLE_LEAST: Final = 48  # the tone and one wish
 _KNOWN_SHARE: Final = 0.06
+_FILES_SHARE: Final = 0.3  # of what is new, where a field asks for files
 _DATA_SHARE: Final = 0.5  # of the target: tools' data that takes more is told in fewer words
 _MOST_OPEN: Final = 6
 _AIMS: Final = 1
@@ -181,7 +183,10 @@ class _Collected:
         self.known = self._within(known, int(_KNOWN_SHARE * room), "known")
         self.open = self._within(open_items(passages, previous, language, most=_MOST_OPEN), int(room * 0.2), "open")
         self.story = self._story(request, passages, language, room) if "narrative" in self._roles else ""
-        aside = [item.cost for item in [*self.style, *self.known, *self.open]] + [estimate_text(self.story)]
+        phrasing = Phrasing(passages, corrections, language, is_brief=_is_brief(request))
+        self.files = self._files(passages, phrasing, corrections, int(_FILES_SHARE * room))
+        beside_facts = [*self.style, *self.known, *self.open, *self.files]
+        aside = [item.cost for item in beside_facts] + [estimate_text(self.story)]
         self.resolved = dict(resolved_entries(passages, previous))
         gone = {entry for ids in corrections.replaced.values() for entry in ids} | self.resolved.keys()
         gone.update(entry for item in [*self.style, *self.known, *self.open] for entry in item.replaces)
@@ -193,7 +198,7 @@ class _Collected:
             passages,
             earlier,
             aims,
-            language=language,
+            phrasing=phrasing,
             corrections=corrections,
             request=request,
             room=Room(
@@ -209,6 +214,20 @@ class _Collected:
             entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
         }
 
+    def _files(
+        self, passages: Sequence[Passage], phrasing: Phrasing, corrections: Corrections, room: int
+    ) -> list[Item]:
+        """What was done in which file, where a field asks for it; what corrects something is told by the facts."""
+        field = _field_of_files(self._schema)
+        if field is None:
+            return []
+        elsewhere = {passage.index for item in self.open for passage in item.passages}
+        spared = elsewhere | corrections.outdated | corrections.replaced.keys()
+        known = [entry.text for entry in self._previous if entry.field == field.name]
+        if self._aim is not None:
+            spared.add(self._aim.index)
+        return file_items(passages, known, phrasing, room=room, spared=spared)
+
     def _story(self, request: SummaryRequest, passages: Sequence[Passage], language: str, room: int) -> str:
         """The narrative; none in a state so small that each token is needed for facts."""
         target = request.target_tokens
@@ -220,7 +239,7 @@ class _Collected:
     def _with_aim(self, facts: Sequence[Item]) -> list[Item]:
         """The facts, what the conversation is for among them, however little it says beside exact values."""
         aim = self._aim
-        told = [*facts, *self.open]
+        told = [*facts, *self.open, *self.files]
         if aim is None or any(passage.index == aim.index for item in told for passage in item.passages):
             return list(facts)
         return [Item(text=aim.told, seqs=(aim.seq,), passages=(aim,)), *facts]
@@ -231,7 +250,7 @@ class _Collected:
         earlier: Sequence[StateEntry],
         aims: Sequence[StateEntry],
         *,
-        language: str,
+        phrasing: Phrasing,
         corrections: Corrections,
         request: SummaryRequest,
         room: Room,
@@ -242,11 +261,11 @@ class _Collected:
             passages,
             earlier,
             focus=request.focus,
-            phrasing=Phrasing(passages, corrections, language, is_brief=_is_brief(request)),
+            phrasing=phrasing,
             corrections=corrections,
-            spared=frozenset(p.index for item in [*self.open, *self.style] for p in item.passages),
+            spared=frozenset(p.index for item in [*self.open, *self.style, *self.files] for p in item.passages),
         )
-        facts = find(told=_told([*anchored, *aimed]), room=room)
+        facts = find(told=_told([*anchored, *aimed, *(item.text for item in self.files)]), room=room)
         if facts.items or (anchored and (self.open or self.style or self.known)):
             return facts
         # A record of nothing would be none, also where anchors tell it all.
@@ -283,6 +302,11 @@ class _Collected:
             "style": self.style,
             "known": self.known,
         }
+        of_files = _field_of_files(self._schema)
+        if of_files is not None:
+            lists[of_files.name] += [
+                {"text": item.text, "from": list(item.seqs), "replaces": list(item.replaces)} for item in self.files
+            ]
         told: list[str] = []
         opening = self._aim.index if self._aim else None
         for role, items in by_role.items():
@@ -301,6 +325,10 @@ class _Collected:
         """What an earlier text says and this one goes on saying."""
         gone = self.replaced | self.resolved.keys() | set(self.given_up)
         return [entry.text for entry in self._previous if entry.role != "narrative" and entry.id not in gone]
+
+
+def _field_of_files(schema: StateSchema) -> StateField | None:
+    return next((field for field in schema.fields if field.is_list and PATH in field.takes), None)
 
 
 def _wants_objective(schema: StateSchema) -> bool:
