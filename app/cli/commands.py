@@ -15,10 +15,11 @@ from rich.text import Text
 from app.api.description import VERSION
 from app.cli import inspect
 from app.cli.chat import chat
-from app.cli.complaints import EXIT_INTERRUPTED, complain, one_clear_line
+from app.cli.complaints import complain, one_clear_line
 from app.cli.demo.client import DemoError
 from app.cli.demo.command import demo as play_demo
 from app.cli.doctor import doctor
+from app.cli.interrupts import EXIT_INTERRUPTED
 from app.cli.keys import keys
 from app.cli.preflight import check_database, overlooked, read_settings
 from app.cli.preflight import migrate as run_migrations

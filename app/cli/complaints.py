@@ -10,15 +10,13 @@ from typing import Final
 import typer
 from pydantic import ValidationError
 
+from app.cli.interrupts import EXIT_INTERRUPTED
 from app.cli.preflight import CannotStartError
 from app.cli.supervisor import ChildFailedError
 from app.client import ApiError, ConnectionFailedError, ThroughlineError, UnauthenticatedError
 from app.embedded import EmbeddedError
 
 EXIT_CANNOT_START = 2
-EXIT_INTERRUPTED = 130
-"""What a shell expects of a command that Ctrl-C ended."""
-
 NEEDS_KEY: Final = "The service asks for an API key: give it one with --key or THROUGHLINE_API_KEY."
 
 

@@ -55,6 +55,21 @@ class Signals:
         """Say whether somebody lost patience."""
         return self._count > 1
 
+    def obey(self) -> None:
+        """Raise what a signal asked for before.
+
+        Python drops an exception that a handler raises within the callbacks of an import or of the garbage
+        collector: whoever begins the next step asks here whether it is still wanted.
+        """
+        if self._count:
+            raise StopRequestedError
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, unless the end was asked for."""
+        self.obey()
+        time.sleep(seconds)
+        self.obey()
+
     def begin_stop(self) -> None:
         """From now on nothing raises: the way out must not be interrupted half way."""
         self._count = max(self._count, 1)
@@ -188,10 +203,18 @@ def _kill_session(process: subprocess.Popen[str]) -> None:
 class Supervisor:
     """Starts children, waits until the service answers, and keeps them until asked to stop."""
 
-    def __init__(self, children: Sequence[Child], *, revive: Callable[[], list[str]], emit: Emit) -> None:
+    def __init__(
+        self,
+        children: Sequence[Child],
+        *,
+        revive: Callable[[], list[str]],
+        emit: Emit,
+        pause: Callable[[float], None],
+    ) -> None:
         self._children = tuple(children)
         self._revive = revive
         self._emit = emit
+        self._pause = pause
 
     def start(self, ready: Callable[[], bool], *, seconds: float) -> None:
         """Start all children and wait until the service answers.
@@ -210,14 +233,14 @@ class Supervisor:
             if time.monotonic() >= deadline:
                 words = self._children[0].last_words
                 raise ChildFailedError(f"The service did not become ready within {seconds:g} seconds: {words}")
-            time.sleep(_POLL_SECONDS)
+            self._pause(_POLL_SECONDS)
 
     def watch(self) -> None:
         """Keep everything running; ends only by an exception."""
         for child in self._children:
             child.show()
         while True:
-            time.sleep(_POLL_SECONDS)
+            self._pause(_POLL_SECONDS)
             for name in self._revive():
                 self._emit("run", f"{name} had stopped and runs again")
             for child in self._children:

@@ -2,31 +2,82 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import tomllib
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from app.api.description import VERSION
 from app.cli.commands import app
+from app.cli.supervisor import Signals, StopRequestedError
 from app.embedded.postgres import _reason
 
 INTERRUPTED = """
-import sys
+import os, signal, sys, weakref
+class Thing: pass
 class Interrupts:
     def find_spec(self, name, path=None, target=None):
         if name == "app.cli.commands":
-            raise KeyboardInterrupt
+            thing = Thing()
+            # In a callback like those of the imports themselves, where Python drops every exception.
+            kept = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGINT))
+            del thing
 sys.meta_path.insert(0, Interrupts())
-from app.cli import app
 """
 
 
-def test_an_interrupt_while_modules_are_read_leaves_no_traceback() -> None:
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+def read(script: str) -> tuple[int, str, str]:
+    done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_an_interrupt_while_modules_are_read_ends_the_command_without_a_traceback() -> None:
+    assert read(f"{INTERRUPTED}\nfrom app.cli import app") == (130, "", "")
+
+
+def test_python_itself_would_drop_that_interrupt() -> None:
+    script = INTERRUPTED.replace("app.cli.commands", "colorsys")
+    code, said, complained = read(f"{script}\nimport colorsys\nprint('goes on')")
+    assert (code, said) == (0, "goes on\n")
+    assert "Exception ignored" in complained
+
+
+def test_a_signal_whose_exception_was_dropped_is_obeyed_at_the_next_step() -> None:
+    class Thing:
+        pass
+
+    with Signals() as signals:
+        signals.obey()
+        signals.pause(0)
+        thing = Thing()
+        weakref.finalize(thing, os.kill, os.getpid(), signal.SIGTERM)
+        with warnings_of_dropped_exceptions() as dropped:
+            del thing
+        assert dropped == [StopRequestedError]
+        with pytest.raises(StopRequestedError):
+            signals.obey()
+        with pytest.raises(StopRequestedError):
+            signals.pause(60)
+
+
+@contextmanager
+def warnings_of_dropped_exceptions() -> Iterator[list[type[BaseException]]]:
+    """Collect what Python drops instead of printing it."""
+    dropped: list[type[BaseException]] = []
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda told: dropped.append(told.exc_type)
+    try:
+        yield dropped
+    finally:
+        sys.unraisablehook = before
 
 
 def test_a_full_disk_is_told_without_a_stamp_and_with_what_to_do() -> None:
