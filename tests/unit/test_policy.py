@@ -416,6 +416,16 @@ def test_a_floor_above_the_target_shows_the_arithmetic() -> None:
     assert contradictions(policy, budgets(policy), system_tokens=1_102) == []
 
 
+def test_a_reserve_that_eats_the_window_is_the_field_that_is_named() -> None:
+    policy = policy_of(context_window=4_000, output_reserve=3_900)
+    found = contradictions(policy, budgets(policy), system_tokens=200)[0]
+
+    assert found.field == "policy.output_reserve"
+    assert "from a limit of 4000 less output_reserve 3900: lower output_reserve" in found.message
+    small = policy_of(context_window=4_000, output_reserve=400)
+    assert contradictions(small, budgets(small), system_tokens=1_200)[0].field == "policy.context_window"
+
+
 @pytest.mark.parametrize(
     ("overrides", "trigger"),
     [

@@ -41,12 +41,17 @@ def _targets_above_triggers(policy: CompactionPolicy, budgets: Budgets) -> Itera
 
 def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> Iterator[FieldError]:
     floor = system_tokens + budgets.state_cap
-    if floor > budgets.target:
-        yield FieldError(
-            field="policy.context_window",
-            message=f"{_floor(budgets, system_tokens)} = {floor} tokens exceeds {_target(policy, budgets)}, from a"
-            f" limit of {budgets.limit}: raise context_window, shorten the system prompt, or lower state_tokens",
-        )
+    if floor <= budgets.target:
+        return
+    reserve = budgets.limit - budgets.window
+    reserves_most = policy.output_reserve is not None and reserve > budgets.window
+    limit = f"a limit of {budgets.limit}" + (f" less output_reserve {reserve}" if reserves_most else "")
+    advice = "lower output_reserve or raise context_window" if reserves_most else "raise context_window"
+    yield FieldError(
+        field="policy.output_reserve" if reserves_most else "policy.context_window",
+        message=f"{_floor(budgets, system_tokens)} = {floor} tokens exceeds {_target(policy, budgets)}, from"
+        f" {limit}: {advice}, shorten the system prompt, or lower state_tokens",
+    )
 
 
 def _floors_above_triggers(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> Iterator[FieldError]:
