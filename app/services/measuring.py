@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import UUID
 
 import structlog
@@ -37,6 +37,9 @@ _CHAT: Final = "chat"
 _OUTCOMES: Final = {"completed": "accepted", "interrupted": "accepted", "failed": "error"}
 _CHANGES: Final = ("added", "superseded", "dropped", "restored_by_code", "ungrounded")
 
+_Key = tuple[Literal["compaction", "call", "expansion", "turn"], UUID]
+"""What a row is, and its id: a turn and what was recalled for it have the same one."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -47,7 +50,7 @@ class Measuring:
         self._shell = shell
         self._meter = meter
         self._since = shell.clock.now()
-        self._seen: dict[UUID, tuple[datetime, bool]] = {}
+        self._seen: dict[_Key, tuple[datetime, bool]] = {}
         """When it ended, and whether it was counted as used."""
         self._lock = asyncio.Lock()
         self._looked_at: float | None = None
@@ -92,30 +95,31 @@ class Measuring:
         for status in sorted(IN_FLIGHT):
             self._meter.set(measures.IN_FLIGHT, waiting.get(status, 0), status=status)
         self._since = max(self._since, now - OVERLAP)
-        self._seen = {id_: seen for id_, seen in self._seen.items() if seen[0] >= self._since}
+        self._seen = {key: seen for key, seen in self._seen.items() if seen[0] >= self._since}
 
     def _count(self, ended: Ended) -> None:
         for row in ended.compactions:
-            if self._is_new(row.id, row.finished_at):
+            if self._is_new(("compaction", row.id), row.finished_at):
                 count_compaction(self._meter, row, ended.levels.get(row.id, ()))
         for call in ended.details:
-            if call.attempt and self._is_new(call.id, call.called_at):
+            if call.attempt and self._is_new(("call", call.id), call.called_at):
                 count_call(self._meter, "detail", call.attempt)
                 _count_usage(self._meter, "detail", call.attempt.usage.as_dict())
         for expansion in ended.expansions:
-            known = self._seen.get(expansion.id)
-            if self._is_new(expansion.id, expansion.created_at, used=bool(expansion.used)):
+            key: _Key = ("expansion", expansion.id)
+            known = self._seen.get(key)
+            if self._is_new(key, expansion.created_at, used=bool(expansion.used)):
                 count_expansion(self._meter, expansion)
             if expansion.used and not (known and known[1]):
                 self._meter.count(measures.USED, way=expansion.way)
         for one in ended.turns:
-            if self._is_new(one.turn.id, one.turn.finished_at):
+            if self._is_new(("turn", one.turn.id), one.turn.finished_at):
                 count_turn(self._meter, one)
                 self._weigh(one)
 
-    def _is_new(self, id_: UUID, at: datetime | None, *, used: bool = False) -> bool:
-        is_new = id_ not in self._seen
-        self._seen[id_] = (at or self._since, used)
+    def _is_new(self, key: _Key, at: datetime | None, *, used: bool = False) -> bool:
+        is_new = key not in self._seen
+        self._seen[key] = (at or self._since, used)
         return is_new
 
     def _weigh(self, ended: EndedTurn) -> None:

@@ -425,6 +425,23 @@ async def test_an_expansion_counts_as_used_once_it_is_known(begin: UnitOfWorkFac
         assert (seen['expansions_total{way="automatic"}'], seen['expansions_used_total{way="automatic"}']) == (1, 1)
 
 
+async def test_a_turn_that_recalled_and_its_recall_count_once_each(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """The record of what was recalled for a turn has the turn's id."""
+    watcher = Watcher(begin, tenant)
+    row = await stored(begin, tenant)
+    started = turn(row, started_at=moment(1))
+    recalled = replace(expansion(row.id, way="automatic", used=True, created_at=moment(2)), id=started.id)
+    async with begin(tenant) as unit:
+        await unit.turns.start(started)
+        await unit.turns.update(started.id, status="completed", finished_at=moment(3))
+        await unit.expansions.add([recalled])
+        await unit.commit()
+    names = ('turns_total{status="completed"}', 'expansions_total{way="automatic"}')
+    for _ in range(3):
+        seen = await watcher.samples()
+        assert [seen.get(name) for name in (*names, 'expansions_used_total{way="automatic"}')] == [1, 1, 1]
+
+
 async def test_a_turn_is_timed_and_its_context_weighed(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     watcher = Watcher(begin, tenant)
     row = await stored(begin, tenant, policy={"context_window": 4_000}, context_tokens=2_300)
