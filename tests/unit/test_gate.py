@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -415,6 +415,27 @@ def test_a_bilingual_talk_may_be_recorded_in_either_language() -> None:
     assert (
         reason(answer("The user learns to write formal English letters about a meeting that was moved."), span) is None
     )
+
+
+WORKS: Final = (
+    "We open the north entrance in March and close the south one until the works there are over.",
+    "The painters begin in the hall, and after that they go on with the stairs and the two landings.",
+    "Please tell everybody that the lift stays out of order for as long as the shaft is being repaired.",
+    "The new carpets will be laid as soon as the floor is dry, which takes about a week at this time of year.",
+)
+ERRAND: Final = "Коробки стоят в подвале, ключ висит за дверью, лампы привезут утром и оставят у входа."
+
+
+def test_what_is_left_to_record_may_be_in_the_language_that_was_spoken_least() -> None:
+    """Where the others' facts stand beside the state as anchors, the quotes of one message can be all there is."""
+    span = talk(*WORKS, *WORKS, ERRAND)
+    said = ["Коробки стоят в подвале", "ключ висит за дверью", "лампы привезут утром и оставят у входа"]
+    told = answer("", [fact(text, len(span)) for text in said])
+    assert reason(told, span) is None
+    assert reason(answer("", [fact(text, 1) for text in said]), span) == "wrong_language", "control: not its source"
+    assert reason(answer("", said), span) is None, "code finds the source"
+    narrated = answer("Они обсудили, когда начнутся работы и что нужно сделать до конца марта.", [fact(said[0], 9)])
+    assert reason(narrated, span) == "wrong_language", "the story of it all is not"
 
 
 def test_foreign_names_and_code_do_not_make_another_language() -> None:

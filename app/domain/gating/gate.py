@@ -23,9 +23,15 @@ from app.domain.gating.grounding import Grounded, cleaned, ground
 from app.domain.model_io import FinishReason, Proposal, SummaryRequest
 from app.domain.states.provenance import own_words
 from app.domain.states.state import StateEntry
-from app.domain.summarizing.candidate import Candidate, CandidateError, attribute_sources, parse_candidate
+from app.domain.summarizing.candidate import (
+    Candidate,
+    CandidateError,
+    CandidateItem,
+    attribute_sources,
+    parse_candidate,
+)
 from app.domain.words.identifiers import Identifier, Kind, find_identifiers
-from app.domain.words.language import differs
+from app.domain.words.language import agrees, differs
 from app.domain.words.text import stem, stems, words
 from app.domain.words.vocabulary import GENERIC
 
@@ -127,11 +133,28 @@ def _tells(candidate: Candidate) -> bool:
 
 
 def _is_in_another_language(candidate: Candidate, request: SummaryRequest) -> str | None:
-    """Written in a language that neither the whole conversation nor the user alone speaks, pasted texts apart."""
-    written = "\n".join(candidate.texts())
+    """Written in a language that neither the whole conversation nor the user alone speaks, pasted texts apart.
+
+    What is said in the language of its own source is no translation, though it may be all that is left to record: of a
+    talk in two languages, one may stand beside the state as anchors.
+    """
     users = [message for message in request.messages if message.role == "user"]
-    texts = [own_words(request.messages), own_words(users)]
-    return "wrong_language" if all(differs(written, text) for text in texts) else None
+    spoken = [own_words(request.messages), own_words(users)]
+    if not _is_foreign(candidate.texts(), spoken):
+        return None
+    items = attribute_sources(candidate, request.messages).items
+    translated = [item.text for item in items if not _is_as_its_source(item, request.messages, spoken[0])]
+    return "wrong_language" if _is_foreign([*candidate.narrative.values(), *translated], spoken) else None
+
+
+def _is_foreign(texts: Sequence[str], spoken: Sequence[str]) -> bool:
+    written = "\n".join(texts)
+    return all(differs(written, text) for text in spoken)
+
+
+def _is_as_its_source(item: CandidateItem, messages: Sequence[Message], spoken: str) -> bool:
+    sources = [message for message in messages if message.seq in item.from_seqs]
+    return agrees(item.text, own_words(sources), spoken)
 
 
 Check = Callable[[Candidate, SummaryRequest], str | None]

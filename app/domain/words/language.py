@@ -116,6 +116,18 @@ def differs(candidate: str, span: str) -> bool:
     return sum(foreign.values()) > _FOREIGN or _is_in_another_script(candidate, span)
 
 
+def agrees(text: str, source: str, span: str) -> bool:
+    """Whether a text is plainly in the language of its source: the same known one, or a script that the span is not in.
+
+    The script decides where a text is too short for its language to be told.
+    """
+    written = detect(text)
+    if written is not None:
+        return written == detect(source)
+    (script, _), (home, _) = _dominant_script(source), _dominant_script(span)
+    return script is not None and script != home and script == _dominant_script(text)[0]
+
+
 def _is_in_another_script(candidate: str, span: str) -> bool:
     (spoken, home), (written, _) = _dominant_script(span), _dominant_script(candidate)
     if spoken is None or written is None or spoken == written:
