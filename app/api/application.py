@@ -84,7 +84,7 @@ def build_app(settings: Settings, lifespan: Lifespan | None = None) -> FastAPI:
     app.state.stopping = Stopping()
     for router in ROUTERS:
         app.include_router(router)
-    errors.install(app)
+    errors.install(app, [*app.routes, *(route for router in ROUTERS for route in router.routes)])
     description.install(app)
     return app
 

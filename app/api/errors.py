@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
 
 from app.api.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected
 from app.domain.errors import DomainError, FieldError, NotFoundError
@@ -122,11 +123,15 @@ def request_id_of(request: Request) -> str:
     return str(getattr(request.state, "request_id", ""))
 
 
-def install(app: FastAPI) -> None:
-    """Answer every expected error with a problem; the unexpected ones are the middleware's."""
+def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
+    """Answer every expected error with a problem; the unexpected ones are the middleware's. ``routes``: of the app."""
+
+    async def on_http_exception(request: Request, error: Exception) -> Response:
+        return _on_http_exception(request, error, routes)
+
     app.add_exception_handler(DomainError, _on_domain_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
-    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(HTTPException, on_http_exception)
 
 
 async def _on_domain_error(request: Request, error: Exception) -> Response:
@@ -140,11 +145,19 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
     return problem_response(invalid_input(_field_errors(found)), request_id_of(request))
 
 
-async def _on_http_exception(request: Request, error: Exception) -> Response:
+def _on_http_exception(request: Request, error: Exception, routes: Sequence[BaseRoute]) -> Response:
     """What the router itself refuses: an unknown path, a wrong method, a body that the framework cannot read."""
     status = error.status_code if isinstance(error, HTTPException) else 500
-    headers = error.headers if isinstance(error, HTTPException) else None
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(sorted(_methods_at(request, routes)))
     return problem_response(_refusal(status), request_id_of(request), headers)
+
+
+def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
+    """All that the path can do: the router itself names what one of its routes can."""
+    here = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    return {method for route in here if isinstance(route, Route) for method in route.methods or ()}
 
 
 def _refusal(status: int) -> DomainError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -24,6 +25,7 @@ MAX_TOKENS: Final = 100_000_000
 FIRST_YEAR: Final = 1900
 LAST_YEAR: Final = 9000
 """Years outside cannot be moved between time zones without overflow."""
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 class Input(BaseModel):
@@ -44,9 +46,10 @@ def _limited(limit: int) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _only_text(value: object) -> object:
-    if not isinstance(value, str):
-        raise ValueError("must be a time in ISO 8601 with an offset, as in 2026-11-20T09:30:00Z")  # noqa: TRY004 - pydantic's
+def dated(value: object) -> object:
+    """A number, also as text, is no time: nobody could tell seconds from milliseconds. Raises ``ValueError``."""
+    if not isinstance(value, str) or not _DATE.match(value):
+        raise ValueError("must be a time in ISO 8601 with an offset, as in 2026-11-20T09:30:00Z")
     return value
 
 
@@ -87,7 +90,7 @@ Version = Annotated[
 ]
 Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY, description="What earlier messages are found for.")]
 Flag = Annotated[bool, Strict()]
-Time = Annotated[AwareDatetime, AfterValidator(_within_reach), BeforeValidator(_only_text)]
+Time = Annotated[AwareDatetime, AfterValidator(_within_reach), BeforeValidator(dated)]
 Metadata = Annotated[dict[str, Any], _limited(MAX_METADATA)]
 Scratchpad = Annotated[dict[str, Any], _limited(MAX_SCRATCHPAD)]
 Overrides = Annotated[dict[str, Any], _limited(MAX_POLICY), Field(description="Fields of the preset's policy.")]

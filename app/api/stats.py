@@ -7,8 +7,10 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query, Response
+from pydantic import BeforeValidator
 
 from app.api.dependencies import Services, Tenant, bearer_key
+from app.api.fields import dated
 from app.api.refusals import invalid_input
 from app.api.routing import TenantRoute
 from app.api.stats_present import present_conversation_stats, present_service_stats
@@ -22,7 +24,9 @@ AcceptLanguage = Annotated[
     str | None, Header(alias="Accept-Language", description="The language of labels; else the conversation's `locale`.")
 ]
 Since = Annotated[
-    datetime | None, Query(description="Only what ended from then on, and what is under way; without an offset: UTC.")
+    datetime | None,
+    BeforeValidator(dated),
+    Query(description="Only what ended from then on, and what is under way; without an offset: UTC."),
 ]
 
 

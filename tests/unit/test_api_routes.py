@@ -319,11 +319,28 @@ async def test_unknown_paths(api: World, path: str) -> None:
         assert problem(await client.get(path)) == (404, "not_found")
 
 
-async def test_wrong_methods(api: World) -> None:
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        (ONE, "DELETE, GET, PATCH"),
+        ("/conversations", "GET, POST"),
+        (f"{ONE}/messages/{MESSAGE}/pin", "DELETE, PUT"),
+        (f"{ONE}/segments", "GET, POST"),
+        ("/presets", "GET"),
+        ("/openapi.json", "GET, HEAD"),
+    ],
+)
+async def test_wrong_methods_are_told_all_that_the_path_can_do(api: World, path: str, methods: str) -> None:
     async with api.client() as client:
-        response = await client.put(ONE)
+        response = await client.options(path)
     assert problem(response) == (405, "method_not_allowed")
-    assert response.headers["allow"]
+    assert response.headers["allow"] == methods
+
+
+@pytest.mark.parametrize("since", ["5", "0.5", "1763632800", "now", ""])
+async def test_a_number_is_no_time(api: World, since: str) -> None:
+    async with api.client() as client:
+        assert fields(await client.get("/stats", params={"since": since})) == ["since"]
 
 
 @pytest.mark.parametrize("path", ["/conversations/abc", "/conversations/abc/messages", "/compactions/1"])

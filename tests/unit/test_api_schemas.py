@@ -138,7 +138,9 @@ def test_locales(locale: str) -> None:
     assert ConversationCreate(locale=locale).new().locale == locale
 
 
-@pytest.mark.parametrize("value", [1, True, "soon", "2026-11-20T09:30:00", "0001-01-01T00:00:00+14:00"])
+@pytest.mark.parametrize(
+    "value", [1, True, "1", "1763632800.5", "20260101", "soon", "2026-11-20T09:30:00", "0001-01-01T00:00:00+14:00"]
+)
 def test_times_need_an_offset_and_a_reachable_year(value: Any) -> None:
     assert [where for where, _ in faults(MessageInput, role="user", content="c", created_at=value)] == ["created_at"]
 
