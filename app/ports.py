@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
 from uuid import UUID
 
-from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, Transition
+from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, FoundAnchor, Transition
 from app.domain.conversation import Conversation, Message, Outline, Sums
 from app.domain.instruments import Instrument
 from app.domain.model_io import ChatRequest, DetailRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
@@ -375,6 +375,11 @@ class AnchorRepository(Protocol):
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
     ) -> list[Anchor]:
         """The newest ``limit`` active ones (up to that ``seq``), in order of position."""
+
+    async def servable(
+        self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
+    ) -> list[FoundAnchor]:
+        """The same, without what only changing them needs: thousands are read for one context."""
 
     async def page(
         self, conversation_id: UUID, page: Page, *, type_: AnchorType | None = None, status: AnchorStatus | None = None

@@ -184,7 +184,7 @@ async def load(
     source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)
     return replace(
         material,
-        anchors=tuple(await uow.anchors.active(conversation.id, limit=MOST_ANCHORS)),
+        anchors=tuple(await uow.anchors.servable(conversation.id, limit=MOST_ANCHORS)),
         segments=tuple(source.segments),
         segments_total=source.total,
     )

@@ -62,7 +62,7 @@ async def lay_out(
     """
     conversation, policy = resolved.conversation, resolved.policy
     held = await held_messages(uow, conversation.id, through_seq=boundary_seq)
-    active = await uow.anchors.active(conversation.id, through_seq=boundary_seq, limit=MOST_ANCHORS)
+    active = await uow.anchors.servable(conversation.id, through_seq=boundary_seq, limit=MOST_ANCHORS)
     seqs = [message.seq for message in held]
     layout = layout_of(
         schema,

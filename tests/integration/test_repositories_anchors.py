@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.adapters.repositories.cursor import encode
-from app.domain.anchors.values import Anchor, Transition
+from app.domain.anchors.values import Anchor, FoundAnchor, Transition
 from app.domain.conversation import Message, Sums
 from app.domain.errors import InvalidInputError, NotFoundError
 from app.domain.records import Page
@@ -103,6 +103,9 @@ class TestAnchors:
             assert await unit.anchors.active(row.id, limit=5) == active[-5:]
             assert await unit.anchors.active(row.id, through_seq=9) == [item for item in active if item.seq <= 9]
             assert await unit.anchors.active(row.id, through_seq=0) == []
+            served = await unit.anchors.servable(row.id, through_seq=9, limit=5)
+            found = [item for item in active if item.seq <= 9][-5:]
+            assert served == [FoundAnchor(**{one.name: getattr(item, one.name) for one in fields(FoundAnchor)}) for item in found]
 
     async def test_pages_by_place_and_filter(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row = await stored(begin, tenant)

@@ -110,6 +110,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "anchors.add": (lambda unit: unit.anchors.add([anchor(CONVERSATION, 2, content="stolen")]), NOT_FOUND),
     "anchors.get": (lambda unit: unit.anchors.get(CONVERSATION, ANCHOR), NOT_FOUND),
     "anchors.active": (lambda unit: unit.anchors.active(CONVERSATION), []),
+    "anchors.servable": (lambda unit: unit.anchors.servable(CONVERSATION), []),
     "anchors.page": (lambda unit: unit.anchors.page(CONVERSATION, ALL), ([], None)),
     "anchors.change": (
         lambda unit: unit.anchors.change(CONVERSATION, [Transition(anchor_id=ANCHOR, status="resolved")]),

@@ -15,12 +15,13 @@ from app.adapters.repositories.base import Repository
 from app.adapters.repositories.cursor import BY_PLACE, cut, paged
 from app.adapters.repositories.mapping import columns, value
 from app.adapters.tables import ACTIVE, AnchorRow
-from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, Transition
+from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, FoundAnchor, Transition
 from app.domain.errors import NotFoundError
 from app.domain.records import Page
 
 _FIELDS = tuple(item.name for item in fields(Anchor))
 _COLUMNS = tuple(col(getattr(AnchorRow, name)) for name in _FIELDS)
+_SERVED = tuple(col(getattr(AnchorRow, item.name)) for item in fields(FoundAnchor))
 _PLACE = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
 
 
@@ -46,14 +47,28 @@ class SqlAnchors(Repository):
     ) -> list[Anchor]:
         """The newest ``limit`` active ones (up to that ``seq``), in order of position.
 
-        Thousands, for each context that has to leave something out: read by columns, which costs a third of objects.
+        Read by columns, which costs a third of objects.
         """
-        statement = select(*_COLUMNS).where(col(AnchorRow.conversation_id) == conversation_id, text(ACTIVE))
-        if through_seq is not None:
-            statement = statement.where(col(AnchorRow.seq) <= through_seq)
-        newest = statement.order_by(*(column.desc() for column in _PLACE)).limit(limit)
-        rows = await self._session.rows(newest)
+        rows = await self._session.rows(_newest_active(_COLUMNS, conversation_id, through_seq, limit))
         return [Anchor(**dict(zip(_FIELDS, row, strict=True))) for row in reversed(rows)]
+
+    async def servable(
+        self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
+    ) -> list[FoundAnchor]:
+        """The same, without what only changing them needs: half the time again, for thousands in one context."""
+        rows = await self._session.rows(_newest_active(_SERVED, conversation_id, through_seq, limit))
+        return [
+            FoundAnchor(
+                type=type_,
+                content=content,
+                seq=seq,
+                offset=offset,
+                importance=importance,
+                token_count=tokens,
+                proposed_by=proposer,
+            )
+            for type_, content, seq, offset, importance, tokens, proposer in reversed(rows)
+        ]
 
     async def page(
         self, conversation_id: UUID, page: Page, *, type_: AnchorType | None = None, status: AnchorStatus | None = None
@@ -93,3 +108,10 @@ class SqlAnchors(Repository):
 
 def _of(conversation_id: UUID) -> Any:
     return select(AnchorRow).where(col(AnchorRow.conversation_id) == conversation_id)
+
+
+def _newest_active(wanted: Sequence[Any], conversation_id: UUID, through_seq: int | None, limit: int) -> Any:
+    statement = select(*wanted).where(col(AnchorRow.conversation_id) == conversation_id, text(ACTIVE))
+    if through_seq is not None:
+        statement = statement.where(col(AnchorRow.seq) <= through_seq)
+    return statement.order_by(*(column.desc() for column in _PLACE)).limit(limit)

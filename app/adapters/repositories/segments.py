@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import fields, replace
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Final
 from uuid import UUID
 
@@ -29,6 +30,7 @@ _NUMBERED: Final = "_[0-9]+$"
 _BIGINTS: Final = ARRAY(BigInteger)
 _TEXTS: Final = ARRAY(Text)
 _LEVEL: Final = tuple(item.name for item in fields(SegmentLevel))
+_LEVEL_COLUMNS: Final = tuple(col(getattr(SegmentLevelRow, name)).label(f"level_{name}") for name in _LEVEL)
 _PICKED: Final = aliased(SegmentRow)  # made once: each one is adapted anew when it is first used
 _id = col(SegmentRow.id)
 _from = col(SegmentRow.from_seq)
@@ -207,20 +209,22 @@ class SqlSegments(Repository):
             col(level.segment_id) == rows.c.id,
             col(level.level).in_(levels),
         )
-        statement = select(rows, level).outerjoin_from(rows, level, of_segment)
+        statement = select(rows, *_LEVEL_COLUMNS).outerjoin_from(rows, level, of_segment)
         ordered = statement.order_by(rows.c.from_seq, rows.c.to_seq, col(level.level))
         return _gathered(await self._session.rows(ordered))
 
 
 def _gathered(lines: Iterable[Any]) -> list[Segment]:
     """One segment of each, though it stands in as many lines as it has levels."""
-    found: dict[tuple[UUID, str], Segment] = {}
+    firsts: dict[tuple[UUID, str], Any] = {}
+    levels: defaultdict[tuple[UUID, str], dict[Level, SegmentLevel]] = defaultdict(dict)
     for line in lines:
-        key, level = (line.tenant_id, line.id), line.SegmentLevelRow
-        segment = found.get(key) or _segment(line)
-        read = {} if level is None else {level.level: value(SegmentLevel, level)}
-        found[key] = replace(segment, levels={**segment.levels, **read})
-    return list(found.values())
+        key = (line.tenant_id, line.id)
+        firsts.setdefault(key, line)
+        told = dict(zip(_LEVEL, line[-len(_LEVEL) :], strict=True))
+        if told["level"] is not None:
+            levels[key][told["level"]] = SegmentLevel(**told)
+    return [_segment(line, levels[key]) for key, line in firsts.items()]
 
 
 def _ids_of_chain(conversation_id: UUID, version: int) -> Any:
@@ -252,8 +256,8 @@ def _level_columns(segment: Segment, level: SegmentLevel) -> dict[str, Any]:
     return {"conversation_id": segment.conversation_id, "segment_id": segment.id, **columns(level)}
 
 
-def _segment(row: Any) -> Segment:
-    return value(Segment, row, identifiers=tuple(row.identifiers), levels={})
+def _segment(row: Any, levels: Mapping[Level, SegmentLevel] | None = None) -> Segment:
+    return value(Segment, row, identifiers=tuple(row.identifiers), levels=dict(levels or {}))
 
 
 def _holds_any(segment: Segment | SegmentRow, ordered: Sequence[int]) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import attrgetter
 from typing import Final
 
 from app.domain.anchors.rendering import FRAME_TOKENS, line_tokens
@@ -27,6 +30,10 @@ LEAST_ROOM: Final = 1
 """Tokens: what is asked for where nothing is left of an allotment: anchors that a user set, and the marker."""
 
 
+_POSITION: Final = attrgetter("seq", "offset", "type", "content", "proposed_by", "importance")
+"""In order of position; what follows decides between doubles."""
+
+
 def serve(
     active: Sequence[FoundAnchor],
     *,
@@ -41,20 +48,43 @@ def serve(
         active: The conversation's active ones.
         through_seq: The last message that is not in the served tail.
         held: Messages up to there that are served verbatim all the same.
-        room: Tokens for the whole element; the least important and oldest of rule or model origin that exceed it
-            stand behind the marker, those that a user set never do. ``None``: all are shown; ``0``: the
-            policy serves none, so that not even the marker stands there.
+        room: See ``Servable.within``.
         estimator: How lines are weighed.
     """
     if room == 0:
         return NOTHING_SERVED
-    eligible = [anchor for anchor in active if _is_active(anchor) and anchor.seq <= through_seq]
-    eligible = _distinct(sorted((anchor for anchor in eligible if anchor.seq not in held), key=_position))
-    if room is None:
-        return Served(shown=tuple(eligible))
-    hidden = _hidden(eligible, room=room, estimator=estimator)
-    shown = tuple(anchor for index, anchor in enumerate(eligible) if index not in hidden)
-    return Served(shown=shown, behind_marker=len(hidden))
+    return Servable(active, through_seq=through_seq, held=held, estimator=estimator).within(room)
+
+
+class Servable:
+    """The active anchors whose messages are not served, ranked once for one room after the other."""
+
+    def __init__(
+        self, active: Sequence[FoundAnchor], *, through_seq: int, held: Collection[int], estimator: Estimator
+    ) -> None:
+        eligible = [anchor for anchor in active if anchor.seq <= through_seq and _is_active(anchor)]
+        self._anchors = _distinct(sorted((one for one in eligible if one.seq not in held), key=_POSITION))
+        sizes = [_size(anchor, estimator) for anchor in self._anchors]
+        movable = [index for index, anchor in enumerate(self._anchors) if anchor.proposed_by != "user"]
+        # The least important and then the oldest first: of equals the order stays.
+        self._leaving = sorted(movable, key=lambda index: self._anchors[index].importance)
+        self._total = sum(sizes) + (FRAME_TOKENS if self._anchors else 0)
+        self._freed = list(accumulate((sizes[index] for index in self._leaving), initial=0))
+
+    def within(self, room: int | None) -> Served:
+        """What is shown in so many tokens for the whole element.
+
+        The least important and oldest of rule or model origin that exceed them stand behind the marker, those that a
+        user set never do. ``None``: all are shown; ``0``: the policy serves none, so that not even the marker stands
+        there.
+        """
+        if room == 0:
+            return NOTHING_SERVED
+        if room is None:
+            return Served(shown=tuple(self._anchors))
+        hidden = frozenset(self._leaving[: bisect_left(self._freed, self._total - room)])
+        shown = tuple(anchor for index, anchor in enumerate(self._anchors) if index not in hidden)
+        return Served(shown=shown, behind_marker=len(hidden))
 
 
 def _distinct(anchors: Sequence[FoundAnchor]) -> list[FoundAnchor]:
@@ -67,20 +97,6 @@ def _distinct(anchors: Sequence[FoundAnchor]) -> list[FoundAnchor]:
     return [anchors[index] for index in sorted(last.values())]
 
 
-def _hidden(anchors: Sequence[FoundAnchor], *, room: int, estimator: Estimator) -> set[int]:
-    """Indexes of those that go, the least important and then the oldest first, until the rest fits."""
-    sizes = [_size(anchor, estimator) for anchor in anchors]
-    excess = sum(sizes) + (FRAME_TOKENS if anchors else 0) - room
-    movable = [index for index, anchor in enumerate(anchors) if anchor.proposed_by != "user"]
-    hidden: set[int] = set()
-    for index in sorted(movable, key=lambda index: anchors[index].importance):  # of equals the order stays
-        if excess <= 0:
-            break
-        hidden.add(index)
-        excess -= sizes[index]
-    return hidden
-
-
 def _size(anchor: FoundAnchor, estimator: Estimator) -> int:
     """``token_count`` is the script estimate of the very line."""
     if estimator == "script":
@@ -90,8 +106,3 @@ def _size(anchor: FoundAnchor, estimator: Estimator) -> int:
 
 def _is_active(anchor: FoundAnchor) -> bool:
     return not isinstance(anchor, Anchor) or anchor.status == "active"
-
-
-def _position(anchor: FoundAnchor) -> tuple[int, int, str, str, str, float]:
-    """In order of position; what follows decides between doubles."""
-    return anchor.seq, anchor.offset, anchor.type, anchor.content, anchor.proposed_by, anchor.importance

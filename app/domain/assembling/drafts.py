@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from app.domain.anchors.rendering import anchors_element, seqs_in
-from app.domain.anchors.serving import Served, serve
-from app.domain.anchors.values import Anchor
+from app.domain.anchors.serving import Servable
+from app.domain.anchors.values import FoundAnchor
 from app.domain.assembling.digesting import NO_DIGESTS, Digestible, Digests
 from app.domain.assembling.layout import LeftOut, block_messages, messages_tokens
 from app.domain.conversation import Conversation, Message, Outline
@@ -36,7 +36,7 @@ class Material:
     """The newest messages after the boundary, commands left out."""
     unloaded_tokens: int = 0
     """What the messages between the boundary and ``tail[0]`` weigh: they cannot be served, only cut."""
-    anchors: tuple[Anchor, ...] = ()
+    anchors: tuple[FoundAnchor, ...] = ()
     """Active anchors; needed only where something has to be left out (``assembly.exceeds``)."""
     segments: tuple[Segment, ...] = ()
     """The newest segments with their levels; needed where anchors are, so that digests give way little by little."""
@@ -46,6 +46,19 @@ class Material:
     """What to recall from, and what a caller brings along."""
     tools: tuple[ToolSpec, ...] = ()
     """What the chat model is offered: a part of every request, before everything else."""
+    _ranked: dict[tuple[int, frozenset[int]], Servable] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def servable(self, draft: Draft) -> Servable:
+        """The anchors whose messages a draft does not serve: ranked once for all drafts that serve the same ones."""
+        through = max(draft.through_seq, self.conversation.boundary_seq)
+        held = frozenset(message.seq for message in draft.held)
+        if (through, held) not in self._ranked:
+            self._ranked[through, held] = Servable(
+                self.anchors, through_seq=through, held=held, estimator=self.policy.estimator
+            )
+        return self._ranked[through, held]
 
     @property
     def digestible(self) -> Digestible:
@@ -109,19 +122,9 @@ def says_something(message: Message) -> bool:
 
 def with_anchors(material: Material, draft: Draft, *, room: int | None) -> Draft:
     """The draft with those anchors whose messages it does not serve, within a room of their own."""
-    served = _served(material, draft, room=room)
+    served = material.servable(draft).within(room)
     element = anchors_element(served.shown, behind_marker=served.behind_marker if material.policy.levels else 0)
     return replace(draft, anchors=element, behind_marker=served.behind_marker)
-
-
-def _served(material: Material, draft: Draft, *, room: int | None) -> Served:
-    return serve(
-        material.anchors,
-        through_seq=max(draft.through_seq, material.conversation.boundary_seq),
-        held={message.seq for message in draft.held},
-        room=room,
-        estimator=material.policy.estimator,
-    )
 
 
 def block_of(material: Material, draft: Draft) -> tuple[ContextMessage, ...]:

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -88,11 +88,11 @@ class Worth:
     def times(self, factor: float) -> Worth:
         """All of it, scaled."""
         values = {text: factor * worth for text, worth in self.values.items()}
-        return replace(self, rest=factor * self.rest, values=values)
+        return Worth(rest=factor * self.rest, values=values, about=self.about)
 
     def plus(self, more: float) -> Worth:
         """With something more for the words."""
-        return replace(self, rest=self.rest + more)
+        return Worth(rest=self.rest + more, values=self.values, about=self.about)
 
 
 def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Worth]:

@@ -7,6 +7,7 @@ equals the older goes first.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -99,10 +100,11 @@ def shrunk(
         return fits(state_of(schema, _joined(kept)))
 
     clauses = _clauses(entries, "\n".join(said), heard)
+    dearest_first = sorted(clauses, key=_dearness)
     low, high, best = 0, sum(clause.option.cost() for clause in clauses) + _NEAR, tuple[StateEntry, ...]()
     while high - low > _NEAR:
         room = (low + high) // 2
-        kept = _kept(entries, clauses, room)
+        kept = _kept(entries, clauses, dearest_first, room)
         if held(kept):
             low, best = room, kept
         else:
@@ -136,11 +138,13 @@ def _widened(
     return tuple(kept)
 
 
-def _kept(entries: Sequence[StateEntry], clauses: Sequence[_Clause], room: int) -> tuple[StateEntry, ...]:
+def _kept(
+    entries: Sequence[StateEntry], clauses: Sequence[_Clause], dearest_first: Sequence[_Clause], room: int
+) -> tuple[StateEntry, ...]:
     """Those of most worth per token; what only repeats others comes last."""
     told, chosen, later = Told(), set[int](), list[_Clause]()
     for is_again in (False, True):
-        for clause in later if is_again else sorted(clauses, key=_dearness):
+        for clause in later if is_again else dearest_first:
             option = clause.option
             is_left = clause.after is not None and clause.after not in chosen
             if option.cost() > room or (is_again and is_left):
@@ -153,17 +157,18 @@ def _kept(entries: Sequence[StateEntry], clauses: Sequence[_Clause], room: int) 
             room -= option.cost()
             chosen.add(option.key)
             told.take(option)
-    return tuple(made for entry in entries if (made := _entry(entry, clauses, chosen)) is not None)
+    of_entry: defaultdict[int, list[_Clause]] = defaultdict(list)
+    for clause in clauses:
+        if clause.option.key in chosen:
+            of_entry[id(clause.entry)].append(clause)
+    return tuple(_entry(entry, of_entry[id(entry)]) for entry in entries if id(entry) in of_entry)
 
 
 def _dearness(clause: _Clause) -> tuple[float, int]:
     return -clause.option.worth.total / (_FIXED + clause.option.cost()), clause.option.key
 
 
-def _entry(entry: StateEntry, clauses: Sequence[_Clause], chosen: Collection[int]) -> StateEntry | None:
-    kept = [clause for clause in clauses if clause.entry is entry and clause.option.key in chosen]
-    if not kept:
-        return None
+def _entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
     text = together(kept[0].label, _told(kept))
     return entry if text == entry.text else replace(entry, text=text)
 
@@ -186,7 +191,8 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
         for text in (records_in(clause) if _lists(label, clause) else [clause])
     ]
     data = [(entry, text) for entry, label, text in apart if _lists(label, text)]
-    talk = words_said([said, *heard, *(text for _, label, text in apart if not _is_data(label))])
+    is_asked = any(_is_data(label) or is_call(text) for _, label, text in apart)  # only data and calls are weighed by it
+    talk = words_said([said, *heard, *(text for _, label, text in apart if not _is_data(label))] if is_asked else ())
     mentioned = talk | said_twice(line_in(text) for _, text in data)
     meant = _meant(data, talk)
     worths = {

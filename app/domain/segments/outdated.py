@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from app.domain.segments.values import Segment
@@ -12,6 +14,7 @@ from app.domain.words.text import sentences
 
 _SPEAKER: Final = re.compile(r"^[^\W\d_]{1,20}: ")
 _LEAST: Final = 12  # characters; less than this says nothing that could be taken back
+_REMEMBERED: Final = 2_048  # levels taken apart: the same few hundred are served with one question after the other
 
 
 def without_outdated(segments: Sequence[Segment], quotes: Sequence[str]) -> list[Segment]:
@@ -22,22 +25,65 @@ def without_outdated(segments: Sequence[Segment], quotes: Sequence[str]) -> list
         quotes: The statements, verbatim, that something later supersedes.
     """
     gone = [plain for quote in quotes if len(plain := _plain(quote)) >= _LEAST]
-    joined = "\n".join(gone)  # statements and sentences are on one line each
-    return [_without(segment, gone, joined) for segment in segments] if gone else list(segments)
+    if not gone:
+        return list(segments)
+    outdated = _Gone(gone)
+    return [_without(segment, outdated) for segment in segments]
 
 
-def _without(segment: Segment, gone: Sequence[str], joined: str) -> Segment:
+def _without(segment: Segment, gone: _Gone) -> Segment:
     levels = dict(segment.levels)
     for name, level in segment.levels.items():
-        told = sentences(level.text)
-        kept = [one for one in told if not _repeats(_plain(one), gone, joined)]
+        told = _told(level.text)
+        kept = [one.text for one in told if not gone.repeated_by(one)]
         if len(kept) < len(told):
             levels[name] = replace(level, text=" ".join(kept))
     return replace(segment, levels=levels)
 
 
-def _repeats(sentence: str, gone: Sequence[str], joined: str) -> bool:
-    return len(sentence) >= _LEAST and (sentence in joined or any(quote in sentence for quote in gone))
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    text: str
+    plain: str
+    words: tuple[str, ...]
+    """Of the plain text, as blanks part them."""
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _told(text: str) -> tuple[_Sentence, ...]:
+    """The sentences of a level."""
+    return tuple(_Sentence(one, plain, tuple(plain.split(" "))) for one in sentences(text) for plain in [_plain(one)])
+
+
+class _Gone:
+    """Statements that were taken back.
+
+    What holds another text holds its inner words as a whole, those that have a blank on both sides: few pairs of
+    statement and sentence have to be compared letter by letter.
+    """
+
+    def __init__(self, statements: Sequence[str]) -> None:
+        self._joined = "\n".join(statements)  # statements and sentences are on one line each
+        self._words = frozenset(word for statement in statements for word in statement.split(" "))
+        self._by_word: defaultdict[str, list[str]] = defaultdict(list)
+        self._without_inner: list[str] = []
+        for statement in statements:
+            inner = statement.split(" ")[1:-1]
+            holding = self._by_word[max(inner, key=len)] if inner else self._without_inner
+            holding.append(statement)
+
+    def repeated_by(self, sentence: _Sentence) -> bool:
+        """Whether a sentence says one of them, or a part of one."""
+        plain = sentence.plain
+        if len(plain) < _LEAST:
+            return False
+        is_part = self._words.issuperset(sentence.words[1:-1]) and plain in self._joined
+        return is_part or any(statement in plain for statement in self._near(sentence))
+
+    def _near(self, sentence: _Sentence) -> Iterator[str]:
+        yield from self._without_inner
+        for word in sentence.words:
+            yield from self._by_word.get(word, ())
 
 
 def _plain(text: str) -> str:
