@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from app.domain.anchors.pool import without_label
+from app.domain.anchors.saying import named_by, says
 from app.domain.anchors.slots import purpose
 from app.domain.anchors.tables import Table
 from app.domain.anchors.topics import Topic, stems_of, values_of
@@ -63,7 +64,7 @@ def tells_of_another(
         return False
     if as_ == "correction":
         places, parts = _parallel_places(new, old, tables)
-        return (parts if _says(new, tables, "moves") else places) >= _PARALLEL
+        return (parts if says(new, tables, "moves") else places) >= _PARALLEL
     return _is_narrower(new, topic, known, tables) or _is_one_more(new, topic, old, known, tables)
 
 
@@ -72,9 +73,9 @@ def _is_one_more(new: str, topic: Topic, old: str, known: Topic, tables: tuple[T
 
     Who says what something *is* means only that.
     """
-    if topic.classes <= _ADDED and _says(new, tables, "forbids") and _says(old, tables, "forbids"):
+    if topic.classes <= _ADDED and says(new, tables, "forbids") and says(old, tables, "forbids"):
         return True
-    if _says(new, tables, "updates"):
+    if says(new, tables, "updates"):
         return False
     head = new[: _first_new(new, topic, known)]
     if {class_ for class_, _ in topic.values - known.values} <= _NAMING:
@@ -82,13 +83,6 @@ def _is_one_more(new: str, topic: Topic, old: str, known: Topic, tables: tuple[T
     fresh = next((one for one in values_of(new) if one.start == len(head)), None)
     tail = new[fresh.start + len(fresh.text) :].lstrip() if fresh else ""
     return bool(head) and any(cue.start() == 0 for table in tables for cue in table.equates.all_in(tail))
-
-
-def _says(text: str, tables: Sequence[Table], cue: str) -> bool:
-    plain = text.replace("’", "'")
-    return any(
-        next(getattr(table, cue).all_in(plain), None) is not None for table in tables if table.letters.search(plain)
-    )
 
 
 def _first_new(text: str, topic: Topic, known: Topic) -> int:
@@ -134,20 +128,12 @@ def _marks(text: str, tables: tuple[Table, ...]) -> dict[Mark, frozenset[str]]:
 def _owners_differ(new: str, old: str, tables: tuple[Table, ...]) -> bool:
     """Whether one of them speaks of somebody's thing, and the other never names that owner."""
     mine, theirs = _owners(new, tables), _owners(old, tables)
-    return bool(mine - _every_stem(old)) or bool(theirs - _every_stem(new) and (mine or _says(new, tables, "own")))
+    return bool(mine - _every_stem(old)) or bool(theirs - _every_stem(new) and (mine or says(new, tables, "own")))
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _owners(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
-    plain = text.replace("’", "'")
-    named = (
-        word
-        for table in tables
-        if table.letters.search(plain)
-        for match in table.owner.all_in(plain)
-        for word in match.groups()
-        if word
-    )
+    named = named_by(text, tables, "owner")
     return frozenset(stem(word.lower()) for word in named) - GENERIC_STEMS
 
 
@@ -220,7 +206,7 @@ def _stems(text: str, tables: Sequence[Table], gone: frozenset[str]) -> list[str
 
 def says_again(new: str, old: str, tables: tuple[Table, ...]) -> bool:
     """Whether a text says that something is otherwise now, and else what an old one does, but for one value."""
-    if not _says(new, tables, "updates") or _says(new, tables, "forbids"):
+    if not says(new, tables, "updates") or says(new, tables, "forbids"):
         return False
     (mine, my_values), (theirs, their_values) = _form(new, tables), _form(old, tables)
     changed = sum(one != other for one, other in zip(my_values, their_values, strict=False))

@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from app.domain.anchors.saying import named_by, says
 from app.domain.anchors.tables import Table
 from app.domain.anchors.topics import EXCLUSIVE, Topic, stems_of, values_of
 from app.domain.words.text import GENERIC_STEMS
@@ -24,14 +25,7 @@ _NAMES: Final = frozenset({"name", "symbol", "quoted"})
 def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of what it is for: ``for the session store``, ``for room 8``; times and amounts are no purpose."""
     plain = text.replace("’", "'")
-    named = [
-        group
-        for table in tables
-        if table.letters.search(plain)
-        for found in table.purpose.all_in(plain)
-        for group in found.groups()
-        if group
-    ]
+    named = named_by(text, tables, "purpose")
     stems = frozenset[str]().union(*map(stems_of, named)) - GENERIC_STEMS
     if not stems:
         return stems
@@ -79,17 +73,17 @@ def narrows(new: Topic, old: Topic, for_new: frozenset[str]) -> bool:
 
 def adds(text: str, tables: tuple[Table, ...]) -> bool:
     """Whether what it says comes beside what was said: ``also``, ``as well``."""
-    return _says(text, tables, "adds")
+    return says(text, tables, "adds")
 
 
 def switches(text: str, tables: tuple[Table, ...]) -> bool:
     """Whether it says that something is left for something else."""
-    return _says(text, tables, "switches")
+    return says(text, tables, "switches")
 
 
 def turns_down(text: str, tables: tuple[Table, ...]) -> bool:
     """Whether it begins with a plain no."""
-    return _says(text, tables, "no")
+    return says(text, tables, "no")
 
 
 def chosen(text: str, tables: tuple[Table, ...]) -> str | None:
@@ -105,10 +99,3 @@ def chosen(text: str, tables: tuple[Table, ...]) -> str | None:
 def rivals(new: Topic, old: Topic) -> bool:
     """Whether both name nothing but a thing of which there is one, and of the same kind."""
     return bool(new.kinds) and new.kinds == old.kinds <= EXCLUSIVE and not new.words and not old.words
-
-
-def _says(text: str, tables: tuple[Table, ...], cue: str) -> bool:
-    plain = text.replace("’", "'")
-    return any(
-        next(getattr(table, cue).all_in(plain), None) is not None for table in tables if table.letters.search(plain)
-    )

@@ -10,26 +10,10 @@ from typing import Final
 from app.domain.extraction.items import LONGEST, Item, cost, together
 from app.domain.extraction.passages import Passage
 from app.domain.extraction.phrasing import Phrasing
+from app.domain.words.language_tables import pattern_of
 
-_CHANGED: Final = re.compile(
-    r"\b(?:created|changed|added|wrote|written|updated|edited|modified|renamed|moved|removed|deleted|fixed|rewrote"
-    r"|rewritten|refactored|implemented|extended|replaced|split|extracted|put|committed|generated|patched|introduced"
-    r"|adjusted|merged|made|set|saved|lives in|(?:is|are) (?:now )?in|лежит в|находится в"
-    r"|looked (?:at|into|through)|read|opened|checked|reviewed"
-    r"|(?:создал|изменил|поменял|добавил|написал|обновил|поправил|исправил|переименовал|удалил|убрал|переписал"
-    r"|реализовал|заменил|положил|поместил|разбил|разделил|закоммитил|посмотрел|прочитал|открыл|проверил|сохранил"
-    r"|просмотрел|сделал)[аи]?|(?:перен[её]с|вынес)(?:ла|ли)?"
-    r"|(?:создан|измен[её]н|добавлен|написан|обновл[её]н|исправлен|удал[её]н|переписан|вынесен|перенес[её]н)[аоы]?)\b",
-    re.IGNORECASE,
-)
-_AHEAD: Final = re.compile(
-    r"\b(?:(?:i|we|you|it|that|they)(?:['’]ll|['’]d)|will|would|should|shall|going to|next,? please|please (?:now )?"
-    r"(?:add|change|create|delete|edit|fix|implement|make|move|remove|rename|update|write)"
-    r"|(?:я|мы) (?:бы|буду|будем)|(?:исправ|добав|напиш|созда|удал|обнов|перенес|переимену|измен|сдела)"
-    r"(?:лю|шу|ю|у|им|ем|ь|ьте|и|ите|й|йте)"
-    r"|реш(?:у|им|ите|ат))\b",
-    re.IGNORECASE,
-)
+_CHANGED: Final = pattern_of("work", "done")
+_AHEAD: Final = pattern_of("work", "ahead")
 _IN_FULL: Final = 0.3
 """Of the room for files, what statements about them may take: the rest is for names, and else for other sections."""
 _FILE: Final = re.compile(

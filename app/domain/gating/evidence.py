@@ -81,26 +81,27 @@ class Evidence:
 
     def with_text(self, text: str) -> Sequence[int]:
         """Sources in which the text stands, differences of case and of blanks aside."""
-        wanted = " ".join(text.casefold().split())
-        if known := self._tokens.get(wanted.strip(_EDGE)):
-            return known
-        self._searches += 1
-        if not wanted or self._searches > _SEARCHES:
-            return ()
-        return [source for source, folded in self._folded if wanted in folded]
+        wanted = _folded(text)
+        known = self._known(wanted)
+        return [source for source, folded in self._folded if wanted in folded] if known is None else known
 
     def with_exact(self, text: str) -> Sequence[int]:
         """Like ``with_text``, for a value: what it stands in is no longer word, number or code."""
-        wanted = " ".join(text.casefold().split())
-        if known := self._tokens.get(wanted.strip(_EDGE)):
+        wanted = _folded(text)
+        known = self._known(wanted)
+        if known is not None:
             return known
-        self._searches += 1
-        if not wanted or self._searches > _SEARCHES:
-            return ()
         before = r"(?:(?<![^\W_])|(?<=\bv))" if wanted[0].isascii() and wanted[0].isalnum() else ""
         after = r"(?![^\W_])" if wanted[-1].isascii() and wanted[-1].isalnum() else ""
         pattern = re.compile(f"{before}{re.escape(wanted)}{after}")
         return [source for source, folded in self._folded if wanted in folded and pattern.search(folded)]
+
+    def _known(self, wanted: str) -> Sequence[int] | None:
+        """Sources of a text that is one token, none of an empty one or one too many; ``None``: they are searched."""
+        if known := self._tokens.get(wanted.strip(_EDGE)):
+            return known
+        self._searches += 1
+        return () if not wanted or self._searches > _SEARCHES else None
 
     def with_pieces(self, pieces: Iterable[str]) -> list[int]:
         """Sources that hold each of these runs of letters and digits, exactly."""
@@ -145,7 +146,7 @@ class Evidence:
 
     @cached_property
     def _folded(self) -> list[tuple[int, str]]:
-        return [(source, " ".join(text.casefold().split())) for source, text in self._texts]
+        return [(source, _folded(text)) for source, text in self._texts]
 
     @cached_property
     def _pieces(self) -> Mapping[str, set[int]]:
@@ -163,6 +164,10 @@ class Evidence:
                 amount, _, unit = form[2:].partition("|")
                 found[unit.strip("*")].append(float(amount))
         return found
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")

@@ -13,39 +13,22 @@ from functools import lru_cache
 from typing import Final
 
 from app.domain.gating.evidence import beginning
+from app.domain.words.language_tables import alternatives, pattern_of, words_of
 from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, stems
 
-_DENIES: Final = re.compile(
-    r"\b(?:not(?!\s(?:only|just|forget|hesitate))|cannot|never|without|neither|nor|no(?=\s+\w)|(?:do|does|did|is|are|was|were|has|have|had|will|wo|would|ca"
-    r"|could|should|must|need)n['’]?t(?!\s(?:forget|hesitate|wait\sto))"
-    r"|(?:никогда\s(?:\w+\s)?|ни\s\w+\s)?не(?!\s(?:забу[дт]\w*|забы\w+|только|лишь|просто))|ни|нет|никогда|без|нельзя|nicht|kein(?:e[mnrs]?)?|niemals|ohne|pas|jamais|aucune?|nunca|sin|ningun[ao]?)\b"
-    r"|(?<![差了])不(?![但仅光只错同断管如久少论])(?:(?<=\w不)|(?!过))|没有?(?!问题)|未(?!来)|无(?=[法需须])",
-    re.IGNORECASE,
-)
-"""What denies the words after it; the sign is left out of Chinese words that deny nothing."""
-_HEDGES: Final = re.compile(
-    r"\b(?:reject\w*|declin\w*|refus\w*|against|avoid\w*|stop\w*|instead|rather|except\w*|unless|until|only|fail\w*"
-    r"|lack\w*|miss(?:ing|es)|absent|absence|unable|hat(?:e[sd]?|ing)|cancel\w*|abandon\w*|dropp?\w*|skip\w*|non"
-    r"|pending|still|outstanding|prohibit\w*|forbid\w*|forbidden|bann?\w*|hardly|barely|exclu\w*|oppos\w*|wrong|false"
-    r"|doubt\w*|whether|if|before|free|ruled|zero|gave up|quit|nothing|nobody|none|than|but|although|though|just"
-    r"|yet|un\w{4,}|in(?:complete|valid|correct|active)\w*|dis\w{4,}|\w{3,}less"
-    r"|отказ\w*|отклон\w*|против|вместо|кроме|избег\w*|прекра[тщ]\w*|запр\w*|отмен\w*|лишь|только|пока|ещё|еще|если|ли|но"
-    r"|хотя|ноль|нулев\w*|отсутств\w*|сомнева\w*|бросил\w*|перестал\w*|не\w{4,}|без\w{3,}|до|раньше|чем"
-    r"|statt|ohne|aber|sauf|mais|pero|salvo)\b|拒绝|反对|零|避免|停止|取消|禁止|[只仅尚除但]|如果|是否|之前",
-    re.IGNORECASE,
-)
+_DENIES: Final = pattern_of("contrary", "denies")
+"""What denies the words after it."""
+_HEDGES: Final = pattern_of("contrary", "hedges")
 """What may deny, limit, or put a condition, in words of its own: beside it nothing is said of a statement's sense."""
-_YET: Final = re.compile(r"\b(?:yet|still|ещё|еще|пока)\b|尚", re.IGNORECASE)
+_YET: Final = pattern_of("contrary", "yet")
 """What does not limit a denial."""
-_CLAUSE: Final = re.compile(
-    r"[,;:，；、：()（）]|\s[—–-]\s|\s(?:and|but|while|because|so|и|а|но|поэтому|und|aber|et|y)\s"
-)
-_QUESTION: Final = re.compile(r"[?？]\W*\Z|吗\W*\Z")
-_ANSWER: Final = re.compile(r"\W*(?:no|nope|not|never|нет|никогда|nein|non|不|没)(?:\b|[是有])", re.IGNORECASE)
+_CLAUSE: Final = re.compile(rf"[,;:，；、：()（）]|\s[—–-]\s|\s{alternatives('contrary', 'joins')}\s")
+_QUESTION: Final = re.compile(rf"(?:[?？]|{alternatives('contrary', 'asks')})\W*\Z")
+_ANSWER: Final = re.compile(rf"\W*{alternatives('contrary', 'answers')}", re.IGNORECASE)
 _LEAST: Final = 2 / 3  # of the words that a clause denies: telling so many of them again is telling the clause
 _HAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 """Pairs of signs, not words: one that is new says nothing."""
-_PRONOUNS: Final = tuple("我你您他她它咱")
+_PRONOUNS: Final = tuple(sorted(words_of("contrary", "pronouns")))
 
 
 @dataclass(frozen=True, slots=True)
