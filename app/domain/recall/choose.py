@@ -115,11 +115,12 @@ class _Packing:
 
     def takes(self, message: int, index: int, *, may_cut: bool) -> None:
         """Take a message if it fits, or, where it may be cut, its best piece."""
-        source, piece = self._corpus.sources[message], self._corpus.pieces[index]
+        source = self._corpus.sources[message]
         dated = 0 if source.at.date() in self._days else DAY
         cost, excerpt = _cost(source) + dated, ""
         if cost > self.room:
-            cost, excerpt = piece.tokens + EXCERPT + dated, source.text[piece.start : piece.end].strip()
+            cost, excerpt = self._part(index, self.room - EXCERPT - dated)
+            cost += EXCERPT + dated
             if not may_cut or cost > self.room or len(excerpt) >= len(source.text) or not excerpt:
                 return
         self.room -= cost
@@ -132,6 +133,18 @@ class _Packing:
                 excerpt=excerpt,
             )
         )
+
+    def _part(self, index: int, room: int) -> tuple[int, str]:
+        """Tokens and text of a piece, and of the better one next to it in its message where both fit."""
+        pieces, piece = self._corpus.pieces, self._corpus.pieces[index]
+        beside = [place for place in (index + 1, index - 1) if 0 <= place < len(pieces)]
+        beside = [place for place in beside if pieces[place].owner == piece.owner]
+        start, end, tokens = piece.start, piece.end, piece.tokens
+        if beside:
+            other = pieces[max(beside, key=self._values.__getitem__)]
+            if tokens + other.tokens <= room:
+                start, end, tokens = min(start, other.start), max(end, other.end), tokens + other.tokens
+        return tokens, self._corpus.sources[piece.owner].text[start:end].strip()
 
 
 def _scores(found: Mapping[str, Values], count: int) -> list[float]:

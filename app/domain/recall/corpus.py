@@ -11,12 +11,13 @@ from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Final
 
+from app.domain.recall.terms import terms
 from app.domain.recall.words import ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON, ENGLISH_TIME, any_of
-from app.domain.words.text import ascii_tokens, stems, stems_of_tokens
+from app.domain.words.text import ascii_tokens, stems_of_tokens
 
 PAUSE: Final = timedelta(hours=3)  # a longer silence begins a new sitting
 SITTING: Final = 60  # pieces; a longer run of talk is several sittings, or "the same sitting" would say nothing
-PIECE: Final = 128  # tokens, about; a long message answers by one of its parts, and is scored by the best
+PIECE: Final = 64  # tokens, about; a long message answers by one of its parts, and is scored by the best
 LONG: Final = 192  # tokens; shorter messages are one piece
 
 LABEL: Final = re.compile(r"([^\W\d_][\w.'’-]{0,23}): |([\u3400-\u9fff]{2,4})：")
@@ -82,7 +83,7 @@ def words_of(text: str) -> Words:
         first, second = (sum(map(words.__contains__, tokens)) for words in _PERSONS)
         names = _ASCII_CAPITALISED.findall(text)
     else:
-        counts = Counter(stems(text))
+        counts = Counter(terms(text))
         blanks += len(_SIGN.findall(text)) // 2  # a word of Chinese is two signs, and no blank
         says_when = _TIME.search(text) is not None
         first, second = len(_FIRST.findall(text)), len(_SECOND.findall(text))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
+from app.domain.recall.kinds import forms_of
+from app.domain.recall.terms import terms
 from app.domain.recall.words import LANGUAGES, any_of
 from app.domain.words.text import stem, stems
 
@@ -57,8 +59,8 @@ def question_of(text: str, speakers: Collection[str]) -> Question:
     """Take a question apart; words that only name a speaker are no words of its content."""
     lowered = text.lower()
     named = frozenset(name for name in speakers if _names(name, lowered))
-    names = {part for name in speakers for part in (stem(name), *stems(name))}
-    found = tuple(stems(text))
+    names = {part for name in speakers for part in (stem(name), *terms(name))}
+    found = tuple(terms(text))
     content = tuple(word for word in found if word not in names)
     content = content or found
     months, years, days = _dates(lowered)
@@ -89,7 +91,8 @@ def _names(name: str, text: str) -> bool:
     if not name[0].islower():
         return name in text
     if not name.isascii():
-        return stem(name) in stems(text)
+        found = stem(name)
+        return not {found, *forms_of(found)}.isdisjoint(stems(text))
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 

@@ -21,6 +21,8 @@ _RARITY: Final = 5.0  # about the most that a word has; keeps the features withi
 _BEGINNING: Final = 5  # letters that words of one family share at least
 _ENDINGS: Final = 3  # letters by which a longer word of the family may differ from what is shared
 _APART: Final = 4  # letters of difference in length
+_NAME: Final = 3  # letters; the endings of longer ones are folded
+_ENDING_VOWELS: Final = "аяоеуюыи"
 _SPELT: Final = 6  # letters; of shorter words another letter makes another word ("house", "horse")
 _LONGEST: Final = 20  # letters; what is longer is no word that somebody mistypes
 _MOST: Final = 48  # stems of a question; what has more is a text
@@ -39,7 +41,7 @@ def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> d
     held = {
         "kind": _held(corpus, weights, of_kind),
         "akin": _held(corpus, weights, akin),
-        "form": _held(corpus, weights, forms_of),
+        "form": _held(corpus, weights, lambda stem: (*forms_of(stem), *_cases(stem))),
         "family": _held(corpus, weights, lambda stem: (*_family(corpus, stem), *_spellings(stem))),
     }
     around = {f"{name}_near": _around(corpus, values) for name, values in held.items()}
@@ -82,6 +84,12 @@ def _around(corpus: Corpus, values: Values) -> Values:
                 if there[index] >= 0:
                     total[there[index]] += share * value
     return total
+
+
+def _cases(stem: str) -> Iterator[str]:
+    """The other cases of a short Russian name, which keeps its ending in the stem: "оля", "олю"."""
+    if len(stem) == _NAME and stem[-1] in _ENDING_VOWELS:
+        yield from (stem[:-1] + vowel for vowel in _ENDING_VOWELS if vowel != stem[-1])
 
 
 def _family(corpus: Corpus, stem: str) -> Iterator[str]:

@@ -14,6 +14,12 @@ ENGLISH_TIME: Final = frozenset(
         since january february march april may june july august september october november december monday tuesday
         wednesday thursday friday saturday sunday""".split()
 )
+COMMON_SIGNS: Final = frozenset(
+    "的了着过得地之其所是在有和与及或而但就也都很还又再才只没不吗呢吧啊呀嘛哦么什怎样为以从到把被给让对我你您他她它们这那"
+    "哪谁几多少一个些来去上下里中会能可要想说用做"
+)
+"""Signs of Chinese that are function words, or parts of so many words that they say nothing alone."""
+
 ENGLISH_FIRST_PERSON: Final = frozenset("i my me we our i'm i've i'd i'll we're we've".split())
 ENGLISH_SECOND_PERSON: Final = frozenset("you your yours you're you've you'll".split())
 
@@ -97,8 +103,8 @@ LANGUAGES: Final[Mapping[str, Language]] = {
         ),
         place=r"\b(?:в|во|на|из|около|под) \^",
         number=r"\d|\b(?:один|одна|дв[ае]|три|четыре|пять|шесть|семь|восемь|девять|десять|пар[ау]|несколько|дважды)\b",
-        first_person=r"\b(?:я|мне|меня|мной|мо(?:й|я|ё|е|и|ю|его|ей|их|им|ими|ём|ем|ему)|мы|нас|нам|наш\w*)\b",
-        second_person=r"\b(?:ты|тебе|тебя|твой|твоя|твоё|твои|вы|вам|вас|ваш\w*)\b",
+        first_person=r"\b(?:я|мне|меня|мной|мо(?:й|я|ё|е|и|ю|его|ей|их|им|ими|ём|ем|ему)|мы|нас|нам|наш(?:а|е|и|его|ей|ему|ем|им|ими|их|у)?)\b",
+        second_person=r"\b(?:ты|тебе|тебя|твой|твоя|твоё|твои|вы|вам|вас|ваш(?:а|е|и|его|ей|ему|ем|им|ими|их|у)?)\b",
         told=(
             r"\b(?:ты|вы)\b.{0,16}\b(?:сказал|говорил|совет|посовет|рекоменд|порекоменд|предлаг|предлож|упомян|упомин"
             r"|перечисл|объясн|писал|написал|назвал|называл|привел|привёл|ответил)\w*"
