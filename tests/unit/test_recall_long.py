@@ -102,9 +102,23 @@ def test_a_part_says_that_it_is_one_and_reads_back() -> None:
     }
 
 
+def test_a_part_is_told_with_the_one_beside_it_where_both_fit() -> None:
+    corpus = talk("en")
+    roomy, narrow = (
+        next(one.excerpt for one in found(corpus, QUESTION["en"], room=room) if one.source.seq == 6)
+        for room in (260, 100)
+    )
+
+    assert narrow in roomy
+    assert weigh("user", roomy).tokens > 1.5 * weigh("user", narrow).tokens
+    assert ANSWER["en"].strip() in narrow
+
+
 @pytest.mark.parametrize(
     ("asked", "named"),
     [
+        ("Где она нашлась?", set()),
+        ("Где наша собака?", {"user"}),
         ("What is my cat's name?", {"user"}),
         ("Which book did you recommend to me?", {"assistant"}),
         ("Can you remind me what my budget was?", {"user"}),

@@ -161,3 +161,31 @@ def test_a_hostile_question_takes_little_time(unit: str) -> None:
     features(corpus, question_of(text, ()))
 
     assert time.perf_counter() - began < 1
+
+
+@pytest.mark.parametrize(
+    ("texts", "asked", "answer"),
+    [
+        (("今天天气很好。", "昨天的雪真大。", "我在练琴。"), "哪天雪大？", 2),
+        (("我们去了山上。", "书架送人了。", "他每晚陪她散步。"), "那个架子给谁了？", 2),
+        (("Погода была хорошая.", "Вчера Олю положили в больницу.", "Я устал."), "Что случилось с Олей?", 2),
+        (("Погода была хорошая.", "Юля звонила.", "Я устал."), "Что сказала Юле мама?", 2),
+    ],
+)
+def test_a_sign_of_chinese_and_a_case_of_a_short_russian_name_lead_to_the_answer(
+    texts: Sequence[str], asked: str, answer: int
+) -> None:
+    corpus = talk(*texts)
+    values = scores(corpus, question_of(asked, corpus.speakers))
+
+    assert values.index(max(values)) + 1 == answer
+
+
+def test_function_words_of_chinese_are_no_content() -> None:
+    assert not question_of("这是什么？", ()).stems.keys() & set("这是什么")
+    assert {"雪", "大"} <= question_of("哪天雪大？", ()).stems.keys()
+
+
+@pytest.mark.parametrize("asked", ["Где Михаил был зимой?", "О чём Миша рассказал?", "Что подарили Михаилу?"])
+def test_a_full_name_names_who_is_called_by_a_short_one(asked: str) -> None:
+    assert question_of(asked, ("миша", "лена")).named == {"миша"}

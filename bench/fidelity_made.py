@@ -1,0 +1,102 @@
+"""Fidelity on talks of other kinds than recall was fitted on: made up, as no real ones may lie in the project.
+
+``python -m bench.fidelity_made [--write]`` reads ``bench/made_talks`` and prints evidence recall by talk, of all
+questions and of those that nobody looks at while working on recall (the even-numbered ones), beside BM25's selection of
+whole messages of the same size. Packing alone is recall without the rest of a context: in talks this short the state
+and the lines around it weigh more than in real ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from app.domain.recall.choose import choose
+from app.domain.recall.question import question_of
+from bench import measurements
+from bench.fidelity import PAGE
+from bench.fidelity_measures import OURS, SHARES, Conversation, corpus_of_conversation
+from bench.recall_baselines import Baselines
+from bench.recall_talks import Asked, Talk, talks
+from bench.report import write_json
+
+FOLDER: Final = Path(__file__).resolve().parent / "made_talks"
+ALONE: Final = "packing alone"
+BM25: Final = "BM25"
+MOST: Final = 0.9
+"""Of the tokens, as in the service."""
+
+Found = dict[str, list[tuple[bool, ...]]]
+"""By method, for each question whether all of its evidence is served, at each share."""
+
+
+def found_in(talk: Talk) -> Found:
+    """What is served of one talk, by method."""
+    whole, by_words = Conversation(talk), Baselines(talk.texts).all()[BM25]
+    corpus = corpus_of_conversation(whole)
+    rooms = [math.floor(share * talk.tokens) for share in SHARES]
+
+    def packed(asked: Asked, room: int) -> bool:
+        question = question_of(asked.text, corpus.speakers)
+        chosen = {one.source.seq for one in choose(corpus, question, room=math.floor(MOST * room)) if not one.excerpt}
+        return chosen.issuperset(asked.evidence)
+
+    def served(asked: Asked, room: int) -> bool:
+        told = whole.told(asked.text, room)
+        return all(talk.texts[seq - 1] in told for seq in asked.evidence)
+
+    def selected(asked: Asked, room: int) -> bool:
+        return by_words(asked.text, room).issuperset(asked.evidence)
+
+    ways = {OURS: served, ALONE: packed, BM25: selected}
+    return {
+        name: [tuple(serves(asked, room) for room in rooms) for asked in talk.questions]
+        for name, serves in ways.items()
+    }
+
+
+def table(found: Sequence[tuple[Talk, Found]]) -> str:
+    """A line for each talk and method: all questions, and the unseen ones."""
+    head = " | ".join(f"{share:.0%}".replace("%", " %") for share in SHARES)
+    lines = [f"| | tokens | questions | {head} |", f"|---|---:|---:|{'---:|' * len(SHARES)}"]
+    for talk, by_method in found:
+        for name, rows in by_method.items():
+            lines.append(_line(f"{talk.id}: {name}", talk.tokens, rows))
+        lines.append(_line(f"{talk.id}: {OURS}, unseen questions", talk.tokens, by_method[OURS][1::2]))
+    return "\n".join(lines)
+
+
+def figures(found: Sequence[tuple[Talk, Found]]) -> dict[str, dict[str, list[float]]]:
+    """The same for the JSON."""
+    return {talk.id: {name: _means(rows) for name, rows in by_method.items()} for talk, by_method in found}
+
+
+def _line(name: str, tokens: int, rows: Sequence[tuple[bool, ...]]) -> str:
+    return f"| {name} | {tokens} | {len(rows)} | {' | '.join(f'{100 * mean:.1f}' for mean in _means(rows))} |"
+
+
+def _means(rows: Sequence[tuple[bool, ...]]) -> list[float]:
+    return [statistics.fmean(row[place] for row in rows) for place in range(len(SHARES))]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and with ``--write`` put the table into ``docs/fidelity.md``."""
+    parser = argparse.ArgumentParser(prog="python -m bench.fidelity_made", description="Fidelity on made-up talks.")
+    parser.add_argument("--write", action="store_true", help="into docs/fidelity.md")
+    asked = parser.parse_args(arguments)
+    found = [(talk, found_in(talk)) for path in sorted(FOLDER.glob("*.jsonl")) for talk in talks(path)]
+    text = table(found)
+    print(text)
+    if asked.write:
+        measurements.write("made", text, PAGE)
+    write_json("fidelity_made", figures(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

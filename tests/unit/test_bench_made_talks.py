@@ -1,0 +1,55 @@
+"""The made-up talks are sound, and the bench that reads them tells methods and unseen questions apart."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+import pytest
+
+from bench.fidelity_made import ALONE, BM25, FOLDER, found_in, table
+from bench.fidelity_measures import OURS
+from bench.recall_talks import CATEGORIES, Asked, Talk, talks
+
+GIVEN: Final = [talk for path in sorted(FOLDER.glob("*.jsonl")) for talk in talks(path)]
+FEWEST_MESSAGES: Final = 80
+FEWEST_QUESTIONS: Final = 25
+
+
+@pytest.mark.parametrize("talk", GIVEN, ids=lambda talk: talk.id)
+def test_a_made_up_talk_is_sound(talk: Talk) -> None:
+    times = [datetime.fromisoformat(message["created_at"]) for message in talk.messages]
+
+    assert len(talk.messages) >= FEWEST_MESSAGES
+    assert times == sorted(times)
+    assert all(message["role"] in {"user", "assistant"} and message["content"] for message in talk.messages)
+    assert len({asked.text for asked in talk.questions}) == len(talk.questions) >= FEWEST_QUESTIONS
+    assert {asked.category for asked in talk.questions} == set(CATEGORIES.values())
+    for asked in talk.questions:
+        assert asked.evidence == tuple(sorted(set(asked.evidence)))
+        assert 1 <= asked.evidence[0] <= asked.evidence[-1] <= len(talk.messages)
+
+
+def test_there_is_a_talk_of_each_kind() -> None:
+    assert len(GIVEN) >= 4
+    assert any(any("\u4e00" <= sign <= "\u9fff" for sign in talk.texts[0]) for talk in GIVEN)
+    assert any("в" in "".join(talk.texts) for talk in GIVEN)
+
+
+def test_the_table_tells_methods_and_unseen_questions_apart() -> None:
+    said = ["The greenhouse moved behind the barn.", *(f"We had weather number {day} again." for day in range(60))]
+    talk = Talk(
+        id="made",
+        messages=tuple({"role": "user", "content": text, "created_at": "2025-05-08T10:00:00Z"} for text in said),
+        questions=(
+            Asked(text="Where is the greenhouse?", evidence=(1,), category="single hop"),
+            Asked(text="What colour is the tractor?", evidence=(40,), category="single hop"),
+        ),
+    )
+    found = found_in(talk)
+    lines = table([(talk, found)]).splitlines()
+
+    assert [found[name][0][-1] for name in (OURS, ALONE, BM25)] == [True, True, True]
+    assert lines[-1].startswith(f"| made: {OURS}, unseen questions | {talk.tokens} | 1 |")
+    assert [row[0] for row in found[OURS]] == [True, False]
+    assert (lines[2].split("|")[4].strip(), lines[-1].split("|")[4].strip()) == ("50.0", "0.0")
