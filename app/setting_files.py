@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -28,10 +30,15 @@ class StrictYaml(YamlConfigSettingsSource):
     def _read_file(self, file_path: Any) -> dict[str, Any]:
         try:
             found = super()._read_file(file_path)
+            twice = _given_twice(Path(file_path))
         except yaml.YAMLError as error:
             raise SettingFileError(f"{file_path} is no YAML{_place(error)}.") from error
+        except UnicodeDecodeError as error:
+            raise SettingFileError(f"{file_path} is not in UTF-8: save it anew as UTF-8.") from error
         if not isinstance(found, dict):
             raise SettingFileError(f"{file_path} must hold lines of the form `name: value`.")
+        if twice:
+            raise SettingFileError(f"{file_path}: {', '.join(twice)} is given twice. Remove one.")
         _complain_of([str(name) for name in found if name not in self._known], self._known, str(file_path))
         return {self._known[name]: value for name, value in found.items()}
 
@@ -59,6 +66,13 @@ def unknown_variables(settings: type[BaseSettings], environment: Mapping[str, st
     return [f"{name} is no setting and is not read{hint}." for name in ours if (hint := _hint(name, known))]
 
 
+def misspelled(names: Iterable[str], known: Iterable[str]) -> str:
+    """Words about those that resemble a known name without being one; none about strangers."""
+    listed = list(known)
+    hints = {name: _hint(name, listed) for name in names if name not in listed}
+    return "; ".join(f"{name} is no setting{hint}" for name, hint in hints.items() if hint)
+
+
 def _variables(settings: type[BaseSettings]) -> dict[str, str]:
     """The variable of the environment of each field."""
     prefix = settings.model_config.get("env_prefix", "")
@@ -84,6 +98,13 @@ def _complain_of(unknown: list[str], known: Iterable[str], file: str) -> None:
 def _hint(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(name, known, n=1, cutoff=0.7)
     return f" (is {near[0]} meant?)" if near else ""
+
+
+def _given_twice(path: Path) -> list[str]:
+    """Names of the file's own level; a reader of YAML takes the last of each, and says nothing."""
+    node = yaml.compose(path.read_bytes(), Loader=yaml.SafeLoader)
+    names = Counter(key.value for key, _ in node.value) if isinstance(node, yaml.MappingNode) else Counter[str]()
+    return [name for name, count in names.items() if count > 1]
 
 
 def _place(error: yaml.YAMLError) -> str:

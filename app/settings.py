@@ -5,7 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -14,7 +23,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from app.setting_files import StrictDotenv, StrictYaml
+from app.setting_files import StrictDotenv, StrictYaml, misspelled
 
 DEFAULT_GEMINI_MODEL = "google:gemini-3-flash-preview"
 OFFLINE_MODEL = "offline"
@@ -29,6 +38,14 @@ def _empty_where_absent(value: Any) -> Any:
     return {} if value is None else value
 
 
+def _at_home(value: Path) -> Path:
+    """With ``~`` as a shell would read it. Raises ``ValueError`` where nobody knows which folder that is."""
+    try:
+        return value.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{value} is in the home folder of nobody here") from error
+
+
 class RunnerCompaction(BaseModel):
     """Numbers of the presets that compact above a number of tokens (``handoff``); a conversation's own come first."""
 
@@ -41,11 +58,18 @@ class RunnerCompaction(BaseModel):
 
 
 class Runner(BaseModel):
-    """The section under which Session Compaction has its settings."""
+    """The section under which Session Compaction has its settings, beside others that are not ours."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     compaction: Annotated[RunnerCompaction, BeforeValidator(_empty_where_absent)] = RunnerCompaction()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_spelled(cls, value: Any) -> Any:
+        if isinstance(value, dict) and (wrong := misspelled(map(str, value), cls.model_fields)):
+            raise ValueError(wrong)
+        return value
 
 
 class Settings(BaseSettings):
@@ -71,8 +95,8 @@ class Settings(BaseSettings):
     """``redis://…``, ``rediss://…`` or ``unix:///path?db=0``; embedded when unset."""
     host: str = Field(default="127.0.0.1", validation_alias="HOST")
     port: int = Field(default=8000, ge=1, le=65535, validation_alias="PORT")
-    data_dir: Path = Path(".data")
-    """Where the embedded Postgres and Valkey keep their files."""
+    data_dir: Annotated[Path, AfterValidator(_at_home)] = Path(".data")
+    """Where the embedded Postgres and Valkey keep their files; ``~`` is the home folder, as in a shell."""
     embedded: bool = False
     """Set by ``throughline run`` for its children when it runs the database itself."""
 

@@ -43,10 +43,32 @@ def said_of(folder: Path, **files: str) -> str:
         ("port: abc\n", "PORT: Input should be a valid integer"),
         ("log_level: LOUD\n", "log_level: Input should be 'DEBUG'"),
         ("runner: {compaction: {max_token: 5}}\n", "runner.compaction.max_token"),
+        ("runner: {compactoin: {max_tokens: 5}}\n", "compactoin is no setting (is compaction meant?)"),
+        ("port: 8000\nhost: 127.0.0.1\nport: 8123\n", "throughline.yaml: port is given twice. Remove one."),
+        ("data_dir: ~nobody-of-that-name/data\n", "is in the home folder of nobody here"),
     ],
 )
 def test_a_wrong_line_of_the_settings_file_is_named(folder: Path, text: str, said: str) -> None:
     assert said in said_of(folder, yaml=text)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_a_file_in_another_encoding_is_named(folder: Path, encoding: str) -> None:
+    (folder / "throughline.yaml").write_text("# é\nport: 8000\n", encoding=encoding)
+    with pytest.raises(CannotStartError) as raised:
+        read_settings()
+    assert "throughline.yaml is not in UTF-8" in str(raised.value)
+
+
+def test_what_else_stands_in_the_runner_section_is_not_ours(folder: Path) -> None:
+    (folder / "throughline.yaml").write_text("runner: {type: pi, compaction: {max_tokens: 5000}}\n")
+    assert read_settings().runner.compaction.max_tokens == 5_000
+
+
+def test_the_data_folder_may_be_at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder / "me"))
+    (folder / "throughline.yaml").write_text("data_dir: ~/talks\n")
+    assert read_settings().data_dir == folder / "me" / "talks"
 
 
 def test_a_misspelled_variable_of_dotenv_is_named(folder: Path) -> None:
