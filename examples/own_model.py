@@ -49,7 +49,11 @@ class Conversation:
         self._http.delete(self._path).raise_for_status()
 
     def _post(self, path: str, **body: Any) -> Json:
-        response = self._http.post(path, json=body)
+        try:
+            response = self._http.post(path, json=body)
+        except httpx.ConnectError:
+            where = self._http.base_url
+            raise SystemExit(f"Nobody answers at {where}: start `make run`, or say where it is with --url.") from None
         if not response.is_success:
             raise SystemExit(f"{path}: {response.status_code} {response.text}")
         answer: Json = response.json()

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from tests.acceptance.service import Service
-from tests.servers import ROOT
+from tests.servers import ROOT, unused_port
 
 EXAMPLE = ROOT / "examples" / "own_model.py"
 GUIDE = ROOT / "docs" / "own-model.md"
@@ -40,6 +40,12 @@ def test_it_says_what_is_wrong(offline: Service) -> None:
     done = run(f"{offline.url}/nowhere")
     assert done.returncode == 1
     assert "404" in done.stderr
+
+
+def test_without_a_service_it_says_what_to_do() -> None:
+    done = run(url := f"http://127.0.0.1:{unused_port()}")
+    assert done.returncode == 1
+    assert done.stderr == f"Nobody answers at {url}: start `make run`, or say where it is with --url.\n"
 
 
 def test_the_guide_names_the_example_and_the_three_calls() -> None:
