@@ -280,8 +280,8 @@ def test_only_what_is_told_in_no_other_way_has_been_forgotten() -> None:
 
 
 def test_quotes_stand_in_the_text_where_there_is_no_list() -> None:
-    span = talk("The parcel is JD-0146-77", "Noted.")
-    quotes = [(0, "The key is AB-4711-77."), (1, "The parcel is JD-0146-77")]
+    span = talk("The parcel is JD-0146-77", "Noted.", start=3)
+    quotes = [(0, "The key is AB-4711-77."), (3, "The parcel is JD-0146-77")]
     (entry,) = with_quotes(SUMMARY, [told("They talk. They laugh.", 2)], quotes, span, version=2, next_entry=9)
     assert entry.text == "They talk. The key is AB-4711-77. They laugh. The parcel is JD-0146-77."
     assert entry.superseded == ()
@@ -409,7 +409,7 @@ def test_one_text_says_each_thing_once_and_what_was_last_at_its_end() -> None:
 
 
 def test_one_text_told_anew_stays_near_its_tenth_of_the_window_however_often() -> None:
-    """Its target is a tenth; quotes of exact values that code adds are at most half as much again."""
+    """Quotes of exact values that code adds included."""
     replay, said = Replay.in_window(4_000, "turn_end"), 1
     for _ in range(3):
         while replay.breakdown().total < 3_600:
@@ -417,5 +417,5 @@ def test_one_text_told_anew_stays_near_its_tenth_of_the_window_however_often() -
                 replay.say("user" if role == "user" else "assistant", text)
             said += 10
         replay.fold(FoldRequest(fold="all"))
-        assert 200 < replay.breakdown().state <= 600
+        assert 200 < replay.breakdown().state <= 400
     assert replay.refused == []

@@ -13,6 +13,9 @@ from app.domain.extraction.scoring import Worth
 WORTH_A_PLACE: Final = 0.8
 """What says less is left out, however much room there is."""
 
+MOST_LOOKS: Final = 12
+"""At one option: its worth only falls, and what falls that often is hardly news."""
+
 _THIN: Final = 2.0  # the same for a text without any exact value,
 _THIN_STATE: Final = 4  # once so many others are kept
 _SAME: Final = 0.7  # of the smaller one's words shared: the same thing said again
@@ -23,7 +26,6 @@ _CROWDED: Final = 1.0
 _CROWDED_RULES: Final = 0.6
 _MOST_CROWDED: Final = 0.6
 _SMALLEST: Final = 8  # tokens; with less room nothing is worth trying
-_MOST_LOOKS: Final = 12  # at one option: its worth only falls, and what falls that often is hardly news
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,7 @@ def choose(options: Sequence[Option], *, room: int, told: Told, at_least_one: bo
     is taken even when nothing is worth a place. What is chosen is added to ``told``.
     """
     heap = [
-        (-_per_token(told.worth(option) * told.crowding(option, room), option), option.key, 0, option)
+        (-per_token(told.worth(option) * told.crowding(option, room), option), option.key, 0, option)
         for option in options
     ]
     heapify(heap)
@@ -121,8 +123,8 @@ def choose(options: Sequence[Option], *, room: int, told: Told, at_least_one: bo
         if worth < least and not (at_least_one and not chosen and option.worth.values):
             heappop(heap)
             continue
-        now = -_per_token(worth * told.crowding(option, room), option)
-        if now > promised and looks < _MOST_LOOKS:
+        now = -per_token(worth * told.crowding(option, room), option)
+        if now > promised and looks < MOST_LOOKS:
             heapreplace(heap, (now, key, looks + 1, option))
             continue
         heappop(heap)
@@ -133,6 +135,6 @@ def choose(options: Sequence[Option], *, room: int, told: Told, at_least_one: bo
     return sorted(chosen, key=lambda option: option.key)
 
 
-def _per_token(worth: float, option: Option) -> float:
+def per_token(worth: float, option: Option) -> float:
     """Worth per token, damped so that a telling long sentence beats two empty short ones."""
     return worth / (12 + option.size / _CHARACTERS) ** _DAMPED if worth > 0 else worth

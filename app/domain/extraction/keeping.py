@@ -29,7 +29,7 @@ class Keeping:
 
     def __init__(self, earlier: Sequence[StateEntry]) -> None:
         self._earlier = earlier
-        self._options = [_option(entry, -len(earlier) + number) for number, entry in enumerate(earlier)]
+        self._options = [option_of(entry, -len(earlier) + number) for number, entry in enumerate(earlier)]
         self._costs = [option.cost() for option in self._options]
 
     def beside(
@@ -89,7 +89,8 @@ class Keeping:
         return reserved
 
 
-def _option(entry: StateEntry, key: int) -> Option:
+def option_of(entry: StateEntry, key: int) -> Option:
+    """A fact or open entry as an option that its words speak for; of equals the smaller key goes first."""
     tokens = cost(entry.text)
     label, clauses = parted(entry.text)
     said = line_in("; ".join(clauses)).stems if role_of(label) == "tool" else frozenset(stems(entry.text))

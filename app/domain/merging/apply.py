@@ -13,21 +13,25 @@ from app.domain.anchors.serving import LEAST_ROOM, Served, serve
 from app.domain.anchors.values import Anchor, FoundAnchor
 from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Layout, Message, Sums
+from app.domain.extraction.retold import is_told
 from app.domain.gating.gate import GateReport, not_smaller
 from app.domain.gating.grounding import cleaned
 from app.domain.merging.merge import MergeResult, merge
 from app.domain.merging.outdated import Outdated
-from app.domain.merging.pruning import prune, state_of
+from app.domain.merging.pruning import most_tokens, prune, state_of
 from app.domain.merging.survival import forgotten, lost_quotes, with_quotes
+from app.domain.merging.thinning import left_out
 from app.domain.planning.compaction import CompactionPlan
 from app.domain.policies.policy import Budgets, CompactionPolicy
 from app.domain.records import EntryCounts
 from app.domain.segments.values import SegmentDigest
-from app.domain.states.state import StateEntry, StateSchema, StateVersion
+from app.domain.states.provenance import origin_of
+from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema, StateVersion
 from app.domain.weighing.tokens import MESSAGE_OVERHEAD, estimate_text
+from app.domain.words.overlap import Overlap
 
 QUOTES_SHARE: Final = 4
-"""One part in four of the state's cap is for values that code brings back."""
+"""One part in four of the state's cap is for values that code brings back; in one text, also what it leaves free."""
 QUOTES_LEAST: Final = 60
 """Tokens; in less, quotes are scraps, and a state that small needs all of its room for whole statements."""
 SEAM: Final = (
@@ -158,9 +162,12 @@ def _with_fewer_anchors(merged: MergeResult, to: Applying, applied: Applied) -> 
 
 
 def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -> tuple[tuple[int, str], ...]:
-    room = to.budgets.state_cap // QUOTES_SHARE
-    if room < QUOTES_LEAST:
+    most = to.budgets.state_cap // QUOTES_SHARE
+    if most < QUOTES_LEAST:
         return ()
+    cap = most_tokens(to.schema, to.budgets)
+    left = cap - _own_tokens(state_of(to.schema, merged.entries), to)
+    room = min(most, max(cap // QUOTES_SHARE, QUOTES_LEAST, left))
     older = forgotten(to.schema, to.previous, merged.entries, room=room, estimator=to.policy.estimator)
     room -= sum(estimate_text(text, to.policy.estimator) for _, text in older)
     shown = _served(to, found).shown
@@ -186,14 +193,47 @@ def _applied(
     room: int | None = None,
 ) -> Applied:
     entries = with_quotes(to.schema, merged.entries, quotes, to.span, version=to.version, next_entry=merged.next_entry)
-    counts = replace(merged.counts, restored_by_code=merged.counts.restored_by_code + len(quotes))
-    whole = replace(merged, entries=entries, counts=counts, next_entry=merged.next_entry + len(quotes))
-    applied = _pruned(whole, to, found, cap=to.budgets.state_cap, anchor_room=room)
+    whole = replace(merged, entries=entries, next_entry=merged.next_entry + len(quotes))
+    applied = _pruned(whole, to, found, cap=most_tokens(to.schema, to.budgets), anchor_room=room)
     cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, to.budgets.state_tokens - SEAM
     while to.plan.is_last and (excess := applied.tokens_after - to.target) > 0 and cap > floor:
         cap = max(cap - max(excess, SEAM), floor)
         applied = _pruned(whole, to, found, cap=cap, anchor_room=room)
-    return applied
+    told = "\n".join(entry.text for entry in served(applied.entries)).casefold()
+    restored = merged.counts.restored_by_code + sum(text.casefold() in told for _, text in quotes)
+    return _with_what_went(replace(applied, counts=replace(applied.counts, restored_by_code=restored)), whole, to)
+
+
+def _with_what_went(applied: Applied, whole: MergeResult, to: Applying) -> Applied:
+    """What one text had no room for is on record as pruned statements.
+
+    Those of the span name the messages that they came from; the others are older than the span, and stand in the
+    version before.
+    """
+    if not is_told(to.schema):
+        return applied
+    kept = {entry.id: entry.text for entry in served(applied.entries)}
+    gone = [
+        (entry, text) for entry in whole.entries if entry.id in kept for text in left_out(entry.text, kept[entry.id])
+    ]
+    overlap, messages = Overlap(to.span if gone else ()), {message.seq: message for message in to.span}
+    pruned: list[StateEntry] = []
+    for number, (entry, text) in enumerate(gone, start=applied.next_entry):
+        before = next((one for one in to.previous if text in one.text), None)
+        seqs = overlap.sources(text) if before is None else before.from_seqs
+        pruned.append(
+            replace(
+                entry,
+                id=f"{ID_LETTERS[entry.role]}{number}",
+                text=text,
+                from_seqs=seqs,
+                since_version=entry.since_version if before is None else before.since_version,
+                origins=tuple(sorted({origin_of(messages[seq], text) for seq in seqs if seq in messages})),
+                superseded=(),
+                pruned=True,
+            )
+        )
+    return replace(applied, entries=(*applied.entries, *pruned), next_entry=applied.next_entry + len(pruned))
 
 
 def _anchors_exceed(applied: Applied, to: Applying) -> bool:

@@ -9,10 +9,11 @@ from itertools import islice
 from typing import Any, Final
 
 from app.domain.extraction.cues import cues_of
-from app.domain.extraction.keeping import worth_of
 from app.domain.extraction.kinds import OBJECTIVE
-from app.domain.extraction.retold import is_told, statements
+from app.domain.extraction.retold import is_told
 from app.domain.gating.claims import is_critical
+from app.domain.merging.thinning import thinned
+from app.domain.policies.policy import Budgets
 from app.domain.states.state import FieldRole, StateEntry, StateSchema
 from app.domain.words.text import sentences, stems
 
@@ -21,8 +22,6 @@ _SPARED: Final = 2
 shared knowledge would otherwise never be served at all."""
 _FIRST: Final = 3
 """The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
-_STEPS: Final = 64
-"""In which a narrative that is the whole state is thinned out: it may be tens of thousands of characters."""
 _DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
 
 Fits = Callable[[dict[str, Any]], bool]
@@ -56,13 +55,18 @@ def age(entry: StateEntry) -> int:
     return int(entry.id[1:])
 
 
+def most_tokens(schema: StateSchema, budgets: Budgets) -> int:
+    """What a state may weigh: one text, which is told anew each time, its planned size; entries stay, up to the cap."""
+    return budgets.state_tokens if is_told(schema) else budgets.state_cap
+
+
 def prune(
     schema: StateSchema, entries: Sequence[StateEntry], *, fits: Fits
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
     """Give up as little as makes the state fit.
 
     In this order: the narrative but its first sentence (where it is the whole state, statement by statement, those
-    worth least first, its ends last); style and known, doubles first, then the oldest; open ones, the oldest first;
+    that add least first, its ends last); style and known, doubles first, then the oldest; open ones, the oldest first;
     facts, the oldest first, rules and those with exact values after all others. The newest few of each field, the first
     facts with exact values and what the conversation is for are spared until nothing else is left; then they go by the
     same order, the narrative before the open ones, and the newest fact last of all.
@@ -136,17 +140,8 @@ def _shortened(entry: StateEntry) -> Iterator[_Step]:
 
 
 def _thinned(entry: StateEntry) -> Iterator[_Step]:
-    """A narrative with fewer and fewer of its statements, in a bounded number of steps, the whole of it on record."""
-    told = statements(entry.text)
-    last = len(told) - 1
-    worth = [worth_of(replace(entry, role="fact", text=text)).total for text in told]
-    weakest = sorted(range(len(told)), key=lambda place: (place == 0, place == last, worth[place], place))
-    for number in range(1, min(len(told), _STEPS)):
-        gone = set(weakest[: max(number * len(told) // min(len(told), _STEPS), 1)])
-        yield _Step(
-            entry=entry,
-            shorter=_with_text(entry, " ".join(text for place, text in enumerate(told) if place not in gone)),
-        )
+    """A narrative with fewer and fewer of its statements, the whole of it on record."""
+    return (_Step(entry=entry, shorter=_with_text(entry, text)) for text in thinned(entry))
 
 
 def _with_text(entry: StateEntry, text: str) -> StateEntry:

@@ -19,6 +19,7 @@ from typing import Final
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from app.domain.extraction.retold import closed, is_told, statements
+from app.domain.extraction.scoring import OPENING
 from app.domain.fencing.redaction import redact
 from app.domain.gating.authority import claims_authority, quoted
 from app.domain.gating.claims import Claim, find_claims, holders
@@ -38,6 +39,7 @@ _OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
 _Weight = Callable[[str], int]
 _OTHERWISE: Final = 0.5  # of a statement's words: who says so many of them again has told it anew
 _SO_FAR: Final = 0  # in place of a message: what stood in the state so far
+_LEAST_URGENT: Final = 3
 _MOST_LOST: Final = 2_000  # values that are looked after in one chunk
 
 
@@ -49,7 +51,7 @@ class _Lost:
     sentence: str
     values: tuple[str, ...]
     urgency: int
-    """0: in an anchor; 1: in the user's own words; 2: in a long message."""
+    """0: in the message that opened the talk; 1: in an anchor; 2: in the user's own words; 3: in a long message."""
 
 
 def lost_quotes(
@@ -88,7 +90,7 @@ def lost_quotes(
     if sum(weight(text) for _, text in whole) <= room:
         return sorted(whole, key=lambda quote: quote[0])
     chosen: list[tuple[int, str]] = []
-    for urgency in range(3):
+    for urgency in range(_LEAST_URGENT + 1):
         for seq, text in _lists([one for one in lost if one.urgency == urgency], room, weight):
             chosen.append((seq, text))
             room -= weight(text)
@@ -169,16 +171,22 @@ def _is_told_otherwise(text: str, bags: Sequence[frozenset[str]]) -> bool:
 
 
 def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int) -> StateEntry:
-    """A narrative with what it lost: what stood in the one before near its beginning, the rest at its end."""
+    """A narrative with what it lost: what opened the talk, or stood in the one before, near its beginning."""
     if entry.role != "narrative" or not quotes:
         return entry
-    older = [closed(text) for seq, text in quotes if seq == _SO_FAR]
-    newer = [closed(text) for seq, text in quotes if seq != _SO_FAR]
+    older = [_sentence(text) for seq, text in quotes if seq <= OPENING]
+    newer = [_sentence(text) for seq, text in quotes if seq > OPENING]
     first, *rest = statements(entry.text) or [""]
     text = " ".join(part for part in (first, *older, *rest, *newer) if part)
     if entry.since_version == version:
         return replace(entry, text=text)
     return replace(entry, text=text, since_version=version, superseded=(*entry.superseded, entry.text))
+
+
+def _sentence(text: str) -> str:
+    """A quote as a sentence of its own: after another, one that begins small would read as its end."""
+    word = text.partition(" ")[0]
+    return closed(f"{text[:1].upper()}{text[1:]}" if word.isalpha() else text)
 
 
 def _lost(
@@ -215,7 +223,9 @@ def _lost(
                 return
             if values:
                 is_anchored = sentence in anchored.get(message.seq, "")
-                urgency = 0 if is_anchored else 1 if len(message.content) <= _OWN_WORDS else 2
+                is_own = len(message.content) <= _OWN_WORDS
+                is_first = message.seq <= OPENING and is_own
+                urgency = 0 if is_first else 1 if is_anchored else 2 if is_own else _LEAST_URGENT
                 left = changed.sub("…", sentence) if changed else sentence
                 yield _Lost(seq=message.seq, sentence=left, values=tuple(dict.fromkeys(values)), urgency=urgency)
 
