@@ -26,6 +26,7 @@ from app.domain.policies.presets import DEFAULT_PRESET, resolve
 from app.domain.policies.protection import protected_reason, size_of
 from app.domain.records import FoldRequest
 from app.domain.schemas import schema_named
+from app.domain.states.adopting import adopted, asked_tokens, next_after
 from app.domain.states.state import StateEntry, StateSchema
 from app.domain.summarizing.extractive import compress
 from app.domain.weighing.gauge import Breakdown
@@ -54,6 +55,8 @@ class Replay:
     layout: Layout | None = None
     compactions: int = 0
     """Applied ones, each of one chunk or more."""
+    written_in: str | None = None
+    """The schema of the present state; ``None`` while there is none."""
     refused: list[str] = field(default_factory=list)
     """Reason words of the candidates that did not pass."""
 
@@ -65,8 +68,26 @@ class Replay:
 
     @property
     def schema(self) -> StateSchema:
-        """The state's."""
+        """The one that is written next."""
         return schema_named(self.policy.state_schema)
+
+    @property
+    def carries(self) -> bool:
+        """Whether the present state has another one."""
+        return self.written_in is not None and self.written_in != self.schema.name
+
+    @property
+    def previous(self) -> tuple[StateEntry, ...]:
+        """The entries that are served now, in the fields of the schema that is written next."""
+        entries = served(self.entries)
+        if self.written_in is None or not self.carries:
+            return entries
+        return adopted(entries, self.schema, source=schema_named(self.written_in), next_entry=self.next_entry)
+
+    def change(self, window: int, preset: str, **overrides: object) -> None:
+        """Another preset from now on; the state stays as it is until the next compaction."""
+        self.policy = resolve(preset, {"context_window": window, **overrides})
+        self.budgets = budgets_of(self.policy, window, output_limit=OUTPUT_LIMIT)
 
     def say(self, role: Role, content: str, parts: Sequence[Part] = (), at: datetime | None = None) -> Message:
         """Append one message; what it says and changes is detected as when the service stores it."""
@@ -118,7 +139,7 @@ class Replay:
             return applied
         self.version += 1
         self.boundary = planned.to_seq
-        self.entries, self.next_entry = applied.entries, applied.next_entry
+        self.entries, self.next_entry, self.written_in = applied.entries, applied.next_entry, self.schema.name
         self._lay_out(applied.state)
         return applied
 
@@ -134,10 +155,10 @@ class Replay:
         return SummaryRequest(
             schema=self.schema,
             messages=tuple(span),
-            previous=served(self.entries),
+            previous=self.previous,
             anchors=self._active(through),
             anchor_room=self.budgets.anchor_tokens,
-            target_tokens=self.budgets.state_tokens,
+            target_tokens=asked_tokens(self.budgets, self.previous, carried=self.carries),
             chunk_tokens=CHUNK_TOKENS,
         )
 
@@ -258,8 +279,9 @@ class Replay:
             budgets=self.budgets,
             plan=planned,
             span=span,
-            previous=served(self.entries),
-            next_entry=self.next_entry,
+            previous=self.previous,
+            next_entry=next_after(self.previous, self.next_entry),
+            carried=self.carries,
             version=self.version + 1,
             tokens_before=self.breakdown().total,
             block_before=self.layout.tokens if self.layout else 0,

@@ -22,7 +22,7 @@ from app.domain.policies.policy import CompactionPolicy
 from app.domain.records import Compaction, FoldRequest, Page
 from app.domain.schemas import schema_named
 from app.domain.segments.values import CutSegment, Level
-from app.domain.states.adopting import adopted, next_after
+from app.domain.states.adopting import adopted, asked_tokens, next_after
 from app.domain.states.state import StateEntry, StateVersion
 from app.domain.summarizing.stretches import output_room
 from app.domain.summarizing.system_context import system_context
@@ -74,10 +74,15 @@ class Chunk:
         if self.version is None:
             return ()
         entries = served(self.version.entries)
-        if self.version.state_schema == self.resolved.schema.name:
+        if not self.carries:
             return entries
         source = schema_named(self.version.state_schema)
         return adopted(entries, self.resolved.schema, source=source, next_entry=self.version.next_entry)
+
+    @property
+    def carries(self) -> bool:
+        """Whether the present state has another schema than what is written next."""
+        return self.version is not None and self.version.state_schema != self.resolved.schema.name
 
     @property
     def half(self) -> int | None:
@@ -100,6 +105,7 @@ class Chunk:
             tokens_before=resolved.breakdown.total,
             block_before=resolved.breakdown.block,
             target=resolved.target_tokens,
+            carried=self.carries,
             coming_tokens=resolved.coming_with(self.plan.folded_tokens),
             anchors=self.anchors,
             outdated=self.outdated,
@@ -108,7 +114,7 @@ class Chunk:
     def request(self, profile: ModelProfile, withheld: Collection[int] = ()) -> SummaryRequest:
         """What a summarizer is asked; of the messages with these ``seq``s it sees neither words nor anchors."""
         focus, system_prompt = self.row.request.focus, self.resolved.conversation.system_prompt
-        state_tokens = self.resolved.budgets.state_tokens
+        state_tokens = asked_tokens(self.resolved.budgets, self.previous, carried=self.carries)
         described = self._described()
         room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + output_room(described)
         return SummaryRequest(

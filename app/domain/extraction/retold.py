@@ -59,10 +59,15 @@ def retold(story: str, texts: Iterable[str]) -> str:
     told = list(dict.fromkeys(map(closed, texts)))
     told = [text for text in told if not any(text in other for other in told if other != text)]
     parts = statements(story)
-    begun = [part for part in parts if _unframed(part) == part and not any(closed(part) in text for text in told)]
-    last = [said for part in parts if (said := _unframed(part)) != part]
+    begun = [part for part in parts if unframed(part) == part and not any(closed(part) in text for text in told)]
+    last = [said for part in parts if (said := unframed(part)) != part]
     last = [said for said in last if not any(closed(said) in text for text in told)]
     return " ".join(part for part in (*begun, *told, *last) if part)
+
+
+def is_about(text: str) -> bool:
+    """Whether a statement only says what the conversation is about."""
+    return text.startswith(_ABOUT)
 
 
 def closed(text: str) -> str:
@@ -123,12 +128,13 @@ def _apart(text: str, language: str) -> tuple[str, list[str]]:
         told = [told[0][len(first) :].strip(), *told[1:]]
     else:
         first = ""
-    said = [(one, _unframed(one)) for one in told]
+    said = [(one, unframed(one)) for one in told]
     ordered = sorted(said, key=lambda pair: pair[0] != pair[1])
     return first, [unframed for _, unframed in ordered if unframed]
 
 
-def _unframed(text: str) -> str:
+def unframed(text: str) -> str:
+    """What was said last, without the words that say so; any other text as it is."""
     for pattern in _LAST_BY:
         if found := pattern.fullmatch(text):
             return f"{found[1]}: {found[2]}"

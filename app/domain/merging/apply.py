@@ -19,7 +19,7 @@ from app.domain.gating.grounding import cleaned
 from app.domain.merging.merge import MergeResult, merge
 from app.domain.merging.outdated import Outdated
 from app.domain.merging.pruning import most_tokens, prune, state_of
-from app.domain.merging.survival import forgotten, lost_quotes, with_quotes
+from app.domain.merging.survival import forgotten, lost_quotes, untold, with_quotes
 from app.domain.merging.thinning import left_out
 from app.domain.planning.compaction import CompactionPlan
 from app.domain.policies.policy import Budgets, CompactionPolicy
@@ -27,6 +27,7 @@ from app.domain.records import EntryCounts
 from app.domain.segments.values import SegmentDigest
 from app.domain.states.provenance import origin_of
 from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema, StateVersion
+from app.domain.summarizing.candidate import without_giving_up
 from app.domain.weighing.tokens import MESSAGE_OVERHEAD, estimate_text
 from app.domain.words.overlap import Overlap
 
@@ -63,6 +64,8 @@ class Applying:
     """Active anchors up to the end of the chunk whose messages are not held."""
     outdated: tuple[Anchor, ...] = ()
     """Superseded ones, the newest: what they say neither stays in the state nor comes back as a quote."""
+    carried: bool = False
+    """The state so far was just carried over from another schema: all of it stays, above the cap if need be."""
     coming_tokens: int = 0
     """What this compaction brings along beside the state block: tools that are offered from then on."""
 
@@ -105,7 +108,7 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     merged = merge(
         to.schema,
         previous,
-        report.candidate,
+        without_giving_up(report.candidate) if to.carried else report.candidate,
         to.span,
         to.version,
         to.next_entry,
@@ -127,7 +130,7 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     proposed = accept(report.candidate.anchors, [one for one in to.span if not _is_held(one)], to.anchors)
     applied = _smallest_loss(merged, to, proposed)
     if isinstance(applied, str):
-        return applied
+        return apply_candidate(report, replace(to, carried=False)) if to.carried else applied
     if _anchors_exceed(applied, to):
         return "anchors_over_budget"
     return replace(applied, digests=report.candidate.digests)
@@ -166,14 +169,24 @@ def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -
     if most < QUOTES_LEAST:
         return ()
     cap = most_tokens(to.schema, to.budgets)
+    if to.carried:
+        stale = Outdated(to.outdated, to.anchors)
+        older = untold(to.schema, to.previous, merged.entries, outdated=stale)
+        return (*older, *_lost_of_span(merged, to, found, room=max(cap // QUOTES_SHARE, QUOTES_LEAST)))
     left = cap - _own_tokens(state_of(to.schema, merged.entries), to)
     room = min(most, max(cap // QUOTES_SHARE, QUOTES_LEAST, left))
     older = forgotten(to.schema, to.previous, merged.entries, room=room, estimator=to.policy.estimator)
     room -= sum(estimate_text(text, to.policy.estimator) for _, text in older)
+    return (*older, *_lost_of_span(merged, to, found, room=room))
+
+
+def _lost_of_span(
+    merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...], *, room: int
+) -> list[tuple[int, str]]:
     shown = _served(to, found).shown
     span = {message.seq for message in to.span}
     hidden = [anchor for anchor in (*to.anchors, *found) if anchor.seq in span and anchor not in shown]
-    quotes = lost_quotes(
+    return lost_quotes(
         merged.entries,
         to.span,
         shown=shown,
@@ -182,7 +195,6 @@ def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -
         estimator=to.policy.estimator,
         outdated=Outdated(to.outdated, to.anchors),
     )
-    return (*older, *quotes)
 
 
 def _applied(
@@ -194,7 +206,7 @@ def _applied(
 ) -> Applied:
     entries = with_quotes(to.schema, merged.entries, quotes, to.span, version=to.version, next_entry=merged.next_entry)
     whole = replace(merged, entries=entries, next_entry=merged.next_entry + len(quotes))
-    applied = _pruned(whole, to, found, cap=most_tokens(to.schema, to.budgets), anchor_room=room)
+    applied = _pruned(whole, to, found, cap=_most(to), anchor_room=room)
     cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, to.budgets.state_tokens - SEAM
     while to.plan.is_last and (excess := applied.tokens_after - to.target) > 0 and cap > floor:
         cap = max(cap - max(excess, SEAM), floor)
@@ -202,6 +214,12 @@ def _applied(
     told = "\n".join(entry.text for entry in served(applied.entries)).casefold()
     restored = merged.counts.restored_by_code + sum(text.casefold() in told for _, text in quotes)
     return _with_what_went(replace(applied, counts=replace(applied.counts, restored_by_code=restored)), whole, to)
+
+
+def _most(to: Applying) -> int:
+    """What the state may weigh; what was carried over stands beside what is new, until the next compaction."""
+    carried = _own_tokens(state_of(to.schema, to.previous), to) if to.carried else 0
+    return carried + most_tokens(to.schema, to.budgets)
 
 
 def _with_what_went(applied: Applied, whole: MergeResult, to: Applying) -> Applied:
@@ -288,7 +306,8 @@ def _pruned(
         """The block with its frame, anchors apart: so the planner and the policy's floor reckon it."""
         return _own_tokens(state, to) <= room
 
-    kept, pushed_out = prune(to.schema, merged.entries, fits=fits)
+    standing = {entry.id for entry in to.previous} if to.carried else ()
+    kept, pushed_out = prune(to.schema, merged.entries, fits=fits, standing=standing)
     state = state_of(to.schema, kept)
     layout = layout_of(to.schema, state, served_as=to.policy.served_as, estimator=to.policy.estimator, anchors=anchors)
     return Applied(

@@ -43,6 +43,10 @@ class Outdated:
                 changed |= stale
         return frozenset(changed)
 
+    def says(self, text: str) -> bool:
+        """Whether a text says hardly more than something that was superseded."""
+        return any(is_only(text, one.content) for found in self._by_seq.values() for one in found)
+
     def _last(self, one: Anchor) -> Anchor:
         seen = {one.id}
         while (by := self._known.get(one.superseded_by) if one.superseded_by else None) and by.id not in seen:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, product
 from typing import Any, Final
 
 from app.domain.extraction.cues import cues_of
@@ -61,7 +61,7 @@ def most_tokens(schema: StateSchema, budgets: Budgets) -> int:
 
 
 def prune(
-    schema: StateSchema, entries: Sequence[StateEntry], *, fits: Fits
+    schema: StateSchema, entries: Sequence[StateEntry], *, fits: Fits, standing: Collection[str] = ()
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
     """Give up as little as makes the state fit.
 
@@ -75,12 +75,13 @@ def prune(
         schema: Of the state.
         entries: In served order.
         fits: Asked about a logarithmic number of states.
+        standing: Ids of entries that go only after all others.
 
     Returns:
         What stays, in the same order, and what went, marked ``pruned``. What stays fits, unless nothing is left.
     """
     served = tuple(entry for entry in entries if not entry.pruned)
-    steps = tuple(_steps(schema, served))
+    steps = tuple(_steps(schema, served, standing))
 
     def fits_after(count: int) -> bool:
         return fits(state_of(schema, _after(served, steps[:count])))
@@ -108,17 +109,17 @@ def _after(served: Sequence[StateEntry], steps: Sequence[_Step]) -> tuple[StateE
     return tuple(entry for entry in now if entry is not None)
 
 
-def _steps(schema: StateSchema, served: Sequence[StateEntry]) -> Iterator[_Step]:
+def _steps(schema: StateSchema, served: Sequence[StateEntry], standing: Collection[str]) -> Iterator[_Step]:
     for entry in _of(served, "narrative"):
-        yield from _thinned(entry) if is_told(schema) else _shortened(entry)
+        yield from _thinned(entry, older_first=bool(standing)) if is_told(schema) else _shortened(entry)
     spared = _newest_of_each_field(served) | _first_exact(served) | _first_aims(schema, served)
     doubles = _doubles(_of(served, "style", "known"))
-    for last_round in (False, True):
-        pool = [entry for entry in served if (entry.id in spared) == last_round]
+    for stands, last_round in product((False, True), repeat=2):
+        pool = [entry for entry in served if ((entry.id in standing), (entry.id in spared)) == (stands, last_round)]
         manner = _of(pool, "style", "known")
         yield from _removed(entry for entry in manner if entry.id in doubles)
         yield from _removed(entry for entry in manner if entry.id not in doubles)
-        yield from _removed(_of(served, "narrative") if last_round else [])
+        yield from _removed(_of(served, "narrative") if last_round and stands == bool(standing) else [])
         yield from _removed(_of(pool, "open"))
         facts = _of(pool, "fact")
         yield from _removed(facts if last_round else sorted(facts, key=lambda entry: _is_firm(entry.text)))
@@ -139,9 +140,9 @@ def _shortened(entry: StateEntry) -> Iterator[_Step]:
         yield _Step(entry=entry, shorter=_with_text(entry, told[0]))
 
 
-def _thinned(entry: StateEntry) -> Iterator[_Step]:
+def _thinned(entry: StateEntry, *, older_first: bool) -> Iterator[_Step]:
     """A narrative with fewer and fewer of its statements, the whole of it on record."""
-    return (_Step(entry=entry, shorter=_with_text(entry, text)) for text in thinned(entry))
+    return (_Step(entry=entry, shorter=_with_text(entry, text)) for text in thinned(entry, older_first=older_first))
 
 
 def _with_text(entry: StateEntry, text: str) -> StateEntry:

@@ -18,7 +18,8 @@ from typing import Final
 
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
-from app.domain.extraction.retold import closed, is_told, statements
+from app.domain.extraction.cues import Cue, cues_of
+from app.domain.extraction.retold import closed, is_about, is_told, statements, unframed
 from app.domain.extraction.scoring import OPENING
 from app.domain.fencing.redaction import redact
 from app.domain.gating.authority import claims_authority, quoted
@@ -38,6 +39,8 @@ _FRAME: Final = 3  # tokens around an entry in the state's JSON
 _OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
 _Weight = Callable[[str], int]
 _OTHERWISE: Final = 0.5  # of a statement's words: who says so many of them again has told it anew
+_AGAIN: Final = 0.85  # of its words and values together: the same told again
+_CHANGES: Final[frozenset[Cue]] = frozenset({"correction", "update"})
 _SO_FAR: Final = 0  # in place of a message: what stood in the state so far
 _LEAST_URGENT: Final = 3
 _MOST_LOST: Final = 2_000  # values that are looked after in one chunk
@@ -162,6 +165,43 @@ def forgotten(
             break
         found.append((_SO_FAR, text))
     return found
+
+
+def untold(
+    schema: StateSchema, before: Sequence[StateEntry], entries: Sequence[StateEntry], *, outdated: Outdated
+) -> list[tuple[int, str]]:
+    """What a text that was just carried over from lists says, and the one told of it does not: each of it, in order.
+
+    What a later message changed is left out, and what it is about, which is told anew each time.
+
+    Args:
+        schema: Of the state.
+        before: The state so far.
+        entries: The merged one.
+        outdated: What later messages changed.
+    """
+    if not is_told(schema):
+        return []
+    now = " ".join(entry.text for entry in entries)
+    carried = [text for entry in before if entry.role == "narrative" for text in statements(entry.text)]
+    known = set(carried)
+    fresh = [text for entry in entries for text in statements(entry.text) if text not in known]
+    bags = [(frozenset(stems(text)), not _CHANGES.isdisjoint(cues_of(text))) for text in fresh]
+    return [
+        (_SO_FAR, text)
+        for text in carried
+        if unframed(text) not in now and not is_about(text) and not outdated.says(text) and not _is_retold(text, bags)
+    ]
+
+
+def _is_retold(text: str, fresh: Sequence[tuple[frozenset[str], bool]]) -> bool:
+    """Whether a new statement says nearly all of these words and values, or changes what they say."""
+    said = set(stems(text))
+    words = {word for word in said if not any(character.isdigit() for character in word)}
+    return any(
+        len(said & bag) >= _AGAIN * len(said) or (changes and len(words & bag) >= _OTHERWISE * len(words))
+        for bag, changes in fresh
+    )
 
 
 def _is_told_otherwise(text: str, bags: Sequence[frozenset[str]]) -> bool:

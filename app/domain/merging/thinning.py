@@ -27,15 +27,16 @@ _OPENING: Final = 0.2
 """Of the text at most is spared for the first statements with exact values: what a conversation set out with."""
 
 
-def thinned(entry: StateEntry) -> Iterator[str]:
+def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
     """The text of an entry in less and less room, in ``_STEPS`` steps: fewer of its statements, in their order.
 
     Its first statement stays to the end, cut short if need be, its last one and those of the opening nearly as long.
+    With ``older_first`` what an earlier text told stays longer than what is new.
     """
     told = _told(entry.text)
     if not told:
         return
-    order = _worth_keeping(entry, told)
+    order = _worth_keeping(entry, told, older_first=older_first)
     costs = [cost(text) for text in told]
     shorter = entry.text
     for step in range(1, _STEPS + 1):
@@ -67,7 +68,7 @@ def _packed(order: Sequence[int], costs: Sequence[int], *, room: int) -> Iterato
             yield place
 
 
-def _worth_keeping(entry: StateEntry, told: Sequence[str]) -> list[int]:
+def _worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first: bool) -> list[int]:
     """Places of the statements: those to be kept longest first."""
     options = [option_of(replace(entry, role="fact", text=text), place) for place, text in enumerate(told)]
     first = list(dict.fromkeys([0, len(told) - 1, *_opening(told)]))
@@ -77,6 +78,8 @@ def _worth_keeping(entry: StateEntry, told: Sequence[str]) -> list[int]:
     before = "\n".join(entry.superseded)
     news = [one for one in options if one.key not in first and told[one.key] not in before]
     older = [one for one in options if one.key not in first and told[one.key] in before]
+    if older_first:
+        return [*first, *(one.key for group in (older, news) for one in _by_what_they_add(group, known))]
     return [*first, *_in_turn(_by_what_they_add(news, known), _by_what_they_add(older, known))]
 
 

@@ -8,8 +8,11 @@ from itertools import count
 from typing import Final
 
 from app.domain.extraction.retold import is_told, pieces
+from app.domain.policies.policy import Budgets
 from app.domain.states.state import ID_LETTERS, StateEntry, StateField, StateSchema
+from app.domain.weighing.tokens import estimate_text
 
+_BESIDE: Final = 2  # of what is carried over, half as much is left for what is new
 _BETWEEN: Final = " "
 _ENDS: Final = (".", "!", "?", "…", "。", "！", "？", ":", ";")
 
@@ -36,6 +39,15 @@ def adopted(
     kept = [_moved(entry, field) for entry, field in moved if field.is_list]
     told = [_told(field, [entry for entry, target in moved if target is field]) for field in _narratives(schema)]
     return (*kept, *(entry for entry in told if entry is not None))
+
+
+def asked_tokens(budgets: Budgets, entries: Sequence[StateEntry], *, carried: bool) -> int:
+    """How large the next state should be: one that was just carried over is told whole, beside what is new."""
+    planned = budgets.state_tokens
+    if not carried:
+        return planned
+    told = sum(estimate_text(entry.text) for entry in entries)
+    return max(planned, told + max(planned, told) // _BESIDE)
 
 
 def next_after(entries: Sequence[StateEntry], next_entry: int) -> int:

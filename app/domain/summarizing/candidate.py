@@ -22,7 +22,8 @@ from app.domain.states.state import StateField, StateSchema
 from app.domain.words.overlap import Overlap
 from app.domain.words.text import sentences
 
-DROP_REASONS: Final = ("contradicted", "resolved", "no_longer_relevant")
+GIVEN_UP: Final = "no_longer_relevant"
+DROP_REASONS: Final = ("contradicted", "resolved", GIVEN_UP)
 ANCHOR_TYPES: Final[tuple[str, ...]] = get_args(AnchorType)
 
 _MOST_CHARACTERS: Final = 400_000  # above what any output limit lets through as an honest state
@@ -132,6 +133,11 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
         anchors=tuple(dict.fromkeys(_anchors(data.get("anchors")))),
         digests=_digests(data.get("segments")),
     )
+
+
+def without_giving_up(candidate: Candidate) -> Candidate:
+    """The candidate without drops that only make room: what was contradicted or settled still goes."""
+    return replace(candidate, dropped=tuple(drop for drop in candidate.dropped if drop.reason != GIVEN_UP))
 
 
 def attribute_sources(candidate: Candidate, messages: Sequence[Message]) -> Candidate:

@@ -1,0 +1,125 @@
+"""Presets changed in the middle of a conversation: the change itself loses nothing, for any pair and back again.
+
+By the pure core, with talk in which each sentence has exact values, so that every state is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
+from itertools import pairwise, permutations
+from typing import Final
+
+import pytest
+
+from app.domain.conversation import Role
+from app.domain.extraction.retold import is_about, is_told, statements, unframed
+from app.domain.merging import apply as applying
+from app.domain.policies.presets import PRESETS
+from app.domain.records import FoldRequest
+from app.domain.schemas import schema_named
+from app.domain.states.state import StateEntry
+from bench.replay import Replay
+from tests.unit.test_extractive_memory import FACTS, FILLERS
+
+WINDOW: Final = 8_000
+ROUNDS: Final = 20
+EVERYTHING: Final = FoldRequest(fold="all")
+ALONE: Final = {"anchor_share": 0, "protect": []}
+"""Without anchors everything that is known stands in the state, or is lost."""
+PAIRS: Final = list(permutations(sorted(PRESETS), 2))
+
+
+def schema_of(preset: str) -> str:
+    return PRESETS[preset].policy.state_schema
+
+
+def talk_on(talk: Replay, language: str, rounds: int) -> None:
+    for number in range(len(talk.messages), len(talk.messages) + rounds):
+        for place, filler in enumerate(FILLERS[language]):
+            role: Role = "assistant" if place == len(FILLERS[language]) - 1 else "user"
+            talk.say(role, filler.format(n=number + 10, m=number % 7 + 2, d=number % 27 + 1))
+
+
+def fold(talk: Replay) -> None:
+    before = talk.compactions
+    talk.fold(EVERYTHING)
+    assert talk.compactions == before + 1, talk.refused
+
+
+def begun(language: str, preset: str) -> Replay:
+    """A conversation whose state is as full as its preset lets it be."""
+    return deepcopy(_begun(language, preset))
+
+
+@cache
+def _begun(language: str, preset: str) -> Replay:
+    talk = Replay.in_window(WINDOW, preset, **ALONE)
+    talk.say("user", FACTS[language][0])
+    for _ in range(2):
+        talk_on(talk, language, ROUNDS)
+        fold(talk)
+    return talk
+
+
+def changed(talk: Replay, language: str, preset: str) -> None:
+    talk.change(WINDOW, preset, **ALONE)
+    talk_on(talk, language, ROUNDS)
+    fold(talk)
+
+
+def told(talk: Replay, *, pruned: bool = False) -> list[StateEntry]:
+    return [entry for entry in talk.entries if entry.pruned == pruned]
+
+
+def pieces(entries: list[StateEntry], schema: str) -> Iterator[str]:
+    """What a state says: its entries, or the statements of its text; a story that is told anew each time apart."""
+    whole = is_told(schema_named(schema))
+    for entry in entries:
+        texts = statements(entry.text) if whole else [entry.text] if entry.role != "narrative" else []
+        yield from (unframed(text).rstrip(".") for text in texts if not is_about(text))
+
+
+def missing(before: list[str], talk: Replay) -> list[str]:
+    now = "\n".join(entry.text for entry in told(talk))
+    return [text for text in before if text not in now]
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_every_entry_is_there_after_the_change_and_after_the_way_back(language: str, one: str, other: str) -> None:
+    talk = begun(language, one)
+    presets = [one, other, one]
+    for source, target in pairwise(presets):
+        before = list(pieces(told(talk), schema_of(source)))
+        assert len(before) > 5, "control: there is something to lose"
+        changed(talk, language, target)
+        lost = missing(before, talk)
+        if schema_of(source) == schema_of(target):
+            recorded = [entry.text.rstrip(".") for entry in told(talk, pruned=True)]
+            assert set(lost) <= set(recorded), "a compaction like any other: what goes is on record"
+        else:
+            assert lost == []
+
+    before = list(pieces(told(talk), schema_of(one)))
+    talk_on(talk, language, ROUNDS)
+    fold(talk)
+    recorded = "\n".join(entry.text for entry in told(talk, pruned=True))
+    older = "\n".join(text for entry in talk.entries for text in entry.superseded)
+    assert [text for text in missing(before, talk) if text not in recorded and text not in older] == []
+    state = talk.breakdown().state
+    assert state <= (talk.budgets.state_tokens if is_told(talk.schema) else talk.budgets.state_cap), "within it again"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("turn_end", "semantic"), ("research", "turn_end"), ("handoff", "sessions")]
+)
+def test_control_as_a_compaction_like_any_other_it_loses(monkeypatch: pytest.MonkeyPatch, one: str, other: str) -> None:
+    monkeypatch.setattr(applying, "_most", lambda to: applying.most_tokens(to.schema, to.budgets))
+    monkeypatch.setattr(applying, "without_giving_up", lambda candidate: candidate)
+    monkeypatch.setattr("bench.replay.asked_tokens", lambda budgets, entries, carried: budgets.state_tokens)
+    talk = begun("en", one)
+    before = list(pieces(told(talk), schema_of(one)))
+    changed(talk, "en", other)
+    assert missing(before, talk)
