@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.conversation import Role
+from app.domain.extraction.choice import Option
 from app.domain.extraction.retold import statements
 from app.domain.fencing.framing import unframe
 from app.domain.merging import apply as applying
@@ -152,7 +153,7 @@ def test_control_by_the_hard_cap_alone_it_grows_beyond(monkeypatch: pytest.Monke
 
 
 def test_control_without_turns_old_values_keep_out_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    def older_first(news: list[thinning.Option], older: list[thinning.Option]) -> list[int]:
+    def older_first(news: list[Option], older: list[Option]) -> list[int]:
         return [option.key for option in (*older, *news)]
 
     monkeypatch.setattr(thinning, "_in_turn", older_first)
