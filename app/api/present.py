@@ -160,7 +160,7 @@ def present_difference(value: StateDifference) -> schemas.StateDifference:
 def present_context(view: ContextView, format_: Format) -> schemas.AssembledContext:
     """A context in a format; what it was made of is the same in each."""
     value = view.context
-    formatted = in_format(value.messages, format_)
+    formatted = in_format(value.messages, format_, value.locale)
     return schemas.AssembledContext(
         messages=[dict(message) for message in formatted.messages],
         system=formatted.system,

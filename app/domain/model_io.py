@@ -77,6 +77,8 @@ class ChatRequest:
     tools: tuple[ToolSpec, ...] = ()
     continues: Continuation | None = None
     """Of a stateful model only: ``messages`` then hold, after the system prompt, what came since."""
+    locale: str = "en"
+    """The conversation's: what has to be put in words for a provider is in its language."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

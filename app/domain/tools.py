@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from app.domain.anchors.rendering import escape_served
 from app.domain.fencing.escaping import clean
+from app.domain.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
 from app.domain.model_io import ToolSpec
 from app.domain.policies.policy import Budgets, CompactionPolicy
 from app.domain.recall.serving import RECALLED_TAG
@@ -42,34 +43,41 @@ _ELLIPSIS: Final = 48  # characters of what a model wrote that are said back to 
 _TOKEN_CHARACTERS: Final = 8  # no script has longer tokens on average: more than this is cut before it is weighed
 _FRAME: Final = 60  # tokens of the element around what is quoted, and of the note after it, rounded up
 
-EXPAND: Final = ToolSpec(
-    name="expand_context",
-    description=(
-        "Shows an earlier part of this conversation in more detail. Use it when only a marker such as"
-        " [topic →L1:segment_id] stands for what you need."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "marker": {"type": "string", "description": "The marker, or its segment_id."},
-            "level": {"type": "string", "enum": list(LEVEL_OF), "description": "full: the messages, word for word."},
-            "after": {"type": "string", "description": "From a result that says that more follows."},
+
+def _expand(say: Catalogue) -> ToolSpec:
+    return ToolSpec(
+        name="expand_context",
+        description=say.text("tools.expand"),
+        parameters={
+            "type": "object",
+            "properties": {
+                "marker": {"type": "string", "description": say.text("tools.expand_marker")},
+                "level": {"type": "string", "enum": list(LEVEL_OF), "description": say.text("tools.expand_level")},
+                "after": {"type": "string", "description": say.text("tools.expand_after")},
+            },
+            "required": ["marker", "level"],
         },
-        "required": ["marker", "level"],
-    },
-)
-SEARCH: Final = ToolSpec(
-    name="search_history",
-    description="Finds earlier messages of this conversation by words, also those that are not shown any more.",
-    parameters={
-        "type": "object",
-        "properties": {
-            "query": {"type": "string"},
-            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_HITS},
+    )
+
+
+def _search(say: Catalogue) -> ToolSpec:
+    return ToolSpec(
+        name="search_history",
+        description=say.text("tools.search"),
+        parameters={
+            "type": "object",
+            "properties": {
+                "query": {"type": "string"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MOST_HITS},
+            },
+            "required": ["query"],
         },
-        "required": ["query"],
-    },
-)
+    )
+
+
+_OFFERED: Final = {name: (_search(say), _expand(say)) for name, say in CATALOGUES.items()}
+"""By language: a request's beginning is the same bytes each time."""
+SEARCH, EXPAND = _OFFERED[FALLBACK]
 OWN: Final = frozenset({EXPAND.name, SEARCH.name})
 
 _LEVELS: Final[Mapping[str, LevelName]] = {
@@ -79,7 +87,12 @@ _LEVELS: Final[Mapping[str, LevelName]] = {
 
 
 def offered(
-    policy: CompactionPolicy, *, hidden_tokens: int, overflows: bool, further: Sequence[ToolSpec]
+    policy: CompactionPolicy,
+    *,
+    hidden_tokens: int,
+    overflows: bool,
+    further: Sequence[ToolSpec],
+    locale: str = FALLBACK,
 ) -> tuple[ToolSpec, ...]:
     """The tools of a conversation's requests, in a fixed order.
 
@@ -88,16 +101,18 @@ def offered(
         hidden_tokens: What a state covers, held messages apart.
         overflows: Whether the whole is more than the budget.
         further: Those of the operator, which come first and always.
+        locale: The conversation's: the language of our descriptions.
     """
+    search, expand = _OFFERED[catalogue_of(locale).language]
     is_worthwhile = hidden_tokens >= WORTHWHILE
-    search = (SEARCH,) if is_worthwhile or overflows else ()
-    expand = (EXPAND,) if is_worthwhile and policy.levels else ()
-    return (*further, *search, *expand)
+    finds = (search,) if is_worthwhile or overflows else ()
+    expands = (expand,) if is_worthwhile and policy.levels else ()
+    return (*further, *finds, *expands)
 
 
-def most_offered(policy: CompactionPolicy, further: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
+def most_offered(policy: CompactionPolicy, further: Sequence[ToolSpec], locale: str = FALLBACK) -> tuple[ToolSpec, ...]:
     """What is offered once the conversation has been compacted."""
-    return offered(policy, hidden_tokens=WORTHWHILE, overflows=True, further=further)
+    return offered(policy, hidden_tokens=WORTHWHILE, overflows=True, further=further, locale=locale)
 
 
 def tools_tokens(tools: Sequence[ToolSpec], estimator: Estimator) -> int:
@@ -128,12 +143,12 @@ class Line:
 
     text: str
     label: str = ""
-    """What it is: ``#12 user 2026-01-02``. A line without one is fenced already and stands as it is."""
+    """What it is: ``#12 user 2026-01-02``, in the conversation's language. A line without one is fenced already."""
 
 
-def label_of(seq: int, role: str, at: datetime) -> str:
+def label_of(seq: int, role: str, at: datetime, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
     """How a quoted message is named."""
-    return f"#{seq} {role} {at.astimezone(UTC):%Y-%m-%d}"
+    return f"#{seq} {say.word('context.role', role)} {at.astimezone(UTC):%Y-%m-%d}"
 
 
 def quoted(what: str, lines: Sequence[Line], *, note: str = "") -> str:
@@ -142,7 +157,7 @@ def quoted(what: str, lines: Sequence[Line], *, note: str = "") -> str:
     return "\n".join([*element, note] if note else element)
 
 
-def within(lines: Sequence[Line], most: int) -> list[Line]:
+def within(lines: Sequence[Line], most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> list[Line]:
     """As many of them as fit into so many tokens, the first one cut if it alone is more."""
     fitting: list[Line] = []
     for line in lines:
@@ -153,16 +168,16 @@ def within(lines: Sequence[Line], most: int) -> list[Line]:
     if fitting or not lines:
         return fitting
     room = most + estimate_text(_line(lines[0])) + 1
-    return [Line(text=cut(lines[0].text, max(room - estimate_text(lines[0].label), 1)), label=lines[0].label)]
+    return [Line(text=cut(lines[0].text, max(room - estimate_text(lines[0].label), 1), say), label=lines[0].label)]
 
 
-def cut(text: str, most: int) -> str:
+def cut(text: str, most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
     """At most so many tokens of a text, and how much is missing."""
     text = clean(text)
     kept = text[: most * _TOKEN_CHARACTERS]
     if len(kept) == len(text) and estimate_text(text) <= most:
         return text
-    note = f" […{len(text)} characters in all]"
+    note = f" {say.text('context.cut', count=str(len(text)))}"
     while (size := estimate_text(f"{kept}{note}")) > most and kept:
         kept = kept[: min(len(kept) * most // size, len(kept) - 1)]
     return f"{kept}{note}"

@@ -112,7 +112,7 @@ class Asker:
         for warning in context.warnings:
             log.warning("context.warning", warning=warning, truncated=context.truncated)
         tools = context.tools if with_tools else ()
-        said = await say(ChatRequest(messages=context.messages, tools=tools))
+        said = await say(ChatRequest(messages=context.messages, tools=tools, locale=context.locale))
         return said.of_context(
             context.warnings,
             # What the context weighs counts its tools: nothing is learned of a request that went without them.

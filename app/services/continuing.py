@@ -41,7 +41,7 @@ class Resumed:
         """The step that goes on from there."""
         context = self.context
         tools = context.tools if with_tools else ()
-        return ChatRequest(messages=context.messages, tools=tools, continues=self.continuation)
+        return ChatRequest(messages=context.messages, tools=tools, continues=self.continuation, locale=context.locale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

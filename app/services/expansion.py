@@ -386,7 +386,7 @@ async def _earlier(uow: UnitOfWork, conversation: Conversation, level: Level, as
     """All covered segments of the current version, oldest first, each on a line with its marker."""
     page = Page(limit=MOST_ROWS, after=asked.after, order="asc")
     found, following = await uow.segments.page(conversation.id, page)
-    lines = [segment_line(segment, level) for segment in found]
+    lines = [segment_line(segment, level, conversation.locale) for segment in found]
     count = rows_within([estimate_text(line) + 1 for line in lines], asked.max_tokens)
     if count < len(found):
         found, following = await uow.segments.page(conversation.id, replace(page, limit=count))

@@ -91,7 +91,8 @@ async def lay_out(
 
 async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, room: int) -> Digestible:
     """The newest segments up to that ``seq``: as many as could have a line in so many tokens."""
-    source = Digestible(levels=resolved.policy.levels, estimator=resolved.policy.estimator)
+    policy, locale = resolved.policy, resolved.conversation.locale
+    source = Digestible(levels=policy.levels, estimator=policy.estimator, locale=locale)
     if room <= 0 or not source.levels:
         return source
     newest = await uow.segments.newest(resolved.conversation.id, limit=min(room // LEAST_DIGEST + 1, MOST_SEGMENTS))

@@ -12,6 +12,7 @@ from typing import Final
 from app.domain.conversation import Message
 from app.domain.errors import NotFoundError
 from app.domain.fencing.escaping import clean
+from app.domain.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.domain.records import Turn
 from app.domain.segments.markers import parse
 from app.domain.segments.values import LEVEL_OF, Expansion, LevelName
@@ -35,13 +36,6 @@ from app.services.shell import Shell
 
 LONGEST_QUERY: Final = 1_000  # characters, as in GET …/search
 LONGEST_CURSOR: Final = 400
-NOT_FOUND: Final = "No earlier message fits. Try other words, or fewer."
-UNKNOWN: Final = "There is no segment {} in this conversation. search_history finds earlier messages by words."
-NO_LEVEL: Final = "There is no level {}. The levels are: {}."
-MORE: Final = 'More follows: call {} again with "after": "{}".'
-NO_WORDS: Final = "Say in query what to look for."
-CHANGED: Final = "A message was erased meanwhile. Call again."
-EMPTY: Final = "Nothing is left of it."
 _SMALLER: Final = (1, 2, 4, 8)  # parts of the room that a page is asked for, until it fits with its labels
 
 
@@ -57,11 +51,11 @@ class ToolResult:
     content_epoch: int | None = None
     """Of the conversation before it was looked at."""
 
-    def at(self, content_epoch: int) -> ToolResult:
+    def at(self, content_epoch: int, locale: str = FALLBACK) -> ToolResult:
         """As it may be stored in a conversation by now: quotes of what was erased meanwhile may not."""
         if not self.quotes or self.content_epoch in (None, content_epoch):
             return self
-        return ToolResult(text=CHANGED)
+        return ToolResult(text=catalogue_of(locale).text("tools.changed"))
 
 
 class Lookups:
@@ -72,25 +66,30 @@ class Lookups:
         self._expansion = expansion
         self._search = search
 
-    async def expand(self, turn: Turn, arguments: Mapping[str, object], most: int) -> ToolResult:
-        """A page of what a marker stands for."""
+    async def expand(
+        self, turn: Turn, arguments: Mapping[str, object], most: int, locale: str = FALLBACK
+    ) -> ToolResult:
+        """A page of what a marker stands for; our own words are in the language of ``locale``."""
+        say = catalogue_of(locale)
         named = str(arguments.get("marker") or "")
         marker, level = parse(named), level_named(arguments.get("level"))
         if marker is None:
-            return ToolResult(text=UNKNOWN.format(said_back(named)))
+            return ToolResult(text=say.text("tools.unknown", segment=said_back(named)))
         if level is None:
-            return ToolResult(text=NO_LEVEL.format(said_back(arguments.get("level")), ", ".join(LEVEL_OF)))
+            given = said_back(arguments.get("level"))
+            return ToolResult(text=say.text("tools.no_level", level=given, levels=", ".join(LEVEL_OF)))
         after = clean(str(arguments.get("after") or ""))[:LONGEST_CURSOR] or None
         try:
-            page, lines = await self._page(turn, marker.segment_id, level, after, quoted_tokens(most))
+            page, lines = await self._page(turn, marker.segment_id, level, after, quoted_tokens(most), say)
         except NotFoundError:
-            return ToolResult(text=UNKNOWN.format(said_back(marker.segment_id)))
-        text = quoted(f"{page.segment_id}, {page.level}", lines, note=_note(page)) if lines else EMPTY
+            return ToolResult(text=say.text("tools.unknown", segment=said_back(marker.segment_id)))
+        what = f"{page.segment_id}, {page.level}"
+        text = quoted(what, lines, note=_note(page, say)) if lines else say.text("tools.empty")
         expansions = (page.expansion,) if page.expansion else ()
         return ToolResult(text=text, quotes=_quotes(page), expansions=expansions)
 
     async def _page(
-        self, turn: Turn, segment_id: str, level: LevelName, after: str | None, room: int
+        self, turn: Turn, segment_id: str, level: LevelName, after: str | None, room: int, say: Catalogue
     ) -> tuple[Expanded, Sequence[Line]]:
         """As large a page as fits with the labels of its lines; of one line that is too long, its beginning."""
         for part in _SMALLER:
@@ -103,17 +102,20 @@ class Lookups:
                 after=after,
                 records=False,
             )
-            lines = _lines_of(page)
-            fitting = within(lines, room)
+            lines = _lines_of(page, say)
+            fitting = within(lines, room, say)
             if len(fitting) == len(lines) or len(page.messages) == 1:
                 break
         return page, fitting
 
-    async def search(self, turn: Turn, message: Message, arguments: Mapping[str, object], most: int) -> ToolResult:
+    async def search(
+        self, turn: Turn, message: Message, arguments: Mapping[str, object], most: int, locale: str = FALLBACK
+    ) -> ToolResult:
         """Earlier messages that fit, none of the turn that ``message`` began."""
+        say = catalogue_of(locale)
         began, query = self._shell.clock.monotonic(), clean(str(arguments.get("query") or ""))[:LONGEST_QUERY]
         if not query.strip():
-            return ToolResult(text=NO_WORDS)
+            return ToolResult(text=say.text("tools.no_words"))
         page = await self._search.find(
             turn.tenant_id,
             turn.conversation_id,
@@ -121,9 +123,9 @@ class Lookups:
             limit=_limit(arguments.get("limit")),
             place=Place(message.seq - 1, 0),
         )
-        shown = within([_line_of(hit) for hit in page.hits], quoted_tokens(most))
+        shown = within([_line_of(hit, say) for hit in page.hits], quoted_tokens(most), say)
         hits = page.hits[: len(shown)]
-        text = quoted("search in earlier messages", shown) if shown else NOT_FOUND
+        text = quoted(say.text("tools.searched"), shown) if shown else say.text("tools.not_found")
         expansion = Expansion(
             id=self._shell.new_id(),
             conversation_id=turn.conversation_id,
@@ -136,11 +138,11 @@ class Lookups:
         return ToolResult(text=text, quotes=tuple((hit.seq, hit.seq) for hit in hits), expansions=(expansion,))
 
 
-def _lines_of(page: Expanded) -> list[Line]:
+def _lines_of(page: Expanded, say: Catalogue) -> list[Line]:
     """Originals one by one; a level's text as one; of a list, which is fenced already, each line as it is."""
     if page.messages:
         told = [message for message in page.messages if message.status != "erased"]
-        return [Line(text=message_text(one), label=label_of(one.seq, one.role, one.created_at)) for one in told]
+        return [Line(text=message_text(one), label=label_of(one.seq, one.role, one.created_at, say)) for one in told]
     if page.segment is None:
         return [Line(text=line) for line in page.content.splitlines()]
     return [Line(text=page.content, label=page.segment_id)] if page.content.strip() else []
@@ -155,12 +157,12 @@ def _quotes(page: Expanded) -> tuple[tuple[int, int], ...]:
     return (*listed, *((anchor.seq, anchor.seq) for anchor in page.anchors))
 
 
-def _note(page: Expanded) -> str:
-    return MORE.format(EXPAND.name, page.following) if page.following else ""
+def _note(page: Expanded, say: Catalogue) -> str:
+    return say.text("tools.more", tool=EXPAND.name, after=page.following) if page.following else ""
 
 
-def _line_of(hit: SearchHit) -> Line:
-    return Line(text=hit.snippet, label=label_of(hit.seq, hit.role, hit.created_at))
+def _line_of(hit: SearchHit, say: Catalogue) -> Line:
+    return Line(text=hit.snippet, label=label_of(hit.seq, hit.role, hit.created_at, say))
 
 
 def _limit(given: object) -> int:

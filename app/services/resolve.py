@@ -146,8 +146,14 @@ class Resolver:
         # What overflows is compacted before the model is asked, unless nothing is going to, or it failed.
         stays_over = not policy.triggers or conversation.failure_count > 0
         cut_off = overflows and stays_over and policy.on_failure == "truncate"
-        now = offered(policy, hidden_tokens=hidden_tokens(conversation), overflows=cut_off, further=self._further)
-        most = most_offered(policy, self._further)
+        now = offered(
+            policy,
+            hidden_tokens=hidden_tokens(conversation),
+            overflows=cut_off,
+            further=self._further,
+            locale=conversation.locale,
+        )
+        most = most_offered(policy, self._further, conversation.locale)
         return now, tools_tokens(most, policy.estimator) - tools_tokens(now, policy.estimator)
 
     def policy(self, preset: str, overrides: Mapping[str, Any]) -> CompactionPolicy:

@@ -14,6 +14,7 @@ import structlog
 
 from app.domain.conversation import Message
 from app.domain.errors import DependencyUnavailableError, InvalidInputError
+from app.domain.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.domain.model_io import ToolCall, ToolSpec
 from app.domain.records import Turn
 from app.domain.tools import EXPAND, OWN, SEARCH, cut, result_tokens, said_back
@@ -22,7 +23,6 @@ from app.services.shell import Shell
 
 TIMEOUT: Final = 10.0
 """Seconds for one call."""
-NOTHING: Final = "(nothing)"
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +47,8 @@ class Scope:
     """The user's, which is answered."""
     model: str | None = None
     """The chat model, where it is not the configured one."""
+    locale: str = FALLBACK
+    """The conversation's: what is told of a call is in its language."""
 
 
 class Toolbox:
@@ -65,37 +67,38 @@ class Toolbox:
         Raises:
             DependencyUnavailableError: The database is away: the turn's own matter, and not the model's.
         """
+        say = catalogue_of(scope.locale)
         try:
             async with asyncio.timeout(TIMEOUT):
-                return await self._run(scope, call, calls)
+                return await self._run(scope, call, calls, say)
         except TimeoutError:
             log.warning("tool.timeout", tool=self._known(call.name))
-            return ToolResult(text=f"The tool did not answer within {TIMEOUT:g} seconds.")
+            return ToolResult(text=say.text("tools.timeout", count=TIMEOUT))
         except DependencyUnavailableError:
             raise
         except InvalidInputError as error:
-            return ToolResult(text=f"The call was refused: {error.detail.rstrip('.')}.")
+            return ToolResult(text=say.text("tools.refused", why=error.detail.rstrip(".")))
         except Exception as error:  # noqa: BLE001 - a tool may raise anything; what it says may hold a secret
             log.warning("tool.failed", tool=self._known(call.name), error=type(error).__name__)
-            return ToolResult(text=f"The tool failed: {type(error).__name__}.")
+            return ToolResult(text=say.text("tools.failed", why=type(error).__name__))
 
     def _known(self, name: str) -> str | None:
         """A name for the log, which holds nothing that a model wrote."""
         return name if name in OWN or name in self._further else None
 
-    async def _run(self, scope: Scope, call: ToolCall, calls: int) -> ToolResult:
+    async def _run(self, scope: Scope, call: ToolCall, calls: int, say: Catalogue) -> ToolResult:
         async with self._shell.uow(scope.turn.tenant_id) as uow:
             conversation = await uow.conversations.get(scope.turn.conversation_id)
         resolved = self._shell.resolver(conversation, model=scope.model)
         most = result_tokens(resolved.budgets, calls)
         if call.name == SEARCH.name:
-            found = await self._lookups.search(scope.turn, scope.message, call.arguments, most)
+            found = await self._lookups.search(scope.turn, scope.message, call.arguments, most, say.language)
             return replace(found, content_epoch=conversation.content_epoch)
         if call.name == EXPAND.name:
-            expanded = await self._lookups.expand(scope.turn, call.arguments, most)
+            expanded = await self._lookups.expand(scope.turn, call.arguments, most, say.language)
             return replace(expanded, content_epoch=conversation.content_epoch)
         if call.name in self._further:
             text = await self._further[call.name].run(call.arguments)
-            return ToolResult(text=cut(text, most) or NOTHING)
-        names = ", ".join(tool.name for tool in resolved.tools) or "none"
-        return ToolResult(text=f"There is no tool {said_back(call.name)}. The tools are: {names}.")
+            return ToolResult(text=cut(text, most, say) or say.text("tools.nothing"))
+        names = ", ".join(tool.name for tool in resolved.tools) or say.text("tools.none")
+        return ToolResult(text=say.text("tools.no_tool", tool=said_back(call.name), tools=names))

@@ -145,7 +145,7 @@ class ToolLoop:
         jobs: list[UUID] = []
         async with self._shell.uow(turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(turn.conversation_id)
-            stored = result.at(conversation.content_epoch)
+            stored = result.at(conversation.content_epoch, conversation.locale)
             draft = MessageDraft(role="tool", content="", parts=(_result_part(call, stored),))
             _, resolved = await append(uow, self._shell, conversation, [draft])
             await uow.expansions.add(stored.expansions)

@@ -119,7 +119,8 @@ class TurnRunner:
         def show(text: str) -> None:
             handle.emit(ChatEvent(type="reply.delta", data={"text": text}))
 
-        scope = Scope(turn=started.turn, message=started.message, model=started.model)
+        locale = started.resolved.conversation.locale
+        scope = Scope(turn=started.turn, message=started.message, model=started.model, locale=locale)
         tell = Telling(on_text=show, on_events=handle.emit_all)
         return await self._loop.answer(scope, started.asked, stop=stop, tell=tell)
 

@@ -19,8 +19,7 @@ from pydantic import TypeAdapter
 
 from app.domain.conversation import Part
 from app.domain.formats import Format, Formatted, in_format
-from app.domain.formats.calls import EMPTY_RESULT, STUB_RESULT
-from app.domain.formats.thread import BEGINNING
+from app.domain.formats.calls import STUB_RESULT
 from app.domain.model_io import ContextMessage
 
 OPENAI: Final = TypeAdapter(ChatCompletionMessageParam)
@@ -192,7 +191,7 @@ def test_what_a_tool_message_says_beside_its_result() -> None:
 
 def test_a_result_without_anything_says_so() -> None:
     talk = (said("assistant", "", call("a")), said("tool", "", result("a", "  ")))
-    assert in_format(talk, "openai").messages[-1]["content"] == EMPTY_RESULT
+    assert in_format(talk, "openai").messages[-1]["content"] == "[empty result]"
 
 
 def test_media_that_cannot_be_shown_are_named() -> None:
@@ -214,7 +213,7 @@ def test_media_that_cannot_be_shown_are_named() -> None:
 def test_the_model_s_side_never_comes_first() -> None:
     talk = (said("system", "s"), said("assistant", "summary "), said("assistant", " more "))
     anthropic, gemini = in_format(talk, "anthropic").messages, in_format(talk, "gemini").messages
-    assert anthropic[0] == {"role": "user", "content": [{"type": "text", "text": BEGINNING}]}
+    assert anthropic[0] == {"role": "user", "content": [{"type": "text", "text": "[conversation so far]"}]}
     assert [block["text"] for block in anthropic[1]["content"]] == ["summary ", " more"]
     assert [one["role"] for one in gemini] == ["user", "model"]
 

@@ -94,7 +94,7 @@ class LanguageChat:
             settings = responses.kept(settings, request.continues)
             parameters.instruction_parts, messages = responses.instructions_of(messages)
         answered = request.continues.open_calls if request.continues else ()
-        return settings, parameters, to_provider(messages, self.language.takes_media, answered)
+        return settings, parameters, to_provider(messages, self.language.takes_media, answered, request.locale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,8 @@ from pydantic_ai.messages import (
 )
 
 from app.domain.conversation import Part
+from app.domain.formats.words import beside, in_words
+from app.domain.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.domain.model_io import ContextMessage
 
 TakesMedia = Callable[[str], bool]
@@ -45,7 +47,10 @@ _TOOL_NAME_LENGTH: Final = 64  # OpenAI's limit, the narrowest
 
 
 def to_provider(
-    messages: Sequence[ContextMessage], takes_media: TakesMedia, open_calls: Sequence[Part] = ()
+    messages: Sequence[ContextMessage],
+    takes_media: TakesMedia,
+    open_calls: Sequence[Part] = (),
+    locale: str = FALLBACK,
 ) -> list[ModelMessage]:
     """Map a context.
 
@@ -56,7 +61,9 @@ def to_provider(
         messages: The context, or what of it the provider does not keep yet.
         takes_media: What the model reads inline.
         open_calls: Calls that stand before these messages, on the provider's side: their results come first.
+        locale: The conversation's: what has to be put in words is in its language.
     """
+    say = catalogue_of(locale)
     made = [*open_calls, *(part for message in messages for part in _parts(message, "tool_call"))]
     results = dict(_results(messages, {str(part.get("id")): part.get("name") for part in made}))
     calls = {str(part.get("id")) for part in made}
@@ -67,12 +74,12 @@ def to_provider(
         if message.role == "system":
             _ask(thread, SystemPromptPart(message.content))
         elif message.role == "user":
-            for prompt in _prompts(message, takes_media):
+            for prompt in _prompts(message, takes_media, say):
                 _ask(thread, prompt)
         elif message.role == "assistant":
-            _answer(thread, message, results)
+            _answer(thread, message, results, say)
         else:
-            for result in _orphans(message, calls):
+            for result in _orphans(message, calls, say):
                 _ask(thread, UserPromptPart(result))
     return thread
 
@@ -84,8 +91,10 @@ def _ask(thread: list[ModelMessage], part: ModelRequestPart) -> None:
         thread.append(ModelRequest(parts=[part]))
 
 
-def _answer(thread: list[ModelMessage], message: ContextMessage, results: Mapping[str, ToolReturnPart]) -> None:
-    said: list[ModelResponsePart] = [TextPart(text) for text in _said(message)]
+def _answer(
+    thread: list[ModelMessage], message: ContextMessage, results: Mapping[str, ToolReturnPart], say: Catalogue
+) -> None:
+    said: list[ModelResponsePart] = [TextPart(text) for text in _said(message, say)]
     calls = [_call(part) for part in _parts(message, "tool_call")]
     if not said and not calls:
         return
@@ -109,46 +118,31 @@ def _kept_result(part: Part, results: Mapping[str, ToolReturnPart]) -> ToolRetur
     return replace(found, tool_call_id=kept) if isinstance(kept, str) and kept else found
 
 
-def _prompts(message: ContextMessage, takes_media: TakesMedia) -> Iterator[UserPromptPart]:
+def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -> Iterator[UserPromptPart]:
     """At most one: a message without anything in it is nothing to a provider."""
     pieces: list[UserContent] = [message.content] if message.content.strip() else []
-    pieces.extend(_piece(part, takes_media) for part in _beside(message))
+    pieces.extend(_piece(part, takes_media, say) for part in beside(message.content, message.parts))
     if pieces:
         yield UserPromptPart(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces)
 
 
-def _said(message: ContextMessage) -> Iterator[str]:
+def _said(message: ContextMessage, say: Catalogue) -> Iterator[str]:
     if message.content.strip():
         yield message.content
-    for part in _beside(message):
+    for part in beside(message.content, message.parts):
         if part.get("type") != "tool_call":
-            yield _words(part)
+            yield in_words(part, say)
 
 
-def _beside(message: ContextMessage) -> list[Part]:
-    """The parts that say more than the content: clients often give a text both ways."""
-    return [part for part in message.parts if part.get("type") != "text" or _words(part) not in message.content]
-
-
-def _piece(part: Part, takes_media: TakesMedia) -> UserContent:
+def _piece(part: Part, takes_media: TakesMedia, say: Catalogue) -> UserContent:
     media_type = str(part.get("media_type", "")).lower()
     if part.get("type") == "media" and "data" in part and takes_media(media_type):
         data = str(part["data"]).rpartition("base64,")[2]  # a data URL is accepted as well as bare base64
         try:
             return BinaryContent(data=base64.b64decode(data, validate=True), media_type=media_type)
         except (binascii.Error, ValueError):
-            return _words(part)
-    return _words(part)
-
-
-def _words(part: Part) -> str:
-    """A part that can only be told: its text, or what it is."""
-    if part.get("type") == "media":
-        where = f" at {part['url']}" if part.get("url") else ""
-        return f"[attached: {part.get('media_type') or 'a file'}{where}]"
-    if part.get("type") == "tool_result":
-        return f"[result of {part.get('name') or 'a tool'}: {_plain(part.get('content', ''))}]"
-    return str(part["text"]) if "text" in part else _plain(dict(part))
+            return in_words(part, say)
+    return in_words(part, say)
 
 
 def _call(part: Part) -> ToolCallPart:
@@ -191,14 +185,14 @@ def _result(part: Part, message: ContextMessage) -> Any:
     return {"content": content, "text": said} if content else said
 
 
-def _orphans(message: ContextMessage, calls: set[str]) -> Iterator[str]:
+def _orphans(message: ContextMessage, calls: set[str], say: Catalogue) -> Iterator[str]:
     """Results whose call is not in this context: a provider would refuse them as results."""
     answered = [part for part in _parts(message, "tool_result") if str(part.get("tool_call_id")) in calls]
     if message.content.strip() and not answered:
         yield message.content
     for part in message.parts:
         if part not in answered:
-            yield _words(part)
+            yield in_words(part, say)
 
 
 def _parts(message: ContextMessage, kind: str) -> list[Part]:

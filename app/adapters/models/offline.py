@@ -38,7 +38,7 @@ class OfflineChat:
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         """Yield the reply in pieces of a few words, as a provider would."""
         # In a thread: the ranking is CPU work, and the loop serves everybody else.
-        reply = await asyncio.to_thread(respond, request.messages)
+        reply = await asyncio.to_thread(respond, request.messages, request.locale)
         for piece in pieces(reply):
             yield TextDelta(text=piece)
             await asyncio.sleep(0)

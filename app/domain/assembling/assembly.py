@@ -75,6 +75,8 @@ class AssembledContext:
     """Every place in the block that can be expanded, in its order."""
     tools: tuple[ToolSpec, ...] = ()
     """What the chat model is offered beside them; ``system`` counts it."""
+    locale: str = "en"
+    """The conversation's: what a format has to put in words is in its language."""
 
 
 def system_text(system_prompt: str, awareness: str) -> str:
@@ -170,7 +172,10 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
         Section(kind="recalled", seqs=recalled_seqs(draft.recalled), tokens=recalled - passages),
     )
     return AssembledContext(
-        messages=(_system(material), *_around(block_of(material, draft), draft)),
+        messages=(
+            _system(material),
+            *_around(block_of(material, draft), spoken(draft, material.conversation.locale), draft),
+        ),
         sections=tuple(section for section in sections if section.tokens or section.segment_id),
         gauge=gauge_of(
             material.policy,
@@ -191,13 +196,15 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
         recalled=draft.recalled,
         markers=(*find(draft.anchors), *find(draft.digests.element)),
         tools=material.tools,
+        locale=material.conversation.locale,
     )
 
 
-def _around(block: Sequence[ContextMessage], draft: Draft) -> tuple[ContextMessage, ...]:
+def _around(
+    block: Sequence[ContextMessage], told: Sequence[ContextMessage], draft: Draft
+) -> tuple[ContextMessage, ...]:
     """System messages that the block covers stand before it, other held ones and the tail after it."""
     covered = {message.seq for message in draft.held if message.role == "system"}
-    told = spoken(draft)
     before = (message for message in told if message.seq in covered)
     return (*before, *block, *(message for message in told if message.seq not in covered))
 

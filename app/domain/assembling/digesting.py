@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from app.domain.localization.catalogue import FALLBACK
 from app.domain.segments.digests import serve_digests
 from app.domain.segments.markers import find
 from app.domain.segments.values import Level, Segment, ShownSegment
@@ -36,6 +37,8 @@ class Digestible:
     levels: Collection[Level] = ()
     """Which levels may be served; empty = no digests."""
     estimator: Estimator = "script"
+    locale: str = FALLBACK
+    """The conversation's."""
 
     def within(self, room: int, added: Callable[[str], int]) -> Digests:
         """The most that fits.
@@ -47,7 +50,12 @@ class Digestible:
         left = room
         while left > 0:
             served = serve_digests(
-                self.segments, total=self.total, levels=self.levels, room=left, estimator=self.estimator
+                self.segments,
+                total=self.total,
+                levels=self.levels,
+                room=left,
+                estimator=self.estimator,
+                locale=self.locale,
             )
             if not served.element:
                 break

@@ -68,6 +68,7 @@ class Material:
             total=self.segments_total,
             levels=self.policy.levels,
             estimator=self.policy.estimator,
+            locale=self.conversation.locale,
         )
 
 

@@ -84,7 +84,9 @@ def _elided(material: Material, message: Message, tokens: int) -> Message:
     room = max(tokens, 0)
     while True:
         rooms = shares([estimate_text(text) for text in texts], room)
-        cut = iter([_shorter(text, share) for text, share in zip(texts, rooms, strict=True)])
+        cut = iter(
+            [_shorter(text, share, material.conversation.locale) for text, share in zip(texts, rooms, strict=True)]
+        )
         content = next(cut)
         parts = tuple({**part, key: next(cut)} if (key := _text_key(part)) else part for part in message.parts)
         weight = weigh(message.role, content, parts)
@@ -95,9 +97,9 @@ def _elided(material: Material, message: Message, tokens: int) -> Message:
         room -= min(room, excess)
 
 
-def _shorter(text: str, tokens: int) -> str:
+def _shorter(text: str, tokens: int, locale: str) -> str:
     """The text in so many tokens, or itself where saying that it was cut would take more."""
-    shown = elide(text, tokens)
+    shown = elide(text, tokens, locale)
     return shown if estimate_text(shown) < estimate_text(text) else text
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from app.domain.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.domain.weighing.tokens import estimate_text
 from app.domain.words.identifiers import identifiers
 
@@ -18,22 +19,25 @@ _SHRINK: Final = 0.8  # a step of shortening; a few are enough, as density varie
 _REACH: Final = 200  # characters given up at most so that no statement is shown without its end or its beginning
 _ENDS: Final = re.compile(r"[.!?…]['\"”’»)\]]*\s+|[。！？]|[\r\n]+")
 """Where a statement ends, and the next one may begin."""
-_NOTE: Final = "[… {count} characters left out here{named} …]"
 
 
-def elide(text: str, tokens: int) -> str:
-    """The text itself when it weighs at most ``tokens`` (script estimate), else its head, tail and values between."""
+def elide(text: str, tokens: int, locale: str = FALLBACK) -> str:
+    """The text itself when it weighs at most ``tokens`` (script estimate), else its head, tail and values between.
+
+    What was left out is said in the language of ``locale``.
+    """
     weight = estimate_text(text)
     if weight <= tokens:
         return text
     room = max(0, int(tokens * len(text) / weight))
+    say = catalogue_of(locale)
     values = _values(text[int(room * _HEAD) : len(text) - int(room * _TAIL)])
     while room:
-        shown = _shortened(text, room, values)
+        shown = _shortened(text, room, values, say)
         if estimate_text(shown) <= tokens:
             return shown
         room = int(room * _SHRINK)
-    return _NOTE.format(count=len(text), named="")
+    return _note(len(text), "", say)
 
 
 def shares(sizes: Sequence[int], total: int) -> list[int]:
@@ -45,11 +49,15 @@ def shares(sizes: Sequence[int], total: int) -> list[int]:
     return [allowed[index] for index in range(len(sizes))]
 
 
-def _shortened(text: str, room: int, values: Sequence[str]) -> str:
+def _shortened(text: str, room: int, values: Sequence[str], say: Catalogue) -> str:
     head, tail = _end_before(text, int(room * _HEAD)), _start_after(text, len(text) - int(room * _TAIL))
-    named = _some(values, int(room * _NAMED))
-    note = _NOTE.format(count=tail - head, named=f"; named there: {named}" if named else "")
+    note = _note(tail - head, _some(values, int(room * _NAMED)), say)
     return f"{text[:head]}\n{note}\n{text[tail:]}"
+
+
+def _note(count: int, values: str, say: Catalogue) -> str:
+    named = say.text("context.elided_values", values=values) if values else ""
+    return say.text("context.elided", count=str(count), named=named)
 
 
 def _end_before(text: str, place: int) -> int:

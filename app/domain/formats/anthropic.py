@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from app.domain.formats.thread import two_sided
 from app.domain.formats.values import Asked, Media, Piece, Said, Text
-from app.domain.formats.words import as_text, in_words
+from app.domain.formats.words import as_text
+from app.domain.localization.catalogue import Catalogue
 from app.domain.model_io import ContextMessage
 
 _KINDS: Final = {
@@ -19,9 +20,9 @@ _KINDS: Final = {
 }
 
 
-def anthropic_messages(messages: Sequence[ContextMessage]) -> tuple[str | None, list[dict[str, Any]]]:
+def anthropic_messages(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str | None, list[dict[str, Any]]]:
     """(``system``, ``messages``) of a request."""
-    system, thread = two_sided(messages)
+    system, thread = two_sided(messages, say)
     rendered = [_rendered(entry) for entry in thread]
     if rendered and rendered[-1]["role"] == "assistant":
         _trim(rendered[-1]["content"][-1])
@@ -47,8 +48,8 @@ def _block(piece: Piece) -> dict[str, Any]:
         case Media(media_type=media_type, data=data) if media_type in _KINDS:
             source = {"type": "base64", "media_type": media_type, "data": data}
             return {"type": _KINDS[media_type], "source": source}
-        case Media(media_type=media_type):
-            return {"type": "text", "text": in_words({"type": "media", "media_type": media_type})}
+        case Media(words=words):
+            return {"type": "text", "text": words}
         case Text(text=text):
             return {"type": "text", "text": text}
 

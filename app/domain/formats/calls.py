@@ -15,8 +15,6 @@ from app.domain.model_io import ContextMessage
 
 STUB_RESULT: Final = "interrupted"
 """What stands for the result of a call that never got one: providers refuse an unanswered call."""
-EMPTY_RESULT: Final = "[empty result]"
-"""What stands for a result that says nothing: providers refuse empty content."""
 
 Place = tuple[int, int]
 """A part's message and its number in it."""
@@ -36,10 +34,11 @@ class Pairs:
         return [part for number, part in enumerate(message.parts) if (index, number) not in self.answering]
 
 
-def pair_up(messages: Sequence[ContextMessage]) -> Pairs:
+def pair_up(messages: Sequence[ContextMessage], *, empty: str) -> Pairs:
     """Pair them: a result answers the last call of its id before it, and the last result of a call counts.
 
-    An id that a client used for several calls stands for each of them in turn.
+    An id that a client used for several calls stands for each of them in turn. ``empty`` is told of a result that says
+    nothing: providers refuse empty content.
     """
     made: dict[str, list[Place]] = defaultdict(list)
     for place, part in _parts(messages, "tool_call"):
@@ -52,11 +51,14 @@ def pair_up(messages: Sequence[ContextMessage]) -> Pairs:
         if places:
             found[places[max(bisect_left(places, place) - 1, 0)]] = (place, part)
             answering.add(place)
-    return Pairs(calls=_named(messages, made, found), answering=frozenset(answering))
+    return Pairs(calls=_named(messages, made, found, empty), answering=frozenset(answering))
 
 
 def _named(
-    messages: Sequence[ContextMessage], made: Mapping[str, list[Place]], found: Mapping[Place, tuple[Place, Part]]
+    messages: Sequence[ContextMessage],
+    made: Mapping[str, list[Place]],
+    found: Mapping[Place, tuple[Place, Part]],
+    empty: str,
 ) -> dict[int, list[tuple[Call, Result]]]:
     """Calls in order of place, under ids that no two share."""
     pairs: dict[int, list[tuple[Call, Result]]] = defaultdict(list)
@@ -73,6 +75,7 @@ def _named(
         if place in found:
             (index, number), result = found[place]
             content = _content(result, messages[index], is_first=_first_result(messages[index]) == number)
+            content = content if as_text(content).strip() else empty
         pairs[place[0]].append((call, Result(call_id=call.id, name=call.name, content=content)))
     return pairs
 
@@ -93,7 +96,7 @@ def _content(part: Part, message: ContextMessage, *, is_first: bool) -> Any:
     content, said = part.get("content"), message.content if message.role == "tool" and is_first else ""
     if said.strip() and said != as_text(content):
         content = {"content": content, "text": said} if content else said
-    return EMPTY_RESULT if content is None or not as_text(content).strip() else content
+    return "" if content is None else content
 
 
 def _signature(part: Part) -> str | None:

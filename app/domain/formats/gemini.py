@@ -8,16 +8,17 @@ from typing import Any, Final
 
 from app.domain.formats.thread import two_sided
 from app.domain.formats.values import Asked, Call, Media, Piece, Result, Said, Text
-from app.domain.formats.words import NAME_LENGTH, in_words
+from app.domain.formats.words import NAME_LENGTH
+from app.domain.localization.catalogue import Catalogue
 from app.domain.model_io import ContextMessage
 
 _TAKEN: Final = re.compile(r"(?:image|audio|video)/[a-z0-9.+-]+|application/pdf")
 _FIRST: Final = re.compile(r"[A-Za-z_]")
 
 
-def gemini_contents(messages: Sequence[ContextMessage]) -> tuple[str | None, list[dict[str, Any]]]:
+def gemini_contents(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str | None, list[dict[str, Any]]]:
     """(the text of ``system_instruction``, ``contents``) of a request."""
-    system, thread = two_sided(messages)
+    system, thread = two_sided(messages, say)
     return system, [_rendered(entry) for entry in thread]
 
 
@@ -31,8 +32,8 @@ def _part(piece: Piece) -> dict[str, Any]:
     match piece:
         case Media(media_type=media_type, data=data) if _TAKEN.fullmatch(media_type):
             return {"inlineData": {"mimeType": media_type, "data": data}}
-        case Media(media_type=media_type):
-            return {"text": in_words({"type": "media", "media_type": media_type})}
+        case Media(words=words):
+            return {"text": words}
         case Text(text=text):
             return {"text": text}
 

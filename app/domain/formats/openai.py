@@ -8,15 +8,16 @@ from typing import Any, Final
 
 from app.domain.formats.thread import thread_of
 from app.domain.formats.values import Asked, Call, Media, Piece, Said, Text
-from app.domain.formats.words import as_text, in_words
+from app.domain.formats.words import as_text
+from app.domain.localization.catalogue import Catalogue
 from app.domain.model_io import ContextMessage
 
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 
 
-def openai_messages(messages: Sequence[ContextMessage]) -> list[dict[str, Any]]:
+def openai_messages(messages: Sequence[ContextMessage], say: Catalogue) -> list[dict[str, Any]]:
     """The ``messages`` of a chat completions request."""
-    return [rendered for entry in thread_of(messages) for rendered in _rendered(entry)]
+    return [rendered for entry in thread_of(messages, say) for rendered in _rendered(entry)]
 
 
 def _rendered(entry: Any) -> Iterator[dict[str, Any]]:
@@ -45,8 +46,8 @@ def _part(piece: Piece) -> dict[str, Any]:
     match piece:
         case Media(media_type=media_type, data=data) if media_type in _IMAGES:
             return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{data}"}}
-        case Media(media_type=media_type):
-            return {"type": "text", "text": in_words({"type": "media", "media_type": media_type})}
+        case Media(words=words):
+            return {"type": "text", "text": words}
         case Text(text=text):
             return {"type": "text", "text": text}
 

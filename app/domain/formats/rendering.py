@@ -9,6 +9,7 @@ from typing import Any, Literal
 from app.domain.formats.anthropic import anthropic_messages
 from app.domain.formats.gemini import gemini_contents
 from app.domain.formats.openai import openai_messages
+from app.domain.localization.catalogue import FALLBACK, catalogue_of
 from app.domain.model_io import ContextMessage
 
 Format = Literal["plain", "openai", "gemini", "anthropic"]
@@ -24,17 +25,21 @@ class Formatted:
     """The system text, for formats that keep it apart from the messages."""
 
 
-def in_format(messages: Sequence[ContextMessage], format_: Format) -> Formatted:
-    """The messages in a format; pure, and the same messages are the same bytes."""
+def in_format(messages: Sequence[ContextMessage], format_: Format, locale: str = FALLBACK) -> Formatted:
+    """The messages in a format; pure, and the same messages are the same bytes.
+
+    What a format has to put in words is in the language of ``locale``.
+    """
+    say = catalogue_of(locale)
     match format_:
         case "plain":
             return Formatted(messages=[_plain(message) for message in messages])
         case "openai":
-            return Formatted(messages=openai_messages(messages))
+            return Formatted(messages=openai_messages(messages, say))
         case "gemini":
-            system, contents = gemini_contents(messages)
+            system, contents = gemini_contents(messages, say)
         case "anthropic":
-            system, contents = anthropic_messages(messages)
+            system, contents = anthropic_messages(messages, say)
     return Formatted(messages=contents, system=system)
 
 

@@ -8,34 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Final
 
 from app.domain.conversation import Part
 from app.domain.formats.calls import pair_up
 from app.domain.formats.values import Asked, Call, Entry, Piece, Result, Said, Text, Told
 from app.domain.formats.words import beside, in_words, piece_of
+from app.domain.localization.catalogue import Catalogue
 from app.domain.model_io import ContextMessage
 
-BEGINNING: Final = "[conversation so far]"
-"""What the user's side begins with where the model's would: providers want the user first."""
 
-
-def thread_of(messages: Sequence[ContextMessage]) -> list[Entry]:
+def thread_of(messages: Sequence[ContextMessage], say: Catalogue) -> list[Entry]:
     """The entries in order, system messages in their place."""
-    return joined(_entries(messages))
+    return joined(_entries(messages, say))
 
 
-def two_sided(messages: Sequence[ContextMessage]) -> tuple[str | None, list[Asked | Said]]:
-    """(the system text, the entries without it), for providers that keep the two apart; the user's side is first.
+def two_sided(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str | None, list[Asked | Said]]:
+    """(the system text, the entries without it), for providers that keep the two apart.
+
+    The user's side is first, since providers want it so: where it would be the model's, a word of ours begins it.
 
     All system messages are joined in the system text, in their order: anywhere else they would be a user's words.
     """
-    entries = list(_entries(messages))
+    entries = list(_entries(messages, say))
     system = "\n\n".join(entry.text for entry in entries if isinstance(entry, Told))
     sides = joined(entry for entry in entries if not isinstance(entry, Told))
     thread = [entry for entry in sides if not isinstance(entry, Told)]
     if thread and isinstance(thread[0], Said):
-        thread.insert(0, Asked(pieces=(Text(BEGINNING),)))
+        thread.insert(0, Asked(pieces=(Text(say.text("context.beginning")),)))
     return system or None, thread
 
 
@@ -55,37 +54,41 @@ def joined(entries: Iterable[Entry]) -> list[Entry]:
     return thread
 
 
-def _entries(messages: Sequence[ContextMessage]) -> Iterator[Entry]:
-    pairs = pair_up(messages)
+def _entries(messages: Sequence[ContextMessage], say: Catalogue) -> Iterator[Entry]:
+    pairs = pair_up(messages, empty=say.text("context.empty_result"))
     for index, message in enumerate(messages):
         parts = pairs.unanswering(index, message)
         match message.role:
             case "system":
-                if text := "\n\n".join(_texts(message.content, parts)):
+                if text := "\n\n".join(_texts(message.content, parts, say)):
                     yield Told(text=text)
             case "assistant":
-                yield from _said(message, parts, pairs.calls.get(index, ()))
+                yield from _said(message, parts, pairs.calls.get(index, ()), say)
             case _:
                 is_with_its_call = message.role == "tool" and len(parts) < len(message.parts)
-                if pieces := tuple(_pieces("" if is_with_its_call else message.content, parts)):
+                if pieces := tuple(_pieces("" if is_with_its_call else message.content, parts, say)):
                     yield Asked(pieces=pieces)
 
 
-def _said(message: ContextMessage, parts: Sequence[Part], made: Sequence[tuple[Call, Result]]) -> Iterator[Entry]:
-    texts = tuple(_texts(message.content, [part for part in parts if part.get("type") != "tool_call"]))
+def _said(
+    message: ContextMessage, parts: Sequence[Part], made: Sequence[tuple[Call, Result]], say: Catalogue
+) -> Iterator[Entry]:
+    texts = tuple(_texts(message.content, [part for part in parts if part.get("type") != "tool_call"], say))
     if texts or made:
         yield Said(texts=texts, calls=tuple(call for call, _ in made))
     if made:
         yield Asked(results=tuple(result for _, result in made))
 
 
-def _pieces(content: str, parts: Sequence[Part]) -> Iterator[Piece]:
+def _pieces(content: str, parts: Sequence[Part], say: Catalogue) -> Iterator[Piece]:
     if content.strip():
         yield Text(content)
-    yield from (piece for piece in map(piece_of, beside(content, parts)) if piece is not None)
+    pieces = (piece_of(part, say) for part in beside(content, parts))
+    yield from (piece for piece in pieces if piece is not None)
 
 
-def _texts(content: str, parts: Sequence[Part]) -> Iterator[str]:
+def _texts(content: str, parts: Sequence[Part], say: Catalogue) -> Iterator[str]:
     if content.strip():
         yield content
-    yield from (words for words in map(in_words, beside(content, parts)) if words.strip())
+    told = (in_words(part, say) for part in beside(content, parts))
+    yield from (words for words in told if words.strip())

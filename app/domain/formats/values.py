@@ -21,6 +21,8 @@ class Media:
     media_type: str
     data: str
     """Base64, checked."""
+    words: str
+    """What it is, for a provider that does not read its type."""
 
 
 Piece = Text | Media

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from app.domain.conversation import Part
 from app.domain.formats.values import Media, Piece, Text
+from app.domain.localization.catalogue import Catalogue
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same
@@ -19,30 +20,36 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 def beside(content: str, parts: Sequence[Part]) -> list[Part]:
     """The parts that say more than the content: clients often give a text both ways."""
-    return [part for part in parts if part.get("type") != "text" or in_words(part) not in content]
+    return [part for part in parts if part.get("type") != "text" or _text_of(part) not in content]
 
 
-def piece_of(part: Part) -> Piece | None:
+def piece_of(part: Part, say: Catalogue) -> Piece | None:
     """A part of a user's message: inline data where it is such, else words; ``None`` when it says nothing."""
-    media = _inline(part) if part.get("type") == "media" else None
+    media = _inline(part, say) if part.get("type") == "media" else None
     if media is not None:
         return media
-    words = in_words(part)
+    words = in_words(part, say)
     return Text(words) if words.strip() else None
 
 
-def in_words(part: Part) -> str:
+def in_words(part: Part, say: Catalogue) -> str:
     """A part that can only be told: its text, or what it is."""
+    name = str(part.get("name") or say.text("context.part.a_tool"))
     match part.get("type"):
         case "media":
-            where = f" at {part['url']}" if part.get("url") else ""
-            return f"[attached: {part.get('media_type') or 'a file'}{where}]"
+            key = "context.part.attached_at" if part.get("url") else "context.part.attached"
+            what = str(part.get("media_type") or say.text("context.part.a_file"))
+            return say.text(key, what=what, url=str(part.get("url")))
         case "tool_call":
-            return f"[call of {part.get('name') or 'a tool'}: {as_text(part.get('arguments', {}))}]"
+            return say.text("context.part.call", name=name, arguments=as_text(part.get("arguments", {})))
         case "tool_result":
-            return f"[result of {part.get('name') or 'a tool'}: {as_text(part.get('content', ''))}]"
+            return say.text("context.part.result", name=name, content=as_text(part.get("content", "")))
         case _:
-            return str(part["text"]) if "text" in part else as_text(dict(part))
+            return _text_of(part)
+
+
+def _text_of(part: Part) -> str:
+    return str(part["text"]) if "text" in part else as_text(dict(part))
 
 
 def as_text(value: Any) -> str:
@@ -86,11 +93,13 @@ class Ids:
         return found
 
 
-def _inline(part: Part) -> Media | None:
+def _inline(part: Part, say: Catalogue) -> Media | None:
     """Data that is given with the message. What is given by address is named in words: nobody here opens it."""
     media_type = str(part.get("media_type") or "").lower()
     data = str(part.get("data") or "").rpartition("base64,")[2]  # a data URL is accepted as well as bare base64
-    return Media(media_type, data) if data and media_type and is_base64(data) else None
+    if not (data and media_type and is_base64(data)):
+        return None
+    return Media(media_type, data, in_words({"type": "media", "media_type": media_type}, say))
 
 
 def is_base64(text: str) -> bool:

@@ -47,6 +47,11 @@ class Catalogue:
         """Whether there is such a message, here or in English."""
         return key in self.messages or key in CATALOGUES[FALLBACK].messages
 
+    def wordings(self, section: str) -> tuple[str, ...]:
+        """The messages of a table that says the same in several ways, in their order."""
+        home = self if any(key.startswith(f"{section}.") for key in self.messages) else CATALOGUES[FALLBACK]
+        return tuple(self.text(key) for key in home.messages if key.startswith(f"{section}."))
+
     def number(self, value: Number, decimals: int = 0) -> str:
         """A number as the language writes it."""
         whole, _, fraction = f"{value:,.{decimals}f}".partition(".")

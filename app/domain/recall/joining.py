@@ -80,10 +80,10 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
     return _settled(material, replace(wider, recalled=rest, passages=joined.passages, named=joined.named), joined)
 
 
-def spoken(draft: Draft) -> tuple[ContextMessage, ...]:
+def spoken(draft: Draft, locale: str) -> tuple[ContextMessage, ...]:
     """Held messages and tail as they are sent, with what is recalled before the text of the last user message."""
     messages = [as_sent(message) for message in (*draft.held, *draft.tail)]
-    fenced = before_text(recalled_element(draft.recalled, draft.named), passages_element(draft.passages))
+    fenced = before_text(recalled_element(draft.recalled, draft.named, locale), passages_element(draft.passages))
     if not fenced:
         return tuple(messages)
     first_of_tail = len(draft.held)
@@ -100,7 +100,8 @@ def recall_tokens(material: Material, draft: Draft) -> int:
     if not draft.recalled and not draft.passages:
         return 0
     bare = replace(draft, recalled=(), passages=())
-    return max(weigh_all(material, spoken(draft)) - weigh_all(material, spoken(bare)), 0)
+    locale = material.conversation.locale
+    return max(weigh_all(material, spoken(draft, locale)) - weigh_all(material, spoken(bare, locale)), 0)
 
 
 def as_sent(message: Message) -> ContextMessage:
@@ -167,7 +168,7 @@ def _joined(material: Material, draft: Draft, recall: Recall, room: int) -> Draf
     room -= recall_tokens(material, draft)
     if not recall.question or room <= 0:
         return draft
-    named = labelled(recall.corpus)
+    named = labelled(recall.corpus, material.conversation.locale)
     chosen = choose(
         recall.corpus,
         question_of(recall.question, recall.corpus.speakers),

@@ -4,29 +4,48 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date
-from typing import Final
+from typing import Final, get_args
 
 from app.domain.anchors.rendering import escape_served
 from app.domain.conversation import Role
+from app.domain.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
 from app.domain.recall.choose import Recalled
 from app.domain.recall.corpus import LABEL, Corpus, Source
 
 RECALLED_TAG: Final = "recalled"
 PASSAGE_TAG: Final = "passage"
-_OPENING: Final = f'<{RECALLED_TAG} of="earlier messages, verbatim">'
 _CLOSING: Final = f"</{RECALLED_TAG}>"
-_MARKS: Final[dict[Role, str]] = {"user": "U: ", "assistant": "A: ", "tool": "T: ", "system": "S: "}
-_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_ROLES: Final[tuple[str, ...]] = get_args(Role)
 _BREAKS: Final = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_LONG: Final = re.compile(r'<message role="(\w+)"(?: part="1")?>\n(.*?)\n</message>', re.DOTALL)
+
+
+def _attribute(text: str) -> str:
+    """A source as an attribute's value: one line, no quotes or brackets of its own."""
+    return escape_served(html.escape(" ".join(text.split())))
+
+
+def _opening(say: Catalogue) -> str:
+    return f'<{RECALLED_TAG} of="{_attribute(say.text("context.recalled"))}">'
+
+
+def _marks(say: Catalogue) -> dict[str, str]:
+    """What stands before a line, by who said it."""
+    return {role: f"{say.text(f'context.mark.{role}')}: " for role in _ROLES}
+
+
+_MARKED: Final[Mapping[str, Mapping[str, str]]] = {
+    _opening(say): {mark.strip(): role for role, mark in _marks(say).items()} for say in CATALOGUES.values()
+}
+"""By the opening, whose language they are in: what is read back may have been served in any."""
 _ELEMENT: Final = re.compile(
-    rf"(?:{re.escape(_OPENING)}\n(?P<inside>.*?)\n{_CLOSING}"
+    rf"(?:(?P<opening>{'|'.join(map(re.escape, _MARKED))})\n(?P<inside>.*?)\n{_CLOSING}"
     rf'|<{PASSAGE_TAG} source="(?P<source>[^"]*)">\n(?P<passage>.*?)\n</{PASSAGE_TAG}>)\n?',
     re.DOTALL,
 )
-_LONG: Final = re.compile(r'<message role="(\w+)"(?: part="1")?>\n(.*?)\n</message>', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +68,14 @@ class Recall:
     passages: tuple[Passage, ...] = ()
 
 
-def labelled(corpus: Corpus) -> frozenset[str]:
+def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
     """Roles whose every message begins with its speaker's name: their lines need no other mark."""
-    roles = {source.role for source in corpus.sources}
-    return frozenset(role for role in roles if all(_is_named(one.text) for one in corpus.sources if one.role == role))
+    marks = tuple(_marks(catalogue_of(locale)).values())
+    unnamed = {source.role for source in corpus.sources if not _is_named(source.text, marks)}
+    return frozenset({source.role for source in corpus.sources} - unnamed)
 
 
-def recalled_element(recalled: Sequence[Recalled], named: Collection[str] = ()) -> str:
+def recalled_element(recalled: Sequence[Recalled], named: Collection[str] = (), locale: str = FALLBACK) -> str:
     """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message.
 
     A text that has line breaks of its own stands in an element of its own, so that no line of it passes for a message;
@@ -64,11 +84,13 @@ def recalled_element(recalled: Sequence[Recalled], named: Collection[str] = ()) 
     Args:
         recalled: The messages.
         named: Roles whose lines begin with the speaker's name already.
+        locale: The conversation's.
     """
     if not recalled:
         return ""
+    say = catalogue_of(locale)
     in_order = sorted(recalled, key=lambda one: one.source.seq)
-    return "\n".join([_OPENING, *_lines(in_order, named), _CLOSING])
+    return "\n".join([_opening(say), *_lines(in_order, named, say), _CLOSING])
 
 
 def passages_element(passages: Sequence[Passage]) -> str:
@@ -98,12 +120,13 @@ def recalled_in(fenced: str) -> Iterator[tuple[str, str]]:
     found = _ELEMENT.match(fenced)
     if found is None or found["inside"] is None:
         return
-    roles = {mark.strip(): role for role, mark in _MARKS.items()}
+    roles = _MARKED[found["opening"]]
+    marks = tuple(f"{mark} " for mark in roles)
     for match in _LONG.finditer(found["inside"]):
         yield match[1], match[2]
     for line in _LONG.sub("", found["inside"]).split("\n"):
         mark, _, text = line.partition(" ")
-        if mark in roles or _is_named(line):
+        if mark in roles or _is_named(line, marks):
             yield roles.get(mark, "user"), text if mark in roles else line
 
 
@@ -116,37 +139,34 @@ def passages_in(fenced: str) -> Iterator[tuple[str, str]]:
             yield html.unescape(found["source"]), found["passage"]
 
 
-def _lines(recalled: Sequence[Recalled], named: Collection[str]) -> Iterator[str]:
+def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue) -> Iterator[str]:
+    marks = {role: "" if role in named else mark for role, mark in _marks(say).items()}
     before: date | None = None
     for one in recalled:
         day = one.source.at.astimezone(UTC).date()
         if day != before:
-            year = "" if before is not None and before.year == day.year else f" {day.year}"
-            yield f"{day.day} {_MONTHS[day.month - 1]}{year}"
+            yield _date(day, say, with_year=before is None or before.year != day.year)
             before = day
-        yield _part(one) if one.excerpt else _line(one.source, named)
+        yield _part(one) if one.excerpt else _line(one.source, marks.get(one.source.role, ""))
+
+
+def _date(day: date, say: Catalogue, *, with_year: bool) -> str:
+    month = say.text(f"context.month.{day.month}")
+    key = "context.date" if with_year else "context.date_same_year"
+    return say.text(key, day=str(day.day), month=month, year=str(day.year))
 
 
 def _part(one: Recalled) -> str:
     return f'<message role="{one.source.role}" part="1">\n{escape_served(one.excerpt)}\n</message>'
 
 
-def _line(source: Source, named: Collection[str]) -> str:
+def _line(source: Source, mark: str) -> str:
     text = escape_served(source.text)
     if _BREAKS.search(text):
         return f'<message role="{source.role}">\n{text}\n</message>'
-    return text if source.role in named else f"{_marks(source.role)}{text}"
+    return f"{mark}{text}"
 
 
-def _is_named(text: str) -> bool:
+def _is_named(text: str, marks: tuple[str, ...]) -> bool:
     """Whether a line begins with a name that is none of our marks."""
-    return LABEL.match(text) is not None and not text.startswith(tuple(_MARKS.values()))
-
-
-def _marks(role: str) -> str:
-    return next((mark for name, mark in _MARKS.items() if name == role), "")
-
-
-def _attribute(text: str) -> str:
-    """A source as an attribute's value: one line, no quotes or brackets of its own."""
-    return escape_served(html.escape(" ".join(text.split())))
+    return LABEL.match(text) is not None and not text.startswith(marks)

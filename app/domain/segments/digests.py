@@ -13,6 +13,7 @@ from typing import Final
 from app.domain.anchors.rendering import escape_served
 from app.domain.extraction.passages import clip
 from app.domain.fencing.escaping import clean
+from app.domain.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.domain.segments.markers import EARLIER_MARKER, render
 from app.domain.segments.values import LEVELS, Level, Marker, Segment
 from app.domain.weighing.tokens import Estimator, estimate_text
@@ -28,6 +29,7 @@ _MOST: Final[Mapping[str, int]] = {"L2": 120, "L3": 60}
 """Tokens of a served text: one that outgrew its level must not crowd out the rest."""
 _SAMPLE: Final = 8_000  # characters of a stored text; more than this is never served
 _SHRINK: Final = 0.8
+_FORMS: Final = 10  # numbers in a row that show every plural form, or the teens', which is the longest
 _SHARES: Final[Mapping[str, int]] = {"marker": 1, "L3": 2, "L2": 4}
 """How many segments have at least their marker before one more has its L3, its L2: of n shown, n ÷ 4 have their L2."""
 
@@ -49,6 +51,17 @@ class ServedDigests:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _How:
+    """What may be served, in which language, and how it is weighed."""
+
+    best: Level
+    """The most detailed level, to which markers lead."""
+    levels: Collection[Level]
+    estimator: Estimator
+    say: Catalogue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
     """One segment, by its distance from the newest, in one of its forms."""
 
@@ -60,7 +73,13 @@ class _Step:
 
 
 def serve_digests(
-    segments: Sequence[Segment], *, total: int, levels: Collection[Level], room: int, estimator: Estimator = "script"
+    segments: Sequence[Segment],
+    *,
+    total: int,
+    levels: Collection[Level],
+    room: int,
+    estimator: Estimator = "script",
+    locale: str = FALLBACK,
 ) -> ServedDigests:
     """The element for these segments within ``room`` tokens, tags and markers included.
 
@@ -70,14 +89,17 @@ def serve_digests(
         levels: Which levels may be served.
         room: Tokens for the whole element.
         estimator: How it is weighed.
+        locale: The conversation's.
     """
+    say = catalogue_of(locale)
     ordered = sorted(segments, key=lambda segment: segment.from_seq)
     total = max(total, len(ordered))
     if not levels or not total or room <= 0:
         return ServedDigests()
     best = next(level for level in LEVELS if level in levels)
     newest = ordered[::-1]
-    taken = _within(_steps(newest, best, levels, room, estimator), total, room, estimator)
+    how = _How(best=best, levels=levels, estimator=estimator, say=say)
+    taken = _within(_steps(newest, how, room), total, how, room)
     if taken is None:
         return ServedDigests()
     taken = taken[::-1]
@@ -85,7 +107,7 @@ def serve_digests(
     behind = total - len(shown)
     markers = tuple(_marker(segment, best) for segment in shown)
     return ServedDigests(
-        element=_element([step.line for step in taken], behind),
+        element=_element([step.line for step in taken], behind, say),
         markers=(EARLIER_MARKER, *markers) if behind else markers,
         shown=tuple(segment.id for segment in shown),
         levels=tuple(step.level for step in taken),
@@ -93,9 +115,7 @@ def serve_digests(
     )
 
 
-def _steps(
-    newest: Sequence[Segment], best: Level, levels: Collection[Level], room: int, estimator: Estimator
-) -> list[_Step]:
+def _steps(newest: Sequence[Segment], how: _How, room: int) -> list[_Step]:
     """Every step that could have room, in the order in which they are taken.
 
     Bare markers are the least that segments need: where they are beyond the room, nothing further is even weighed.
@@ -103,13 +123,13 @@ def _steps(
     found: list[_Step] = []
     spent = 0
     for rank, segment in enumerate(newest):
-        for name, line in _forms(segment, best, levels):
+        for name, line in _forms(segment, how):
             step = _Step(
                 order=((rank + 1) * _SHARES[name], _SHARES[name]),
                 rank=rank,
                 level=next((level for level in LEVELS if level == name), None),
                 line=line,
-                weight=_weight(line, estimator),
+                weight=_weight(line, how.estimator),
             )
             spent += step.weight if step.level is None else 0
             if spent > room:
@@ -118,15 +138,20 @@ def _steps(
     return sorted(found, key=lambda one: one.order)
 
 
-def _forms(segment: Segment, best: Level, levels: Collection[Level]) -> Iterator[tuple[str, str]]:
+def _forms(segment: Segment, how: _How) -> Iterator[tuple[str, str]]:
     """The segment's line in each of its forms, the shortest first."""
-    marker = render(_marker(segment, best))
+    marker = render(_marker(segment, how.best))
     yield "marker", marker
     for level in LEVELS[:0:-1]:
-        stored = segment.levels.get(level) if level in levels else None
+        stored = segment.levels.get(level) if level in how.levels else None
         text = _served(stored.text, _MOST[level]) if stored else ""
         if text:
-            yield level, f"{marker} seq {segment.from_seq}–{segment.to_seq}: {text}"
+            yield level, f"{marker} {place_of(segment, how.say)}: {text}"
+
+
+def place_of(segment: Segment, say: Catalogue) -> str:
+    """Which messages a segment is made of, as a line about it says it."""
+    return say.text("context.digest.range", first=str(segment.from_seq), last=str(segment.to_seq))
 
 
 def _marker(segment: Segment, best: Level) -> Marker:
@@ -145,10 +170,10 @@ def _served(text: str, most: int) -> str:
     return escape_served(line)
 
 
-def _within(steps: Sequence[_Step], total: int, room: int, estimator: Estimator) -> list[_Step] | None:
+def _within(steps: Sequence[_Step], total: int, how: _How, room: int) -> list[_Step] | None:
     """The last step of each segment, newest first, once as many are taken as fit; ``None``: no element fits."""
-    frame = _weight(f"<{DIGESTS_TAG}>", estimator) + _weight(f"</{DIGESTS_TAG}>", estimator)
-    earlier = _weight(_earlier_line(total), estimator)
+    frame = _weight(f"<{DIGESTS_TAG}>", how.estimator) + _weight(f"</{DIGESTS_TAG}>", how.estimator)
+    earlier = _earlier_weight(total, how)
     weights: dict[int, int] = {}
     spent, taken = frame, -1
     for count, step in enumerate([None, *steps]):
@@ -163,13 +188,19 @@ def _within(steps: Sequence[_Step], total: int, room: int, estimator: Estimator)
     return [last[rank] for rank in sorted(last)]
 
 
-def _element(lines: Sequence[str], behind: int) -> str:
-    first = [_earlier_line(behind)] if behind else []
+def _element(lines: Sequence[str], behind: int, say: Catalogue) -> str:
+    first = [_earlier_line(behind, say)] if behind else []
     return "\n".join([f"<{DIGESTS_TAG}>", *first, *lines, f"</{DIGESTS_TAG}>"])
 
 
-def _earlier_line(count: int) -> str:
-    return f"{render(EARLIER_MARKER)} {count} segments"
+def _earlier_line(count: int, say: Catalogue) -> str:
+    return f"{render(EARLIER_MARKER)} {say.text('context.digest.segments', count=str(count))}"
+
+
+def _earlier_weight(total: int, how: _How) -> int:
+    """The most that the line may weigh: fewer segments may take a longer plural form."""
+    lines = {_earlier_line(count, how.say) for count in range(max(total - _FORMS, 0), total + 1)}
+    return max(_weight(line, how.estimator) for line in lines)
 
 
 def _weight(line: str, estimator: Estimator) -> int:

@@ -10,6 +10,8 @@ from typing import Final
 from app.domain.anchors.rendering import escape_served
 from app.domain.extraction.passages import clip
 from app.domain.fencing.escaping import clean
+from app.domain.localization.catalogue import FALLBACK, catalogue_of
+from app.domain.segments.digests import place_of
 from app.domain.segments.markers import render
 from app.domain.segments.values import Level, Marker, Segment
 from app.domain.weighing.tokens import estimate_text
@@ -52,9 +54,9 @@ def segment_marker(segment: Segment, level: Level) -> Marker:
     return Marker(text=clip(clean(segment.topic), TOPIC), level=level, segment_id=segment.id)
 
 
-def segment_line(segment: Segment, level: Level) -> str:
+def segment_line(segment: Segment, level: Level, locale: str = FALLBACK) -> str:
     """A segment in the list of all: its marker, its place, and its L3, which cannot pass for a marker."""
     stored = segment.levels.get("L3")
     tags = escape_served(" ".join(stored.text.split())) if stored else ""
-    place = f"{render(segment_marker(segment, level))} seq {segment.from_seq}–{segment.to_seq}"
+    place = f"{render(segment_marker(segment, level))} {place_of(segment, catalogue_of(locale))}"
     return f"{place}: {tags}" if tags else place
