@@ -13,7 +13,7 @@ from fastapi import APIRouter, Body, Depends, Header, Request, Response
 
 from app.api import schemas
 from app.api.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
-from app.api.errors import problem_of, request_id_of
+from app.api.errors import problem_of, request_id_of, wish_of
 from app.api.middleware import log_failure
 from app.api.presence import ClientGoneError, while_present
 from app.api.present import present_chat, present_interruption, present_notification
@@ -62,7 +62,7 @@ async def chat(
     handle = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
     if wants_stream(request):
         teller = Teller(services, tenant, conversation_id, accept_language)
-        return _stream(handle, stopping, request_id_of(request), teller)
+        return _stream(handle, stopping, request, teller)
     return await _whole(handle, request)
 
 
@@ -98,10 +98,10 @@ class _Told:
     notification: Notification | None = None
 
 
-def _stream(handle: TurnHandle, stopping: Stopping, request_id: str, teller: Teller) -> Response:
+def _stream(handle: TurnHandle, stopping: Stopping, request: Request, teller: Teller) -> Response:
     return EventStream(
         Steps(_events(handle, teller)),
-        lambda told: _frame(told, request_id),
+        lambda told: _frame(told, request),
         stopping=stopping,
         grace=STOPPING_GRACE,
         on_disconnect=handle.abandoned,
@@ -125,13 +125,13 @@ async def _words(event: ChatEvent, teller: Teller) -> Notification | None:
     return None
 
 
-def _frame(told: _Told, request_id: str) -> bytes:
+def _frame(told: _Told, request: Request) -> bytes:
     """An event on the wire; the last one carries the whole result, or the problem."""
     event = told.event
     if event.result is not None:
         return frame(event.type, present_chat(event.result), event.id)
     if event.error is not None:
-        return frame(event.type, problem_of(event.error, request_id), event.id)
+        return frame(event.type, problem_of(event.error, request_id_of(request), wish_of(request)), event.id)
     if event.type in TOLD_OF:
         return frame(event.type, {**event.data, "notification": present_notification(told.notification)}, event.id)
     return frame(event.type, event.data, event.id)

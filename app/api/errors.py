@@ -12,12 +12,14 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 
 from app.api.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected
 from app.domain.errors import DomainError, FieldError, NotFoundError
 from app.domain.fencing.redaction import redact, redact_value
+from app.domain.localization.catalogue import Catalogue, catalogue_of
 
 STATUS: Final[Mapping[str, int]] = {
     "unreadable": 400,
@@ -93,12 +95,19 @@ def status_of(error: DomainError) -> int:
     return next((STATUS[code] for code in codes if code in STATUS), 500)
 
 
-def problem_of(error: Exception, request_id: str) -> dict[str, Any]:
-    """The members of the problem, without secrets that came in; an unexpected exception tells nothing of itself."""
+def problem_of(error: Exception, request_id: str, wish: str | None = None) -> dict[str, Any]:
+    """The members of the problem, without secrets that came in; an unexpected exception tells nothing of itself.
+
+    Args:
+        error: What went wrong.
+        request_id: Of the request.
+        wish: An ``Accept-Language`` header: the language of ``title``, the one member that is for everybody.
+    """
+    say = catalogue_of(wish)
     known = error if isinstance(error, DomainError) else unexpected()
     members = {
         "type": f"urn:throughline:problem:{known.stable_code}",
-        "title": known.title,
+        "title": _title(known, say),
         "status": status_of(known),
         "detail": redact(known.detail),
         "code": known.stable_code,
@@ -111,9 +120,18 @@ def problem_of(error: Exception, request_id: str) -> dict[str, Any]:
     return members | {name: redact_value(value) for name, value in known.extra.items() if name not in members}
 
 
-def problem_response(error: Exception, request_id: str, headers: Mapping[str, str] | None = None) -> Response:
+def _title(error: DomainError, say: Catalogue) -> str:
+    """In the language, where it has the code or that of a class above; the class's own words are English."""
+    codes = (error.stable_code, *(cls.code for cls in type(error).__mro__ if issubclass(cls, DomainError)))
+    keys = (f"error.{code}" for code in dict.fromkeys(codes))
+    return next((say.text(key) for key in keys if say.has(key)), error.title)
+
+
+def problem_response(
+    error: Exception, request_id: str, headers: Mapping[str, str] | None = None, wish: str | None = None
+) -> Response:
     """The problem as a response, with ``Retry-After`` and ``WWW-Authenticate`` where they belong."""
-    members = problem_of(error, request_id)
+    members = problem_of(error, request_id, wish)
     merged = {**_headers_of(error, members["status"]), **(headers or {})}
     return Response(to_json(members), status_code=members["status"], headers=merged, media_type=MEDIA_TYPE)
 
@@ -121,6 +139,11 @@ def problem_response(error: Exception, request_id: str, headers: Mapping[str, st
 def request_id_of(request: Request) -> str:
     """The id that the middleware gave this request."""
     return str(getattr(request.state, "request_id", ""))
+
+
+def wish_of(request: HTTPConnection) -> str | None:
+    """The languages that the client asks for."""
+    return request.headers.get("accept-language")
 
 
 def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
@@ -135,14 +158,16 @@ def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
 
 
 async def _on_domain_error(request: Request, error: Exception) -> Response:
-    return problem_response(error, request_id_of(request))
+    return problem_response(error, request_id_of(request), wish=wish_of(request))
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
     found = error.errors() if isinstance(error, RequestValidationError) else []
     if any(tuple(item["loc"]) == ("body",) and item["type"] == "missing" for item in found):
-        return problem_response(UnreadableError("A JSON object is expected as the body."), request_id_of(request))
-    return problem_response(invalid_input(_field_errors(found)), request_id_of(request))
+        refusal: DomainError = UnreadableError("A JSON object is expected as the body.")
+    else:
+        refusal = invalid_input(_field_errors(found))
+    return problem_response(refusal, request_id_of(request), wish=wish_of(request))
 
 
 def _on_http_exception(request: Request, error: Exception, routes: Sequence[BaseRoute]) -> Response:
@@ -151,7 +176,7 @@ def _on_http_exception(request: Request, error: Exception, routes: Sequence[Base
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(sorted(_methods_at(request, routes)))
-    return problem_response(_refusal(status), request_id_of(request), headers)
+    return problem_response(_refusal(status), request_id_of(request), headers, wish_of(request))
 
 
 def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:

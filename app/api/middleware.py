@@ -15,11 +15,11 @@ from typing import Final
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
-from app.api.errors import problem_response
+from app.api.errors import problem_response, wish_of
 from app.api.presence import ClientGoneError
 from app.api.refusals import BodyTooLargeError, RequestTimeoutError, UnreadableError, UnsupportedMediaTypeError
 
@@ -92,7 +92,9 @@ class LastResort:
             if started:
                 # Only an error makes the server cut the connection, so that nobody takes the half for the whole.
                 raise ResponseBrokenError from None
-            await problem_response(error, scope["state"]["request_id"])(scope, receive, send)
+            await problem_response(error, scope["state"]["request_id"], wish=wish_of(HTTPConnection(scope)))(
+                scope, receive, send
+            )
 
 
 class BodyLimit:
@@ -106,7 +108,9 @@ class BodyLimit:
         """Handle one request."""
         refusal = self._refusal(Headers(scope=scope)) if scope["type"] == "http" else None
         if refusal is not None:
-            await problem_response(refusal, scope["state"]["request_id"])(scope, receive, send)
+            await problem_response(refusal, scope["state"]["request_id"], wish=wish_of(HTTPConnection(scope)))(
+                scope, receive, send
+            )
             return
         read = 0
 
@@ -163,7 +167,9 @@ class Deadline:
             error = RequestTimeoutError(
                 f"No answer within {self._seconds:g} seconds; what the request began may still be finished."
             )
-            await problem_response(error, scope["state"]["request_id"])(scope, receive, send)
+            await problem_response(error, scope["state"]["request_id"], wish=wish_of(HTTPConnection(scope)))(
+                scope, receive, send
+            )
 
 
 def _streams(headers: Headers) -> bool:

@@ -17,7 +17,7 @@ _FENCE: Final = re.compile(r"`{3,}")
 def markdown_head(conversation: Conversation) -> str:
     """The title, and the system prompt where there is one, under headings in the conversation's language."""
     say = catalogue_of(conversation.locale)
-    began = say.text("export.began", time=_time(conversation.created_at))
+    began = say.text("export.began", time=_time(conversation.created_at, say))
     lines = [f"# {conversation.title or say.text('export.title')}", "", began]
     if conversation.system_prompt:
         lines += ["", f"## {say.text('export.system_prompt')}", "", conversation.system_prompt]
@@ -29,12 +29,19 @@ def markdown_message(message: Message, locale: str = "en") -> str:
     if message.is_command:
         return ""
     say = catalogue_of(locale)
-    heading = f"\n## {say.text(f'export.{message.role}')}, {_time(message.created_at)}\n\n"
+    heading = f"\n## {say.text(f'export.{message.role}')}, {_time(message.created_at, say)}\n\n"
     return heading + "\n\n".join(_said(message, say)) + "\n"
 
 
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
+def _time(moment: datetime, say: Catalogue) -> str:
+    return say.text(
+        "export.time",
+        date=f"{moment:%Y-%m-%d}",
+        day=str(moment.day),
+        month=say.text(f"context.month.{moment.month}"),
+        year=str(moment.year),
+        clock=f"{moment:%H:%M}",
+    )
 
 
 def _said(message: Message, say: Catalogue) -> Iterator[str]:
