@@ -28,13 +28,14 @@ _NUMBERS = itertools.count(1)
 
 
 # A developer's own settings must not decide what the tests see.
-_FOREIGN = ("DATABASE_URL", "REDIS_URL", "HOST", "PORT", "GOOGLE_", "GEMINI_", "OPENAI_", "THROUGHLINE_", "PG")
+_FOREIGN = ("LC_", "DATABASE_URL", "REDIS_URL", "HOST", "PORT", "GOOGLE_", "GEMINI_", "OPENAI_", "THROUGHLINE_", "PG")
 
 
 def pytest_configure() -> None:
     for name in tuple(os.environ):
         if name.startswith(_FOREIGN) and name != "THROUGHLINE_TESTCONTAINERS":
             del os.environ[name]
+    os.environ["LANG"] = "C.UTF-8"
 
 
 def docker_answers() -> bool:

@@ -15,11 +15,12 @@ import typer
 
 from app.cli.chat_commands import run_command
 from app.cli.complaints import ComplaintError, one_clear_line, words_of
-from app.cli.connecting import Key, Url, connected, conversation_id, find_service, open_client
+from app.cli.connecting import Key, Url, conversation_id, find_service, open_client
 from app.cli.gauge_line import show_gauge
 from app.cli.notices import Notices
 from app.cli.screen import DIM, Screen, one_line
-from app.cli.showing import runs_of
+from app.cli.showing import runs_of, warning_words
+from app.cli.speaking import own_language, told
 from app.client import ApiError, ChatEvent, ChatResult, ConflictError, Conversation, Throughline, ThroughlineError
 from app.domain.localization.catalogue import Catalogue, catalogue_of
 
@@ -40,7 +41,7 @@ def chat(
     preset: Annotated[str | None, typer.Option(help="How it is compacted: `semantic`, `handoff` …")] = None,
     system: Annotated[str | None, typer.Option(help="The system prompt.")] = None,
     title: Annotated[str | None, typer.Option(help="A title.")] = None,
-    locale: Annotated[str | None, typer.Option(help="The language, such as `ru`.")] = None,
+    locale: Annotated[str | None, typer.Option(help="The language, such as `ru`; unset: the terminal's.")] = None,
     window: Annotated[int | None, typer.Option(min=1, help="Context window in tokens, below the model's own.")] = None,
     url: Url = None,
     key: Key = None,
@@ -50,7 +51,8 @@ def chat(
     fields: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     with one_clear_line():
         address = find_service(url)
-    with connected(address, key) as client:
+    # No language is asked for: a chat speaks that of its conversation.
+    with one_clear_line(), open_client(address, key) as client:
         talk = _conversation(client, conversation, fields, window)
         notices = Notices(talk, lambda: open_client(address, key))
         session = Session(client, talk, Screen(catalogue_of(talk.locale)), notices)
@@ -63,11 +65,12 @@ def chat(
 def _conversation(client: Throughline, given: str | None, fields: dict[str, Any], window: int | None) -> Conversation:
     """A new one, or the one that is meant, changed as far as something is asked for."""
     if given is None:
+        fields = {"locale": own_language(), **fields} if own_language() else fields
         if window is not None:
             fields = {**fields, "policy": {"context_window": window}}
         return client.create_conversation(**fields)
     if window is not None:
-        raise ComplaintError("--window is for a new conversation: of this one it would replace the whole policy.")
+        raise ComplaintError(told("complaint.window"))
     id_ = conversation_id(client, given)
     return client.change_conversation(id_, **fields) if fields else client.conversation(id_)
 
@@ -186,7 +189,7 @@ class Session:
         if seqs := [seq for one in result.recalled for seq in one.seqs]:
             self.screen.line((self._say.text("cli.recalled", seqs=runs_of(seqs)), DIM))
         for warning in result.warnings:
-            self.screen.line((f"{self._say.text('cli.warning')}: ", "yellow"), warning)
+            self.screen.line((f"{self._say.text('cli.warning')}: ", "yellow"), warning_words(warning, self._say))
         show_gauge(self.screen, result.context)
 
     def _interrupt(self, over: threading.Event) -> None:
@@ -213,7 +216,7 @@ class Session:
 
     def _complain(self, error: Exception) -> None:
         self.failures += 1
-        self.screen.line((" ".join(words_of(error).split()), "red"))
+        self.screen.line((" ".join(words_of(error, self._say).split()), "red"))
 
 
 def _lines(screen: Screen) -> Iterator[str]:

@@ -64,7 +64,8 @@ def _expand(client: Throughline, id_: str, screen: Screen, rest: str) -> None:
     named, level = (before, last) if before and last in LEVEL_OF else (rest, None)
     if not named:
         raise ComplaintError(screen.say.text("cli.needs_marker"))
-    found = expanded(client, id_, named.strip(), cast("LevelName | None", level), max_tokens=PAGE)
+    wanted = cast("LevelName | None", level)
+    found = expanded(client, id_, named.strip(), wanted, screen.say, max_tokens=PAGE)
     show_segment(screen, found)
     if found.next_cursor:
         screen.line((screen.say.text("cli.more"), DIM))

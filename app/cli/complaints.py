@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Final
 
 import typer
@@ -12,12 +13,16 @@ from pydantic import ValidationError
 
 from app.cli.interrupts import EXIT_INTERRUPTED
 from app.cli.preflight import CannotStartError
+from app.cli.speaking import spoken, told
 from app.cli.supervisor import ChildFailedError
 from app.client import ApiError, ConnectionFailedError, ThroughlineError, UnauthenticatedError
+from app.domain.localization.catalogue import Catalogue
 from app.embedded import EmbeddedError
 
 EXIT_CANNOT_START = 2
-NEEDS_KEY: Final = "The service asks for an API key: give it one with --key or THROUGHLINE_API_KEY."
+
+_TYPED: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+"""What somebody typed is wrong: only the service's detail says what."""
 
 
 class ComplaintError(Exception):
@@ -33,7 +38,7 @@ def one_clear_line() -> Iterator[None]:
         complain(words_of(error))
         raise typer.Exit(EXIT_CANNOT_START) from None
     except ValidationError:
-        complain("The service's answer is not understood: is it another version, or something else that answers?")
+        complain(told("complaint.not_understood"))
         raise typer.Exit(EXIT_CANNOT_START) from None
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -45,19 +50,23 @@ def complain(words: str) -> None:
     sys.stderr.write(f"{' '.join(words.split())}\n")
 
 
-def words_of(error: Exception) -> str:
-    """What a person is told of an error."""
+def words_of(error: Exception, say: Catalogue | None = None) -> str:
+    """What a person is told of an error, in the language of a chat, else of the terminal."""
+    say = say or spoken()
     if isinstance(error, UnauthenticatedError):
-        return NEEDS_KEY
+        return say.text("cli.complaint.needs_key")
     if isinstance(error, ApiError):
-        return _refused(error)
+        return _refused(error, say)
     if isinstance(error, ConnectionFailedError):
-        return f"The service does not answer: {error}."
+        return say.text("cli.complaint.no_answer", why=str(error))
     return str(error)
 
 
-def _refused(error: ApiError) -> str:
-    said = error.detail or f"the service answered {error.status}"
+def _refused(error: ApiError, say: Catalogue) -> str:
+    """In the service's own words, which are English; in another language by the code, and those of what was typed."""
+    said = error.detail or say.text("cli.complaint.status", status=str(error.status))
+    if title := say.own.get(f"title.{error.code}"):
+        said = f"{title}: {said}" if error.status in _TYPED else title
     fields = [f"{one.get('field')}: {one.get('message')}" for one in error.errors]
-    told = [said, *(field for field in fields if said not in field)]
-    return f"{'; '.join(told)} ({error.code})"
+    shown = [said, *(field for field in fields if field not in said and said not in field)]
+    return f"{'; '.join(shown)} ({error.code})"

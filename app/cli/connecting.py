@@ -14,6 +14,7 @@ import typer
 from app.cli.complaints import ComplaintError, one_clear_line
 from app.cli.preflight import read_settings
 from app.cli.run import address
+from app.cli.speaking import own_language, told
 from app.client import Retrying, Throughline, ThroughlineError
 from app.embedded import running_at
 
@@ -37,21 +38,26 @@ Conversation = Annotated[str, typer.Argument(help=f"Its id, or `{NEWEST}`.", met
 def connected(url: str | None, key: str | None) -> Iterator[Throughline]:
     """A client of the service that answers; what goes wrong with it is one clear line.
 
+    It is asked for labels in the terminal's language.
+
     Raises:
         typer.Exit: Nobody answers, or the service refused.
     """
-    with one_clear_line(), open_client(find_service(url), key) as client:
+    with one_clear_line(), open_client(find_service(url), key, language=own_language()) as client:
         yield client
 
 
-def open_client(url: str, key: str | None, *, timeout: float = TIMEOUT, attempts: int = 5) -> Throughline:
+def open_client(
+    url: str, key: str | None, *, timeout: float = TIMEOUT, attempts: int = 5, language: str | None = None
+) -> Throughline:
     """A client; no proxy of the environment stands between a command and a service on the same machine."""
     try:
         host = urlsplit(url).hostname
         retrying = Retrying(attempts=attempts)
-        return Throughline(url, key=key, timeout=timeout, retrying=retrying, trust_env=host not in _HERE)
+        trusts = host not in _HERE
+        return Throughline(url, key=key, language=language, timeout=timeout, retrying=retrying, trust_env=trusts)
     except (httpx.InvalidURL, ValueError):
-        raise ComplaintError(f"{url!r} is no address of a service, such as http://127.0.0.1:8000.") from None
+        raise ComplaintError(told("complaint.no_address", url=repr(url))) from None
 
 
 def find_service(url: str | None) -> str:
@@ -62,14 +68,14 @@ def find_service(url: str | None) -> str:
     """
     if url is not None:
         if not answers(url):
-            raise ComplaintError(f"No Throughline answers at {url}/readyz.")
+            raise ComplaintError(told("complaint.not_ready", url=url))
         return url.rstrip("/")
     settings = read_settings()
     tried = address(settings)
     for candidate in (tried, running_at(settings.data_dir)):
         if candidate and answers(candidate):
             return candidate
-    raise ComplaintError(f"No Throughline answers at {tried}: start it with `throughline run`, or name one with --url.")
+    raise ComplaintError(told("complaint.not_running", url=tried))
 
 
 def answers(url: str) -> bool:
@@ -90,11 +96,9 @@ def conversation_id(client: Throughline, given: str) -> str:
     if given == NEWEST:
         newest = next(client.conversations(order="desc", page_size=1), None)
         if newest is None:
-            raise ComplaintError("There is no conversation yet: begin one with `throughline chat`.")
+            raise ComplaintError(told("complaint.no_conversation"))
         return str(newest.id)
     try:
         return str(UUID(given))
     except ValueError:
-        raise ComplaintError(
-            f"{given!r} is no conversation's id: `throughline list` shows them, `{NEWEST}` is the newest."
-        ) from None
+        raise ComplaintError(told("complaint.no_id", given=repr(given))) from None

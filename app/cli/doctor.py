@@ -18,6 +18,8 @@ from app.cli.complaints import ComplaintError, words_of
 from app.cli.connecting import AsJson, Key, Url, connected, conversation_id
 from app.cli.inspect import newest_state
 from app.cli.screen import Screen, one_line
+from app.cli.showing import field_words
+from app.cli.speaking import spoken, told
 from app.client import ApiError, ConflictError, StateVersion, Throughline, ThroughlineError
 from app.domain.gating.health import Finding, findings
 from app.domain.schemas import schema_named
@@ -31,19 +33,6 @@ PATIENCE: Final = 600.0
 SHOWN: Final = 60  # characters of a sick text
 
 Outcome = Literal["found", "repaired", "still_sick", "put_back"]
-
-_WORDS: Final = {
-    "empty": "empty summary",
-    "error_text": "error text",
-    "no_summary": "no summary",
-    "cut_off": "cut off",
-    "unknown_schema": "unknown schema",
-}
-_ADVICE: Final = (
-    "If the model is the cause, remake without one: start the service with THROUGHLINE_COMPACTION_MODEL=offline, "
-    "repair again, and go back to the model afterwards. `throughline state ID --version N` shows what a version held, "
-    "`throughline restore ID N` brings it back."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +69,9 @@ def doctor(
     """Look for error texts, missing, empty and cut-off summaries in states; exit 1 when one is found and stays."""
     with connected(url, key) as client:
         if bool(conversations) == all_:
-            raise ComplaintError("Say which conversations: their ids, or --all.")
+            raise ComplaintError(told("complaint.which"))
         ids = [conversation_id(client, one) for one in conversations or ()]
-        screen = Screen()
+        screen = Screen(spoken())
         report = _Report(screen, as_json=as_json)
         for id_ in ids or _compacted(client):
             sick = examine(client, id_)
@@ -122,7 +111,7 @@ def remake(client: Throughline, sick: Sick) -> Repair:
     try:
         client.restore(id_, BEFORE_ANY, if_match=old.version)
     except ThroughlineError as error:
-        return Repair("put_back", old.version, f"not begun: {words_of(error)}")
+        return Repair("put_back", old.version, told("doctor.not_begun", why=words_of(error)))
     try:
         reason = _fold_again(client, id_, old, lambda: client.compact(id_, up_to_message_id=str(boundary)))
     except ThroughlineError as error:
@@ -164,7 +153,9 @@ def _fold_again(client: Throughline, id_: str, old: StateVersion, compact: Calla
         if reached <= before:  # the request's time may end before a long conversation does: then it goes on from there
             if refused is not None:
                 raise refused
-            return f"nothing was folded ({row.reason})" if row is not None and row.status != "applied" else None
+            if row is None or row.status == "applied":
+                return None
+            return told("doctor.not_folded", reason=str(row.reason))
 
 
 def _checked(client: Throughline, id_: str) -> Repair:
@@ -174,8 +165,8 @@ def _checked(client: Throughline, id_: str) -> Repair:
     if again is not None:
         return Repair("still_sick", number, "; ".join(_told(one) for one in again.found))
     if newest is None or not newest.boundary_seq:
-        return Repair("repaired", number, "too short for a state: every message is served as it is")
-    return Repair("repaired", number, f"made anew from messages 1–{newest.boundary_seq}")
+        return Repair("repaired", number, told("doctor.too_short"))
+    return Repair("repaired", number, told("doctor.anew", last=str(newest.boundary_seq)))
 
 
 class _Report:
@@ -202,35 +193,35 @@ class _Report:
             self._screen.json({"looked_at": self.looked, "found": [_as_value(*row) for row in self._rows]})
             return
         if not self._rows:
-            self._screen.line(("healthy: ", "green"), f"{self.looked} looked at, nothing found.")
+            self._screen.line((f"{told('doctor.healthy')} ", "green"), told("doctor.looked", count=self.looked))
             return
         columns = ("conversation", "title", "version", "found", "in", "text")
-        self._screen.table(columns, [line for sick, _ in self._rows for line in _lines(sick)])
+        self._screen.table(
+            [told(f"doctor.columns.{one}") for one in columns],
+            [line for sick, _ in self._rows for line in _lines(sick)],
+        )
         for sick, repair in self._rows:
             if repair is not None:
                 self._tell(sick, repair)
         if asked_to_repair and self.has_sick:
-            self._screen.line(_ADVICE)
+            self._screen.line(told("doctor.advice"))
         elif not asked_to_repair:
-            self._screen.line(f"{len(self._rows)} of {self.looked} sick; --repair makes them anew from the originals.")
+            self._screen.line(told("doctor.sick", sick=len(self._rows), looked=self.looked))
 
     def _tell(self, sick: Sick, repair: Repair) -> None:
-        words = {
-            "repaired": ("repaired: ", "green"),
-            "still_sick": ("still sick: ", "red"),
-            "put_back": ("not repaired, as it was before: ", "red"),
-        }
-        told = words.get(repair.outcome, ("", "red"))
-        version = f" (version {repair.version}; version {sick.version.version} can be restored)"
-        self._screen.line(told, f"{sick.conversation_id}: {repair.words}", version)
+        colour = "green" if repair.outcome == "repaired" else "red"
+        versions = told("doctor.versions", now=str(repair.version), before=str(sick.version.version))
+        words = f"{sick.conversation_id}: {repair.words} {versions}"
+        self._screen.line((f"{told(f'doctor.{repair.outcome}')} ", colour), words)
 
 
 def _lines(sick: Sick) -> Iterator[tuple[str, ...]]:
     about = (sick.conversation_id, sick.title or "–", str(sick.version.version))
     if not sick.is_known:
-        yield (*about, _WORDS["unknown_schema"], sick.version.state_schema, "")
+        yield (*about, told("doctor.unknown_schema"), sick.version.state_schema, "")
     for one in sick.found:
-        yield (*about, _WORDS[one.sickness], one.field or "the whole", _short(one.text))
+        place = field_words(one.field, spoken()) if one.field else told("doctor.whole")
+        yield (*about, told(f"doctor.{one.sickness}"), place, _short(one.text))
 
 
 def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
@@ -247,8 +238,10 @@ def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
 
 
 def _told(finding: Finding) -> str:
-    place = f" in {finding.field}" if finding.field else ""
-    return f"{_WORDS[finding.sickness]}{place}" + (f": {_short(finding.text)}" if finding.text else "")
+    what = told(f"doctor.{finding.sickness}")
+    if finding.field:
+        what = told("doctor.in_field", what=what, field=field_words(finding.field, spoken()))
+    return what + (f": {_short(finding.text)}" if finding.text else "")
 
 
 def _short(text: str) -> str:

@@ -44,11 +44,6 @@ def parts_of(gauge: Gauge, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
     return ", ".join(told) or say.text("cli.gauge.empty")
 
 
-def grouped(number: int) -> str:
-    """A number in groups of three."""
-    return f"{number:,}"
-
-
 def _percent(gauge: Gauge, say: Catalogue) -> str:
     share = gauge.utilization * 100
     return say.number(share, 1) if 0 < share < 1 else str(int(share))

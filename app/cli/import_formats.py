@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from app.api.requests import MessageInput
 from app.cli.complaints import ComplaintError
+from app.cli.speaking import told
 
 EXPORT: Final = "throughline.conversation"
 _ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
@@ -51,7 +52,7 @@ def read_conversations(text: str, name: str) -> list[Imported]:
     """
     found = list(_conversations(text, name))
     if not found:
-        raise ComplaintError(f"{name}: there is no conversation in it.")
+        raise ComplaintError(told("import.empty", where=name))
     return found
 
 
@@ -60,12 +61,12 @@ def _conversations(text: str, name: str) -> Iterator[Imported]:
         whole = _parsed(text)
     except ValueError as error:
         if len(lines := _lines(text)) < 2 or not _is_json(lines[0][1]):  # noqa: PLR2004 - one line is no list
-            raise ComplaintError(f"{name}: no JSON: {_reason(error)}.") from None
+            raise ComplaintError(told("import.no_json", where=name, why=_reason(error))) from None
         yield from _of_lines(lines, name)
         return
     if isinstance(whole, list) and (not whole or not _is_messages(whole)):
         for number, one in enumerate(whole, start=1):
-            yield _conversation(one, name, f"conversation {number}")
+            yield _conversation(one, name, told("import.conversation", number=str(number)))
     elif isinstance(whole, Mapping) and "role" in whole and "messages" not in whole:
         yield _conversation([whole], name, "")
     else:
@@ -76,19 +77,25 @@ def _of_lines(lines: Sequence[tuple[int, str]], name: str) -> Iterator[Imported]
     """JSON Lines: of conversations, or of the messages of one."""
     read = [(number, _loaded(line, name, number)) for number, line in lines]
     if all(isinstance(one, Mapping) and "role" in one for _, one in read):
-        yield _made({}, [(f"line {number}", one) for number, one in read], name, "")
+        yield _made({}, [(_line(number), one) for number, one in read], name, "")
         return
     for number, one in read:
-        yield _conversation(one, name, f"line {number}")
+        yield _conversation(one, name, _line(number))
+
+
+def _line(number: int) -> str:
+    return told("import.line", number=str(number))
 
 
 def _conversation(value: Any, name: str, place: str) -> Imported:
     where = f"{name}: {place}" if place else name
     messages = value.get("messages") if isinstance(value, Mapping) else value
     if not isinstance(messages, list):
-        raise ComplaintError(f"{where}: there is no list of `messages`.")
+        raise ComplaintError(told("import.no_list", where=where))
     before = f"{place}, " if place else ""
-    numbered = [(f"{before}message {number}", one) for number, one in enumerate(messages, start=1)]
+    numbered = [
+        (f"{before}{told('import.message', number=str(number))}", one) for number, one in enumerate(messages, start=1)
+    ]
     return _made(value if isinstance(value, Mapping) else {}, numbered, name, place)
 
 
@@ -96,7 +103,7 @@ def _made(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], name: s
     is_export = value.get("format") == EXPORT
     given = value.get("conversation") if is_export else value
     if not isinstance(given, Mapping):
-        raise ComplaintError(f"{name}: the export lacks its `conversation`.")
+        raise ComplaintError(told("import.no_export", where=name))
     about = {key: given[key] for key in _ABOUT if given.get(key) not in (None, "", {})}
     if not is_export:
         about = {key: one for key, one in about.items() if isinstance(one, dict if key in _TABLES else str)}
@@ -141,7 +148,7 @@ def _with_system_prompt(
 def _message(given: Any, where: str) -> Mapping[str, Any]:
     """A message as the service takes it, checked as the service would."""
     if not isinstance(given, Mapping):
-        raise ComplaintError(f"{where}: a message must be an object.")
+        raise ComplaintError(told("import.no_object", where=where))
     made = {key: given[key] for key in _KEPT if given.get(key) is not None}
     if made.get("role") == "developer":
         made["role"] = "system"
@@ -152,8 +159,8 @@ def _message(given: Any, where: str) -> Mapping[str, Any]:
         first = error.errors(include_url=False)[0]
         step = ".".join(str(one) for one in first["loc"] if one not in _TAGS)
         said = first["msg"].removeprefix("Value error, ")
-        told = said if not step or said.startswith(step) else f"{step}: {said}"
-        raise ComplaintError(f"{where}: {told}.") from None
+        wrong = said if not step or said.startswith(step) else f"{step}: {said}"
+        raise ComplaintError(f"{where}: {wrong}.") from None
     return made
 
 
@@ -169,8 +176,8 @@ def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     if isinstance(calls, list) and not any(_kind(part) == "tool_call" for part in parts):
         parts += [_call(one, where) for one in calls]
     if given.get("role") == "tool" and given.get("tool_call_id") and not any(_kind(p) == "tool_result" for p in parts):
-        told = {"type": "tool_result", "tool_call_id": given["tool_call_id"], "content": _text_of(content)}
-        parts.append(told | ({"name": given["name"]} if given.get("name") else {}))
+        answered = {"type": "tool_result", "tool_call_id": given["tool_call_id"], "content": _text_of(content)}
+        parts.append(answered | ({"name": given["name"]} if given.get("name") else {}))
         changed["content"] = ""
     if parts and parts != given.get("parts"):
         changed["parts"] = parts
@@ -188,7 +195,7 @@ def _call(given: Any, where: str) -> dict[str, Any]:
     """A tool call of OpenAI's; arguments that are no JSON stay a text."""
     called = given.get("function") if isinstance(given, Mapping) else None
     if not isinstance(called, Mapping):
-        raise ComplaintError(f"{where}: tool_calls: a call needs a `function`.")
+        raise ComplaintError(told("import.no_function", where=where))
     arguments = called.get("arguments")
     try:
         read = _parsed(arguments) if isinstance(arguments, str) else arguments
@@ -231,7 +238,7 @@ def _loaded(line: str, name: str, number: int) -> Any:
     try:
         return _parsed(line)
     except ValueError as error:
-        raise ComplaintError(f"{name}: line {number}: no JSON: {_reason(error)}.") from None
+        raise ComplaintError(told("import.no_json", where=f"{name}: {_line(number)}", why=_reason(error))) from None
 
 
 def _is_json(line: str) -> bool:

@@ -22,8 +22,10 @@ from app.cli.showing import (
     show_state,
     show_stats,
 )
+from app.cli.speaking import spoken, told
 from app.client import Segment, StateVersion, Throughline
 from app.client.endpoints import CompactOptions, Format, LevelName
+from app.domain.localization.catalogue import Catalogue
 from app.domain.segments.markers import parse
 from app.domain.segments.values import NAME_OF
 
@@ -56,13 +58,13 @@ def list_conversations(
     """List conversations, the one with the newest message first."""
     with connected(url, key) as client:
         found = list(islice(client.conversations(order="desc", page_size=min(limit, 100)), limit))
-        screen = Screen()
+        screen = Screen(spoken())
         if as_json:
             screen.json(found)
         elif found:
             show_list(screen, found)
         else:
-            screen.line("No conversation yet: begin one with `throughline chat`.")
+            screen.line(told("list.empty"))
 
 
 def compact(
@@ -80,7 +82,7 @@ def compact(
     options = cast("CompactOptions", {name: value for name, value in given.items() if value is not None})
     with connected(url, key) as client:
         row = client.compact(conversation_id(client, conversation), **options)
-        screen = Screen()
+        screen = Screen(spoken())
         if as_json:
             screen.json(row)
         else:
@@ -104,7 +106,7 @@ def context(
     with connected(url, key) as client:
         name: Format | None = format_.value if format_ else None
         found = client.look_at_context(conversation_id(client, conversation), budget, query=query, format=name)
-        screen = Screen()
+        screen = Screen(spoken())
         if as_json:
             screen.json(found)
         elif format_ is not None:
@@ -127,7 +129,7 @@ def state(
     """Show the state that stands for the folded messages, with the messages that each entry came from."""
     with connected(url, key) as client:
         id_ = conversation_id(client, conversation)
-        screen = Screen()
+        screen = Screen(spoken())
         if diff is not None:
             difference = client.compare_states(id_, *diff)
             if as_json:
@@ -137,7 +139,7 @@ def state(
             return
         newest = newest_state(client, id_)
         if newest is None:
-            raise ComplaintError("There is no state yet: nothing was compacted.")
+            raise ComplaintError(told("no_state"))
         found = newest if version in {None, newest.version} else _version(client, id_, version)
         if as_json:
             screen.json(found)
@@ -154,9 +156,8 @@ def restore(
     """Go back to an earlier state, as a new version; no message is touched."""
     with connected(url, key) as client:
         found = client.restore(conversation_id(client, conversation), version)
-        told = "holds what" if version else "holds nothing, as before"
-        what = f"version {version} held" if version else "the first compaction"
-        Screen().line(f"The state is version {found.state_version} now; it {told} {what}.")
+        key = "show.restored" if version else "show.restored_nothing"
+        Screen().line(told(key, now=str(found.state_version), version=str(version)))
 
 
 def expand(
@@ -172,14 +173,14 @@ def expand(
     """Show the messages that a segment stands for, or a shorter text of them."""
     with connected(url, key) as client:
         id_ = conversation_id(client, conversation)
-        found = expanded(client, id_, segment, level.value if level else None, max_tokens=max_tokens)
-        screen = Screen()
+        found = expanded(client, id_, segment, level.value if level else None, spoken(), max_tokens=max_tokens)
+        screen = Screen(spoken())
         if as_json:
             screen.json(found)
             return
         show_segment(screen, found)
         if found.next_cursor:
-            screen.line(("… there is more: raise --max-tokens, or leave it out.", "yellow"))
+            screen.line((told("show.more"), "yellow"))
 
 
 def stats(
@@ -192,7 +193,7 @@ def stats(
     """Show what compactions did, saved and cost: of one conversation, or of all."""
     with connected(url, key) as client:
         found = client.stats(None if conversation is None else conversation_id(client, conversation))
-        screen = Screen()
+        screen = Screen(spoken())
         if as_json:
             screen.json(found)
         else:
@@ -205,7 +206,13 @@ def newest_state(client: Throughline, id_: str) -> StateVersion | None:
 
 
 def expanded(
-    client: Throughline, id_: str, given: str, level: LevelName | None, *, max_tokens: int | None = None
+    client: Throughline,
+    id_: str,
+    given: str,
+    level: LevelName | None,
+    say: Catalogue,
+    *,
+    max_tokens: int | None = None,
 ) -> Segment:
     """A segment by its id or its marker, all pages of it, or as many as a limit allows.
 
@@ -214,7 +221,7 @@ def expanded(
     """
     marker = parse(given)
     if marker is None:
-        raise ComplaintError(f"{given!r} is neither a marker nor a segment's id: the context shows markers.")
+        raise ComplaintError(say.text("cli.complaint.no_marker", given=repr(given)))
     wanted = level or (NAME_OF[marker.level] if "→" in given or "->" in given else "full")
     found = client.segment(id_, marker.segment_id, wanted, max_tokens=max_tokens)
     while max_tokens is None and found.next_cursor:
@@ -226,7 +233,7 @@ def expanded(
 def _version(client: Throughline, id_: str, number: int | None) -> StateVersion:
     found = next((one for one in client.states(id_, order="desc", page_size=100) if one.version == number), None)
     if found is None:
-        raise ComplaintError(f"There is no version {number} of the state.")
+        raise ComplaintError(told("complaint.no_version", version=str(number)))
     return found
 
 

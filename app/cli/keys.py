@@ -15,6 +15,7 @@ from rich.table import Table
 
 from app.cli.complaints import one_clear_line
 from app.cli.preflight import CannotStartError, check_database, migrate, read_settings
+from app.cli.speaking import told
 from app.domain.errors import DomainError
 from app.domain.records import Scope
 from app.embedded import EmbeddedServers
@@ -23,6 +24,7 @@ from app.settings import Settings
 
 T = TypeVar("T")
 
+COLUMNS = ("id", "tenant", "name", "key", "scopes", "made", "revoked")
 WIDE = 140  # columns: an id that is cut short cannot be copied
 
 
@@ -47,13 +49,15 @@ def create(
     scopes: frozenset[Scope] = frozenset(item.value for item in scope) if scope else ALL_SCOPES
     key, secret = _with_keys(lambda service: service.create(tenant, name, scopes))
     typer.echo(secret)
-    typer.echo(f"Key {key.id} of tenant {tenant!r}, scopes {', '.join(sorted(key.scopes))}.", err=True)
+    typer.echo(
+        told("keys.created", id=str(key.id), tenant=repr(tenant), scopes=", ".join(sorted(key.scopes))), err=True
+    )
 
 
 @keys.command(name="list")
 def list_keys() -> None:
     """List the keys, without their secrets."""
-    table = Table("id", "tenant", "name", "key", "scopes", "created", "revoked", box=None)
+    table = Table(*(told(f"keys.{one}") for one in COLUMNS), box=None)
     for key in _with_keys(lambda service: service.all(), wants_database=True):
         revoked = f"{key.revoked_at:%Y-%m-%d}" if key.revoked_at else ""
         scopes = " ".join(sorted(key.scopes))
@@ -66,7 +70,7 @@ def list_keys() -> None:
 def revoke(key_id: Annotated[UUID, typer.Argument(help="The key's id, from `throughline keys list`.")]) -> None:
     """Make a key stop working at once."""
     _with_keys(lambda service: service.revoke(key_id), wants_database=True)
-    typer.echo("Revoked.")
+    typer.echo(told("keys.revoked_now"))
 
 
 def _with_keys(work: Callable[[KeyService], Awaitable[T]], *, wants_database: bool = False) -> T:
@@ -101,10 +105,7 @@ def _database(*, wants: bool) -> Iterator[Settings]:
         yield settings.model_copy(update={"redis_url": redis_url})
         return
     if wants and not settings.data_dir.exists():
-        raise CannotStartError(
-            f"There is no data folder {settings.data_dir.absolute()}: run this where `make run` was run, "
-            "or set THROUGHLINE_DATA_DIR or DATABASE_URL."
-        )
+        raise CannotStartError(told("complaint.no_folder", folder=str(settings.data_dir.absolute())))
     with EmbeddedServers(settings.data_dir, valkey=False) as endpoints:
         migrate(endpoints.database_url)
         yield settings.model_copy(update={"database_url": endpoints.database_url, "redis_url": redis_url})

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from app.cli.gauge_line import grouped, show_gauge
+from app.cli.gauge_line import show_gauge
 from app.cli.screen import DIM, Screen
 from app.client import Compaction, Context, Conversation, Segment, StateDifference, StateVersion
 from app.client.resources import Stats
-from app.domain.localization.catalogue import FALLBACK
+from app.domain.localization.catalogue import FALLBACK, Catalogue
+from app.domain.segments.values import LEVEL_OF, LevelName
 
 HEAD: Final = "bold"
 
@@ -37,30 +38,34 @@ def show_context(screen: Screen, context: Context) -> None:
         seqs = f"{cut.from_seq}–{cut.to_seq}"
         screen.line((f"{say.text('cli.left_out')}: ", "yellow"), say.text("cli.messages", seqs=seqs))
     for warning in context.warnings:
-        screen.line((f"{say.text('cli.warning')}: ", "yellow"), warning)
+        screen.line((f"{say.text('cli.warning')}: ", "yellow"), warning_words(warning, say))
     show_gauge(screen, context.gauge)
 
 
 def show_messages(screen: Screen, context: Context) -> None:
     """The texts that a model would be sent."""
+    say = screen.say
     for message in context.messages:
         seq = message.get("seq")
-        head = f"{message.get('role')}" + (f" · message {seq}" if seq else "")
+        head = role_words(str(message.get("role")), say) + (
+            f" · {say.text('cli.show.message', seq=str(seq))}" if seq else ""
+        )
         screen.line()
         screen.line((head, HEAD))
         screen.line(str(message.get("content") or ""))
         for part in message.get("parts") or ():
             if part.get("type") != "text":
-                screen.line((one_part(part), DIM))
+                screen.line((one_part(part, say), DIM))
 
 
-def one_part(part: Mapping[str, Any]) -> str:
+def one_part(part: Mapping[str, Any], say: Catalogue) -> str:
     """A part of a message that is no text."""
     kind = part.get("type")
     if kind == "tool_call":
-        return f"calls {part.get('name')}: {part.get('arguments')}"
+        return say.text("cli.show.calls", name=str(part.get("name")), arguments=str(part.get("arguments")))
     if kind == "tool_result":
-        return f"result of {part.get('name') or part.get('tool_call_id')}: {part.get('content')}"
+        name = str(part.get("name") or part.get("tool_call_id"))
+        return say.text("cli.show.result", name=name, content=str(part.get("content")))
     return f"{part.get('media_type', kind)} {part.get('url', '')}".rstrip()
 
 
@@ -74,7 +79,7 @@ def show_state(screen: Screen, version: StateVersion, *, newest: int | None = No
     screen.line((head, HEAD), (f" · {version.state_schema} · {covers}", DIM))
     sources = {(entry["field"], entry["text"]): entry.get("from_seqs") or () for entry in version.provenance}
     for field, value in version.state.items():
-        screen.line((field if say.language == FALLBACK else say.word("state", field), "magenta"))
+        screen.line((field_words(field, say), "magenta"))
         for text in [value] if isinstance(value, str) else value or ():
             seqs = sources.get((field, text), ())
             screen.line("  · ", str(text) or say.text("cli.nothing"), (f"  ← {runs_of(seqs)}" if seqs else "", DIM))
@@ -82,15 +87,19 @@ def show_state(screen: Screen, version: StateVersion, *, newest: int | None = No
 
 def show_difference(screen: Screen, found: StateDifference) -> None:
     """What is new, gone and worded otherwise."""
-    screen.line((f"from version {found.a} to version {found.b}", HEAD))
+    screen.line((screen.say.text("cli.show.difference", a=str(found.a), b=str(found.b)), HEAD))
     if not (found.added or found.removed or found.changed):
-        screen.line("nothing changed")
+        screen.line(screen.say.text("cli.show.unchanged"))
     for entry in found.added:
-        screen.line(("+ ", "green"), (f"{entry['field']}: ", DIM), str(entry["text"]))
+        screen.line(("+ ", "green"), (f"{field_words(entry['field'], screen.say)}: ", DIM), str(entry["text"]))
     for entry in found.removed:
-        screen.line(("- ", "red"), (f"{entry['field']}: ", DIM), str(entry["text"]))
+        screen.line(("- ", "red"), (f"{field_words(entry['field'], screen.say)}: ", DIM), str(entry["text"]))
     for entry in found.changed:
-        screen.line(("~ ", "yellow"), (f"{entry['field']}: ", DIM), f"{entry['before']} → {entry['after']}")
+        screen.line(
+            ("~ ", "yellow"),
+            (f"{field_words(entry['field'], screen.say)}: ", DIM),
+            f"{entry['before']} → {entry['after']}",
+        )
 
 
 def show_segment(screen: Screen, segment: Segment) -> None:
@@ -98,37 +107,46 @@ def show_segment(screen: Screen, segment: Segment) -> None:
     place = runs_of([segment.from_seq, segment.to_seq]) if segment.from_seq and segment.to_seq else ""
     say = screen.say
     where = f" · {say.text('cli.messages', seqs=f'{segment.from_seq}–{segment.to_seq}')}" if place else ""
-    screen.line((segment.topic or segment.segment_id, HEAD), (f" · {segment.segment_id} · {segment.level}{where}", DIM))
+    screen.line(
+        (segment.topic or segment.segment_id, HEAD),
+        (f" · {segment.segment_id} · {_level(segment.level, say)}{where}", DIM),
+    )
     if segment.content:
         screen.line(segment.content)
     for message in segment.messages:
-        screen.line((f"{message.seq} {message.role}", DIM), "  ", message.content)
+        screen.line((f"{message.seq} {role_words(message.role, say)}", DIM), "  ", message.content)
         for part in message.parts:
             if part.get("type") != "text":
-                screen.line("   ", (one_part(part), DIM))
+                screen.line("   ", (one_part(part, say), DIM))
     for marker in segment.expansion_markers:
         screen.line((say.text("cli.expand", marker=marker.text), DIM))
 
 
 def show_compaction(screen: Screen, row: Compaction) -> None:
     """What a compaction did, or would do."""
-    screen.line((compaction_words(row), "green" if row.status == "applied" else "yellow"))
+    screen.line((compaction_words(row, screen.say), "green" if row.status == "applied" else "yellow"))
     if row.status == "applied" and row.summary:
         screen.line()
         screen.line(row.summary)
 
 
-def compaction_words(row: Compaction) -> str:
+def compaction_words(row: Compaction, say: Catalogue) -> str:
     """The same in a line."""
+    status, reason = _ours("status", row.status, say), _ours("reason", row.reason or "", say)
     if not row.messages_covered:
-        return f"{row.status}: nothing was folded ({row.reason or 'no reason given'})"
+        why = reason or say.text("cli.compaction.no_reason")
+        return say.text("cli.compaction.nothing", status=status, reason=why)
     seqs = f" ({row.from_seq}–{row.to_seq})" if row.from_seq is not None else ""
-    done = "would be folded" if row.status == "planned" else "folded"
-    change = f"{row.tokens_before or 0:,} → {row.tokens_after or 0:,} tokens"
-    by = f", by {row.model}" if row.model else ""
-    took = f", in {row.duration_ms / 1000:.1f} s" if row.duration_ms is not None else ""
-    reason = f", {row.reason}" if row.reason else ""
-    return f"{row.status}: {row.messages_covered} messages{seqs} {done}, {change}{by}{took}{reason}"
+    key = "planned" if row.status == "planned" else "folded"
+    told = [
+        say.text(f"cli.compaction.{key}", status=status, count=row.messages_covered, seqs=seqs),
+        say.text("cli.compaction.change", before=row.tokens_before or 0, after=row.tokens_after or 0),
+    ]
+    if row.model:
+        told.append(say.text("cli.compaction.by", model=row.model))
+    if row.duration_ms is not None:
+        told.append(say.text("cli.compaction.took", seconds=say.number(row.duration_ms / 1000, 1)))
+    return ", ".join([*told, reason] if reason else told)
 
 
 def show_stats(screen: Screen, stats: Stats) -> None:
@@ -138,7 +156,7 @@ def show_stats(screen: Screen, stats: Stats) -> None:
     for sentence in summary:
         screen.line(sentence)
     labels: Mapping[str, str] = values.get("labels", {})
-    rows = [(label, value) for path, label in labels.items() if (value := _figure(values, path))]
+    rows = [(label, value) for path, label in labels.items() if (value := _figure(values, path, screen.say))]
     if rows:
         if summary:
             screen.line()
@@ -147,11 +165,12 @@ def show_stats(screen: Screen, stats: Stats) -> None:
 
 def show_list(screen: Screen, conversations: Sequence[Conversation] | Sequence[Any]) -> None:
     """One line for each."""
+    say = screen.say
     rows = [
         (
             str(one.id),
             one.title or "–",
-            f"{one.message_count:,}",
+            say.number(one.message_count),
             f"{int(one.context.utilization * 100)} %",
             str(one.state_version or "–"),
             one.preset,
@@ -159,7 +178,35 @@ def show_list(screen: Screen, conversations: Sequence[Conversation] | Sequence[A
         )
         for one in conversations
     ]
-    screen.table(("id", "title", "messages", "context", "state", "preset", "last message (UTC)"), rows)
+    columns = ("id", "title", "messages", "context", "state", "preset", "last")
+    screen.table([say.text(f"cli.list.{one}") for one in columns], rows)
+
+
+def role_words(role: str, say: Catalogue) -> str:
+    """Who says something."""
+    return _ours("context.role", role, say)
+
+
+def warning_words(warning: str, say: Catalogue) -> str:
+    """A warning's code (``message_elided:7``), in words where the language has them."""
+    code, _, what = warning.partition(":")
+    words = say.own.get(f"warning.{code}")
+    return words.replace("{what}", what) if words else warning
+
+
+def field_words(name: str, say: Catalogue) -> str:
+    """What a field of a state holds."""
+    return _ours("state", name, say)
+
+
+def _level(name: str, say: Catalogue) -> str:
+    level = LEVEL_OF.get(cast("LevelName", name))
+    return name if level is None or say.language == FALLBACK else say.word("level", level)
+
+
+def _ours(section: str, word: str, say: Catalogue) -> str:
+    """A word of the contract as it is in English, which it is in, and in another language by its name."""
+    return word if say.language == FALLBACK or not word else say.word(section, word)
 
 
 def runs_of(seqs: Sequence[int]) -> str:
@@ -174,7 +221,7 @@ def _runs(numbered: Iterator[tuple[int, int]] | Any) -> Iterator[str]:
         yield str(found[0]) if len(found) == 1 else f"{found[0]}–{found[-1]}"
 
 
-def _figure(values: Any, path: str) -> str:
+def _figure(values: Any, path: str, say: Catalogue) -> str:
     """A value by its path; empty for nothing, for zero, and for what is no figure."""
     for name in path.split("."):
         if not isinstance(values, Mapping):
@@ -186,5 +233,5 @@ def _figure(values: Any, path: str) -> str:
     if isinstance(values, bool) or not isinstance(values, int | float) or not values:
         return ""
     if isinstance(values, int):
-        return grouped(values)
-    return f"{Decimal(f'{values:.4g}'):f}" if abs(values) < 1 else f"{values:,.1f}"
+        return say.number(values)
+    return f"{Decimal(f'{values:.4g}'):f}".replace(".", say.decimal) if abs(values) < 1 else say.number(values, 1)

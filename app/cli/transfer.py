@@ -20,6 +20,7 @@ from app.cli.complaints import ComplaintError, complain, words_of
 from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
 from app.cli.import_formats import Imported, read_conversations
 from app.cli.screen import Screen, one_line
+from app.cli.speaking import spoken, told
 from app.client import (
     ApiError,
     ConnectionFailedError,
@@ -64,10 +65,10 @@ def import_file(
         given = {"preset": preset, "title": title, "user_id": user_id}
         key_of_file = _key(text, given, again=again)
         found = read_conversations(text, str(file))
-        screen, done = Screen(), []
+        screen, done = Screen(spoken()), []
         total = sum(len(one.messages) for one in found)
         with _progress(total) as progress:
-            task = progress.add_task("importing", total=total)
+            task = progress.add_task(told("import.running"), total=total)
             for number, one in enumerate(found, start=1):
                 importing = _Importing(client, one, f"{key_of_file}-{number}", str(file))
                 done.append((one, importing.run(given, lambda count: progress.advance(task, count))))
@@ -91,7 +92,7 @@ def export_conversation(
             sys.stdout.flush()
             return
         size = _write_whole(output, received)
-        Screen().line(f"{output}: {size:,} bytes.")
+        Screen().line(told("export", file=str(output), count=size))
 
 
 class _Download:
@@ -128,7 +129,7 @@ def _write_whole(output: Path, pieces: Iterator[bytes]) -> int:
             os.fsync(file.fileno())
         waiting.replace(output)
     except OSError as error:
-        raise ComplaintError(f"Cannot write {output}: {error.strerror}.") from None
+        raise ComplaintError(told("complaint.cannot_write", file=str(output), why=str(error.strerror))) from None
     finally:
         with contextlib.suppress(OSError):
             waiting.unlink(missing_ok=True)
@@ -143,9 +144,9 @@ def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise ComplaintError(f"Cannot read {file}: {error.strerror}.") from None
+        raise ComplaintError(told("complaint.cannot_read", file=str(file), why=str(error.strerror))) from None
     except UnicodeDecodeError as error:
-        raise ComplaintError(f"{file}: no UTF-8 at byte {error.start}.") from None
+        raise ComplaintError(told("complaint.no_utf8", file=str(file), place=str(error.start))) from None
 
 
 def _key(text: str, given: Mapping[str, Any], *, again: bool) -> str:
@@ -178,7 +179,7 @@ class _Importing:
         except InvalidInputError as error:
             raise ComplaintError(f"{self._where}: {words_of(error)}") from None
         except NotFoundError:
-            raise ComplaintError(f"{self._where}: was imported before and is deleted: --again imports it.") from None
+            raise ComplaintError(told("complaint.deleted", where=self._where)) from None
         return id_
 
     def _fields(self, given: Mapping[str, Any]) -> Any:
@@ -205,7 +206,8 @@ class _Importing:
             try:
                 self._client.pin_message(id_, message.id)
             except ApiError as error:
-                complain(f"{self._where}: message {place + 1}: not pinned: {words_of(error)}")
+                number, why = str(place + 1), words_of(error)
+                complain(told("complaint.not_pinned", where=self._where, number=number, why=why))
 
 
 def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
@@ -239,6 +241,6 @@ def _say(screen: Screen, done: Sequence[tuple[Imported, str]], *, as_json: bool)
         )
         return
     for one, id_ in done:
-        left_out = f" ({one.left_out} commands or erased messages left out)" if one.left_out else ""
+        left_out = f" ({told('import.left_out', count=one.left_out)})" if one.left_out else ""
         title = one_line(str(one.about.get("title") or one.place))
-        screen.line(f"{id_}  {len(one.messages):,} messages{left_out}{'  ' + title if title else ''}")
+        screen.line(f"{id_}  {told('import.done', count=len(one.messages))}{left_out}{'  ' + title if title else ''}")

@@ -28,6 +28,7 @@ class AsyncThroughline(Awaiting, Methods):
         url: str = "http://localhost:8000",
         *,
         key: str | None = None,
+        language: str | None = None,
         timeout: float = TIMEOUT,
         retrying: Retrying = Retrying(),  # noqa: B008 - a frozen value
         transport: httpx.AsyncBaseTransport | None = None,
@@ -36,7 +37,7 @@ class AsyncThroughline(Awaiting, Methods):
     ) -> None:
         """As ``Throughline``."""
         self._http = httpx.AsyncClient(
-            base_url=url, headers=headers_of(key), timeout=timeout, transport=transport, trust_env=trust_env
+            base_url=url, headers=headers_of(key, language), timeout=timeout, transport=transport, trust_env=trust_env
         )
         self._retrying = retrying
         self._sleep = sleep

@@ -30,6 +30,7 @@ class Throughline(Blocking, Methods):
         url: str = "http://localhost:8000",
         *,
         key: str | None = None,
+        language: str | None = None,
         timeout: float = TIMEOUT,
         retrying: Retrying = Retrying(),  # noqa: B008 - a frozen value
         transport: httpx.BaseTransport | None = None,
@@ -41,6 +42,7 @@ class Throughline(Blocking, Methods):
         Args:
             url: Of the service.
             key: The API key, if the service asks for one.
+            language: In which labels, notifications and titles of problems are (``Accept-Language``).
             timeout: Seconds for one attempt, and between two signs of life of a stream.
             retrying: How patient it is.
             transport: What carries the requests; a proxy's, or a test's.
@@ -48,7 +50,7 @@ class Throughline(Blocking, Methods):
             sleep: How it waits.
         """
         self._http = httpx.Client(
-            base_url=url, headers=headers_of(key), timeout=timeout, transport=transport, trust_env=trust_env
+            base_url=url, headers=headers_of(key, language), timeout=timeout, transport=transport, trust_env=trust_env
         )
         self._retrying = retrying
         self._sleep = sleep
@@ -116,9 +118,10 @@ class Throughline(Blocking, Methods):
         return Reply(response.status_code, response.headers, response.content)
 
 
-def headers_of(key: str | None) -> dict[str, str]:
+def headers_of(key: str | None, language: str | None = None) -> dict[str, str]:
     """What every request carries."""
-    return {} if key is None else {"Authorization": f"Bearer {key}"}
+    given = {"Authorization": key and f"Bearer {key}", "Accept-Language": language}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def request_of(call: Call[Any]) -> dict[str, Any]:

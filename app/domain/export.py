@@ -36,10 +36,9 @@ def markdown_message(message: Message, locale: str = "en") -> str:
 def _time(moment: datetime, say: Catalogue) -> str:
     return say.text(
         "export.time",
-        date=f"{moment:%Y-%m-%d}",
-        day=str(moment.day),
-        month=say.text(f"context.month.{moment.month}"),
-        year=str(moment.year),
+        year=f"{moment:%Y}",
+        month=f"{moment:%m}",
+        day=f"{moment:%d}",
         clock=f"{moment:%H:%M}",
     )
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from typer.testing import CliRunner
 
+from app.cli import app
 from app.domain.policies.presets import PRESETS
 from app.domain.schemas import SCHEMAS
 from tests.acceptance.conftest import StartTalk
@@ -238,3 +241,67 @@ def test_a_refusal_has_a_russian_title(
     else:
         problem = talk.post("/chat", {"content": "Привет!"}, Accept_Language="ru").json()
     assert (problem["code"], problem["title"]) == ("model_unavailable", "Модель недоступна")
+
+
+TYPED: Final = frozenset(
+    {"limit", "messages", "max", "tokens", "THROUGHLINE_COMPACTION_MODEL", "offline", "session", "UTF"}
+)
+"""Names that the command line shows as they are typed, and that of the state's schema."""
+
+
+def test_the_command_line_in_a_russian_terminal(
+    offline: Service, start_talk: StartTalk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*argv: str, code: int = 0) -> str:
+        done = CliRunner().invoke(app, [*argv, "--url", offline.url])
+        assert done.exit_code == code, done.output
+        return done.output.replace(str(tmp_path), "").replace(offline.url, "")
+
+    monkeypatch.setenv("LANG", "ru_RU.UTF-8")
+    talk = start_talk(offline, locale="ru", title="Кабинеты", policy={**SMALL, "max_tokens": -1})
+    told(talk)
+    bad, good_ = tmp_path / "плохо", tmp_path / "беседа"
+    bad.write_text('{"messages": [7]}', encoding="utf-8")
+    read = {
+        "dry": run("compact", talk.id, "--dry-run"),
+        "compact": run("compact", talk.id),
+        "again": run("compact", talk.id),
+        "list": run("list", "--limit", "1"),
+        "context": run("context", talk.id, "--budget", "700", "--query", "Сколько стоят жалюзи?", "--full"),
+        "state": run("state", talk.id),
+        "difference": run("state", talk.id, "--diff", "1", "1"),
+        "stats": run("stats", talk.id),
+        "stats of all": run("stats"),
+        "doctor": run("doctor", talk.id),
+        "restore": run("restore", talk.id, "0"),
+        "restored": run("restore", talk.id, "1"),
+        "export": run("export", talk.id, "--output", str(good_)),
+        "import": run("import", str(good_)),
+        "no state": run("state", talk.id, "--version", "99", code=2),
+        "no id": run("context", "никто", code=2),
+        "no segment": run("expand", talk.id, "нет такого", code=2),
+        "unknown segment": run("expand", talk.id, "никто", code=2),
+        "bad file": run("import", str(bad), code=2),
+        "which": run("doctor", code=2),
+    }
+    for segment in talk.pages("/segments")[:2]:
+        for level in ("full", "brief"):
+            read[f"{level} {segment['segment_id']}"] = run("expand", talk.id, segment["segment_id"], "--level", level)
+    wrong = {
+        where: left
+        for where, one in read.items()
+        if (
+            left := {
+                word: place for word, place in latin(_typed(one)).items() if word not in TYPED and word not in PRESETS
+            }
+        )
+    }
+    assert wrong == {}
+    assert "сообщений (1–" in read["compact"]
+
+
+def _typed(shown: str) -> str:
+    """Without ids, codes in brackets at a line's end, and options."""
+    return re.sub(
+        r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\([a-z_]+\)$|--[a-z-]+|`[^`]*`", " ", shown, flags=re.MULTILINE
+    )

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from app.cli import screen as module
 from app.cli.chat_commands import COMMANDS, run_command
-from app.cli.complaints import NEEDS_KEY, ComplaintError, one_clear_line, words_of
+from app.cli.complaints import ComplaintError, one_clear_line, words_of
 from app.cli.gauge_line import show_gauge
 from app.cli.notices import Notices
 from app.cli.screen import Screen, one_line, safe
@@ -208,7 +208,10 @@ def test_a_context_and_a_segment_show_what_belongs_to_them(capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (error_of(401, {"detail": "no key"}), NEEDS_KEY),
+        (
+            error_of(401, {"detail": "no key"}),
+            "The service asks for an API key: give it one with --key or THROUGHLINE_API_KEY.",
+        ),
         (error_of(404, {"detail": "No such conversation.", "code": "not_found"}), "No such conversation. (not_found)"),
         (
             error_of(

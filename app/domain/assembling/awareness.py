@@ -36,5 +36,4 @@ def awareness_block(
 
 def _use(schema: StateSchema, field: StateField, say: Catalogue) -> str:
     """How a field is used; the schema's own words where the language has none."""
-    key = f"awareness.{schema.name}.{field.name}"
-    return say.text(key) if say.has(key) else field.use
+    return say.own.get(f"use.{schema.name}.{field.name}", field.use)

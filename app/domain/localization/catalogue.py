@@ -3,7 +3,8 @@
 The keys of a file: ``language`` (ISO 639-1); ``name``, what its speakers call it; ``[plurals]``, the CLDR's rules for
 cardinal numbers, form by form; ``[numbers]`` with ``group`` and ``decimal``, the signs within a number; and messages in
 any tables, known by their path (``stats.tokens.saved``). A message is a text, or a table of plural forms chosen by its
-``{count}``. ``{words}`` in braces are filled in. What a file lacks is said in English.
+``{count}``. ``{words}`` in braces are filled in. What a file lacks is said in English. ``[own]`` holds what the English
+file lacks, since its English stands in the code: ``use.<schema>.<field>``, ``title.<error code>``, ``warning.<code>``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _RANGE: Final = re.compile(
     r"\s{0,8}([A-Za-z]{1,8})(?:[-_][A-Za-z0-9_-]{1,40})?\s{0,8}(?:;\s{0,8}q=([01](?:\.\d{0,3})?)\s{0,8})?"
 )
 _LONGEST_HEADER: Final = 1_000
-_HEAD: Final = frozenset({"language", "name", "plurals", "numbers"})
+_HEAD: Final = frozenset({"language", "name", "plurals", "numbers", "own"})
 
 Number = int | float
 
@@ -42,6 +43,8 @@ class Catalogue:
     group: str
     decimal: str
     messages: Mapping[str, str | Mapping[str, str]]
+    own: Mapping[str, str]
+    """What is said otherwise than the code says it in English; empty in English."""
 
     def has(self, key: str) -> bool:
         """Whether there is such a message, here or in English."""
@@ -109,6 +112,7 @@ def _catalogue(given: Mapping[str, Any]) -> Catalogue:
         group=given["numbers"]["group"],
         decimal=given["numbers"]["decimal"],
         messages=MappingProxyType(dict(_messages(said, ""))),
+        own=MappingProxyType(dict(_own(given.get("own", {}), ""))),
     )
 
 
@@ -123,6 +127,14 @@ def _messages(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, str | 
             yield key, item
         else:
             yield from _messages(item, f"{key}.")
+
+
+def _own(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
+    for name, item in given.items():
+        if isinstance(item, str):
+            yield f"{path}{name}", item
+        else:
+            yield from _own(item, f"{path}{name}.")
 
 
 def catalogue_of(*wishes: str | None) -> Catalogue:

@@ -1,0 +1,28 @@
+"""In which language the command line speaks: that of the terminal, by the same catalogues as everything else."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from app.domain.localization.catalogue import FALLBACK, Catalogue, Number, catalogue_of
+
+VARIABLES: Final = ("LC_ALL", "LC_MESSAGES", "LANG")
+"""The first that is set decides, as POSIX has it."""
+
+
+def spoken() -> Catalogue:
+    """The language of the environment (``ru_RU.UTF-8``); English for ``C``, and for one without a catalogue."""
+    said = next((value for name in VARIABLES if (value := os.environ.get(name))), "")
+    return catalogue_of(said.partition(".")[0].partition("@")[0])
+
+
+def own_language() -> str | None:
+    """That of the environment where it is another than a service speaks by itself."""
+    language = spoken().language
+    return None if language == FALLBACK else language
+
+
+def told(key: str, **given: str | Number) -> str:
+    """A sentence of the command line's own (``complaint.no_conversation``)."""
+    return spoken().text(f"cli.{key}", **given)

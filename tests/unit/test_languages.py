@@ -1,0 +1,137 @@
+"""What a language says of its own: nothing that is English in the code is forgotten, and no two languages are mixed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.api.errors import STATUS, problem_of
+from app.cli.complaints import words_of
+from app.cli.speaking import VARIABLES, own_language, spoken
+from app.client.errors import error_of
+from app.domain.assembling.awareness import awareness_block
+from app.domain.errors import NotFoundError
+from app.domain.extraction.answers import respond
+from app.domain.fencing.elision import elide
+from app.domain.formats import in_format
+from app.domain.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of
+from app.domain.model_io import ContextMessage
+from app.domain.policies.presets import PRESETS
+from app.domain.recall.serving import before_text, recalled_element, recalled_in, split_off
+from app.domain.schemas import SCHEMAS
+from app.domain.segments.digests import serve_digests
+from app.domain.segments.values import LEVELS
+from app.domain.tools import cut, offered
+from app.domain.weighing.tokens import estimate_text
+from tests.unit.test_recall import recalled
+from tests.unit.test_segments_digests import segment
+
+ROOT: Final = Path(__file__).parents[2]
+MAY: Final = datetime(2026, 5, 5, tzinfo=UTC)
+OTHERS: Final = sorted(set(CATALOGUES) - {FALLBACK})
+WARNED: Final = re.compile(
+    r"(?:warned|with_warnings)\(\s*\*?\(?\s*f?\"(\w+)[:\"]|warnings=\(f?\"(\w+)[:\"]|^USED_UP = \"(\w+)\"", re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_all_that_the_code_says_in_english_is_said(language: str) -> None:
+    own = CATALOGUES[language].own
+    uses = {f"use.{schema.name}.{field.name}" for schema in SCHEMAS.values() for field in schema.fields}
+    warnings = {f"warning.{code}" for code in warning_codes()}
+    assert len(warnings) > 8
+    assert uses | {f"title.{code}" for code in STATUS} | warnings == set(own)
+    assert CATALOGUES[FALLBACK].own == {}
+
+
+def warning_codes() -> Iterator[str]:
+    for folder in ("domain", "services"):
+        for file in sorted((ROOT / "app" / folder).rglob("*.py")):
+            yield from (next(filter(None, found)) for found in WARNED.findall(file.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("locale", ["zh", "zh-Hans-CN", "sw", "de_DE", "xx", ""])
+def test_a_language_without_a_catalogue_is_served_english_and_nothing_else(locale: str) -> None:
+    assert served(locale) == served("en")
+
+
+def test_russian_is_served_nothing_of_the_english() -> None:
+    english, russian = served("en"), served("ru-RU")
+    assert english.keys() == russian.keys()
+    assert [name for name in english if english[name] == russian[name]] == []
+
+
+def served(locale: str) -> dict[str, Any]:
+    """What a conversation in that language is served of ours, by what it is."""
+    policy = PRESETS["semantic"].policy
+    parts = ({"type": "media"}, {"type": "media", "url": "x"}, {"type": "tool_call"}, {"type": "tool_result"})
+    first = ContextMessage(role="assistant", content="1")
+    said = [first, *(ContextMessage(role="user", content="", parts=(part,)) for part in parts)]
+    by_code = [segment(number) for number in range(9)]
+    return {
+        "awareness": awareness_block(SCHEMAS["session"], locale, policy.levels),
+        "recalled": recalled_element(recalled((1, "user", "1", MAY), (2, "tool", "2", MAY)), (), locale),
+        "digests": serve_digests(by_code, total=99, levels=LEVELS, room=400, locale=locale).element,
+        "elided": elide("7 " * 4_000, 100, locale),
+        "cut": cut("7 " * 4_000, 100, catalogue_of(locale)),
+        "tools": offered(policy, hidden_tokens=9_999, overflows=True, further=(), locale=locale),
+        "words": in_format(said, "anthropic", locale).messages,
+        "offline": respond((ContextMessage(role="user", content="1"),), locale),
+        "problem": problem_of(NotFoundError("…"), "1", locale),
+    }
+
+
+@pytest.mark.parametrize("locale", ["en", "ru", "zh"])
+def test_what_was_recalled_is_read_back_whatever_its_language(locale: str) -> None:
+    said = [("user", "раз"), ("assistant", "A: two"), ("tool", "три"), ("system", "П: four"), ("user", "line\nbreak")]
+    items = recalled(*((seq, role, text, MAY) for seq, (role, text) in enumerate(said, start=1)))
+    fenced, own = split_off(before_text(recalled_element(items, (), locale), "", "А теперь?"))
+    assert own == "А теперь?"
+    assert sorted(recalled_in(fenced)) == sorted(said)
+
+
+@given(room=st.integers(0, 900), total=st.integers(0, 1_300), count=st.integers(0, 12))
+def test_digests_keep_to_their_room_in_every_plural_form(room: int, total: int, count: int) -> None:
+    segments = [segment(number) for number in range(count)]
+    for language in CATALOGUES:
+        found = serve_digests(segments, total=total, levels=LEVELS, room=room, locale=language)
+        assert estimate_text(found.element) <= room
+
+
+@pytest.mark.parametrize(
+    ("environment", "language"),
+    [
+        ({"LANG": "ru_RU.UTF-8"}, "ru"),
+        ({"LANG": "ru_RU.UTF-8@x", "LC_MESSAGES": ""}, "ru"),
+        ({"LANG": "en_GB.UTF-8", "LC_MESSAGES": "ru_RU.UTF-8"}, "ru"),
+        ({"LANG": "ru_RU.UTF-8", "LC_ALL": "C"}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "en"),
+        ({"LANG": "C.UTF-8"}, "en"),
+        ({}, "en"),
+    ],
+)
+def test_the_command_line_speaks_the_terminal_s_language(
+    environment: dict[str, str], language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert spoken().language == language
+    assert own_language() == (None if language == FALLBACK else language)
+
+
+def test_what_went_wrong_is_said_by_its_code_and_by_the_service_s_words_where_only_they_help() -> None:
+    say = CATALOGUES["ru"]
+    gone = error_of(404, {"code": "not_found", "detail": "There is nothing at this path."})
+    wrong = error_of(422, {"code": "invalid_input", "detail": "content: too long"})
+    assert words_of(gone, say) == "Не найдено (not_found)"
+    assert words_of(wrong, say) == "Неверные данные: content: too long (invalid_input)"
+    assert words_of(gone, CATALOGUES["en"]) == "There is nothing at this path. (not_found)"
