@@ -43,7 +43,6 @@ SCHEMAS_STAND_IN: Final = {
     "app/domain/schemas/handoff.py",
     "app/domain/schemas/research.py",
     "app/domain/policies/policy.py",
-    "app/domain/assembling/awareness.py",
 }
 """Two state schemas are called as the presets that use them."""
 
