@@ -8,8 +8,10 @@ compaction, and folds the same messages again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from typing import Annotated, Any, Final, Literal
 
 import typer
@@ -22,6 +24,7 @@ from app.cli.showing import field_words
 from app.cli.speaking import spoken, told
 from app.client import ApiError, ConflictError, StateVersion, Throughline, ThroughlineError
 from app.domain.gating.health import Finding, findings
+from app.domain.gating.originals import Originals
 from app.domain.schemas import schema_named
 
 EXIT_FOUND: Final = 1
@@ -30,6 +33,7 @@ BEFORE_ANY: Final = 0
 """The version that stands for the time before the first compaction."""
 PATIENCE: Final = 600.0
 """Seconds that a repair waits for other compactions of the conversation."""
+_LOOKED_BACK: Final = 10  # versions
 SHOWN: Final = 60  # characters of a sick text
 
 Outcome = Literal["found", "repaired", "still_sick", "put_back"]
@@ -94,9 +98,13 @@ def examine(client: Throughline, id_: str) -> Sick | None:
         schema = schema_named(version.state_schema)
     except KeyError:
         return Sick(id_, _title(client, id_), version, (), is_known=False)
-    found = findings(schema, version.state, covered_messages=version.boundary_seq)
+    said = cache(lambda: list(_said(client, id_, version.boundary_seq)))
+    before = _state_before(client, id_, version)
+    found = findings(
+        schema, version.state, covered_messages=version.boundary_seq, originals=Originals(said), before=before
+    )
     if any(one.sickness == "empty" for one in found):
-        found = findings(schema, version.state, covered_messages=_said(client, id_, version.boundary_seq))
+        found = findings(schema, version.state, covered_messages=len(said()))
     return Sick(id_, _title(client, id_), version, tuple(found)) if found else None
 
 
@@ -259,11 +267,23 @@ def _title(client: Throughline, id_: str) -> str:
     return client.conversation(id_).title or ""
 
 
-def _said(client: Throughline, id_: str, through_seq: int) -> int:
-    """Messages up to there that say something, commands left out."""
-    count = 0
+def _said(client: Throughline, id_: str, through_seq: int) -> Iterator[str]:
+    """What the messages up to there say, commands left out."""
     for message in client.messages(id_, order="asc", page_size=100):
         if message.seq > through_seq:
             break
-        count += message.status != "erased" and message.event_type != "command"
-    return count
+        if message.status != "erased" and message.event_type != "command":
+            yield message.content
+
+
+def _state_before(client: Throughline, id_: str, version: StateVersion) -> Mapping[str, Any] | None:
+    """The last state before this one that stood for some of its messages, and was another."""
+    older = (one for one in islice(client.states(id_, order="desc"), 1, _LOOKED_BACK) if one.boundary_seq)
+    fitting = (
+        one.state
+        for one in older
+        if one.state_schema == version.state_schema
+        and one.boundary_seq <= version.boundary_seq
+        and one.state != version.state
+    )
+    return next(fitting, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -13,6 +13,8 @@ from typer.testing import CliRunner, Result
 
 from app.cli import app, doctor
 from app.client import Throughline
+from app.domain.policies.presets import DEFAULT_PRESET, PRESETS
+from app.domain.schemas import schema_named
 from app.embedded import Endpoints
 from tests.acceptance.chaos import Books
 from tests.acceptance.service import running_service
@@ -29,6 +31,12 @@ FACTS: Final = (
 )
 VALUES: Final = ("BK-2291", "/srv/app/booking.py", "18:45", "512")
 FILLER: Final = "The weather was grey again, and the coffee in the harbour kitchen tasted of old rain, number {}. "
+RUSSIAN: Final = (
+    "Анна Петрова руководит проектом в Риге, и бюджет составляет 48 250 евро до 14 мая 2026 года.",
+    "Мы решили использовать Postgres для бронирования; заявка BK-2291 лежит в файле /srv/app/booking.py.",
+    "Паром линии Нордвинд отправляется в 18:45 от седьмого причала, а номер каюты 512.",
+)
+RUSSIAN_FILLER: Final = "Погода снова была серой, а кофе на кухне у гавани отдавал старым дождём, номер {}. "
 STORY: Final = "Anna Petrova and the assistant planned the Riga project, chose a database, and booked the ferry for all"
 SICK: Final[Mapping[str, tuple[Json, str]]] = {
     "error_text": ({"conversation_summary": "Error: 429 Too Many Requests"}, "error text"),
@@ -36,6 +44,11 @@ SICK: Final[Mapping[str, tuple[Json, str]]] = {
     "no_summary": ({"conversation_summary": "I'm sorry, but I cannot summarize this conversation."}, "no summary"),
     "empty": ({}, "empty summary"),
     "cut_off": ({"conversation_summary": f"{STORY}, because the"}, "cut off"),
+    "cut_off_at_a_word": (
+        {"logos": list(FACTS), "conversation_summary": "Anna Petrova leads the Riga project"},
+        "cut off",
+    ),
+    "cut_off_within_a_word": ({"logos": ["Anna Petrova leads the Riga proj"]}, "cut off"),
 }
 EMPTY: Final[Json] = {"logos": [], "pathos": [], "abstract": [], "conversation_summary": ""}
 WRITE_VERSION: Final = (
@@ -55,19 +68,21 @@ class World:
         self.books = Books(database_url)
         self.client = Throughline(url, trust_env=False)
 
-    def folded(self, *, turns: int = 14) -> str:
+    def folded(
+        self, *, turns: int = 14, preset: str = DEFAULT_PRESET, facts: Sequence[str] = FACTS, filler: str = FILLER
+    ) -> str:
         """A healthy conversation that is compacted."""
-        id_ = str(self.client.create_conversation(title=f"Riga {uuid4().hex[:6]}", policy=POLICY).id)
-        said = [FACTS[n // 2] if n % 2 == 0 and n // 2 < len(FACTS) else FILLER.format(n) * 2 for n in range(2 * turns)]
+        id_ = str(self.client.create_conversation(title=f"Riga {uuid4().hex[:6]}", preset=preset, policy=POLICY).id)
+        said = [facts[n // 2] if n % 2 == 0 and n // 2 < len(facts) else filler.format(n) * 2 for n in range(2 * turns)]
         messages = [{"role": "assistant" if n % 2 else "user", "content": text} for n, text in enumerate(said)]
         self.client.append_many(id_, messages)
         assert self.client.compact(id_, keep_tail_messages=4).status == "applied"
         return id_
 
-    def make_sick(self, id_: str, state: Json) -> None:
+    def make_sick(self, id_: str, state: Json, empty: Json = EMPTY) -> None:
         """Write a state into the rows themselves, past the gate."""
         version = self.client.conversation(id_).state_version
-        text = json.dumps(EMPTY | state)
+        text = json.dumps(empty | state)
         self.books.rows(WRITE_VERSION, id=id_, version=version, state=text)
         self.books.rows(WRITE_CONVERSATION, id=id_, state=text)
 
@@ -122,6 +137,40 @@ def test_each_sickness_is_found_and_repaired_from_the_originals(world: World, na
     assert now.state == before.state, "the same originals give the same state"
     assert all(value in world.block(id_) for value in VALUES), world.block(id_)
     assert [one.model_dump() for one in world.client.messages(id_)] == messages
+    assert world.run(id_).exit_code == 0
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_under_every_preset_a_russian_story_that_stops_at_a_word_is_repaired(world: World, preset: str) -> None:
+    id_ = world.folded(preset=preset, facts=RUSSIAN, filler=RUSSIAN_FILLER)
+    before = next(world.client.states(id_, order="desc"))
+    schema = schema_named(before.state_schema)
+    narrative = next(field.name for field in schema.fields if not field.is_list)
+    told = str(before.state[narrative]).split()
+    cut = " ".join(told[:-3])
+    assert cut[-1].isalnum(), cut
+    assert world.run(id_).exit_code == 0, "honest as it is"
+    world.make_sick(id_, {**before.state, narrative: cut}, {})
+
+    found = json.loads(world.run(id_, "--json").stdout)["found"]
+    assert [(one["sickness"], one["field"]) for one in found[0]["findings"]] == [("cut_off", narrative)]
+    repaired = world.run(id_, "--repair")
+    assert repaired.exit_code == 0, repaired.output
+    assert next(world.client.states(id_, order="desc")).state == before.state, "the same originals give the same state"
+    assert world.run(id_).exit_code == 0
+
+
+def test_a_summary_that_was_there_before_is_missed(world: World) -> None:
+    id_ = world.folded()
+    world.client.append_many(id_, [{"role": "user", "content": FILLER.format(n) * 2} for n in range(28, 48)])
+    assert world.client.compact(id_, keep_tail_messages=4).status == "applied"
+    state = next(world.client.states(id_, order="desc")).state
+    assert world.run(id_).exit_code == 0
+
+    world.make_sick(id_, {**state, "conversation_summary": ""})
+    assert "missing, and was there before" in world.run(id_).stdout
+    assert world.run(id_, "--repair").exit_code == 0
+    assert next(world.client.states(id_, order="desc")).state["conversation_summary"]
     assert world.run(id_).exit_code == 0
 
 

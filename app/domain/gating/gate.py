@@ -17,9 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.domain.conversation import Message
+from app.domain.gating.cut_off import SURE, beside_of, weigh
 from app.domain.gating.digests import check_digests
 from app.domain.gating.excuses import is_excuse
 from app.domain.gating.grounding import Grounded, cleaned, ground
+from app.domain.gating.originals import Originals
 from app.domain.model_io import FinishReason, Proposal, SummaryRequest
 from app.domain.states.provenance import own_words
 from app.domain.states.state import StateEntry
@@ -32,6 +34,7 @@ from app.domain.summarizing.candidate import (
 )
 from app.domain.words.identifiers import Identifier, Kind, find_identifiers
 from app.domain.words.language import agrees, differs
+from app.domain.words.overlap import message_text
 from app.domain.words.text import stem, stems, words
 from app.domain.words.vocabulary import GENERIC
 
@@ -157,9 +160,19 @@ def _is_as_its_source(item: CandidateItem, messages: Sequence[Message], spoken: 
     return agrees(item.text, own_words(sources), spoken)
 
 
+def _is_cut_off(candidate: Candidate, request: SummaryRequest) -> str | None:
+    """Some text stops before its end, past all doubt: the brackets of what was cut short may be closed all the same."""
+    said = [*(message_text(message) for message in request.messages), *(entry.text for entry in request.previous)]
+    stories = [(field, text, True) for field, text in candidate.narrative.items()]
+    texts = [*stories, *((item.field, item.text, False) for item in candidate.items)]
+    beside = beside_of(texts, Originals(lambda: said))
+    is_cut = any(weigh(text, is_story=is_story, beside=beside(field, text)) >= SURE for field, text, is_story in texts)
+    return "cut_off" if is_cut else None
+
+
 Check = Callable[[Candidate, SummaryRequest], str | None]
 
-CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton, _is_in_another_language)
+CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_cut_off, _is_skeleton, _is_in_another_language)
 """In order; each returns a reason word or nothing."""
 
 

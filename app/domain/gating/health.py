@@ -5,44 +5,24 @@ The gate lets none of these in. A state that was imported, or written by an earl
 
 from __future__ import annotations
 
-import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from app.domain.gating.cut_off import DOUBTFUL, LIKELY, Beside, beside_of, weigh
 from app.domain.gating.excuses import is_excuse
+from app.domain.gating.originals import Originals
 from app.domain.states.state import StateSchema
-from app.domain.words.vocabulary import STOPWORDS
 
-Sickness = Literal["empty", "error_text", "no_summary", "cut_off"]
+Sickness = Literal["empty", "error_text", "no_summary", "cut_off", "missing"]
 
 FEW: Final = 4
 """Covered messages of which a state may honestly have nothing to say."""
+_MANY: Final = 3
+"""Facts of one field that are not all dropped at once."""
 
-_LONG: Final = 60  # characters; a shorter text may be a phrase, which needs no end and may close with "for" or "it"
-_ENDS: Final = re.compile(r"[.!?…。！？\"'»”’)\]}`*]\s*$")
-_HANGS: Final = re.compile(r"[,;:(\[{«“—–-]\s*$")
-_SENTENCE: Final = re.compile(r"[^\W\d_]{5}[.!?…][\"'»”’)\]]{0,3}\s+[\"'«„“(\[]{0,3}[^\W\d_a-zа-яё]|[。！？]\s*\S")
-"""Where a sentence ends and another begins: a story that has such a place ends its last sentence too.
-
-A word of five letters: shorter ones may be titles and abbreviations (``Prof.``).
-"""
-_OPEN: Final = re.compile(r"^(?!\s*(?:[-*+•–—#|>]|\d{1,3}[.)])\s).*\w\s*\Z", re.MULTILINE)
-"""A last line that is no item of a list, and ends in a word."""
-_LAST_WORD: Final = re.compile(r"(?<!\S)[\"'«„“(\[]*([^\W\d_]+(?:[-'’][^\W\d_]+)*)\s*$")
-"""As it stands between spaces: ``sign-in`` and ``requirements.in`` end in no preposition."""
-_FEWEST_WORDS: Final = 3
-_CANNOT_END: Final[Mapping[str, str]] = {
-    "en": """the of into onto upon and nor than because although whether unless my our their its every versus including
-        regarding during between among towards""",
-    "ru": """и а но или либо что чтобы если хотя потому поскольку который которая которое которые в во на с со к ко из
-        из-за из-под о об обо от для по до при у за без под над перед через про между ради не ни""",
-}
-"""By language: words after which something has to come, so that even a short story that ends in one was cut off.
-
-Without those that end a phrase as well, in whatever language: what it is *for*, option *a*, "fängt *an*", "un *but*".
-"""
 _ERRORS: Final = re.compile(
     r"\W*(?:Traceback \(most recent call last\)"
     r"|(?:[A-Z]\w*(?:Error|Exception)|Error|ERROR|Fehler|Ошибка)\s*(?::|\b\d{3}\b)"
@@ -54,7 +34,6 @@ _ERRORS: Final = re.compile(
     r"|request timed out|connection (?:refused|reset|error)|(?:the )?model is overloaded|invalid api key)\b"
     r"|\{\s*\"(?:error|detail|code|message|status)\"\s*:)",
 )
-_FENCE: Final = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,22 +46,34 @@ class Finding:
     text: str = ""
 
 
-def findings(schema: StateSchema, state: Mapping[str, Any], *, covered_messages: int) -> list[Finding]:
+def findings(
+    schema: StateSchema,
+    state: Mapping[str, Any],
+    *,
+    covered_messages: int,
+    originals: Originals | None = None,
+    before: Mapping[str, Any] | None = None,
+) -> list[Finding]:
     """What is wrong with a state; nothing, as a rule.
 
     Args:
         schema: Of the state.
         state: Texts by field.
         covered_messages: How many messages it stands for.
+        originals: What those say; without them, less can be told of where a text was cut.
+        before: An earlier state under the same schema that stood for some of them.
     """
     texts = list(_texts(schema, state))
     if not texts:
         return [Finding(sickness="empty")] if covered_messages > FEW else []
-    return [
+    earlier = {name: text for name, text, is_story in _texts(schema, before or {}) if is_story}
+    beside = beside_of(texts, originals or Originals(), earlier)
+    found = [
         Finding(sickness=sickness, field=field, text=text)
         for field, text, is_story in texts
-        if (sickness := _sickness(text, is_story=is_story)) is not None
+        if (sickness := _sickness(text, is_story=is_story, beside=beside(field, text))) is not None
     ]
+    return [*found, *_missing(schema, state, before or {})]
 
 
 def _texts(schema: StateSchema, state: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
@@ -93,41 +84,20 @@ def _texts(schema: StateSchema, state: Mapping[str, Any]) -> Iterator[tuple[str,
                 yield field.name, text, not field.is_list
 
 
-def _sickness(text: str, *, is_story: bool) -> Sickness | None:
+def _missing(schema: StateSchema, state: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Finding]:
+    """Where an earlier state told something that only grows, and this one ends before it."""
+    counts = Counter(name for name, _, _ in _texts(schema, state))
+    earlier = Counter(name for name, _, _ in _texts(schema, before))
+    for field in schema.fields:
+        least = {"narrative": 1, "fact": _MANY}.get(field.role)
+        if least is not None and earlier[field.name] >= least and not counts[field.name]:
+            yield Finding(sickness="missing", field=field.name)
+
+
+def _sickness(text: str, *, is_story: bool, beside: Beside) -> Sickness | None:
     if _ERRORS.match(text):
         return "error_text"
     if is_excuse(text):
         return "no_summary"
-    return "cut_off" if _is_cut_off(text, is_story=is_story) else None
-
-
-def _is_cut_off(text: str, *, is_story: bool) -> bool:
-    """A block that never closes, JSON that breaks off, or a text that ends in the middle of a sentence.
-
-    Entries of a list are phrases: only a story has to end like a sentence. That it does not is told by a hanging word,
-    or by sentences before that have their ends; of a short one, by a word or a mark that ends nothing.
-    """
-    if len(_FENCE.findall(text)) % 2 or _is_broken_json(text):
-        return True
-    is_long = len(text) >= _LONG
-    if not is_story or _ENDS.search(text) or not (is_long or len(text.split()) >= _FEWEST_WORDS):
-        return False
-    last = _LAST_WORD.search(text)
-    hanging = _FUNCTION_WORDS | _NEVER_LAST if is_long else _NEVER_LAST
-    if _HANGS.search(text) is not None or (last is not None and last[1].casefold() in hanging):
-        return True
-    return is_long and _SENTENCE.search(text) is not None and _OPEN.search(text) is not None
-
-
-def _is_broken_json(text: str) -> bool:
-    if not text.lstrip().startswith(("{", "[{", '["')):
-        return False
-    try:
-        json.loads(text)
-    except ValueError:
-        return True
-    return False
-
-
-_FUNCTION_WORDS: Final = frozenset().union(*STOPWORDS.values())
-_NEVER_LAST: Final = frozenset(word for words in _CANNOT_END.values() for word in words.split())
+    least = DOUBTFUL if is_story else LIKELY
+    return "cut_off" if weigh(text, is_story=is_story, beside=beside) >= least else None

@@ -5,10 +5,10 @@
 * ``contrary``: ``denies`` (the words after it), ``hedges`` (what may deny, limit or put a condition, in words of its
   own), ``yet`` (of these, what does not limit a denial), ``joins`` (words between clauses), ``answers`` (a no, to begin
   with), ``asks`` (what a question ends with, its mark apart), ``pronouns`` (what a word of no content begins with).
-* ``ending``: ``never`` (words after which something has to come).
+* ``ending``: ``never`` (words after which something has to come), ``joins`` (before which a sentence may be left).
 
-``pronouns`` and ``never`` are words between blanks. All else are regular expressions without regard to case, tried on
-texts of every language: those of a language with spaced words fit whole words only.
+``pronouns``, ``never`` and ``ending.joins`` are words between blanks. All else are regular expressions without regard
+to case, tried on texts of every language: those of a language with spaced words fit whole words only.
 """
 
 from __future__ import annotations
