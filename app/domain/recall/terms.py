@@ -1,8 +1,7 @@
 """The words that recall matches by: stems, and of Chinese single signs beside the pairs.
 
-A pair says more than a sign, but "母亲" and "妈妈", "火车" and "列车" share no pair, and a word of one sign has none of
-its own: measured on a made-up Chinese talk, signs beside pairs double what is found at 5 % of its tokens. They are
-recall's alone: stored keys, search and the rest work with stems.
+A pair says more than a sign, but "火车" and "列车" share no pair, and a word of one sign has none of
+its own. Signs are recall's alone: stored keys, search and the rest work with stems.
 """
 
 from __future__ import annotations
