@@ -175,6 +175,25 @@ def test_a_query_takes_nine_tenths_of_what_the_last_message_leaves() -> None:
     assert 0.8 * room < found.gauge.breakdown.recalled <= 0.9 * room
 
 
+def test_a_query_takes_what_state_and_tail_have_no_use_for() -> None:
+    messages = said(101)
+    found = put_together(recalling(messages, boundary=100, state={"logos": ["The harbour is old"]}), 1_600)
+    line = max(one.token_count for one in messages[:-1])
+
+    assert found.gauge.breakdown.recalled > 0.9 * 1_600
+    assert 0 <= 1_600 - spent(found) <= line, "no room is left for another message"
+
+
+def test_a_query_fills_its_nine_tenths_whatever_lines_and_dates_were_reckoned_with() -> None:
+    spoken = [replace(one, content=f"Ann: {one.content}") for one in said(201)]
+    facts = [f"Fact number {number} about the harbour and its crates" for number in range(1, 80)]
+    found = put_together(recalling(spoken, boundary=200, state={**STATE, "logos": facts}), 2_400)
+    room = 2_400 - spoken[-1].token_count
+    line = max(one.token_count for one in spoken[:-1])
+
+    assert 0.9 * room - line < found.gauge.breakdown.recalled <= 0.9 * room
+
+
 def test_a_turn_recalls_within_its_share_and_cuts_nothing() -> None:
     messages = said(81)
     source = recalling(messages, boundary=60, query=None)

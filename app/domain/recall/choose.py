@@ -62,37 +62,52 @@ def choose(
     served: Collection[int] = (),
     margin: float = math.inf,
 ) -> tuple[Recalled, ...]:
-    """The messages that fit into ``room`` tokens, best value first; empty when nothing matches.
+    """What ``Ranking.packed`` says, for a question that is packed once."""
+    return Ranking(corpus, question, margin=margin).packed(room, served=served)
 
-    A greedy packing by score less the price of length: what does not fit is passed over for something shorter; of the
-    very best the part that matters is served, where they do not fit.
+
+class Ranking:
+    """How much speaks for each message: reckoned once, packed as often as the room changes.
 
     Args:
         corpus: The messages, also those that are served: what stands around a message speaks for it.
         question: What is asked.
-        room: Tokens for the messages with their lines and dates.
-        served: Positions that are not to be recalled.
         margin: How far below the best score a message may be.
     """
-    if not question.stems and not question.months and not question.years:
-        return ()
-    found = features(corpus, question)
-    pieces = [index for index in range(len(corpus.pieces)) if corpus.source(index).seq not in served]
-    if not any(found[name][index] for name in _LEADING for index in pieces):
-        return ()
-    values = _scores(found, len(corpus.pieces))
-    packing = _Packing(corpus, values, found, room)
-    best = packing.best_pieces(pieces)
-    least = max(values[index] for index in best.values()) - margin
-    near = [(message, index) for message, index in best.items() if values[index] >= least]
-    costs = {message: _cost(corpus.sources[message]) for message, _ in near}
-    worth = {message: values[index] - PRICE * math.log(costs[message]) for message, index in near}
-    shortest = max(min(costs.values()), _TOO_SHORT)
-    for rank, (message, index) in enumerate(sorted(near, key=lambda item: (-worth[item[0]], item[0]))):
-        if packing.room < shortest and rank >= _EXCERPTED:
-            break
-        packing.takes(message, index, may_cut=rank < _EXCERPTED)
-    return tuple(packing.chosen)
+
+    def __init__(self, corpus: Corpus, question: Question, *, margin: float = math.inf) -> None:
+        self._corpus = corpus
+        self._margin = margin
+        asks = bool(question.stems or question.months or question.years)
+        self._found = features(corpus, question) if asks else {}
+        self._values = _scores(self._found, len(corpus.pieces))
+
+    def packed(self, room: int, *, served: Collection[int] = ()) -> tuple[Recalled, ...]:
+        """The messages that fit into ``room`` tokens, best value first; empty when nothing matches.
+
+        A greedy packing by score less the price of length: what does not fit is passed over for something shorter; of
+        the very best the part that matters is served, where they do not fit.
+
+        Args:
+            room: Tokens for the messages with their lines and dates.
+            served: Positions that are not to be recalled.
+        """
+        corpus, found, values = self._corpus, self._found, self._values
+        pieces = [index for index in range(len(corpus.pieces)) if corpus.source(index).seq not in served]
+        if not found or not any(found[name][index] for name in _LEADING for index in pieces):
+            return ()
+        packing = _Packing(corpus, values, found, room)
+        best = packing.best_pieces(pieces)
+        least = max(values[index] for index in best.values()) - self._margin
+        near = [(message, index) for message, index in best.items() if values[index] >= least]
+        costs = {message: _cost(corpus.sources[message]) for message, _ in near}
+        worth = {message: values[index] - PRICE * math.log(costs[message]) for message, index in near}
+        shortest = max(min(costs.values()), _TOO_SHORT)
+        for rank, (message, index) in enumerate(sorted(near, key=lambda item: (-worth[item[0]], item[0]))):
+            if packing.room < shortest and rank >= _EXCERPTED:
+                break
+            packing.takes(message, index, may_cut=rank < _EXCERPTED)
+        return tuple(packing.chosen)
 
 
 class _Packing:

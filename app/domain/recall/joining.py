@@ -17,7 +17,7 @@ from app.domain.conversation import Message
 from app.domain.extraction.items import cost, parted
 from app.domain.extraction.labels import role_of
 from app.domain.model_io import ContextMessage
-from app.domain.recall.choose import MARGIN, Recalled, choose
+from app.domain.recall.choose import MARGIN, Ranking, Recalled
 from app.domain.recall.deciding import decide
 from app.domain.recall.question import question_of
 from app.domain.recall.serving import (
@@ -30,7 +30,8 @@ from app.domain.recall.serving import (
 )
 
 MOST: Final = Fraction(9, 10)
-"""Of what pins and the last user message leave; docs/decisions/0015 has the figures."""
+"""Of what pins and the last user message leave, beside what nothing else has a use for; docs/decisions/0015 has the
+figures."""
 
 DATA_SHARE: Final = Fraction(5, 6)
 """Of that, what tools' data in the state may keep."""
@@ -71,11 +72,15 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
     while total and len(draft.held) < len(first_draft(material).held):
         total //= 2  # passages go before pins do
         draft = fit(room - total)
-    joined = _joined(material, draft, recall, total)
+    ranking = _ranking(recall) if total else None
+    joined = _joined(material, draft, recall, total, ranking)
     used = recall_tokens(material, joined)
     if used >= total:
         return joined
     wider = fit(room - used)
+    left = room - used - size_of(material, wider) - (0 if wider.left_out else material.unloaded_tokens)
+    if recall.is_explicit and ranking is not None and left > 0:
+        return _joined(material, wider, recall, used + left, ranking)  # what the rest has no use for
     rest = _unserved(wider, joined.recalled)
     return _settled(material, replace(wider, recalled=rest, passages=joined.passages, named=joined.named), joined)
 
@@ -162,21 +167,25 @@ def _fixed(material: Material, whole: Draft) -> int:
     return sum(weight_of(material, message) for message in (*whole.held, *last))
 
 
-def _joined(material: Material, draft: Draft, recall: Recall, room: int) -> Draft:
+def _ranking(recall: Recall) -> Ranking | None:
+    if not recall.question:
+        return None
+    question = question_of(recall.question, recall.corpus.speakers)
+    return Ranking(recall.corpus, question, margin=math.inf if recall.is_explicit else MARGIN)
+
+
+def _joined(material: Material, draft: Draft, recall: Recall, room: int, ranking: Ranking | None) -> Draft:
     """The draft with as many passages as fit, in the caller's order, and what is recalled in the rest."""
     draft = _with_passages(material, draft, recall.passages, room)
-    room -= recall_tokens(material, draft)
-    if not recall.question or room <= 0:
+    passages = recall_tokens(material, draft)
+    if ranking is None or room <= passages:
         return draft
-    named = labelled(recall.corpus, material.conversation.locale)
-    chosen = choose(
-        recall.corpus,
-        question_of(recall.question, recall.corpus.speakers),
-        room=room - FRAME,
-        served=served_seqs(draft),
-        margin=math.inf if recall.is_explicit else MARGIN,
-    )
-    return _within(material, replace(draft, recalled=chosen, named=named), room + recall_tokens(material, draft))
+    draft = replace(draft, named=labelled(recall.corpus, material.conversation.locale))
+    served = served_seqs(draft)
+    packed = replace(draft, recalled=ranking.packed(room - passages - FRAME, served=served))
+    if packed.recalled and (unused := room - recall_tokens(material, packed)) > 0:  # packing only reckons
+        packed = replace(draft, recalled=ranking.packed(room - passages - FRAME + unused, served=served))
+    return _within(material, packed, room)
 
 
 def _with_passages(material: Material, draft: Draft, passages: tuple[Passage, ...], room: int) -> Draft:
