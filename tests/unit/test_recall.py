@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from app.domain.recall.choose import Recalled, choose, scores
 from app.domain.recall.corpus import Corpus, Source
 from app.domain.recall.deciding import decide, decided_by_itself
+from app.domain.recall.features import features
 from app.domain.recall.question import question_of
 from app.domain.recall.serving import (
     Passage,
@@ -24,6 +25,7 @@ from app.domain.recall.serving import (
     recalled_in,
     split_off,
 )
+from app.domain.recall.weights import WEIGHTS
 from app.domain.weighing.tokens import estimate_text, weigh
 
 DAY = datetime(2025, 5, 8, 10, tzinfo=UTC)
@@ -84,6 +86,31 @@ def corpus_of(texts: Sequence[str], *, apart: timedelta = timedelta(minutes=2)) 
 def chosen(texts: Sequence[str], asked: str, *, room: int, **given: Any) -> list[int]:
     corpus = corpus_of(texts)
     return [one.source.seq for one in choose(corpus, question_of(asked, corpus.speakers), room=room, **given)]
+
+
+def test_a_message_echoes_the_words_of_the_four_before_it_in_the_same_sitting() -> None:
+    texts = [
+        "Ann: The ferry leaves at noon.",
+        "Bob: The ferry!",
+        "Ann: Pears.",
+        "Bob: Plums.",
+        "Ann: Figs.",
+        "Bob: Noon.",
+    ]
+    first, echo, *others, late = corpus_of(texts).echoes
+
+    assert (first, *others, late) == (0.0, 0.0, 0.0, 0.0, 0.0)
+    assert echo > 0
+    assert not any(corpus_of(texts, apart=timedelta(hours=4)).echoes)
+
+
+def test_of_two_that_say_the_same_the_one_that_is_no_echo_speaks_more_for_itself() -> None:
+    said, between = "A lantern of brass from the market.", ["Ann: Pears.", "Bob: Plums.", "Ann: Figs.", "Bob: Grapes."]
+    corpus = corpus_of(["Bob: Rain again.", *between, f"Ann: {said}", f"Ann: {said}", *between])
+    found = features(corpus, question_of("What about the lantern?", corpus.speakers))
+
+    assert found["echo"][5] == 0 < found["echo"][6]
+    assert WEIGHTS["echo"] < 0
 
 
 @pytest.mark.parametrize(

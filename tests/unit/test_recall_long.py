@@ -69,6 +69,14 @@ def test_pieces_are_the_whole_text_in_order(language: str) -> None:
         assert (len(pieces) > 1) == (source.tokens > LONG)
 
 
+def test_a_long_message_is_no_echo_of_itself_but_of_what_was_said_before() -> None:
+    long, short = ("assistant", FILLING["en"] * 40), ("user", "The mills!")
+
+    assert not any(corpus_of([("user", "Hello there."), long]).echoes)
+    assert corpus_of([short, long]).echoes[1] > 0
+    assert corpus_of([long, short]).echoes[-1] > 0
+
+
 @pytest.mark.parametrize("language", ["en", "ru", "zh"])
 def test_the_message_whose_midst_answers_comes_first_and_whole_where_it_fits(language: str) -> None:
     corpus = talk(language)

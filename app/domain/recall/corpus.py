@@ -33,6 +33,7 @@ _TIME, _FIRST, _SECOND = any_of("time"), any_of("first_person"), any_of("second_
 _PEOPLE, _PLACE, _NUMBER = any_of("people"), any_of("place"), any_of("number")
 _QUOTED: Final = re.compile(r"[\"“«„]([^\"”»“]{2,80})[\"”»]")
 _BREAK: Final = re.compile(r"\n+|(?<=[.!?…])\s+|(?<=[。！？])|,\s+|\s+")
+_ECHO: Final = 4  # pieces back; what repeats their words answers them, and seldom tells anything itself
 _REMEMBERED: Final = 16_384  # texts taken apart; questions about one conversation come one after the other
 
 
@@ -195,6 +196,25 @@ class Corpus:
     def vocabulary(self) -> list[str]:
         """All stems, sorted."""
         return sorted(self.postings)
+
+    @cached_property
+    def echoes(self) -> list[float]:
+        """For each piece the rarity of those of its words that stood in the few before it, in the same run of talk."""
+        found: list[float] = []
+        last: dict[str, int] = {}
+        saying: dict[str, int] = {}  # a long message is no echo of itself
+        runs, rarities, before = self._runs, self.rarities, -1
+        for index, (piece, words) in enumerate(zip(self.pieces, self.words, strict=True)):
+            if piece.owner != before:
+                last.update(saying)
+                saying, before = {}, piece.owner
+            first = max(index - _ECHO, 0)
+            echoed = [
+                stem for stem in words.counts if (there := last.get(stem, -1)) >= first and runs[there] == runs[index]
+            ]
+            found.append(sum(map(rarities.__getitem__, echoed)))
+            saying.update(dict.fromkeys(words.counts, index))
+        return found
 
     def turn_there(self, distance: int) -> list[int]:
         """For each piece the number of the turn so many on in the same run of talk; -1 where there is none."""

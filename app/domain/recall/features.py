@@ -122,6 +122,7 @@ class _Features:
                 value / max(len(item.counts), 1) / 6 for value, item in zip(carried, corpus.words, strict=True)
             ],
             "named_information": _times(named, information),
+            "echo": [value / 30 for value in corpus.echoes],
             "second_person": [item.second_person for item in corpus.words],
             "first_person": first_person,
             "named_first_person": _times(named, first_person),
