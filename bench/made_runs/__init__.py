@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from bench.made_runs import bank, coding, hotel, office, retail, telecom
+from bench.made_runs import bank, cluster, coding, diary, hotel, office, retail, telecom
 
 KINDS: Final[Mapping[str, Callable[[random.Random, str], dict[str, Any]]]] = {
     "retail": retail.run,
@@ -15,6 +15,8 @@ KINDS: Final[Mapping[str, Callable[[random.Random, str], dict[str, Any]]]] = {
     "office": office.run,
     "hotel": hotel.run,
     "bank": bank.run,
+    "cluster": cluster.run,
+    "diary": diary.run,
 }
 """By name: what makes one run."""
 

@@ -26,7 +26,7 @@ class Transcript:
         """What the assistant says: one of these."""
         self._say("assistant", self.draw.choice(ways))
 
-    def call(self, name: str, result: Any, **arguments: Any) -> None:
+    def call(self, name: str, result: Any, /, **arguments: Any) -> None:
         """A call and what came back: data as JSON, a text as it is."""
         told = result if isinstance(result, str) else json.dumps(result)
         made = f"call_{digits(self.draw, 8)}"
