@@ -48,6 +48,8 @@ def line_tokens(type_: AnchorType, seq: int, content: str, estimator: Estimator 
 def anchors_element(shown: Sequence[FoundAnchor], *, behind_marker: int) -> str:
     """The ``<anchors>`` element, empty when there is nothing to serve."""
     lines = [anchor_line(anchor.type, anchor.seq, anchor.content) for anchor in shown]
+    if behind_marker and not lines:
+        return ANCHORS_MARKER
     if behind_marker:
         lines.append(ANCHORS_MARKER)
     return "\n".join([f"<{ANCHORS_TAG}>", *lines, f"</{ANCHORS_TAG}>"]) if lines else ""

@@ -47,6 +47,10 @@ _SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means
 _DATUM: Final = 0.8  # an id, a code, a date that came out of a tool goes into its next call
 _DATUM_SIGN: Final = 0.08  # the longer, the less it can be guessed
 _DATUM_SIGNS: Final = 20
+_LESS_THAN_IDS: Final = (
+    (re.compile(r"\d{4}-\d{2}-\d{2}"), 0.5),  # a record has several dates of which one is asked for, and people say it
+    (re.compile(r"[^\s@]+@[^\s@]+"), 0.6),  # a person is found by it once, then goes by an id
+)
 _DATUM_WORD: Final = 0.5
 _DATUM_WORDS: Final = 1.5  # all of a line
 _DATUM_AMOUNT: Final = 0.5
@@ -172,13 +176,19 @@ def worths_of_data(parts: Sequence[Line], mentioned: Collection[str]) -> list[Wo
     found: list[Worth] = []
     for part in parts:
         values = {
-            value.casefold(): (_DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS)) * _talked_of(value, mentioned)
+            value.casefold(): _datum(value) * _talked_of(value, mentioned)
             for value in part.values
         }
         for group, worth in ((part.words, words), (part.amounts, amounts)):
             values |= {value.casefold(): worth * _talked_of(value, mentioned) for value in group}
         found.append(Worth(rest=_DATA / with_values if part.values else 0.0, values=values, about="data"))
     return found
+
+
+def _datum(value: str) -> float:
+    """What an exact value of a tool's data is worth: ids more than what can be said, or worked out, without it."""
+    less = next((factor for pattern, factor in _LESS_THAN_IDS if pattern.fullmatch(value)), 1.0)
+    return less * (_DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS))
 
 
 def _shared(each: float, most: float, count: int) -> float:
