@@ -11,6 +11,7 @@ from typing import Final
 
 from app.domain.extraction.ledger import LINE, Line, is_exact, line_in, line_of
 from app.domain.words.identifiers import find_identifiers
+from app.domain.words.text import words as words_of
 
 _FEWEST_LINES: Final = 3  # a shorter answer is a message to whoever called
 _MOST_LINES: Final = 400
@@ -22,6 +23,11 @@ _PLACE: Final = re.compile(r"(?::\d{1,7})+")
 _FILE: Final = re.compile(r"[./]")
 _EDGES: Final = ".-/+~"
 _ITEM: Final = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s+")
+_DEFINED: Final = re.compile(
+    r"(\d{1,6})[:|]?\s+(?:(?:export|default|public|private|static|async|pub|abstract) ){0,3}"
+    r"(?:def|class|function|func|fn|interface|struct|enum|trait) "
+)
+_CONSTANTS: Final = frozenset({"True", "False", "None", "Null"})
 _FIELDS: Final = re.compile(r"[\[\](){}|\t,;]|:\s|\s[-–—]\s")
 _NAME: Final = re.compile(r"[^\W\d]\w*(?:_\w+)+|[^\W\d]+[a-z][A-Z]\w*")
 
@@ -46,8 +52,7 @@ def log_lines(text: str) -> Iterator[str | Line]:
             yield from _flushed(waiting)
             yield record
             continue
-        names = (found.text for found in find_identifiers(line) if found.kind == "name")
-        new = [value for value in [*values_in(line), *names] if value.casefold() not in told]
+        new = [value for value in [*_numbered(line), *_names_in(line)] if value.casefold() not in told]
         told.update(value.casefold() for value in new)
         for value in new:
             if waiting and len(", ".join([*waiting, value])) > LINE:
@@ -71,7 +76,33 @@ def _record(line: str) -> Line | None:
             else:
                 words.append(word)
         fields.append(" ".join(words))
-    return line_of(field for field in fields if field)
+    return line_of(field for field in fields if field and (any(map(str.isdigit, field)) or _says_something(field)))
+
+
+def _says_something(field: str) -> bool:
+    """Whether there is more in it than what holds a line together: "with", "in", "for"."""
+    return is_exact(field) or bool(words_of(field))
+
+
+def _names_in(line: str) -> Iterator[str]:
+    """Names of people and places; not the capital that a line begins with, nor that of a constant."""
+    for found in find_identifiers(line):
+        is_opening = " " not in found.text and not words_of(_without_values(line[: found.start]))
+        if found.kind == "name" and not is_opening and found.text not in _CONSTANTS:
+            yield found.text
+
+
+def _without_values(text: str) -> str:
+    return " ".join(word for word in text.split() if not any(map(str.isdigit, word)))
+
+
+def _numbered(line: str) -> Iterator[str]:
+    """The values of a line; what is defined there, in a source that is listed with its numbers, with its number."""
+    defined = _DEFINED.match(line)
+    values = list(values_in(line[defined.end() :] if defined else line))
+    if defined and values:
+        values[0] = f"{values[0]}:{defined[1]}"
+    yield from values
 
 
 def values_in(text: str) -> Iterator[str]:
