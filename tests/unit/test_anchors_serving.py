@@ -164,3 +164,8 @@ def test_within_its_room_deterministic_and_complete(
     by_place = sorted(hidden, key=lambda one: (one.seq, one.offset, one.proposed_by, one.importance))
     last = {one.content: one for one in by_place}
     assert max((one.importance for one in last.values()), default=0) <= min(movable, default=1)
+
+
+def test_a_marker_alone_stands_without_an_element() -> None:
+    assert anchors_element([], behind_marker=3) == ANCHORS_MARKER
+    assert anchors_element([anchor(1)], behind_marker=3).splitlines()[-2:] == [ANCHORS_MARKER, "</anchors>"]

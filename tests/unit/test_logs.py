@@ -45,3 +45,20 @@ def test_items_of_a_list_are_records_with_their_words() -> None:
     assert "Hiring plan, Maple" in told[0]
     assert "Cedar" in told[1]
     assert "Maple" not in told[1]
+
+
+def test_what_is_defined_in_a_listed_source_stands_with_its_line() -> None:
+    source = (
+        "  12      def round_rows(self, rows):\n  13          if not rows:\n  14              return read_rates(rows)\n"
+    )
+    told = [value for one in log_lines(source) if isinstance(one, Line) for value in one.values]
+
+    assert "round_rows:12" in told
+    assert "read_rates" in told
+
+
+def test_words_that_only_open_a_line_or_hold_it_together_are_no_values() -> None:
+    log = "ed0e9da Sum rates\n1f22bc7 Move it to Lyon\nstrict=None\n- [evt_1] (Maple) with a.b@norvik.example\n"
+    told = [line.text for line in log_lines(log) if isinstance(line, Line)]
+
+    assert told == ["ed0e9da, 1f22bc7, Lyon", "evt_1, Maple, a.b@norvik.example"]

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.extraction.ledger import line_in
+from app.domain.extraction.scoring import worth_of_data
 from app.domain.merging.pruning import state_of
 from app.domain.merging.shrinking import shrunk
 from app.domain.schemas.session import SESSION
@@ -136,3 +138,23 @@ def test_it_always_fits_and_keeps_the_order(texts: list[str], room: int) -> None
     assert [entry.id for entry in found] == [
         entry.id for entry in given_entries if entry.id in {one.id for one in found}
     ]
+
+
+def test_a_sentence_of_a_tool_shrinks_to_its_exact_values() -> None:
+    told_it = "Tool: 1e086f8 Read all of the rates from the settings as the others do"
+    found = shrunk(SESSION, entries(told_it), fits=within(12))
+
+    assert told(found) == "Tool: 1e086f8"
+
+
+def test_an_id_goes_before_a_date() -> None:
+    found = shrunk(SESSION, entries("Tool: 2025-03-14, evt_e5777fc3"), fits=within(12))
+
+    assert told(found) == "Tool: evt_e5777fc3"
+
+
+@pytest.mark.parametrize("less", ["2025-03-14", "a.b@norvik.example"])
+def test_what_can_be_said_without_a_tool_weighs_less_than_an_id_as_long(less: str) -> None:
+    known, needed = (worth_of_data(line_in(value), ()).total for value in (less, "evt_e5777fc3a01b2c4"[: len(less)]))
+
+    assert known < needed

@@ -175,10 +175,7 @@ def worths_of_data(parts: Sequence[Line], mentioned: Collection[str]) -> list[Wo
     with_values = sum(bool(part.values) for part in parts)
     found: list[Worth] = []
     for part in parts:
-        values = {
-            value.casefold(): _datum(value) * _talked_of(value, mentioned)
-            for value in part.values
-        }
+        values = {value.casefold(): _datum(value) * _talked_of(value, mentioned) for value in part.values}
         for group, worth in ((part.words, words), (part.amounts, amounts)):
             values |= {value.casefold(): worth * _talked_of(value, mentioned) for value in group}
         found.append(Worth(rest=_DATA / with_values if part.values else 0.0, values=values, about="data"))

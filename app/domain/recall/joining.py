@@ -33,7 +33,7 @@ MOST: Final = Fraction(9, 10)
 """Of what pins and the last user message leave, beside what nothing else has a use for; docs/decisions/0015 has the
 figures."""
 
-DATA_SHARE: Final = Fraction(5, 6)
+DATA_SHARE: Final = Fraction(9, 10)
 """Of that, what tools' data in the state may keep."""
 
 FRAME: Final = 20
