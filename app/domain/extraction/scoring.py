@@ -47,10 +47,8 @@ _SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means
 _DATUM: Final = 0.8  # an id, a code, a date that came out of a tool goes into its next call
 _DATUM_SIGN: Final = 0.08  # the longer, the less it can be guessed
 _DATUM_SIGNS: Final = 20
-_LESS_THAN_IDS: Final = (
-    (re.compile(r"\d{4}-\d{2}-\d{2}"), 0.5),  # a record has several dates of which one is asked for, and people say it
-    (re.compile(r"[^\s@]+@[^\s@]+"), 0.6),  # a person is found by it once, then goes by an id
-)
+_ADDRESS: Final = re.compile(r"[^\s@]+@[^\s@]+")
+_LESS_OF_AN_ADDRESS: Final = 0.6  # a person is found by it once, then goes by an id
 _DATUM_WORD: Final = 0.5
 _DATUM_WORDS: Final = 1.5  # all of a line
 _DATUM_AMOUNT: Final = 0.5
@@ -183,9 +181,10 @@ def worths_of_data(parts: Sequence[Line], mentioned: Collection[str]) -> list[Wo
 
 
 def _datum(value: str) -> float:
-    """What an exact value of a tool's data is worth: ids more than what can be said, or worked out, without it."""
-    less = next((factor for pattern, factor in _LESS_THAN_IDS if pattern.fullmatch(value)), 1.0)
-    return less * (_DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS))
+    """What an exact value of a tool's data is worth."""
+    return (_LESS_OF_AN_ADDRESS if _ADDRESS.fullmatch(value) else 1.0) * (
+        _DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS)
+    )
 
 
 def _shared(each: float, most: float, count: int) -> float:
