@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.extraction.ledger import line_in
-from app.domain.extraction.scoring import worth_of_data
 from app.domain.merging.pruning import state_of
 from app.domain.merging.shrinking import shrunk
 from app.domain.schemas.session import SESSION
@@ -145,9 +143,3 @@ def test_a_sentence_of_a_tool_shrinks_to_its_exact_values() -> None:
     found = shrunk(SESSION, entries(told_it), fits=within(12))
 
     assert told(found) == "Tool: 1e086f8"
-
-
-def test_the_address_of_a_person_weighs_less_than_an_id_as_long() -> None:
-    known, needed = (worth_of_data(line_in(value), ()).total for value in ("a.b@norvik.example", "evt_e5777fc3a01b2c"))
-
-    assert known < needed

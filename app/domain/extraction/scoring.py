@@ -47,8 +47,6 @@ _SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means
 _DATUM: Final = 0.8  # an id, a code, a date that came out of a tool goes into its next call
 _DATUM_SIGN: Final = 0.08  # the longer, the less it can be guessed
 _DATUM_SIGNS: Final = 20
-_ADDRESS: Final = re.compile(r"[^\s@]+@[^\s@]+")
-_LESS_OF_AN_ADDRESS: Final = 0.6  # a person is found by it once, then goes by an id
 _DATUM_WORD: Final = 0.5
 _DATUM_WORDS: Final = 1.5  # all of a line
 _DATUM_AMOUNT: Final = 0.5
@@ -173,18 +171,14 @@ def worths_of_data(parts: Sequence[Line], mentioned: Collection[str]) -> list[Wo
     with_values = sum(bool(part.values) for part in parts)
     found: list[Worth] = []
     for part in parts:
-        values = {value.casefold(): _datum(value) * _talked_of(value, mentioned) for value in part.values}
+        values = {
+            value.casefold(): (_DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS)) * _talked_of(value, mentioned)
+            for value in part.values
+        }
         for group, worth in ((part.words, words), (part.amounts, amounts)):
             values |= {value.casefold(): worth * _talked_of(value, mentioned) for value in group}
         found.append(Worth(rest=_DATA / with_values if part.values else 0.0, values=values, about="data"))
     return found
-
-
-def _datum(value: str) -> float:
-    """What an exact value of a tool's data is worth."""
-    return (_LESS_OF_AN_ADDRESS if _ADDRESS.fullmatch(value) else 1.0) * (
-        _DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS)
-    )
 
 
 def _shared(each: float, most: float, count: int) -> float:
