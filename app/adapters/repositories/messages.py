@@ -110,8 +110,20 @@ class SqlMessages(Repository):
             .limit(limit)
         )
         return [
-            value(Outline, line, calls=frozenset(line.call_ids), results=frozenset(line.result_ids))
-            for line in await self._session.rows(statement)
+            Outline(
+                seq=seq,
+                role=role,
+                token_count=tokens,
+                byte_length=bytes_,
+                is_protected=is_protected,
+                is_command=is_command,
+                anchor_tokens=anchor_tokens,
+                calls=frozenset(calls),
+                results=frozenset(results),
+            )
+            for seq, role, tokens, bytes_, is_protected, is_command, anchor_tokens, calls, results in (
+                await self._session.rows(statement)
+            )
         ]
 
     async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Message]:

@@ -10,7 +10,8 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Final
 
 from app.domain.anchors.values import FoundAnchor
@@ -27,7 +28,28 @@ _EDGE: Final = ".:…*_-"
 _UNSEEN: Final = 0.5  # of the rarest word's weight: paraphrases bring words that the span lacks
 _GENERIC: Final = 0.3  # words too common in talk to say much
 _SEARCHES: Final = 2_000  # texts that no index knows: more of them no honest summary brings
+_REMEMBERED: Final = 8_192  # texts: the anchors and entries of two long conversations
 _NEAR: Final = 0.05  # "about a thousand" may stand for 987
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a text gives, each once."""
+
+    forms: tuple[str, ...]
+    stems: tuple[str, ...]
+    tokens: tuple[str, ...]
+
+
+def _read(text: str, forms: Iterable[str]) -> _Read:
+    tokens = {token.strip(_EDGE) for token in _TOKEN.findall(text.casefold())}
+    return _Read(tuple(forms), tuple(set(stems(text))), tuple(tokens))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read_again(text: str) -> _Read:
+    """Of what does not depend on a day: entries and anchors are the same for one chunk after the other."""
+    return _read(text, given_forms(text))
 
 
 class Evidence:
@@ -51,25 +73,22 @@ class Evidence:
         for message in messages:
             day = message.created_at.date()
             forms = given_forms(message_text(message), day)
-            self._add(message.seq, message_text(message), forms | set(forms_of_day(day)))
+            self._add(message.seq, message_text(message), _read(message_text(message), forms | set(forms_of_day(day))))
         for source, entry in self.entries.items():
             text = "\n".join([entry.text, *entry.superseded])
-            self._add(source, text, given_forms(text))
+            self._add(source, text, _read_again(text))
         for anchor in anchors:
             if anchor.seq not in self.messages:
-                self._add(anchor.seq, anchor.content, given_forms(anchor.content))
+                self._add(anchor.seq, anchor.content, _read_again(anchor.content))
         if system_prompt:
-            self._add(BACKGROUND, system_prompt, given_forms(system_prompt))
+            self._add(BACKGROUND, system_prompt, _read_again(system_prompt))
         self.count = len(self._texts)
 
-    def _add(self, source: int, text: str, forms: Iterable[str]) -> None:
+    def _add(self, source: int, text: str, read: _Read) -> None:
         self._texts.append((source, text))
-        for form in forms:
-            self._forms[form].append(source)
-        for stem in set(stems(text)):
-            self._stems[stem].append(source)
-        for token in {token.strip(_EDGE) for token in _TOKEN.findall(text.casefold())}:
-            self._tokens[token].append(source)
+        for postings, words in ((self._forms, read.forms), (self._stems, read.stems), (self._tokens, read.tokens)):
+            for word in words:
+                postings[word].append(source)
 
     def with_stem(self, stem: str) -> Sequence[int]:
         """Sources that hold the word."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
@@ -45,14 +45,22 @@ def _without(segment: Segment, gone: _Gone) -> Segment:
 class _Sentence:
     text: str
     plain: str
-    words: tuple[str, ...]
+    words: frozenset[str]
     """Of the plain text, as blanks part them."""
+    inner: frozenset[str]
+    """Those that have a blank on both sides."""
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _told(text: str) -> tuple[_Sentence, ...]:
     """The sentences of a level."""
-    return tuple(_Sentence(one, plain, tuple(plain.split(" "))) for one in sentences(text) for plain in [_plain(one)])
+    return tuple(map(_sentence, sentences(text)))
+
+
+def _sentence(text: str) -> _Sentence:
+    plain = _plain(text)
+    words = plain.split(" ")
+    return _Sentence(text, plain, frozenset(words), frozenset(words[1:-1]))
 
 
 class _Gone:
@@ -64,26 +72,26 @@ class _Gone:
 
     def __init__(self, statements: Sequence[str]) -> None:
         self._joined = "\n".join(statements)  # statements and sentences are on one line each
-        self._words = frozenset(word for statement in statements for word in statement.split(" "))
+        counts = Counter(word for statement in statements for word in statement.split(" "))
+        self._words = frozenset(counts)
         self._by_word: defaultdict[str, list[str]] = defaultdict(list)
         self._without_inner: list[str] = []
         for statement in statements:
             inner = statement.split(" ")[1:-1]
-            holding = self._by_word[max(inner, key=len)] if inner else self._without_inner
+            rarest = min(inner, key=lambda word: (counts[word], -len(word)), default=None)
+            holding = self._without_inner if rarest is None else self._by_word[rarest]
             holding.append(statement)
+        self._telling = frozenset(self._by_word)
 
     def repeated_by(self, sentence: _Sentence) -> bool:
         """Whether a sentence says one of them, or a part of one."""
         plain = sentence.plain
         if len(plain) < _LEAST:
             return False
-        is_part = self._words.issuperset(sentence.words[1:-1]) and plain in self._joined
-        return is_part or any(statement in plain for statement in self._near(sentence))
-
-    def _near(self, sentence: _Sentence) -> Iterator[str]:
-        yield from self._without_inner
-        for word in sentence.words:
-            yield from self._by_word.get(word, ())
+        if sentence.inner <= self._words and plain in self._joined:
+            return True
+        near = [*self._without_inner, *(one for word in self._telling & sentence.words for one in self._by_word[word])]
+        return any(statement in plain for statement in near)
 
 
 def _plain(text: str) -> str:
