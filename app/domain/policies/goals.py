@@ -35,6 +35,8 @@ class _Statement:
 
     pattern: re.Pattern[str]
     needs: frozenset[str] | None
+    words: frozenset[str]
+    """The longest word of each piece: many pieces have the same one."""
 
     def fits(self, text: str, folded: str) -> bool:
         may_fit = self.needs is None or any(piece in folded for piece in self.needs)
@@ -43,10 +45,15 @@ class _Statement:
 
 def _compiled(tables: Mapping[str, Sequence[str]]) -> tuple[_Statement, ...]:
     return tuple(
-        _Statement(re.compile(pattern, re.IGNORECASE | re.MULTILINE), pieces(pattern))
+        _Statement(re.compile(pattern, re.IGNORECASE | re.MULTILINE), needs, frozenset(map(_longest_word, needs or ())))
         for patterns in tables.values()
         for pattern in patterns
+        for needs in [pieces(pattern)]
     )
+
+
+def _longest_word(piece: str) -> str:
+    return max(piece.split(), key=len, default=piece)
 
 
 GOALS: Final[Mapping[str, tuple[str, ...]]] = _read()
@@ -57,4 +64,14 @@ def states_goal(text: str, tables: Mapping[str, Sequence[str]] | None = None) ->
     """Whether a text says what somebody is after, in any of the tables' languages."""
     plain = text[:LOOKED_AT].translate(_APOSTROPHE)
     folded = fold(plain)
-    return any(one.fits(plain, folded) for one in (_GOALS if tables is None else _compiled(tables)))
+    statements = _GOALS if tables is None else _compiled(tables)
+    there = {word for word in (_WORDS if tables is None else _words(statements)) if word in folded}
+    near = (one for one in statements if one.needs is None or not one.words.isdisjoint(there))
+    return any(one.fits(plain, folded) for one in near)
+
+
+def _words(statements: Sequence[_Statement]) -> frozenset[str]:
+    return frozenset().union(*(one.words for one in statements))
+
+
+_WORDS: Final = _words(_GOALS)

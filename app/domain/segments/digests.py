@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from app.domain.anchors.rendering import escape_served
@@ -27,6 +28,7 @@ _TOPIC: Final = 80  # characters of a topic inside its marker
 _MARKER: Final = 80  # tokens
 _MOST: Final[Mapping[str, int]] = {"L2": 120, "L3": 60}
 """Tokens of a served text: one that outgrew its level must not crowd out the rest."""
+_REMEMBERED: Final = 2_048  # texts: the same few hundred are laid out with one fold, one change of policy, one question
 _SAMPLE: Final = 8_000  # characters of a stored text; more than this is never served
 _SHRINK: Final = 0.8
 _FORMS: Final = 10  # numbers in a row that show every plural form, or the teens', which is the longest
@@ -164,10 +166,15 @@ def _marker(segment: Segment, best: Level) -> Marker:
 
 def _served(text: str, most: int) -> str:
     """On one line, unable to close the element or to pass for a marker, and no longer than its level should be."""
+    return escape_served(_clipped(text, most))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _clipped(text: str, most: int) -> str:
     line = " ".join(clean(text[:_SAMPLE]).split())
     while estimate_text(line) > most:
         line = clip(line, max(1, int(len(line) * min(_SHRINK, most / estimate_text(line)))))
-    return escape_served(line)
+    return line
 
 
 def _within(steps: Sequence[_Step], total: int, how: _How, room: int) -> list[_Step] | None:
