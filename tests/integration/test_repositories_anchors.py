@@ -104,8 +104,9 @@ class TestAnchors:
             assert await unit.anchors.active(row.id, through_seq=9) == [item for item in active if item.seq <= 9]
             assert await unit.anchors.active(row.id, through_seq=0) == []
             served = await unit.anchors.servable(row.id, through_seq=9, limit=5)
-            found = [item for item in active if item.seq <= 9][-5:]
-            assert served == [FoundAnchor(**{one.name: getattr(item, one.name) for one in fields(FoundAnchor)}) for item in found]
+            names = [one.name for one in fields(FoundAnchor)]
+            newest = [item for item in active if item.seq <= 9][-5:]
+            assert served == [FoundAnchor(**{name: getattr(item, name) for name in names}) for item in newest]
 
     async def test_pages_by_place_and_filter(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row = await stored(begin, tenant)

@@ -57,3 +57,18 @@ def test_a_level_of_which_nothing_is_left_is_empty_and_stored_ones_stay_as_they_
 
     assert text_of(without_outdated([stored], ["Let's use Postgres for the order store."])) == ""
     assert text_of([stored]) != ""
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "use Postgres for the order st",
+        "et's use Postgres for the order store",
+        "Postgres for",
+        "the order store. And so on, for ever.",
+    ],
+)
+def test_words_that_are_cut_off_at_either_end_of_it_count_as_they_stand(quote: str) -> None:
+    found = text_of(without_outdated([told(TOLD)], [quote]))
+
+    assert ("order store" in found) == ("And so on" in quote)

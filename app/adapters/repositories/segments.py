@@ -30,7 +30,9 @@ _NUMBERED: Final = "_[0-9]+$"
 _BIGINTS: Final = ARRAY(BigInteger)
 _TEXTS: Final = ARRAY(Text)
 _LEVEL: Final = tuple(item.name for item in fields(SegmentLevel))
-_LEVEL_COLUMNS: Final = tuple(col(getattr(SegmentLevelRow, name)).label(f"level_{name}") for name in _LEVEL)
+_LEVEL_COLUMNS: Final[tuple[Any, ...]] = tuple(
+    col(getattr(SegmentLevelRow, name)).label(f"level_{name}") for name in _LEVEL
+)
 _PICKED: Final = aliased(SegmentRow)  # made once: each one is adapted anew when it is first used
 _id = col(SegmentRow.id)
 _from = col(SegmentRow.from_seq)

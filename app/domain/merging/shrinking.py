@@ -191,7 +191,8 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
         for text in (records_in(clause) if _lists(label, clause) else [_values_of(label, clause)])
     ]
     data = [(entry, text) for entry, label, text in apart if _lists(label, text)]
-    is_asked = any(_is_data(label) or is_call(text) for _, label, text in apart)  # only data and calls are weighed by it
+    # Only data and calls are weighed by what was talked of.
+    is_asked = any(_is_data(label) or is_call(text) for _, label, text in apart)
     talk = words_said([said, *heard, *(text for _, label, text in apart if not _is_data(label))] if is_asked else ())
     mentioned = talk | said_twice(line_in(text) for _, text in data)
     meant = _meant(data, talk)

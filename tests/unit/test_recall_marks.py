@@ -1,0 +1,33 @@
+"""Marks beside ASCII words change nothing of what a text says of itself, and are read the short way."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.domain.recall import corpus
+from app.domain.recall.corpus import words_of
+from bench.growth import talk
+
+TEXTS = [message.content for message in talk(80, seed=5)]
+
+
+@pytest.mark.parametrize("mark", ["€", "£", "–", "—", "…", "“", "”", "„", "«", "»", "•"])
+def test_a_text_says_the_same_with_the_mark_read_either_way(mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    marked = [text.replace(" ", f" {mark}", 3).replace("e", f"e{mark}", 1) for text in TEXTS]
+    short = [words_of.__wrapped__(text) for text in marked]
+    monkeypatch.setattr(corpus, "_MARKS", {})
+    assert short == [words_of.__wrapped__(text) for text in marked]
+
+
+def test_a_text_with_a_price_is_read_as_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    ascii_tokens = corpus.ascii_tokens
+
+    def noted(text: str) -> list[str]:
+        read.append(text)
+        return ascii_tokens(text)
+
+    monkeypatch.setattr(corpus, "ascii_tokens", noted)
+    words_of.__wrapped__("It must not cost more than €40 – or so.")
+    assert len(read) == 1
+    assert read[0].isascii()
