@@ -6,6 +6,7 @@ import pytest
 
 from app.domain.recall import corpus
 from app.domain.recall.corpus import words_of
+from app.domain.words import text as words_text
 from bench.growth import talk
 
 TEXTS = [message.content for message in talk(80, seed=5)]
@@ -21,7 +22,7 @@ def test_a_text_says_the_same_with_the_mark_read_either_way(mark: str, monkeypat
 
 def test_a_text_with_a_price_is_read_as_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    ascii_tokens = corpus.ascii_tokens
+    ascii_tokens = words_text.ascii_tokens
 
     def noted(text: str) -> list[str]:
         read.append(text)
