@@ -136,10 +136,3 @@ def test_it_always_fits_and_keeps_the_order(texts: list[str], room: int) -> None
     assert [entry.id for entry in found] == [
         entry.id for entry in given_entries if entry.id in {one.id for one in found}
     ]
-
-
-def test_a_sentence_of_a_tool_shrinks_to_its_exact_values() -> None:
-    told_it = "Tool: 1e086f8 Read all of the rates from the settings as the others do"
-    found = shrunk(SESSION, entries(told_it), fits=within(12))
-
-    assert told(found) == "Tool: 1e086f8"

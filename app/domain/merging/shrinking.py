@@ -30,7 +30,7 @@ from app.domain.extraction.ledger import (
     records_in,
     terse,
 )
-from app.domain.extraction.logs import is_prose, values_in
+from app.domain.extraction.logs import is_prose
 from app.domain.extraction.scoring import (
     HEAD,
     Worth,
@@ -188,7 +188,7 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
         for entry in entries
         for label, clauses in [parted(entry.text)]
         for clause in clauses
-        for text in (records_in(clause) if _lists(label, clause) else [_values_of(label, clause)])
+        for text in (records_in(clause) if _lists(label, clause) else [clause])
     ]
     data = [(entry, text) for entry, label, text in apart if _lists(label, text)]
     # Only data and calls are weighed by what was talked of.
@@ -233,11 +233,6 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
             else:
                 found.append(replace(clause, after=head))
     return found
-
-
-def _values_of(label: str, clause: str) -> str:
-    """A sentence that came out of a tool as its exact values, where it has any; all else as it is."""
-    return (", ".join(dict.fromkeys(values_in(clause))) if _is_data(label) else "") or clause
 
 
 def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
