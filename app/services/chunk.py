@@ -9,6 +9,7 @@ from uuid import UUID
 
 import structlog
 
+from app.domain.anchors.rendering import seqs_in
 from app.domain.anchors.values import Anchor
 from app.domain.conversation import Message
 from app.domain.errors import FieldError, InvalidInputError, PolicyInvalidError
@@ -22,7 +23,7 @@ from app.domain.policies.policy import CompactionPolicy
 from app.domain.records import Compaction, FoldRequest, Page
 from app.domain.schemas import schema_named
 from app.domain.segments.values import CutSegment, Level
-from app.domain.states.adopting import adopted, asked_tokens, next_after
+from app.domain.states.adopting import adopted, asked_tokens, from_anchors, next_after
 from app.domain.states.state import StateEntry, StateVersion
 from app.domain.summarizing.stretches import output_room
 from app.domain.summarizing.system_context import system_context
@@ -77,7 +78,24 @@ class Chunk:
         if not self.carries:
             return entries
         source = schema_named(self.version.state_schema)
-        return adopted(entries, self.resolved.schema, source=source, next_entry=self.version.next_entry)
+        beside = from_anchors(
+            self._left_behind(),
+            schema=source,
+            version=self.version.version,
+            next_entry=next_after(entries, self.version.next_entry),
+        )
+        entries = (*entries, *beside)
+        return adopted(
+            entries, self.resolved.schema, source=source, next_entry=next_after(entries, self.version.next_entry)
+        )
+
+    def _left_behind(self) -> list[Anchor]:
+        """Anchors that the state stood beside, where none are served from now on."""
+        layout = self.resolved.conversation.layout
+        if self.resolved.budgets.anchor_tokens != 0 or layout is None:
+            return []
+        shown = frozenset(seqs_in(layout.anchors))
+        return [anchor for anchor in self.anchors if anchor.seq in shown]
 
     @property
     def carries(self) -> bool:

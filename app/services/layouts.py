@@ -74,7 +74,7 @@ async def lay_out(
             active,
             through_seq=boundary_seq,
             held=frozenset(seqs),
-            room=resolved.budgets.anchor_tokens if anchor_room is None else anchor_room,
+            room=_anchor_room(resolved, schema) if anchor_room is None else anchor_room,
             estimator=policy.estimator,
         ),
         markers=bool(policy.levels),
@@ -87,6 +87,14 @@ async def lay_out(
     source = await digestible(uow, resolved, through_seq=boundary_seq, room=room)
     work = partial(with_digests, layout, source, room=room, kept=kept, served_as=policy.served_as)
     return work() if len(source.segments) <= ON_LOOP else await asyncio.to_thread(work)
+
+
+def _anchor_room(resolved: Resolved, schema: StateSchema) -> int | None:
+    """Their allotment; where a change of preset left none, what they had, until a compaction takes them over."""
+    allotted, present = resolved.budgets.anchor_tokens, resolved.conversation.layout
+    if allotted == 0 and present is not None and schema.name != resolved.schema.name:
+        return present.anchor_tokens
+    return allotted
 
 
 async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, room: int) -> Digestible:

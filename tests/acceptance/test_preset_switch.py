@@ -124,3 +124,48 @@ def test_one_text_is_kept_word_for_word_by_every_other_preset_and_back(
     talk.compact(keep_tail_messages=0)
     back = talk.get()["compressed_state"]["summary"]
     assert all(sentence in back for sentence in said[1:]), "but for what it is about, which is told anew each time"
+
+
+DECIDED: Final = (
+    "We decided to use PostgreSQL 16 for the ledger.",
+    "I promise to send Hanna Voss the signed contract NW-2026-118 by 3 May 2027.",
+    "Who approves the budget of the Ulm branch?",
+)
+
+
+@pytest.mark.parametrize("preset", ["handoff", "turn_end"])
+@pytest.mark.parametrize("before", ["semantic", "hierarchical", "research"])
+def test_anchors_go_into_a_state_that_none_stand_beside(
+    offline: Service, start_talk: StartTalk, before: str, preset: str
+) -> None:
+    """What is served beside one state is in the next one, and at no time in neither."""
+    alone = {**SMALL, "protect": []}
+    talk = start_talk(offline, preset=before, policy=alone)
+    for text in DECIDED:
+        talk.append(text)
+        talk.append("Noted.", role="assistant")
+    filled(talk)
+    talk.compact(keep_tail_messages=0)
+    anchored = served(talk).partition("<anchors>")[2]
+    assert all(text in anchored for text in DECIDED), "they stand beside the state, not in it"
+
+    good(talk.patch({"preset": preset, "policy": alone}))
+    assert all(text in served(talk) for text in DECIDED), "a change alone takes nothing out of sight"
+    filled(talk)
+    talk.compact(keep_tail_messages=0)
+    told = texts(talk.get()["compressed_state"])
+    assert all(text in told for text in DECIDED)
+    assert "<anchors>" not in served(talk)
+
+
+def test_a_share_of_none_within_a_schema_serves_no_anchors(offline: Service, start_talk: StartTalk) -> None:
+    """The control: who takes their room away without another state to hold them wants them out of sight."""
+    talk = start_talk(offline, policy={**SMALL, "protect": []})
+    for text in DECIDED:
+        talk.append(text)
+        talk.append("Noted.", role="assistant")
+    filled(talk)
+    talk.compact(keep_tail_messages=0)
+    assert "<anchors>" in served(talk)
+    good(talk.patch({"policy": {"anchor_share": 0}}))
+    assert "<anchors>" not in served(talk)

@@ -125,6 +125,14 @@ def test_a_word_that_an_original_has_in_another_form_is_whole() -> None:
     assert weigh("decided to use Postgres for the bookin", is_story=False, beside=beside) >= DOUBTFUL
 
 
+def test_an_end_is_known_in_a_talk_that_says_the_same_over_and_over() -> None:
+    said = ["nobody objected to the plan of the afternoon"] * 60 + ["it took long and nobody objected t"]
+    beside = Beside(originals=Originals(lambda: said))
+
+    assert weigh("User: it took long and nobody objected t", is_story=False, beside=beside) == 0
+    assert weigh("User: nobody objected to the pl", is_story=False, beside=beside) >= SURE
+
+
 def test_an_entry_may_be_left_where_a_clause_begins() -> None:
     closed = [f"Point {number} is settled." for number in range(4)]
     for text, is_cut in (

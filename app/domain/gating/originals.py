@@ -61,9 +61,13 @@ class Originals:
         folded = " ".join(text.casefold().split())
         if not folded or len(self._lines) == 1:
             return After()
+        words = folded.split(" ")
+        # Beyond the places that are looked at, too: a talk that repeats itself ends somewhere in these very words.
+        last = " ".join(words[-_MOST:])
+        if f" {last}\n" in self._lines or f"\n{last}\n" in self._lines:
+            return After(ends=True, is_known=True)
         if _SIGN.match(folded[-1]):
             return self._after_signs(folded)
-        words = folded.split(" ")
         best, is_known = After(), False
         for count in range(1, min(len(words), _MOST) + 1):
             found = set(self._met(" ".join(words[-count:])))

@@ -160,6 +160,7 @@ class Corpus:
         self.rarities = self._all_rarities()
         self.average = sum(words.length for words in self.words) / max(len(self.words), 1)
         self.sittings, self._runs = self._places()
+        self._parts = Counter(piece.owner for piece in self.pieces)
         self.turns = self._all_turns()
         self._there: dict[int, list[int]] = {}
 
@@ -202,21 +203,20 @@ class Corpus:
 
     @cached_property
     def echoes(self) -> list[float]:
-        """For each piece the rarity of those of its words that stood in the few before it, in the same run of talk."""
+        """For each piece the rarity of those of its words that stood in the few before it, in the same run of talk.
+
+        None for the pieces of a long message: what an answer takes up it goes on about.
+        """
         found: list[float] = []
         last: dict[str, int] = {}
-        saying: dict[str, int] = {}  # a long message is no echo of itself
-        runs, rarities, before = self._runs, self.rarities, -1
+        runs, rarities, parts = self._runs, self.rarities, self._parts
         for index, (piece, words) in enumerate(zip(self.pieces, self.words, strict=True)):
-            if piece.owner != before:
-                last.update(saying)
-                saying, before = {}, piece.owner
             first = max(index - _ECHO, 0)
             echoed = [
                 stem for stem in words.counts if (there := last.get(stem, -1)) >= first and runs[there] == runs[index]
             ]
-            found.append(sum(map(rarities.__getitem__, echoed)))
-            saying.update(dict.fromkeys(words.counts, index))
+            found.append(sum(map(rarities.__getitem__, echoed)) if parts[piece.owner] == 1 else 0.0)
+            last.update(dict.fromkeys(words.counts, index))
         return found
 
     def turn_there(self, distance: int) -> list[int]:
@@ -229,7 +229,7 @@ class Corpus:
 
     def _all_turns(self) -> list[int]:
         """The number of each piece's turn: short messages of one speaker in a row; a piece of a long one is its own."""
-        parts = Counter(piece.owner for piece in self.pieces)
+        parts = self._parts
         turns: list[int] = []
         before: tuple[object, ...] = ()
         for index, (piece, speaker, run) in enumerate(zip(self.pieces, self.speaking, self._runs, strict=True)):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Final
 
+from app.domain.anchors.values import Anchor, AnchorType
 from app.domain.extraction.retold import is_told, pieces
 from app.domain.policies.policy import Budgets
 from app.domain.states.state import ID_LETTERS, StateEntry, StateField, StateSchema
@@ -14,6 +15,7 @@ from app.domain.weighing.tokens import estimate_text
 
 _BESIDE: Final = 2  # of what is carried over, half as much is left for what is new
 _BETWEEN: Final = " "
+_OPEN: Final[frozenset[AnchorType]] = frozenset({"unresolved_question", "commitment"})
 _ENDS: Final = (".", "!", "?", "…", "。", "！", "？", ":", ";")
 
 
@@ -39,6 +41,31 @@ def adopted(
     kept = [_moved(entry, field) for entry, field in moved if field.is_list]
     told = [_told(field, [entry for entry, target in moved if target is field]) for field in _narratives(schema)]
     return (*kept, *(entry for entry in told if entry is not None))
+
+
+def from_anchors(anchors: Sequence[Anchor], *, schema: StateSchema, version: int, next_entry: int) -> list[StateEntry]:
+    """What stood beside the state, as entries of it: for a policy that serves no anchors.
+
+    Args:
+        anchors: Those that were served, in order.
+        schema: Of the state that they stood beside.
+        version: Of that state.
+        next_entry: The number of the first.
+    """
+    found = []
+    for number, anchor in enumerate(anchors, start=next_entry):
+        field = schema.home("open" if anchor.type in _OPEN else "fact")
+        found.append(
+            StateEntry(
+                id=f"{ID_LETTERS[field.role]}{number}",
+                field=field.name,
+                role=field.role,
+                text=anchor.content,
+                from_seqs=(anchor.seq,),
+                since_version=version,
+            )
+        )
+    return found
 
 
 def asked_tokens(budgets: Budgets, entries: Sequence[StateEntry], *, carried: bool) -> int:
