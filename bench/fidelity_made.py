@@ -3,29 +3,34 @@
 ``python -m bench.fidelity_made [--write]`` reads ``bench/made_talks`` and prints evidence recall by talk, of all
 questions and of those that nobody looks at while working on recall (the even-numbered ones), beside BM25's selection of
 whole messages of the same size. Packing alone is recall without the rest of a context: in talks this short the state
-and the lines around it weigh more than in real ones.
+and the lines around it weigh more than in real ones. Questions that ask for a summary or an order of events
+(``broad.json``) are counted apart, with and without the state.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from app.domain.recall.choose import choose
 from app.domain.recall.question import question_of
 from bench import measurements
-from bench.fidelity import PAGE
-from bench.fidelity_measures import OURS, SHARES, Conversation, corpus_of_conversation
+from bench.fidelity import PAGE, broad_table
+from bench.fidelity_measures import OURS, SHARES, Conversation, Served, corpus_of_conversation
 from bench.recall_baselines import Baselines
 from bench.recall_talks import Asked, Talk, talks
 from bench.report import write_json
 
 FOLDER: Final = Path(__file__).resolve().parent / "made_talks"
+BROAD: Final = FOLDER / "broad.json"
+"""By talk, the questions that no single message answers."""
 ALONE: Final = "packing alone"
 BM25: Final = "BM25"
 MOST: Final = 0.9
@@ -60,6 +65,22 @@ def found_in(talk: Talk) -> Found:
     }
 
 
+def asking_broadly(talk: Talk) -> Talk:
+    """The talk with its questions that ask for a summary or an order of events instead of the others."""
+    rows = json.loads(BROAD.read_text(encoding="utf-8")).get(talk.id, [])
+    questions = (
+        Asked(text=row["question"], answer=row["answer"], evidence=tuple(row["evidence"]), category="broad")
+        for row in rows
+    )
+    return replace(talk, questions=tuple(questions))
+
+
+def broadly(given: Sequence[Talk]) -> Iterator[Served]:
+    """What is served for them, with the state and without it."""
+    for talk in map(asking_broadly, given):
+        yield from Conversation(talk).served()
+
+
 def table(found: Sequence[tuple[Talk, Found]]) -> str:
     """A line for each talk and method: all questions, and the unseen ones."""
     head = " | ".join(f"{share:.0%}".replace("%", " %") for share in SHARES)
@@ -89,11 +110,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.fidelity_made", description="Fidelity on made-up talks.")
     parser.add_argument("--write", action="store_true", help="into docs/fidelity.md")
     asked = parser.parse_args(arguments)
-    found = [(talk, found_in(talk)) for path in sorted(FOLDER.glob("*.jsonl")) for talk in talks(path)]
-    text = table(found)
-    print(text)
-    if asked.write:
-        measurements.write("made", text, PAGE)
+    given = [talk for path in sorted(FOLDER.glob("*.jsonl")) for talk in talks(path)]
+    found = [(talk, found_in(talk)) for talk in given]
+    for name, text in {"made": table(found), "made_broad": broad_table(list(broadly(given)))}.items():
+        print(f"\n{text}")
+        if asked.write:
+            measurements.write(name, text, PAGE)
     write_json("fidelity_made", figures(found))
     return 0
 

@@ -7,8 +7,9 @@ from typing import Final
 
 import pytest
 
-from bench.fidelity_made import ALONE, BM25, FOLDER, found_in, table
-from bench.fidelity_measures import OURS
+from bench.fidelity import broad_table
+from bench.fidelity_made import ALONE, BM25, FOLDER, asking_broadly, broadly, found_in, table
+from bench.fidelity_measures import OURS, STATELESS, is_broad
 from bench.recall_talks import CATEGORIES, Asked, Talk, talks
 
 GIVEN: Final = [talk for path in sorted(FOLDER.glob("*.jsonl")) for talk in talks(path)]
@@ -28,6 +29,27 @@ def test_a_made_up_talk_is_sound(talk: Talk) -> None:
     for asked in talk.questions:
         assert asked.evidence == tuple(sorted(set(asked.evidence)))
         assert 1 <= asked.evidence[0] <= asked.evidence[-1] <= len(talk.messages)
+
+
+@pytest.mark.parametrize("talk", GIVEN, ids=lambda talk: talk.id)
+def test_each_is_asked_for_summaries_and_orders_too(talk: Talk) -> None:
+    asked = asking_broadly(talk).questions
+
+    assert len(asked) >= 3
+    assert all(is_broad(one.text) for one in asked)
+    assert not any(is_broad(one.text) for one in talk.questions), "control: the others ask for single things"
+    for one in asked:
+        assert 3 < len(one.evidence) == len(set(one.evidence))
+        assert 1 <= min(one.evidence) <= max(one.evidence) <= len(talk.messages)
+
+
+def test_broad_questions_are_told_with_and_without_the_state() -> None:
+    shortest = min(GIVEN, key=lambda talk: talk.tokens)
+    text = broad_table(list(broadly([shortest])))
+
+    assert f"| {OURS}: answer's words |" in text
+    assert f"| {STATELESS}: answer's words |" in text
+    assert text.endswith("3 questions.")
 
 
 def test_there_is_a_talk_of_each_kind() -> None:
