@@ -10,7 +10,7 @@ import pytest
 
 from app.adapters.repositories.anchors import SqlAnchors
 from app.adapters.repositories.messages import SqlMessages
-from app.domain.anchors.values import Anchor
+from app.domain.anchors.values import FoundAnchor
 from app.domain.assembling.assembly import AssembledContext
 from app.domain.conversation import Message
 from app.domain.summarizing.extractive import digest as extractive_digest
@@ -34,15 +34,15 @@ def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    """Every reading of the active anchors."""
+    """Every reading of the anchors that could be served."""
     seen: list[UUID] = []
-    read = SqlAnchors.active
+    read = SqlAnchors.servable
 
-    async def counted(self: SqlAnchors, conversation_id: UUID, **given: Any) -> list[Anchor]:
+    async def counted(self: SqlAnchors, conversation_id: UUID, **given: Any) -> list[FoundAnchor]:
         seen.append(conversation_id)
         return await read(self, conversation_id, **given)
 
-    monkeypatch.setattr(SqlAnchors, "active", counted)
+    monkeypatch.setattr(SqlAnchors, "servable", counted)
     return seen
 
 

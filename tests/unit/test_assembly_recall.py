@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.assembling.assembly import AssembledContext, Material, assemble
+from app.domain.assembling.drafts import Draft, first_draft
 from app.domain.conversation import Message
 from app.domain.recall import joining
 from app.domain.recall.corpus import Corpus, Source
@@ -251,6 +252,28 @@ def test_passages_go_before_pins_do() -> None:
 
     assert section(found, "held") == (1,)
     assert spent(found) <= 140
+
+
+@pytest.mark.parametrize("needed", [24, 40, 97, 160])
+def test_a_pin_takes_no_more_of_a_small_budget_than_it_needs(needed: int) -> None:
+    policy = policy_of(context_window=4_000, protect=["turn_0"])
+    source = recalling(said(41, policy=policy), boundary=36, policy=policy)
+    whole = first_draft(source)
+
+    def fit(tokens: int) -> Draft:
+        return whole if tokens >= needed else replace(whole, held=())
+
+    total, draft = joining.beside_pins(source, fit, 193, 170)
+    assert draft.held == whole.held != ()
+    assert min(193 - needed, 170) - 170 / 32 - 1 <= total <= 193 - needed
+
+
+def test_a_pin_that_never_fits_leaves_nothing_to_recall() -> None:
+    policy = policy_of(context_window=4_000, protect=["turn_0"])
+    source = recalling(said(41, policy=policy), boundary=36, policy=policy)
+    without = replace(first_draft(source), held=())
+
+    assert joining.beside_pins(source, lambda _: without, 193, 170) == (0, without)
 
 
 def test_keep_full_recalls_only_in_what_is_free() -> None:

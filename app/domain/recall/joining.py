@@ -36,6 +36,9 @@ figures."""
 DATA_SHARE: Final = Fraction(9, 10)
 """Of that, what tools' data in the state may keep."""
 
+_STEPS: Final = 5
+"""Halvings: what pins need is found to a thirty-second of what was wanted."""
+
 FRAME: Final = 20
 """Tokens of the element's own lines, of a message around it and of the year, rounded up."""
 
@@ -68,10 +71,7 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
     recall = _decided(material, material.recall)
     allotted = _allotment(material, recall, room, base=base, may_cut=may_cut)
     total = allotted.passages + allotted.recalled
-    draft = fit(room - total)
-    while total and len(draft.held) < len(first_draft(material).held):
-        total //= 2  # passages go before pins do
-        draft = fit(room - total)
+    total, draft = beside_pins(material, fit, room, total)
     ranking = _ranking(recall) if total else None
     joined = _joined(material, draft, recall, total, ranking)
     used = recall_tokens(material, joined)
@@ -83,6 +83,29 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
         return _joined(material, wider, recall, used + left, ranking)  # what the rest has no use for
     rest = _unserved(wider, joined.recalled)
     return _settled(material, replace(wider, recalled=rest, passages=joined.passages, named=joined.named), joined)
+
+
+def beside_pins(material: Material, fit: Fit, room: int, wanted: int) -> tuple[int, Draft]:
+    """As much of what is wanted as leaves every pin its place, and what is served beside it: passages go first.
+
+    Args:
+        material: Of the context.
+        fit: Makes everything else fit.
+        room: Tokens after the system prompt.
+        wanted: Tokens for what is recalled, with the passages.
+    """
+    pins = len(first_draft(material).held)
+    draft = fit(room - wanted)
+    if len(draft.held) >= pins:
+        return wanted, draft
+    total, draft, above = 0, fit(room), wanted
+    for _ in range(_STEPS):
+        tried = (total + above) // 2
+        if not tried or tried == total:
+            break
+        attempt = fit(room - tried)
+        total, above, draft = (tried, above, attempt) if len(attempt.held) >= pins else (total, tried, draft)
+    return total, draft
 
 
 def spoken(draft: Draft, locale: str) -> tuple[ContextMessage, ...]:
