@@ -30,7 +30,7 @@ On LoCoMo all evidence of 95 % of the questions is within it, and three quarters
 _TOO_SHORT: Final = 8  # tokens; what is left of an allotment below that is not worth a look
 _SHOWN_REASONS: Final = 3
 _LEADING: Final = ("near", "date", "kind", "form", "family")  # a question without any of them leads nowhere
-_EXCERPTED: Final = 3  # of the best messages parts are served, where they do not fit as a whole
+_EXCERPTED: Final = 2  # of the best messages parts are served, where they do not fit as a whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
