@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
+from itertools import count
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.errors import ConflictError, DependencyUnavailableError, ModelUnavailableError, SummarizerFailedError
 from app.domain.model_io import Proposal, SummaryRequest
+from app.domain.records import Compaction
 from app.ports import UnitOfWorkFactory
 from app.services.manual import CompactInput
 from tests.fakes import FAKE_PROFILE
@@ -266,7 +269,9 @@ async def test_a_floor_above_the_target_is_given_up_once(service: Service) -> No
     assert len(rows) <= 3
 
 
-async def test_a_hundred_manual_calls_are_one_run(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+async def test_a_hundred_manual_calls_are_one_run(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service = Service(begin, tenant)
     conversation_id = await service.conversation()
     await service.say(conversation_id, 30)
@@ -275,8 +280,18 @@ async def test_a_hundred_manual_calls_are_one_run(begin: UnitOfWorkFactory, tena
     )
     gate = Gate()
     service.summarizer._script._entries = [gate]
+    followers, all_wait = count(1), asyncio.Event()
+    follow = service.container.manual._follow
+
+    async def counted(*given: Any) -> Compaction:
+        if next(followers) == 99:
+            all_wait.set()
+        return await follow(*given)
+
+    monkeypatch.setattr(service.container.manual, "_follow", counted)
     calls = asyncio.gather(*(compact() for _ in range(100)))
     await gate.reached.wait()
+    await asyncio.wait_for(all_wait.wait(), PATIENCE)  # one that came after the end would begin another
     gate.go_on.set()
     views = await asyncio.wait_for(calls, PATIENCE)
 
