@@ -99,9 +99,11 @@ async def test_a_broker_that_is_away_is_said_so_in_time(redis_url: str, mode: An
         started = time.monotonic()
         sending = asyncio.ensure_future(queue.send(uuid4()))
         gaps = await _gaps_until(sending)
+        waited = time.monotonic() - started
         assert sending.result() is False
-        assert time.monotonic() - started < (1.7 if mode == "silent" else 0.7), "no retries underneath"
-        assert max(gaps) < 0.3, "the loop goes on while the broker is waited for"
+        assert waited < (1.7 if mode == "silent" else 0.7), "no retries underneath"
+        # A loop that stood still would have one gap as long as the wait; a busy machine makes shorter ones.
+        assert max(gaps) < max(0.3, waited / 2), "the loop goes on while the broker is waited for"
         started = time.monotonic()
         assert not any([await queue.send(uuid4()) for _ in range(1_000)])
         assert time.monotonic() - started < 0.5
