@@ -46,6 +46,7 @@ async def lay_out(
     boundary_seq: int,
     anchor_room: int | None = None,
     room_for_digests: DigestRoom | None = None,
+    standing: Layout | None = None,
 ) -> Layout:
     """The layout of a state that covers the messages up to ``boundary_seq``.
 
@@ -59,6 +60,7 @@ async def lay_out(
         boundary_seq: The last message that the state covers.
         anchor_room: Tokens that anchors may take where their allotment is too much; ``None``: their allotment.
         room_for_digests: What digests may take; without it, what the conversation's present layout keeps to.
+        standing: The layout that the state had, where it is not the conversation's present one.
     """
     conversation, policy = resolved.conversation, resolved.policy
     held = await held_messages(uow, conversation.id, through_seq=boundary_seq)
@@ -74,7 +76,7 @@ async def lay_out(
             active,
             through_seq=boundary_seq,
             held=frozenset(seqs),
-            room=_anchor_room(resolved, schema) if anchor_room is None else anchor_room,
+            room=_anchor_room(resolved, schema, standing) if anchor_room is None else anchor_room,
             estimator=policy.estimator,
         ),
         markers=bool(policy.levels),
@@ -89,11 +91,11 @@ async def lay_out(
     return work() if len(source.segments) <= ON_LOOP else await asyncio.to_thread(work)
 
 
-def _anchor_room(resolved: Resolved, schema: StateSchema) -> int | None:
+def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | None) -> int | None:
     """Their allotment; where a change of preset left none, what they had, until a compaction takes them over."""
-    allotted, present = resolved.budgets.anchor_tokens, resolved.conversation.layout
-    if allotted == 0 and present is not None and schema.name != resolved.schema.name:
-        return present.anchor_tokens
+    allotted, had = resolved.budgets.anchor_tokens, standing or resolved.conversation.layout
+    if allotted == 0 and had is not None and schema.name != resolved.schema.name:
+        return had.anchor_tokens
     return allotted
 
 

@@ -104,6 +104,7 @@ class StateService:
             schema=schema_named(version.state_schema),
             state=version.state,
             boundary_seq=version.boundary_seq,
+            standing=version.layout,
         )
 
     async def _write(self, uow: UnitOfWork, present: Conversation, version: StateVersion) -> Conversation:
