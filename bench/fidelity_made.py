@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from app.domain.recall.choose import choose
-from app.domain.recall.question import question_of
+from app.domain.recall.naming import asked_of
 from bench import measurements
 from bench.fidelity import PAGE, broad_table
 from bench.fidelity_measures import OURS, SHARES, Conversation, Served, corpus_of_conversation
@@ -47,7 +47,7 @@ def found_in(talk: Talk) -> Found:
     rooms = [math.floor(share * talk.tokens) for share in SHARES]
 
     def packed(asked: Asked, room: int) -> bool:
-        question = question_of(asked.text, corpus.speakers)
+        question = asked_of(asked.text, corpus)
         chosen = {one.source.seq for one in choose(corpus, question, room=math.floor(MOST * room)) if not one.excerpt}
         return chosen.issuperset(asked.evidence)
 

@@ -14,7 +14,7 @@ from app.domain.errors import BudgetTooSmallError
 from app.domain.policies.policy import SegmentBy
 from app.domain.recall.choose import scores
 from app.domain.recall.corpus import Corpus
-from app.domain.recall.question import question_of
+from app.domain.recall.naming import asked_of
 from app.domain.segments.cutting import cut
 from app.domain.segments.describing import describe
 from app.domain.segments.extractive import level_text
@@ -199,7 +199,7 @@ class Conversation:
         return self._digests(question)
 
     def _by_recall(self, question: str) -> list[int]:
-        values = scores(self._corpus, question_of(question, self._corpus.speakers))
+        values = scores(self._corpus, asked_of(question, self._corpus))
         best: dict[int, float] = {}
         for number, (low, high) in enumerate(self._segments):
             best[number] = max(values[low - 1 : high])

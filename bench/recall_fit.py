@@ -12,9 +12,10 @@ import numpy as np
 from app.domain.recall.choose import LINE, PRICE
 from app.domain.recall.corpus import Corpus
 from app.domain.recall.features import features
-from app.domain.recall.question import question_of
+from app.domain.recall.naming import asked_of
+from app.domain.recall.weights import CHOSEN
 from app.domain.weighing.tokens import MESSAGE_OVERHEAD
-from bench.recall_talks import CATEGORIES, Asked, Talk, corpus_of, with_long_answers
+from bench.recall_talks import CATEGORIES, Asked, Talk, corpus_of, nameless, with_long_answers
 from bench.recall_texting import texted
 
 SHARES: Final = (0.05, 0.10, 0.20, 0.50)
@@ -24,11 +25,12 @@ _NEAREST: Final = 200
 """Messages per question that are learned from, beside the evidence: those to which matches spread most."""
 _STEPS: Final = 200
 _RATE: Final = 0.05
-_PENALTY: Final = 0.02
+_PENALTY: Final = 0.1
 """On the square of the weights of standardised features."""
 
 _KINDS: Final[Mapping[str, Callable[[Talk], Talk] | None]] = {
     "as it is": None,
+    "without names": nameless,
     "as two people text": texted,
     "with long answers": with_long_answers,
 }
@@ -63,7 +65,7 @@ def rows_of(talk: Talk) -> tuple[list[str], Rows]:
     names: list[str] = []
     rows = []
     for asked in talk.questions:
-        found = features(corpus, question_of(asked.text, corpus.speakers))
+        found = features(corpus, asked_of(asked.text, corpus))
         names = list(found)
         holds = np.zeros(len(corpus.sources))
         holds[[seq - 1 for seq in asked.evidence]] = 1
@@ -129,7 +131,8 @@ def report(talks: Sequence[Talk]) -> str:
         hops = [shares for asked, shares in served if asked.category == CATEGORIES[1]]
         lines.append(_line(f"{kind}, {CATEGORIES[1]}", hops))
     weights = dict(zip(names, fitted(given, nearest), strict=True))
-    return "\n".join([*lines, "", *(f'    "{name}": {float(value):.2f},' for name, value in weights.items())])
+    shown = (f'    "{name}": {float(value):.2f},' for name, value in weights.items() if name not in CHOSEN)
+    return "\n".join([*lines, "", *shown])
 
 
 def _line(name: str, served: Sequence[tuple[bool, ...]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from uuid import UUID
 from app.domain.assembling.assembly import AssembledContext, Material, assemble, system_text
 from app.domain.assembling.awareness import awareness_block
 from app.domain.conversation import Conversation, Message, Sums
-from app.domain.recall.corpus import Corpus, Source
+from app.domain.recall.corpus import LABEL, Corpus, Source
 from app.domain.recall.serving import Recall
 from app.domain.schemas.session import SESSION
 from app.domain.summarizing.extractive import digest as extractive_digest
@@ -27,6 +28,7 @@ WINDOW: Final = 1_048_576
 """The default model's: what an asked budget is measured against."""
 _NIL: Final = UUID(int=0)
 _THEN: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_LABEL: Final = re.compile(rf"\A(?:{LABEL.pattern})")
 LONG_ANSWER: Final = 400
 """Tokens of a joined message."""
 CATEGORIES: Final[Mapping[Any, str]] = {1: "multi-hop", 2: "temporal", 3: "open domain", 4: "single hop"}
@@ -113,6 +115,12 @@ def with_long_answers(talk: Talk, size: int = LONG_ANSWER) -> Talk:
         replace(one, evidence=tuple(sorted({place[seq] for seq in one.evidence}))) for one in talk.questions
     )
     return Talk(id=talk.id, messages=tuple(messages), questions=questions)
+
+
+def nameless(talk: Talk) -> Talk:
+    """The talk without the speakers' names before what they say."""
+    messages = ({**message, "content": _LABEL.sub("", message["content"])} for message in talk.messages)
+    return replace(talk, messages=tuple(messages))
 
 
 def folded(talk: Talk) -> tuple[Material, Corpus]:

@@ -10,7 +10,7 @@ from typing import Final
 from app.domain.recall.corpus import Corpus, Source
 from app.domain.recall.features import features
 from app.domain.recall.question import question_of
-from app.domain.recall.weights import WEIGHTS
+from app.domain.recall.weights import FITTED
 from app.domain.words.text import sentences, stem, stems, words
 
 SNIPPET: Final = 300  # characters
@@ -89,9 +89,9 @@ def rank(
     found = {
         name: values
         for name, values in features(corpus, question_of(query.text, corpus.speakers)).items()
-        if any(values)
+        if name in FITTED and any(values)  # whoever said the words: they are what is looked for
     }
-    thought = {index: sum(WEIGHTS[name] * values[index] for name, values in found.items()) for index in hits}
+    thought = {index: sum(FITTED[name] * values[index] for name, values in found.items()) for index in hits}
     least, most = min(thought.values()), max(thought.values())
     span = (most - least) or 1.0
     own = {index: min(found["own"][index] + found["covered"][index], 2.0) / 2 for index in hits}

@@ -63,7 +63,7 @@ def test_a_word_of_the_kind_or_another_form_speaks_for_an_answer(
     found = scores(corpus, question)
     chosen = choose(corpus, question, room=1_000)
     for name in ("of_kind", "akin", "forms_of"):
-        monkeypatch.setattr(relating, name, lambda _: frozenset())
+        monkeypatch.setattr(relating, name, lambda _, **__: frozenset())
     gained = [with_it - without for with_it, without in zip(found, scores(corpus, question), strict=True)]
 
     assert gained.index(max(gained)) == answer - 1

@@ -13,7 +13,8 @@ from typing import Final
 
 from app.domain.recall.terms import terms
 from app.domain.recall.words import ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON, ENGLISH_TIME, any_of
-from app.domain.words.text import ascii_tokens, stems_of_tokens
+from app.domain.words.text import ascii_tokens, stems, stems_of_tokens
+from app.domain.words.vocabulary import GENERIC
 
 PAUSE: Final = timedelta(hours=3)  # a longer silence begins a new sitting
 SITTING: Final = 60  # pieces; a longer run of talk is several sittings, or "the same sitting" would say nothing
@@ -32,8 +33,12 @@ _PERSONS: Final = (ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON)
 _TIME, _FIRST, _SECOND = any_of("time"), any_of("first_person"), any_of("second_person")
 _PEOPLE, _PLACE, _NUMBER = any_of("people"), any_of("place"), any_of("number")
 _QUOTED: Final = re.compile(r"[\"“«„]([^\"”»“]{2,80})[\"”»]")
+_SENTENCE_END: Final = re.compile(r"[?？]+[!?]*|[.!。！…]+(?=\s|$)|\n")
 _BREAK: Final = re.compile(r"\n+|(?<=[.!?…])\s+|(?<=[。！？])|,\s+|\s+")
 _ECHO: Final = 4  # pieces back; what repeats their words answers them, and seldom tells anything itself
+_COMMON: Final = 0.7
+"""What a word too common in talk to name a topic is worth of one that is as rare here: "time", "actually", "went"."""
+_COMMON_STEMS: Final = frozenset(stem for word in GENERIC for stem in stems(word))
 _MARKS: Final = str.maketrans(dict.fromkeys("€£–—…“”„«»•", "|"))
 """Marks that part words as any other does: without them much of what is written in English is ASCII."""
 _REMEMBERED: Final = 16_384  # texts taken apart; questions about one conversation come one after the other
@@ -68,6 +73,8 @@ class Words:
     counts: Mapping[str, int]
     length: int
     is_question: bool
+    asks: float
+    """Of one that ends with a question, the share of its sentences that are questions."""
     has_question: bool
     says_when: bool
     names: int
@@ -93,16 +100,23 @@ def words_of(text: str) -> Words:
         first, second = len(_FIRST.findall(text)), len(_SECOND.findall(text))
         names = _CAPITALISED.findall(text)
     has_question = "?" in text or "？" in text
+    is_question = has_question and text.rstrip().endswith(("?", "？"))
     return Words(
         counts=counts,
         length=max(counts.total(), 1),
-        is_question=has_question and text.rstrip().endswith(("?", "？")),
+        is_question=is_question,
+        asks=_asking(text) if is_question else 0.0,
         has_question=has_question,
         says_when=says_when,
         names=len(set(names)),
         first_person=first / blanks,
         second_person=second / blanks,
     )
+
+
+def _asking(text: str) -> float:
+    ends = _SENTENCE_END.findall(text)
+    return sum(end[0] in "?？" for end in ends) / len(ends)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -182,7 +196,21 @@ class Corpus:
         by_count = {
             count: max(math.log((self.total + 1) / (count + 0.5)), 0.0) for count in frozenset(holding.values())
         }
-        return {stem: by_count[count] for stem, count in holding.items()}
+        return {stem: by_count[count] * (_COMMON if stem in _COMMON_STEMS else 1.0) for stem, count in holding.items()}
+
+    @cached_property
+    def answers_at_length(self) -> float:
+        """How much longer the assistant's messages are than the user's: the logarithm of the ratio, 0 at least.
+
+        0 where messages begin with names: those are two people, whichever role they have.
+        """
+        by_role: dict[str, list[int]] = {"user": [], "assistant": []}
+        for source in self.sources:
+            by_role.get(source.role, []).append(source.tokens)
+        if self.speakers or not all(by_role.values()):
+            return 0.0
+        user, assistant = (sum(tokens) / len(tokens) for tokens in by_role.values())
+        return max(math.log(max(assistant, 1) / max(user, 1)), 0.0)
 
     def there(self, distance: int) -> list[int]:
         """For each piece the index of the one so many places on in the same run of talk; -1 where there is none."""

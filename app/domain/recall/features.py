@@ -19,6 +19,7 @@ _B: Final = 0.6
 _KERNEL: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
 """An answer often shares no word with its question: scores spread to messages nearby."""
 _HOLDS_NEAR: Final = ((0, 1.0), (1, 0.7), (2, 0.45), (3, 0.25))
+_MOST_LENGTH: Final = 2.0  # logarithm; an answer seven times as long as its question says as much as a longer one
 _FAR: Final = range(4, 9)
 _HOP_FROM: Final = 8  # messages that the second hop starts from
 _HOP_WORDS: Final = 12
@@ -38,7 +39,7 @@ class _Features:
         self._none = [0.0] * self._count
         self._own = _scaled(self._match(dict.fromkeys(question.stems, 1.0)))
         self._named = [float(speaker in question.named) for speaker in corpus.speaking]
-        self._asks = [float(words.is_question) for words in corpus.words]
+        self._asks = [words.asks for words in corpus.words]
         self._first = self._spread()
 
     def all(self) -> dict[str, Values]:
@@ -126,7 +127,22 @@ class _Features:
             "second_person": [item.second_person for item in corpus.words],
             "first_person": first_person,
             "named_first_person": _times(named, first_person),
+            "user_says": self._user_says(),
         }
+
+    def _user_says(self) -> Values:
+        """Beside an assistant that answers at length, what is told of a life stands in the user's own messages.
+
+        Unless the assistant's answer holds all that is asked, or the question asks for what the assistant said.
+        """
+        corpus = self._corpus
+        value = 0.0 if "assistant" in self._question.named else min(corpus.answers_at_length, _MOST_LENGTH)
+        if not value:
+            return self._none
+        covered, _ = self._covered()
+        return [
+            value * (1.0 if corpus.source(index).role == "user" else held * held) for index, held in enumerate(covered)
+        ]
 
     def _kinds(self, near: Values) -> dict[str, Values]:
         question, corpus = self._question, self._corpus

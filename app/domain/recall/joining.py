@@ -19,7 +19,7 @@ from app.domain.extraction.labels import role_of
 from app.domain.model_io import ContextMessage
 from app.domain.recall.choose import MARGIN, Ranking, Recalled
 from app.domain.recall.deciding import decide
-from app.domain.recall.question import question_of
+from app.domain.recall.naming import asked_of
 from app.domain.recall.serving import (
     Passage,
     Recall,
@@ -142,7 +142,7 @@ def _decided(material: Material, recall: Recall) -> Recall:
     if recall.is_explicit or not recall.question:
         return recall
     whole = first_draft(material)
-    question = question_of(recall.question, recall.corpus.speakers)
+    question = asked_of(recall.question, recall.corpus)
     decision = decide(recall.question, question, recall.corpus, served=_told(material, whole), seqs=served_seqs(whole))
     return recall if decision == "needed" else replace(recall, question="")
 
@@ -193,7 +193,7 @@ def _fixed(material: Material, whole: Draft) -> int:
 def _ranking(recall: Recall) -> Ranking | None:
     if not recall.question:
         return None
-    question = question_of(recall.question, recall.corpus.speakers)
+    question = asked_of(recall.question, recall.corpus)
     return Ranking(recall.corpus, question, margin=math.inf if recall.is_explicit else MARGIN)
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
+from types import MappingProxyType
 from typing import Final
 
 from app.domain.recall.kinds import forms_of
@@ -21,6 +22,7 @@ _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
 _DAY: Final = re.compile(r"(?<![\d.,:])([0-3]?\d)(?:st|nd|rd|th|-?го)?(?![\d:%])")
 _NUMBERED_MONTH: Final = re.compile(r"(?<!\d)(1[0-2]|0?[1-9])月")
 _ISO: Final = re.compile(r"(?<!\d)((?:19|20)\d{2})-(\d{2})(?:-(\d{2}))?(?!\d)")
+_ROLES: Final = frozenset({"user", "assistant"})
 _LAST_DAY: Final = 31
 _SHORT_MONTH: Final = 5  # letters; a longer word that begins like "mar" is "marathon" unless it is the whole name
 _MONTH_NAMES: Final = frozenset(
@@ -55,11 +57,19 @@ class Question:
         return 0.3 if day.year in self.years else 0.0
 
 
-def question_of(text: str, speakers: Collection[str]) -> Question:
-    """Take a question apart; words that only name a speaker are no words of its content."""
+def question_of(text: str, speakers: Collection[str], *, called: Mapping[str, str] = MappingProxyType({})) -> Question:
+    """Take a question apart; words that only name a speaker are no words of its content.
+
+    Args:
+        text: The question.
+        speakers: Names with which messages begin, in lower case.
+        called: Other names in the question by which a speaker is called, with who that is.
+    """
     lowered = text.lower()
     named = frozenset(name for name in speakers if _names(name, lowered))
-    names = {part for name in speakers for part in (stem(name), *terms(name))}
+    names = {part for name in (*speakers, *called) for part in (stem(name), *terms(name))}
+    named |= frozenset(called.values())
+    everybody = frozenset(speakers) or _ROLES
     found = tuple(terms(text))
     content = tuple(word for word in found if word not in names)
     content = content or found
@@ -67,7 +77,7 @@ def question_of(text: str, speakers: Collection[str]) -> Question:
     return Question(
         stems=Counter(content),
         in_order=content,
-        named=(frozenset() if named == frozenset(speakers) else named) | _roles(text),
+        named=(frozenset() if named >= everybody else named) | (frozenset() if called else _roles(text)),
         months=months,
         years=years,
         days=days,

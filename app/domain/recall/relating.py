@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -43,6 +44,9 @@ def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> d
         "akin": _held(corpus, weights, akin),
         "form": _held(corpus, weights, lambda stem: (*forms_of(stem), *_cases(stem))),
         "family": _held(corpus, weights, lambda stem: (*_family(corpus, stem), *_spellings(stem))),
+        "wide_kind": _held(corpus, weights, partial(of_kind, wide=True)),
+        "wide_akin": _held(corpus, weights, partial(akin, wide=True)),
+        "wide_form": _held(corpus, weights, partial(forms_of, wide=True)),
     }
     around = {f"{name}_near": _around(corpus, values) for name, values in held.items()}
     by_named = {

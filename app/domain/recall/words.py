@@ -50,6 +50,10 @@ class Language:
     user: str = ""
     assistant: str = ""
     """What a question about a conversation calls its two sides."""
+    hello: str = ""
+    """What stands before the name of who is spoken to."""
+    called: str = ""
+    """What stands before the speaker's own name."""
     months: tuple[str, ...] = ()
     """Twelve stems, January first; a word begins with one of them."""
 
@@ -81,6 +85,11 @@ LANGUAGES: Final[Mapping[str, Language]] = {
         ),
         user=r"\bthe (?:user|customer|client|caller)\b",
         assistant=r"\b(?:the|did the|an) (?:assistant|agent|ai|bot|chatbot)\b",
+        hello=(
+            r"hi|hey|hello|hiya|dear|welcome|thanks|thank you|thx|bye|goodbye|goodnight|good (?:morning|evening|night)"
+            r"|congrats|congratulations|sorry|please|happy birthday|oh|ok|okay|yes|no|well|right|lol|haha"
+        ),
+        called=r"my name is|my name's|my name['’]s|call me|(?:hi|hey|hello)\W{1,3}(?:i am|i['’]?m|it['’]?s|this is)",
         months=("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
     ),
     "ru": Language(
@@ -112,6 +121,11 @@ LANGUAGES: Final[Mapping[str, Language]] = {
         ),
         user=r"\b(?:пользовател|клиент|заказчик)\w*\b",
         assistant=r"\b(?:ассистент|помощник|бот|агент)\w{0,3}\b",
+        hello=(
+            r"привет|здравствуй(?:те)?|добр(?:ый|ое|ой) (?:день|вечер|утро|ночи)|спасибо|пока|дорог(?:ая|ой)|извини"
+            r"|прости|пожалуйста|поздравляю|с днём рождения|ой|ну|да|нет"
+        ),
+        called=r"меня зовут|зови меня|можно просто|(?:привет|здравствуйте)\W{1,3}(?:я|это)",
         months=("янв", "фев", "мар", "апр", "ма", "июн", "июл", "авг", "сен", "окт", "ноя", "дек"),
     ),
     "zh": Language(
@@ -128,6 +142,8 @@ LANGUAGES: Final[Mapping[str, Language]] = {
         told=r"[你您].{0,8}(?:说|告诉|推荐|建议|提到|提过|列|写|解释|给出|回答)",
         user=r"用户|客户|顾客",
         assistant=r"助手|助理|机器人|客服",
+        hello=r"你好|您好|嗨|嘿|哈喽|谢谢|再见|拜拜|早上好|早安|晚安|对不起|抱歉|亲爱的|生日快乐",
+        called=r"我叫|我的名字是|叫我|我名叫",
     ),
 }
 

@@ -1,0 +1,136 @@
+"""Who is who where messages do not begin with names, and whose messages answer then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.domain.recall.choose import choose
+from app.domain.recall.corpus import Corpus, Source
+from app.domain.recall.features import features
+from app.domain.recall.naming import asked_of, called_in
+from app.domain.recall.weights import WEIGHTS
+from app.domain.weighing.tokens import weigh
+
+DAY = datetime(2025, 5, 8, 10, tzinfo=UTC)
+
+
+def corpus_of(*said: tuple[str, str]) -> Corpus:
+    return Corpus(
+        [
+            Source(
+                seq=seq,
+                role={"u": "user", "a": "assistant", "t": "tool"}[role],
+                text=text,
+                at=DAY + seq * timedelta(minutes=1),
+                tokens=weigh("user", text).tokens,
+            )
+            for seq, (role, text) in enumerate(said, start=1)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "called"),
+    [
+        ([("a", "hi Mara"), ("u", "hello!")], "What does Mara do?", {"mara": "user"}),
+        ([("u", "DEVIN!!"), ("u", "so good, devin."), ("a", "haha")], "Where is Devin?", {"devin": "assistant"}),
+        ([("u", "Hello, I'm Craig and I sell boats.")], "What does Craig sell?", {"craig": "user"}),
+        ([("u", "My name is Craig.")], "Did Craig marry?", {"craig": "user"}),
+        ([("a", "Wow, Maria! Great."), ("a", "Sure, Maria.")], "Maria's dog?", {"maria": "user"}),
+        ([("u", "Привет, Оля!"), ("a", "Как дела?")], "Что купила Оля?", {"оля": "assistant"}),
+        ([("u", "Спасибо, Лена!"), ("a", "Не за что.")], "Где дача Лены?", {"лены": "assistant"}),
+        ([("u", "我叫小雨，住在杭州。"), ("a", "你好。")], "小雨住在哪里？", {"小雨": "user"}),
+    ],
+)
+def test_who_is_called_so_is_known(said: Sequence[tuple[str, str]], asked: str, called: dict[str, str]) -> None:
+    assert called_in(asked, corpus_of(*said)) == called
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [("u", "sorry Pickle"), ("a", "Pickle ate it"), ("a", "Pickle sleeps"), ("a", "I fed Pickle")],
+        [("u", "we met Pickle yesterday"), ("a", "who is that?")],
+        [("u", "Pickle, Tom and Ann came"), ("a", "nice"), ("u", "I told Pickle"), ("u", "Pickle left")],
+        [("a", "nothing of that"), ("u", "no")],
+        [("t", "hi Pickle"), ("t", "hello Pickle")],
+    ],
+)
+def test_somebody_else_is_nobody_who_speaks(said: Sequence[tuple[str, str]]) -> None:
+    assert called_in("What did Pickle eat?", corpus_of(*said)) == {}
+
+
+def test_a_nickname_is_that_of_the_speaker_whose_messages_begin_with_a_name() -> None:
+    said = [("u", "Caroline: hi Mel"), ("a", "Melanie: hey"), ("u", "Caroline: how are you?"), ("a", "Melanie: fine")]
+    corpus = corpus_of(*said, ("u", "Caroline: thanks Mel"), ("a", "Melanie: sure"))
+
+    assert called_in("What does Mel like?", corpus) == {"mel": "melanie"}
+    assert asked_of("What does Mel like?", corpus).named == {"melanie"}
+    assert asked_of("What do Mel and Caroline like?", corpus).named == frozenset(), "both is nobody in particular"
+
+
+def test_the_name_is_no_word_of_the_content_and_its_bearer_answers() -> None:
+    greeting = [("a", "hi Mara"), ("u", "hi devin"), *[("u", "well"), ("a", "well")] * 4]
+    for teller, asked, other in (("a", "Devin", "Mara"), ("u", "Mara", "Devin")):
+        said = [*greeting, (teller, "i keep bees"), *greeting[2:], ("u" if teller == "a" else "a", "i keep rats")]
+        corpus = corpus_of(*said)
+        question = asked_of(f"What does {asked} keep?", corpus)
+
+        assert asked.lower() not in question.stems
+        assert choose(corpus, question, room=12)[0].source.text == "i keep bees"
+        of_other = asked_of(f"What does {other} keep?", corpus)
+        assert choose(corpus, of_other, room=12)[0].source.text == "i keep rats"
+
+
+def test_a_text_full_of_names_is_looked_through_for_a_few_only() -> None:
+    names = " ".join(f"Q{chr(97 + n % 26)}{chr(97 + n // 26)}x" for n in range(400))
+    assert called_in(f"{names} Mara", corpus_of(("a", "hi Mara"), ("u", "hello"))) == {}
+    assert called_in(f"Mara {names}", corpus_of(("a", "hi Mara"), ("u", "hello"))) == {"mara": "user"}
+
+
+LONG = "Here is a list of what one may think of when a garden is laid out in spring. " * 12
+
+
+def test_beside_long_answers_the_users_own_messages_come_first() -> None:
+    said = [("u", "we moved the shed"), ("a", LONG), ("u", "the cat is well"), ("a", LONG)]
+    asked = "Where is the blue shed now?"
+    corpus = corpus_of(*said)
+    values = features(corpus, asked_of(asked, corpus))["user_says"]
+    of = dict(zip([corpus.source(index).role for index in range(len(values))], values, strict=True))
+
+    assert WEIGHTS["user_says"] > 0
+    assert of["user"] > 1 > of["assistant"]
+    assert choose(corpus, asked_of(asked, corpus), room=40)[0].source.role == "user"
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ([("u", "we moved the shed"), ("a", LONG)], "Which list did you recommend to me?"),
+        ([("u", "we moved the shed"), ("a", "we too")], "Where is the shed?"),
+        ([("u", "Ann: we moved"), ("a", f"Bob: {LONG}")], "Where is the shed?"),
+        ([("u", LONG), ("a", "fine")], "Where is the shed?"),
+        ([("u", "we moved the shed")], "Where is the shed?"),
+    ],
+)
+def test_whose_messages_they_are_says_nothing_elsewhere(said: Sequence[tuple[str, str]], asked: str) -> None:
+    corpus = corpus_of(*said)
+
+    assert not any(features(corpus, asked_of(asked, corpus))["user_says"])
+
+
+def test_a_message_that_tells_and_then_asks_is_less_of_a_question() -> None:
+    corpus = corpus_of(("u", "We moved the shed. It is blue. Is that fine?"), ("u", "Is that fine?"), ("u", "Fine."))
+    asks = features(corpus, asked_of("Where is the shed?", corpus))["asks"]
+
+    assert asks == pytest.approx([1 / 3, 1.0, 0.0])
+
+
+def test_common_words_of_talk_count_for_less_than_others_as_rare() -> None:
+    corpus = corpus_of(("u", "actually quokkas"), ("a", "nothing"), ("u", "of that"))
+
+    assert corpus.rarity("actual") == pytest.approx(0.7 * corpus.rarity("quokka"))
+    assert corpus.rarity("quokka") > 0

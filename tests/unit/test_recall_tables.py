@@ -1,0 +1,53 @@
+"""Tables of related words are well formed: each line asks for something and answers it."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+
+import pytest
+
+from app.domain.recall.kinds import akin, forms_of, of_kind
+from app.domain.words.text import stem, stems
+
+FOLDER = files("app.domain.recall").joinpath("related_words")
+TABLES = {entry.name: tomllib.loads(entry.read_text(encoding="utf-8")) for entry in FOLDER.iterdir()}
+
+
+def groups(name: str) -> list[str]:
+    """The groups of kinds; a line that begins with a blank goes on."""
+    found: list[str] = []
+    for line in name.strip().split("\n"):
+        if line.startswith(" "):
+            found[-1] += line
+        else:
+            found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_kinds_ask_and_are_answered(name: str) -> None:
+    table = TABLES[name]
+    assert {"kinds", "forms"} <= table.keys() <= {"kinds", "forms", "wide_kinds", "wide_forms"}
+    for key in ("kinds", "wide_kinds"):
+        for group in groups(table[key]) if key in table else ():
+            asking, colon, kind = group.partition(":")
+            assert colon, group
+            assert ":" not in kind, group
+            assert stems(asking), group
+            assert len(set(stems(kind))) > 1, group
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_forms_are_of_several_words(name: str) -> None:
+    for key in ("forms", "wide_forms"):
+        for group in TABLES[name].get(key, "a few / a few").split("/"):
+            assert len(group.split()) > 1, (key, group)
+
+
+def test_wide_tables_are_apart_from_the_others() -> None:
+    assert stem("banjo") in of_kind(stem("instrument"), wide=True)
+    assert stem("banjo") not in of_kind(stem("instrument"))
+    assert stem("violin") in akin(stem("banjo"), wide=True)
+    assert stem("assembled") in forms_of(stem("assembly"), wide=True) | {stem("assembly")}
+    assert stem("banjo") not in of_kind(stem("banjo"), wide=True), "not to itself"
