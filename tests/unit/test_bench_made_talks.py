@@ -15,6 +15,8 @@ from bench.recall_talks import CATEGORIES, Asked, Talk, talks
 GIVEN: Final = [talk for path in sorted(FOLDER.glob("*.jsonl")) for talk in talks(path)]
 FEWEST_MESSAGES: Final = 80
 FEWEST_QUESTIONS: Final = 25
+BESIDE_AN_ASSISTANT: Final = {"multi session", "knowledge update", "temporal"}
+"""What is asked of many sittings with an assistant that answers at length."""
 
 
 @pytest.mark.parametrize("talk", GIVEN, ids=lambda talk: talk.id)
@@ -25,7 +27,8 @@ def test_a_made_up_talk_is_sound(talk: Talk) -> None:
     assert times == sorted(times)
     assert all(message["role"] in {"user", "assistant"} and message["content"] for message in talk.messages)
     assert len({asked.text for asked in talk.questions}) == len(talk.questions) >= FEWEST_QUESTIONS
-    assert {asked.category for asked in talk.questions} == set(CATEGORIES.values())
+    categories = {asked.category for asked in talk.questions}
+    assert categories == set(CATEGORIES.values()) or categories >= BESIDE_AN_ASSISTANT
     for asked in talk.questions:
         assert asked.evidence == tuple(sorted(set(asked.evidence)))
         assert 1 <= asked.evidence[0] <= asked.evidence[-1] <= len(talk.messages)

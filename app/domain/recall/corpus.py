@@ -85,7 +85,8 @@ class Words:
 @lru_cache(maxsize=_REMEMBERED)
 def words_of(text: str) -> Words:
     """Take a text apart."""
-    text = text if "'" in text else text.translate(_MARKS)  # what is cut short is counted otherwise in other scripts
+    if not text.isascii() and "'" not in text:  # what is cut short is counted otherwise in other scripts
+        text = text.translate(_MARKS)
     blanks = text.count(" ") + 2
     if text.isascii():  # the same by sets of words instead of patterns, which takes a third of the time
         tokens = ascii_tokens(text)
