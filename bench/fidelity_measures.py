@@ -33,7 +33,8 @@ STATELESS: Final = "the same without the state"
 BY_RECALL: Final = "by recall"
 BY_DIGESTS: Final = "by digests, BM25"
 _BROAD: Final = re.compile(
-    r"\b(?:summar\w+|sum(?:s|med)? (?:\w+ )?up|overview|recap|in (?:what|which) order|chronolog\w+|timeline|sequence of|step by step|over time)\b"
+    r"\b(?:summar\w+|sum(?:s|med)? (?:\w+ )?up|overview|recap|in (?:what|which) order|chronolog\w+|timeline|sequence of"
+    r"|step by step|over time)\b"
     r"|кратко|перескаж|обзор|в каком порядке|хронолог|последовательност|总结|概括|概述|顺序|时间线",
     re.IGNORECASE,
 )
