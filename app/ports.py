@@ -266,8 +266,8 @@ class MessageRepository(Protocol):
         """The messages among which those that fit these stems are: all of a small conversation (1 500 messages).
 
         Of a larger one at most ``limit`` messages that hold stems, those that hold the rarest ones first, and the
-        neighbours of the best forty of them up to three places away. Without ``neighbours`` also of a small one no
-        more than the messages that hold stems.
+        neighbours of the best quarter of them, forty at least, up to three places away. Without ``neighbours`` also of
+        a small one no more than the messages that hold stems.
         """
 
     async def holding(

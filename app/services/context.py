@@ -127,7 +127,7 @@ class ContextService:
         if not question and not asked.passages:
             return await self._put_together(material, budget)
         async with self._shell.uow(tenant_id) as uow:
-            gathered = await gather(uow, material, asked, question)
+            gathered = await gather(uow, material, asked, question, budget=budget)
         return await asyncio.to_thread(lambda: _assembled(with_gathered(material, gathered), budget))
 
     async def _put_together(self, material: Material, budget: int | None) -> AssembledContext:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from app.domain.conversation import Layout, Message
 from app.domain.recall.choose import Recalled
 from app.domain.recall.corpus import Corpus
 from app.domain.recall.deciding import decided_by_itself
+from app.domain.recall.kinds import forms_of
 from app.domain.recall.question import question_of
 from app.domain.recall.serving import RECALLED_TAG, Passage, Recall
 from app.domain.segments.values import Expansion, Level, Segment
@@ -26,6 +27,12 @@ from app.ports import Narrowed, UnitOfWork
 
 CANDIDATES: Final = 300
 """Messages that hold the question's words, beside their neighbours, in a conversation too long to look at whole."""
+MOST_CANDIDATES: Final = 1_500
+"""Where the budget holds many: as many as a conversation that is looked at whole."""
+CHOICE: Final = 3
+"""Candidates for each message that the budget has room for: with fewer there is little to choose from."""
+RELATED: Final = 16
+"""Words that mean the same as the question's that are sought with them; each is one more look into the index."""
 QUESTION_CHARACTERS: Final = 4_000
 """Of a longer message the first and the last half of this are the question: bounds the work for a pasted book."""
 
@@ -95,14 +102,35 @@ def question_in(material: Material, asked: Asked, *, budget: int | None) -> str:
     return "" if decided_by_itself(text, question_of(text, ())) else text
 
 
-async def gather(uow: UnitOfWork, material: Material, asked: Asked, question: str) -> Gathered:
+async def gather(
+    uow: UnitOfWork, material: Material, asked: Asked, question: str, *, budget: int | None = None
+) -> Gathered:
     """Read the messages to choose from: a bounded number, whatever the history."""
     narrowed = None
     if question:
-        stems = list(question_of(question, ()).stems)
-        narrowed = await uow.messages.sources(material.conversation.id, stems=stems, limit=CANDIDATES)
+        limit = candidates_for(_places(material, budget, is_explicit=asked.query is not None))
+        narrowed = await uow.messages.sources(material.conversation.id, stems=sought(question), limit=limit)
         narrowed = narrowed if asked.query is not None else _before_answer(narrowed, material.tail)
     return Gathered(question=question, is_explicit=asked.query is not None, narrowed=narrowed, passages=asked.passages)
+
+
+def sought(question: str) -> list[str]:
+    """The question's stems, and behind them those that mean the same."""
+    own = list(question_of(question, ()).stems)
+    alike = (other for stem in own for other in sorted(forms_of(stem) | forms_of(stem, wide=True)))
+    return [*own, *islice((other for other in dict.fromkeys(alike) if other not in own), RELATED)]
+
+
+def candidates_for(places: float) -> int:
+    """How many messages are looked at where there is room for so many of them."""
+    return min(max(CANDIDATES, round(CHOICE * places)), MOST_CANDIDATES)
+
+
+def _places(material: Material, budget: int | None, *, is_explicit: bool) -> float:
+    """How many of the conversation's messages could be recalled, about."""
+    total = material.conversation.total
+    share = 1.0 if is_explicit else material.policy.recall_share
+    return share * (budget or material.budgets.budget) * total.messages / max(total.tokens, 1)
 
 
 def with_gathered(material: Material, gathered: Gathered) -> Material:

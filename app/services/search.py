@@ -10,7 +10,7 @@ from uuid import UUID
 
 from app.domain.conversation import Role
 from app.domain.errors import FieldError, InvalidInputError
-from app.domain.recall.corpus import Source
+from app.domain.recall.corpus import Source, words_of
 from app.domain.search import Query, Ranked, query_of, rank, says, snippet
 from app.domain.words.overlap import message_text
 from app.ports import Narrowed
@@ -128,8 +128,11 @@ class SearchService:
 
 
 def _by_words(query: Query, narrowed: Narrowed, through_seq: int) -> list[Ranked]:
+    """By what there was through ``through_seq``: what came later makes no word commoner, or pages would move."""
     sources = [source for source in narrowed.sources if source.seq <= through_seq]
-    return rank(query, sources, documents=narrowed.documents, total=narrowed.total)
+    later = [words_of(source.text).counts for source in narrowed.sources if source.seq > through_seq]
+    documents = {stem: count - sum(stem in counts for counts in later) for stem, count in narrowed.documents.items()}
+    return rank(query, sources, documents=documents, total=min(narrowed.total - len(later), through_seq))
 
 
 def _as_it_stands(query: Query, held: list[Source]) -> list[Ranked]:

@@ -128,6 +128,19 @@ async def test_control_without_pairs_two_common_words_are_not_found_together(
     assert 111 not in seqs(await sources(begin, tenant, conversation_id, "lantern anchor", limit=3))
 
 
+async def test_the_more_are_looked_at_the_more_come_with_their_neighbours(
+    begin: UnitOfWorkFactory, tenant: UUID, large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(narrowing, "COMMON", 100)
+    contents = ["Nothing.", "Quiet.", "Calm.", "The lantern.", "Quiet.", "Calm.", "Nothing."] * 60
+    conversation_id, _ = await conversation_of(begin, tenant, contents)
+    few = await sources(begin, tenant, conversation_id, "lantern", limit=60)
+    many = await sources(begin, tenant, conversation_id, "lantern", limit=240)
+
+    assert len(seqs(few)) == 40 * 7 + 20
+    assert len(seqs(many)) == 60 * 7, "a quarter of 240 is all there are"
+
+
 @pytest.mark.parametrize(
     ("said", "asked"),
     [

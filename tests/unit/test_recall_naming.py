@@ -13,6 +13,10 @@ from app.domain.recall.features import features
 from app.domain.recall.naming import asked_of, called_in
 from app.domain.recall.weights import WEIGHTS
 from app.domain.weighing.tokens import weigh
+from bench.recall_talks import Talk, nameless, talks
+from bench.recall_talks import corpus_of as corpus_of_talk
+
+LOCOMO = talks()
 
 DAY = datetime(2025, 5, 8, 10, tzinfo=UTC)
 
@@ -134,3 +138,20 @@ def test_common_words_of_talk_count_for_less_than_others_as_rare() -> None:
 
     assert corpus.rarity("actual") == pytest.approx(0.7 * corpus.rarity("quokka"))
     assert corpus.rarity("quokka") > 0
+
+
+@pytest.mark.skipif(not LOCOMO, reason="the conversations of LoCoMo are not beside this checkout")
+@pytest.mark.parametrize("talk", LOCOMO, ids=lambda talk: talk.id)
+def test_in_real_talks_without_names_both_speakers_are_known_and_nobody_else_is(talk: Talk) -> None:
+    named, corpus = corpus_of_talk(talk), corpus_of_talk(nameless(talk))
+    roles = dict(zip(named.speaking, corpus.speaking, strict=True))
+    called: dict[str, str] = {}
+    for asked in talk.questions:
+        called |= called_in(asked.text, corpus)
+
+    assert not corpus.speakers
+    assert len(roles) == 2
+    assert {name: called[name] for name in roles} == roles
+    short = {name: role for name, role in called.items() if name not in roles}
+    assert all(any(name.startswith(each) or each.startswith(name) for name in roles) for each in short)
+    assert all(roles[name] == role for each, role in short.items() for name in roles if name[:2] == each[:2])

@@ -29,8 +29,10 @@ WHOLE: Final = 1_500
 """Messages; a conversation up to this is given whole: everything in it can be looked at in no time."""
 COMMON: Final = 400
 """A stem in more messages than this is common: the rest of them is estimated, and none of them is sought alone."""
-CENTRES: Final = 40
-"""So many of the messages that hold stems come with their neighbours, those that hold the rarest ones."""
+CENTRES: Final = 4
+"""One in so many of the messages that hold stems comes with its neighbours, those that hold the rarest ones …"""
+FEWEST_CENTRES: Final = 40
+"""… and so many at least."""
 NEIGHBOURS: Final = 3  # places: as far as the score of a message spreads in ``recall``
 MOST_STEMS: Final = 48  # of a question; what is longer is a text, and its first words say what it is about
 _PAIRED: Final = 5  # common stems that are sought two by two: ten pairs
@@ -77,7 +79,9 @@ class Narrowing:
             worth[seq] = max(worth[seq], value)
         best = sorted(worth, key=lambda seq: (-worth[seq], -seq))[:limit]
         return Narrowed(
-            sources=await self._read(_around(best[:CENTRES]).union(best) if neighbours else best),
+            sources=await self._read(
+                _around(best[: max(limit // CENTRES, FEWEST_CENTRES)]).union(best) if neighbours else best
+            ),
             documents={stem: posting.about for stem, posting in postings.items()},
             total=total,
         )

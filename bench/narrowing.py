@@ -1,0 +1,191 @@
+"""What it costs recall to look at some hundred messages of a long conversation instead of all of them.
+
+``python -m bench.narrowing [--questions 250] [--write]`` writes the five conversations of ``../shared/data/locomo`` as
+one into a PostgreSQL of its own, and asks it every question twice: of the messages that the database narrows it to, and
+of all. Rooms are shares of the tokens of the talk that a question belongs to, so that there is five times as much to
+find it among. With ``--write`` the table goes into ``docs/search.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import math
+import os
+import random
+import statistics
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from app.adapters.database import make_engine
+from app.adapters.ids import new_id
+from app.adapters.migrations import run_migrations
+from app.adapters.unit_of_work import unit_of_work_factory
+from app.domain.conversation import Conversation, Message, Sums
+from app.domain.recall.choose import choose
+from app.domain.recall.corpus import Corpus, Source
+from app.domain.recall.naming import asked_of
+from app.domain.weighing.tokens import weigh
+from app.embedded import EmbeddedServers
+from app.ports import Narrowed, UnitOfWorkFactory
+from app.services.recalling import candidates_for, sought
+from bench import measurements
+from bench.fidelity_measures import SHARES
+from bench.recall_talks import CATEGORIES, Asked, Talk, talks
+from bench.report import write_json
+from bench.survival import DATA
+
+MOST: Final = 0.9
+"""Of the tokens, as in the service."""
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "search.md"
+NARROWED: Final = "narrowed by the database"
+WHOLE: Final = "all messages looked at"
+_BATCH: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """A question, and how many tokens there are for each share."""
+
+    asked: Asked
+    rooms: tuple[int, ...]
+
+
+def joined(given: Sequence[Talk]) -> tuple[list[Message], list[Given]]:
+    """One conversation of all talks, and their questions."""
+    conversation_id = new_id()
+    messages: list[Message] = []
+    questions: list[Given] = []
+    for talk in given:
+        before = len(messages)
+        for message in talk.messages:
+            weight = weigh(message["role"], message["content"])
+            messages.append(
+                Message(
+                    id=new_id(),
+                    conversation_id=conversation_id,
+                    seq=len(messages) + 1,
+                    role=message["role"],
+                    content=message["content"],
+                    token_count=weight.tokens,
+                    byte_length=weight.bytes,
+                    created_at=datetime.fromisoformat(message["created_at"]),
+                )
+            )
+        rooms = tuple(math.floor(MOST * share * talk.tokens) for share in SHARES)
+        for asked in talk.questions:
+            evidence = tuple(before + seq for seq in asked.evidence)
+            questions.append(Given(asked=replace(asked, evidence=evidence), rooms=rooms))
+    return messages, questions
+
+
+async def stored(begin: UnitOfWorkFactory, tenant: UUID, messages: Sequence[Message]) -> None:
+    """Write the conversation."""
+    first = messages[0]
+    made = Conversation(
+        id=first.conversation_id, tenant_id=tenant, created_at=first.created_at, updated_at=first.created_at
+    )
+    async with begin(None) as uow:
+        await uow.keys.add_tenant(tenant, "bench")
+        await uow.commit()
+    async with begin(tenant) as uow:
+        await uow.conversations.add(made)
+        weights = (Sums(messages=1, tokens=one.token_count, bytes=one.byte_length) for one in messages)
+        sums = list(itertools.accumulate(weights, Sums.plus, initial=Sums()))[1:]
+        for start in range(0, len(messages), _BATCH):
+            await uow.messages.append(messages[start : start + _BATCH], sums[start : start + _BATCH])
+        await uow.conversations.update(made.id, last_seq=len(messages), total=sums[-1])
+        await uow.commit()
+
+
+def _served(corpus: Corpus, asked: Asked, room: int) -> bool:
+    chosen = choose(corpus, asked_of(asked.text, corpus), room=room)
+    return {one.source.seq for one in chosen if not one.excerpt}.issuperset(asked.evidence)
+
+
+async def measure(url: str, count: int) -> tuple[dict[str, list[tuple[bool, ...]]], list[Given], list[float]]:
+    """By way, for each question whether its evidence is served at each share; and how many messages were looked at."""
+    engine = make_engine(url)
+    begin, tenant = unit_of_work_factory(engine), new_id()
+    messages, questions = joined(talks())
+    await stored(begin, tenant, messages)
+    whole = Corpus([_source(message) for message in messages])
+    average = sum(message.token_count for message in messages) / len(messages)
+    chosen = random.Random(1).sample(questions, min(count, len(questions)))
+    found: defaultdict[str, list[tuple[bool, ...]]] = defaultdict(list)
+    looked: list[list[int]] = []
+    for given in chosen:
+        narrowed = []
+        for room in given.rooms:
+            limit = candidates_for(room / average)
+            async with begin(tenant) as uow:
+                sources = await uow.messages.sources(
+                    messages[0].conversation_id, stems=sought(given.asked.text), limit=limit
+                )
+            narrowed.append(sources)
+        looked.append([len(each.sources) for each in narrowed])
+        pairs = zip(map(_corpus, narrowed), given.rooms, strict=True)
+        found[NARROWED].append(tuple(_served(corpus, given.asked, room) for corpus, room in pairs))
+        found[WHOLE].append(tuple(_served(whole, given.asked, room) for room in given.rooms))
+    await engine.dispose()
+    return found, chosen, [statistics.mean(each) for each in zip(*looked, strict=True)]
+
+
+def _source(message: Message) -> Source:
+    return Source(
+        seq=message.seq, role=message.role, text=message.content, at=message.created_at, tokens=message.token_count
+    )
+
+
+def _corpus(found: Narrowed) -> Corpus:
+    return Corpus(found.sources, documents=found.documents, total=found.total)
+
+
+def table(found: dict[str, list[tuple[bool, ...]]], chosen: Sequence[Given], looked: Sequence[float]) -> str:
+    """Shares of the questions in per cent."""
+    heads = (f"{100 * share:.0f} %" for share in SHARES)
+    lines = [f"| | {' | '.join(heads)} |", "|---" + "|---:" * len(SHARES) + "|"]
+    hops = [given.asked.category == CATEGORIES[1] for given in chosen]
+    for name, rows in found.items():
+        lines.append(_line(name, rows))
+        lines.append(_line(f"{name}, {CATEGORIES[1]}", [row for row, is_hop in zip(rows, hops, strict=True) if is_hop]))
+    lines.append(f"| messages looked at | {' | '.join(f'{each:.0f}' for each in looked)} |")
+    return "\n".join(lines)
+
+
+def _line(name: str, rows: Sequence[tuple[bool, ...]]) -> str:
+    means = (100 * statistics.mean(row[place] for row in rows) for place in range(len(SHARES)))
+    return f"| {name} | {' | '.join(f'{mean:.1f}' for mean in means)} |"
+
+
+def main() -> int:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m bench.narrowing", description=__doc__)
+    parser.add_argument("--questions", type=int, default=250, help="a sample of so many, always the same")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/search.md")
+    asked = parser.parse_args()
+    if not talks():
+        print(f"skipped: no data at {DATA}")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="tl-") as folder, EmbeddedServers(Path(folder), durable=False) as servers:
+        os.environ.pop("DATABASE_URL", None)
+        run_migrations(servers.database_url)
+        found, chosen, looked = asyncio.run(measure(servers.database_url, asked.questions))
+    shown = table(found, chosen, looked)
+    print(shown)
+    if asked.write:
+        measurements.write("narrowing", shown, PAGE)
+    write_json("narrowing", {"found": found, "looked": looked})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
