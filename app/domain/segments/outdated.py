@@ -14,6 +14,7 @@ from app.domain.words.text import sentences
 
 _SPEAKER: Final = re.compile(r"^[^\W\d_]{1,20}: ")
 _LEAST: Final = 12  # characters; less than this says nothing that could be taken back
+_CONVERSATIONS: Final = 32  # whose statements are remembered, each time they change
 _REMEMBERED: Final = 2_048  # levels taken apart: the same few hundred are served with one question after the other
 
 
@@ -24,21 +25,31 @@ def without_outdated(segments: Sequence[Segment], quotes: Sequence[str]) -> list
         segments: With levels.
         quotes: The statements, verbatim, that something later supersedes.
     """
-    gone = [plain for quote in quotes if len(plain := _plain(quote)) >= _LEAST]
-    if not gone:
-        return list(segments)
-    outdated = _Gone(gone)
-    return [_without(segment, outdated) for segment in segments]
+    gone = _gone(tuple(quotes))
+    return [_without(segment, gone) for segment in segments] if gone else list(segments)
+
+
+@lru_cache(maxsize=_CONVERSATIONS)
+def _gone(quotes: tuple[str, ...]) -> _Gone | None:
+    statements = [plain for quote in quotes if len(plain := _plain(quote)) >= _LEAST]
+    return _Gone(statements) if statements else None
 
 
 def _without(segment: Segment, gone: _Gone) -> Segment:
     levels = dict(segment.levels)
     for name, level in segment.levels.items():
-        told = _told(level.text)
-        kept = [one.text for one in told if not gone.repeated_by(one)]
-        if len(kept) < len(told):
-            levels[name] = replace(level, text=" ".join(kept))
+        kept = _kept(level.text, gone)
+        if kept is not None:
+            levels[name] = replace(level, text=kept)
     return replace(segment, levels=levels)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _kept(text: str, gone: _Gone) -> str | None:
+    """What is left of a level's text; ``None``: all of it, as it stands."""
+    told = _told(text)
+    kept = [one.text for one in told if not gone.repeated_by(one)]
+    return " ".join(kept) if len(kept) < len(told) else None
 
 
 @dataclass(frozen=True, slots=True)
