@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.domain.recall.choose import choose
-from app.domain.recall.corpus import Corpus, Source
+from app.domain.recall.corpus import Corpus, Source, words_of
 from app.domain.recall.features import features
 from app.domain.recall.naming import asked_of, called_in
 from app.domain.recall.weights import WEIGHTS
@@ -93,6 +93,20 @@ def test_a_text_full_of_names_is_looked_through_for_a_few_only() -> None:
     names = " ".join(f"Q{chr(97 + n % 26)}{chr(97 + n // 26)}x" for n in range(400))
     assert called_in(f"{names} Mara", corpus_of(("a", "hi Mara"), ("u", "hello"))) == {}
     assert called_in(f"Mara {names}", corpus_of(("a", "hi Mara"), ("u", "hello"))) == {"mara": "user"}
+
+
+@pytest.mark.parametrize("run", [" ", "!", ", ", "hi ", "devin ", "devin!", "a, "])
+def test_a_hostile_text_takes_linear_time(run: str) -> None:
+    """A pattern that went back over a run would take minutes for these."""
+    text = f"devin{run * 100_000}x"
+    corpus = Corpus([Source(seq=1, role="user", text=text, at=DAY, tokens=100)])
+
+    assert called_in("Where is Devin?", corpus) in ({}, {"devin": "assistant"})
+
+
+@pytest.mark.parametrize("run", [".", "?", "!?", "\n", ". "])
+def test_a_run_of_marks_is_counted_in_linear_time(run: str) -> None:
+    assert 0 < words_of(f"Is it?{run * 200_000}x?").asks <= 1
 
 
 LONG = "Here is a list of what one may think of when a garden is laid out in spring. " * 12

@@ -33,7 +33,7 @@ _PERSONS: Final = (ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON)
 _TIME, _FIRST, _SECOND = any_of("time"), any_of("first_person"), any_of("second_person")
 _PEOPLE, _PLACE, _NUMBER = any_of("people"), any_of("place"), any_of("number")
 _QUOTED: Final = re.compile(r"[\"“«„]([^\"”»“]{2,80})[\"”»]")
-_SENTENCE_END: Final = re.compile(r"[?？]+[!?]*|[.!。！…]+(?=\s|$)|\n")
+_SENTENCE_END: Final = re.compile(r"[?？]++[!?]*+|(?<![.!。！…])[.!。！…]++(?=\s|$)|\n")
 _BREAK: Final = re.compile(r"\n+|(?<=[.!?…])\s+|(?<=[。！？])|,\s+|\s+")
 _ECHO: Final = 4  # pieces back; what repeats their words answers them, and seldom tells anything itself
 _COMMON: Final = 0.7

@@ -32,12 +32,12 @@ def _any(kind: str) -> str:
 
 _WORD: Final = r"([^\W\d_]+)"
 _BEGINS: Final = r"(?:(?<!\w)|(?<=[\u3400-\u9fff]))"
-_HELLO: Final = re.compile(rf"{_BEGINS}(?:{_any('hello')})[\s,!，！]*{_WORD}")
-_CALLED: Final = re.compile(rf"{_BEGINS}(?:{_any('called')})\s*{_WORD}")
+_HELLO: Final = re.compile(rf"{_BEGINS}(?:{_any('hello')})[\s,!，！]*+{_WORD}")
+_CALLED: Final = re.compile(rf"{_BEGINS}(?:{_any('called')})\s*+{_WORD}")
 _MARKED: Final = re.compile(
-    rf"^\W*{_WORD}\s*(?:[,!?…:，！？：]|\.\.|\W*$)"  # at the start
-    rf"|(?<=[^\w\s.;:'’\"“”()\-])\s*{_WORD}\W*$"  # at the end
-    rf"|(?<=[,，])\s*{_WORD}\s*[.!?。！？]"  # at the end of a sentence
+    rf"^\W*+{_WORD}\s*+(?:[,!?…:，！？：]|\.\.|\W*+$)"  # at the start
+    rf"|(?<=[^\w\s.;:'’\"“”()\-])\s*+{_WORD}\W*+$"  # at the end
+    rf"|(?<=[,，])\s*+{_WORD}\s*+[.!?。！？]"  # at the end of a sentence
 )
 
 
