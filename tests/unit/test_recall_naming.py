@@ -76,6 +76,13 @@ def test_a_nickname_is_that_of_the_speaker_whose_messages_begin_with_a_name() ->
     assert asked_of("What do Mel and Caroline like?", corpus).named == frozenset(), "both is nobody in particular"
 
 
+def test_what_the_assistant_told_somebody_is_the_assistants() -> None:
+    corpus = corpus_of(("u", "My name is Craig."), ("a", "Hi Craig, try the boat shed."))
+
+    assert asked_of("What did you recommend to Craig?", corpus).named == {"assistant"}
+    assert asked_of("What is Craig looking for?", corpus).named == {"user"}
+
+
 def test_the_name_is_no_word_of_the_content_and_its_bearer_answers() -> None:
     greeting = [("a", "hi Mara"), ("u", "hi devin"), *[("u", "well"), ("a", "well")] * 4]
     for teller, asked, other in (("a", "Devin", "Mara"), ("u", "Mara", "Devin")):

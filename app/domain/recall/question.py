@@ -68,7 +68,9 @@ def question_of(text: str, speakers: Collection[str], *, called: Mapping[str, st
     lowered = text.lower()
     named = frozenset(name for name in speakers if _names(name, lowered))
     names = {part for name in (*speakers, *called) for part in (stem(name), *terms(name))}
-    named |= frozenset(called.values())
+    roles = _roles(text)
+    if called and roles != {"assistant"}:  # "what did you tell Ann?" asks for what the assistant said, whoever Ann is
+        named, roles = named | frozenset(called.values()), frozenset()
     everybody = frozenset(speakers) or _ROLES
     found = tuple(terms(text))
     content = tuple(word for word in found if word not in names)
@@ -77,7 +79,7 @@ def question_of(text: str, speakers: Collection[str], *, called: Mapping[str, st
     return Question(
         stems=Counter(content),
         in_order=content,
-        named=(frozenset() if named >= everybody else named) | (frozenset() if called else _roles(text)),
+        named=(frozenset() if named >= everybody else named) | roles,
         months=months,
         years=years,
         days=days,
