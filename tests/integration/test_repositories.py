@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -240,19 +241,20 @@ class TestMessages:
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
         row = await stored(begin, tenant)
-        every = [message(row.id, seq, content="word " * 80) for seq in range(1, 1_101)]
+        every = [message(row.id, seq, content="word " * 80) for seq in range(1, 3_301)]
         sums = running(every)
-        took: list[float] = []
+        took = [math.inf, math.inf]  # the best of three each: a machine that is busy for a moment says nothing
         async with begin(tenant) as unit:
             await unit.conversations.lock(row.id)
-            for few in (slice(0, 100), slice(100, 1_100)):
-                with statements(engine) as seen:
-                    begun = time.perf_counter()
-                    await unit.messages.append(every[few], sums[few])
-                    took.append(time.perf_counter() - begun)
-                assert len(seen) == 1
+            for start in range(0, 3_300, 1_100):
+                for size, few in enumerate((slice(start, start + 100), slice(start + 100, start + 1_100))):
+                    with statements(engine) as seen:
+                        begun = time.perf_counter()
+                        await unit.messages.append(every[few], sums[few])
+                        took[size] = min(took[size], time.perf_counter() - begun)
+                    assert len(seen) == 1
             assert took[1] < 30 * took[0]  # ten times as many
-            assert await unit.messages.between(row.id, 1, 1_100) == every
+            assert await unit.messages.between(row.id, 1, 3_300) == every
 
     async def test_appending_nothing_is_nothing(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         async with begin(tenant) as unit:
