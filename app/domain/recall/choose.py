@@ -29,15 +29,8 @@ On LoCoMo all evidence of 94 % of the questions is within it, and four fifths of
 """
 _TOO_SHORT: Final = 8  # tokens; what is left of an allotment below that is not worth a look
 _SHOWN_REASONS: Final = 3
-_LEADING: Final = (
-    "near",
-    "date",
-    "kind",
-    "form",
-    "family",
-    "wide_kind",
-    "wide_form",
-)  # a question without any of them leads nowhere
+_LEADING: Final = ("near", "date", "kind", "form", "family", "wide_kind", "wide_form")
+"""A question without any of them leads nowhere."""
 _EXCERPTED: Final = 2  # of the best messages parts are served, where they do not fit as a whole
 
 

@@ -89,7 +89,7 @@ LANGUAGES: Final[Mapping[str, Language]] = {
             r"hi|hey|hello|hiya|dear|welcome|thanks|thank you|thx|bye|goodbye|goodnight|good (?:morning|evening|night)"
             r"|congrats|congratulations|sorry|please|happy birthday|oh|ok|okay|yes|no|well|right|lol|haha"
         ),
-        called=r"my name is|my name's|my name['’]s|call me|(?:hi|hey|hello)\W{1,3}(?:i am|i['’]?m|it['’]?s|this is)",
+        called=r"my name is|my name['’]s|call me|(?:hi|hey|hello)\W{1,3}(?:i am|i['’]?m|it['’]?s|this is)",
         months=("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
     ),
     "ru": Language(
