@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.weighing import tokens
@@ -20,6 +20,7 @@ from bench.tokens.error import CLAIMED, errors
 from bench.tokens.fitting import Shrinkage, fit
 from bench.tokens.prices import FIXED, as_module
 from bench.tokens.sources import SOURCES
+from tests.profiles import examples
 from tests.unit.token_samples import SAMPLES
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "tokens.md"
@@ -96,7 +97,7 @@ def test_no_source_is_on_both_sides_for_one_kind() -> None:
     assert not [key for key, splits in sides.items() if len(splits) > 1]
 
 
-@settings(max_examples=30)
+@examples(0.3)
 @given(st.lists(st.floats(0.05, 2), min_size=3, max_size=3))
 def test_the_fit_finds_the_prices_that_made_the_counts(prices: list[float]) -> None:
     true = dict(zip("abc", prices, strict=True))

@@ -1,0 +1,72 @@
+"""One process of the service, in this one: the real services over a database, with a clock of our own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import httpx
+
+from app.adapters.clock import SystemClock
+from app.bootstrap import Container, build_container, compose
+from app.embedded import Endpoints
+from app.main import create_app
+from app.ports import Clock
+from app.settings import Settings
+
+OWNER: Final = "process:bench"
+_TIMEOUT: Final = 120.0
+
+
+class SteppingClock(SystemClock):
+    """Each look at it is a second later than the one before; waiting takes real time."""
+
+    def __init__(self, start: datetime) -> None:
+        self._now = start
+
+    def now(self) -> datetime:
+        """The next second."""
+        self._now += timedelta(seconds=1)
+        return self._now
+
+
+class StandingClock(SystemClock):
+    """It always shows the same moment; waiting takes real time."""
+
+    def __init__(self, moment: datetime) -> None:
+        self._moment = moment
+
+    def now(self) -> datetime:
+        """That moment."""
+        return self._moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """The services, and what reaches them over ASGI."""
+
+    container: Container
+    transport: httpx.ASGITransport
+    http: httpx.AsyncClient
+
+
+@contextlib.asynccontextmanager
+async def running(servers: Endpoints, clock: Clock, **settings: Any) -> AsyncIterator[Process]:
+    """A process over these servers. No worker: whoever queues a compaction has to run it."""
+    chosen = Settings(
+        database_url=servers.database_url,
+        redis_url=servers.redis_url,
+        log_level="ERROR",
+        **settings,
+    )
+    built = await build_container(chosen, OWNER)
+    container = compose(chosen, replace(built.parts, clock=clock), OWNER)
+    transport = httpx.ASGITransport(create_app(container=container))
+    try:
+        async with httpx.AsyncClient(base_url="http://bench", transport=transport, timeout=_TIMEOUT) as http:
+            yield Process(container=container, transport=transport, http=http)
+    finally:
+        await container.close()
