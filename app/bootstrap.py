@@ -9,6 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from uuid import uuid4
 
 from pydantic import SecretStr
 
@@ -44,6 +45,7 @@ from app.services.measuring import Measuring
 from app.services.messages import MessageService
 from app.services.outbox import Outbox
 from app.services.pins import PinService
+from app.services.releasing import ReleaseService
 from app.services.resolve import Resolver
 from app.services.search import SearchService
 from app.services.shell import Shell
@@ -54,9 +56,8 @@ from app.services.sweeper import Sweeper
 from app.services.toolbox import Toolbox
 from app.services.toolloop import ToolLoop
 from app.services.turn import TurnRunner
+from app.services.working import WorkBook
 from app.settings import OFFLINE_MODEL, Settings
-
-SHUTDOWN_PATIENCE = 3.0  # seconds that running turns get to finish, after the server waited for its connections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +100,18 @@ class Container:
     keys: KeyService
     sweeper: Sweeper
     outbox: Outbox
+    work: WorkBook
+    release: ReleaseService
     stats: StatsService
     measuring: Measuring
+
+    async def prepare_models(self) -> None:
+        """Build the configured models off the event loop, so that no request waits for it.
+
+        Raises:
+            InvalidInputError: One cannot be built; the error says what is missing.
+        """
+        await self.parts.models.prepare()
 
     async def database_ok(self) -> bool:
         """Whether Postgres answers."""
@@ -112,15 +123,16 @@ class Container:
 
     async def close(self) -> None:
         """Let running turns finish, then let go of every connection."""
-        await self.chat.close(SHUTDOWN_PATIENCE)
+        await self.chat.close(self.settings.timings.shutdown_seconds)
         await self.outbox.drain()
+        await self.work.drain()
         for close in self.parts.closing:
             await close()
 
 
 def import_models(settings: Settings) -> None:
-    """Import what the configured models need. A second and more that, in a running loop, stops every heartbeat."""
-    if {settings.resolved_chat_model, settings.resolved_compaction_model} != {OFFLINE_MODEL}:
+    """Import what the models need that may be named: a second and more that, in a running loop, stops heartbeats."""
+    if settings.allowed_models != {OFFLINE_MODEL}:
         import app.adapters.models.shelf  # noqa: F401, PLC0415 - a process that runs offline needs none of it
 
 
@@ -139,7 +151,7 @@ async def build_container(settings: Settings, owner: str | None = None) -> Conta
 
 def compose(settings: Settings, parts: Parts, owner: str) -> Container:
     """Wire the services over their ports. Raises ``ToolSettingError`` for a tool that cannot be used."""
-    further = load_tools(settings.tools)
+    further, timings = load_tools(settings.tools), settings.timings
     shell = Shell(
         uow=parts.uow,
         models=parts.models,
@@ -149,6 +161,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         owner=owner,
         resolver=Resolver(parts.models, [tool.spec for tool in further], _token_defaults(settings)),
         outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
+        work=WorkBook(parts.uow, parts.clock, new_id, uuid4(), timings),
+        timings=timings,
     )
     conversations = ConversationService(shell)
     spending = SpendGuard(settings.tenant_calls_per_hour)
@@ -181,10 +195,22 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         manual=manual,
         context=context,
         context_requests=ContextRequests(shell, context, InlineCompaction(shell, compaction, ran_in="request")),
-        feed=EventFeed(parts.uow, parts.bus, parts.clock),
+        feed=EventFeed(parts.uow, parts.bus, parts.clock, timings),
         keys=KeyService(shell, anonymous_allowed=anonymous_allowed(settings)),
-        sweeper=Sweeper(parts.uow, parts.queue, compaction, parts.bus, parts.clock, owner, random.Random(), detailing),
+        sweeper=Sweeper(
+            parts.uow,
+            parts.queue,
+            compaction,
+            parts.bus,
+            parts.clock,
+            owner,
+            random.Random(),
+            detailing,
+            timings=timings,
+        ),
         outbox=shell.outbox,
+        work=shell.work,
+        release=ReleaseService(shell, conversations),
         stats=StatsService(shell),
         measuring=Measuring(shell, ProcessMeter()),
     )
@@ -193,8 +219,8 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
 def anonymous_allowed(settings: Settings) -> bool:
     """Requests without a key: only in the embedded development mode, only on loopback, only unless forbidden."""
     if settings.auth_required is not None:
-        return not settings.auth_required and _is_loopback(settings.host)
-    return settings.embedded and _is_loopback(settings.host)
+        return not settings.auth_required and is_loopback(settings.host)
+    return settings.embedded and is_loopback(settings.host)
 
 
 def _token_defaults(settings: Settings) -> TokenDefaults:
@@ -202,7 +228,8 @@ def _token_defaults(settings: Settings) -> TokenDefaults:
     return TokenDefaults(max_tokens=given.max_tokens, keep_tail=given.keep_tail)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host is a name or an address of this machine alone."""
     if host == "localhost":
         return True
     try:
@@ -214,9 +241,11 @@ def _is_loopback(host: str) -> bool:
 def _parts(settings: Settings) -> Parts:
     engine = make_engine(_required(settings.database_url, "DATABASE_URL"))
     redis_url = _required(settings.redis_url, "REDIS_URL")
-    bus, queue, models = RedisEventBus(redis_url), CeleryJobQueue(redis_url), make_models(settings)
+    timings, models = settings.timings, make_models(settings)
+    bus = RedisEventBus(redis_url, pause_seconds=timings.broker_pause_seconds)
+    queue = CeleryJobQueue(redis_url, pause_seconds=timings.broker_pause_seconds)
     return Parts(
-        uow=unit_of_work_factory(engine),
+        uow=unit_of_work_factory(engine, timings),
         bus=bus,
         queue=queue,
         models=models,
@@ -235,6 +264,8 @@ def make_models(settings: Settings) -> ModelRegistry:
         google_base_url=settings.google_base_url,
         openai_api_key=_secret(settings.openai_api_key),
         openai_base_url=settings.openai_base_url,
+        ambient_credentials=settings.ambient_credentials,
+        allowed=settings.allowed_models,
         input_limit=settings.model_input_limit,
         chat_timeout=settings.chat_timeout_seconds,
         compaction_timeout=settings.compaction_timeout_seconds,

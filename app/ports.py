@@ -14,7 +14,19 @@ from app.domain.conversation import Conversation, Message, Outline, Sums
 from app.domain.instruments import Instrument
 from app.domain.model_io import ChatRequest, DetailRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
 from app.domain.recall.corpus import Source
-from app.domain.records import ApiKey, Attempt, Compaction, DetailCall, Event, IdempotencyRecord, Page, RanIn, Turn
+from app.domain.records import (
+    ApiKey,
+    Attempt,
+    Compaction,
+    Crashes,
+    DetailCall,
+    Event,
+    IdempotencyRecord,
+    Page,
+    RanIn,
+    Turn,
+    Work,
+)
 from app.domain.segments.values import Expansion, Segment, SegmentLevel
 from app.domain.states.state import StateVersion
 from app.domain.statistics import LevelMeasure, Measured
@@ -60,7 +72,17 @@ class Summarizer(Protocol):
 
 
 class Models(Protocol):
-    """The registry: names to models. Raises ``InvalidInputError`` for a name it cannot build."""
+    """The registry: names to models.
+
+    Raises ``ModelNotAllowedError`` for a name that the operator does not allow, before anything is built, and
+    ``InvalidInputError`` for a name that it cannot build.
+    """
+
+    async def prepare(self, name: str | None = None) -> None:
+        """Build the model of that name, or the configured ones, off the event loop: building may take seconds."""
+
+    def allows(self, name: str) -> bool:
+        """Whether a request or a policy may name this model."""
 
     def chat(self, name: str | None = None) -> ChatModel:
         """The chat model of that name, or the configured one."""
@@ -532,10 +554,7 @@ class TurnRepository(Protocol):
     """Rows of ``turns``."""
 
     async def start(self, turn: Turn) -> Turn | None:
-        """Insert; a running turn with an expired lease is ended as failed first; ``None`` while one runs.
-
-        ``lease_until`` is set to ``now() + 9 s`` in database time.
-        """
+        """Insert with a fresh lease, in database time; ``None`` while one runs, or a dead one was not ended."""
 
     async def get(self, turn_id: UUID) -> Turn:
         """One row. Raises ``NotFoundError``."""
@@ -546,8 +565,8 @@ class TurnRepository(Protocol):
     async def heartbeat(self, turn_id: UUID) -> Turn | None:
         """Prolong the lease and read the row; ``None`` when it is no longer running."""
 
-    async def update(self, turn_id: UUID, **changes: Any) -> Turn:
-        """Set fields."""
+    async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
+        """Set an ending status and other fields of a running turn; ``None`` when it has ended before."""
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
         """Set the column on the running turn."""
@@ -557,6 +576,40 @@ class TurnRepository(Protocol):
 
     async def fail_expired(self, turn_id: UUID) -> Turn | None:
         """End a turn whose lease is over; ``None`` when it is not, or has ended."""
+
+    async def fail_dead(self, conversation_id: UUID) -> Turn | None:
+        """End the turn of that conversation whose lease is over, if there is one."""
+
+
+class WorkRepository(Protocol):
+    """Rows of ``works`` and ``crashes``: what processes work on, and how often one ended over it."""
+
+    async def begin(self, work: Work, *, seconds: float) -> Crashes | None:
+        """Insert with a lease of so many seconds, in database time; what is known of the conversation.
+
+        In a unit of work of its own, as ``renew`` and ``end``: they are committed at once.
+        """
+
+    async def renew(self, work_id: UUID, *, seconds: float) -> None:
+        """Prolong the lease."""
+
+    async def end(self, work_ids: Collection[UUID]) -> None:
+        """Delete."""
+
+    async def abandoned(self, *, limit: int) -> list[Work]:
+        """Those whose lease is over; not locked."""
+
+    async def bury(self, work: Work) -> bool:
+        """Delete everything that this process had begun on that conversation; whether there was anything left."""
+
+    async def crashes(self, conversation_id: UUID) -> Crashes | None:
+        """What is known of a conversation; ``None`` where no process ended."""
+
+    async def count_crash(self, work: Work, *, most: int) -> Crashes:
+        """Count one more; from ``most`` on the conversation is set aside. Raises ``NotFoundError`` without it."""
+
+    async def forget_crashes(self, conversation_id: UUID, *, kind: str | None = None) -> Crashes | None:
+        """Begin to count anew; with ``kind`` only where that is the last one's and nothing is set aside."""
 
 
 class EventRepository(Protocol):
@@ -634,6 +687,7 @@ class UnitOfWork(Protocol):
     events: EventRepository
     idempotency: IdempotencyRepository
     keys: KeyRepository
+    works: WorkRepository
 
     @property
     def committed_events(self) -> Sequence[Event]:

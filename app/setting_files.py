@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +11,8 @@ from typing import Any, Final
 import yaml
 from pydantic_settings import BaseSettings, DotEnvSettingsSource, YamlConfigSettingsSource
 
+PREFIX: Final = "THROUGHLINE_"
+"""What the variables of our settings begin with."""
 ELSEWHERE: Final = frozenset({"THROUGHLINE_API_KEY", "THROUGHLINE_TESTCONTAINERS"})
 """Variables with our prefix that are no settings: they belong to the command line and to the tests."""
 
@@ -63,7 +65,8 @@ def unknown_variables(settings: type[BaseSettings], environment: Mapping[str, st
     known = list(_variables(settings).values())
     prefix = settings.model_config.get("env_prefix", "")
     ours = [name for name in environment if name.startswith(prefix) and name not in {*known, *ELSEWHERE}]
-    return [f"{name} is no setting and is not read{hint}." for name in ours if (hint := _hint(name, known))]
+    hints = {name: _hint(name, known) for name in ours}
+    return [f"{name} is no setting and is not read{hint}." for name, hint in hints.items() if hint]
 
 
 def misspelled(names: Iterable[str], known: Iterable[str]) -> str:
@@ -89,15 +92,21 @@ def _yaml_names(settings: type[BaseSettings]) -> dict[str, str]:
     return names
 
 
-def _complain_of(unknown: list[str], known: Iterable[str], file: str) -> None:
+def _complain_of(unknown: list[str], known: Collection[str], file: str) -> None:
     if unknown:
         said = "; ".join(f"{name} is no setting{_hint(name, known)}" for name in unknown)
         raise SettingFileError(f"{file}: {said}. Correct or remove it.")
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, known, n=1, cutoff=0.7)
-    return f" (is {near[0]} meant?)" if near else ""
+    """The known name that resembles this one; what all our variables begin with makes none resemble another."""
+    by_own_part = {_own_part(one): one for one in known}
+    near = get_close_matches(_own_part(name), by_own_part, n=1, cutoff=0.7)
+    return f" (is {by_own_part[near[0]]} meant?)" if near else ""
+
+
+def _own_part(name: str) -> str:
+    return name.removeprefix(PREFIX)
 
 
 def _given_twice(path: Path) -> list[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -23,10 +26,31 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from app.setting_files import StrictDotenv, StrictYaml, misspelled
+from app.domain.timings import DEFAULT_TIMINGS, Timings
+from app.domain.words.patterns import compiled
+from app.setting_files import PREFIX, StrictDotenv, StrictYaml, misspelled
 
 DEFAULT_GEMINI_MODEL = "google:gemini-3-flash-preview"
 OFFLINE_MODEL = "offline"
+Seconds = Annotated[float, Field(gt=0, le=3_600, allow_inf_nan=False)]
+MOST_MODELS = 60
+"""As many as stay built, with room for those in use."""
+
+ModelName = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+_HOST = compiled(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
+
+
+def _host_name(value: str) -> str:
+    """A host's name or address as requests name it, without scheme and port. Raises ``ValueError``."""
+    name = value.lower().removeprefix("[").removesuffix("]")
+    try:
+        return str(ipaddress.ip_address(name))
+    except ValueError:
+        if not _HOST.fullmatch(name):
+            raise ValueError(f"{value!r} is no host: write a name or an address without scheme and port") from None
+        return name
 
 
 def _zero_where_absent(value: Any) -> Any:
@@ -80,7 +104,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="THROUGHLINE_",
+        env_prefix=PREFIX,
         env_file=".env",
         env_ignore_empty=True,
         yaml_file="throughline.yaml",
@@ -109,6 +133,10 @@ class Settings(BaseSettings):
     chat_model: str | None = None
     """Any pydantic-ai model name (``google:…``, ``openai:…``) or ``offline``."""
     compaction_model: str | None = None
+    models: Annotated[tuple[ModelName, ...], NoDecode, Field(max_length=MOST_MODELS)] = ()
+    """Models that requests and policies may name, beside the two in use; empty: those named above and ``offline``."""
+    ambient_credentials: bool = False
+    """Whether other providers may sign in with what the process finds: variables, files, the machine's identity."""
     model_input_limit: int | None = Field(default=None, ge=1_000)
     """Input limit in tokens of every provider model in use, in place of the bundled table."""
     chat_timeout_seconds: float = Field(default=60.0, gt=0)
@@ -127,14 +155,34 @@ class Settings(BaseSettings):
 
     auth_required: bool | None = None
     """Unset: keys are required unless the server listens on loopback in embedded mode."""
+    allowed_hosts: Annotated[tuple[Annotated[str, AfterValidator(_host_name)], ...], NoDecode] = ()
+    """Hosts beside loopback under which requests without a key are answered, where they are answered at all."""
     cors_origins: Annotated[tuple[str, ...], NoDecode] = ("http://localhost:3000", "http://127.0.0.1:3000")
     max_body_bytes: int = Field(default=8_000_000, ge=10_000)
     request_timeout_seconds: float = Field(default=120.0, gt=0)
     worker_concurrency: int = Field(default=2, ge=1, le=64)
+    lease_seconds: Seconds = DEFAULT_TIMINGS.lease_seconds
+    """These are for tests and special cases: see ``app.domain.timings``."""
+    heartbeat_seconds: Seconds = DEFAULT_TIMINGS.heartbeat_seconds
+    turn_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.turn_heartbeat_seconds
+    sweep_seconds: Seconds = DEFAULT_TIMINGS.sweep_seconds
+    resend_seconds: Seconds = DEFAULT_TIMINGS.resend_seconds
+    stand_in_seconds: Seconds = DEFAULT_TIMINGS.stand_in_seconds
+    poll_seconds: Seconds = DEFAULT_TIMINGS.poll_seconds
+    event_poll_seconds: Seconds = DEFAULT_TIMINGS.event_poll_seconds
+    event_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.event_heartbeat_seconds
+    stream_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.stream_heartbeat_seconds
+    measure_seconds: Seconds = DEFAULT_TIMINGS.measure_seconds
+    broker_pause_seconds: Seconds = DEFAULT_TIMINGS.broker_pause_seconds
+    rebuild_seconds: Seconds = DEFAULT_TIMINGS.rebuild_seconds
+    release_seconds: Seconds = DEFAULT_TIMINGS.release_seconds
+    shutdown_seconds: Seconds = DEFAULT_TIMINGS.shutdown_seconds
+    watchdog_seconds: float = Field(default=DEFAULT_TIMINGS.watchdog_seconds, ge=0, le=3_600)
+    """0 turns it off, for a debugger."""
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
-    @field_validator("cors_origins", "tools", mode="before")
+    @field_validator("cors_origins", "tools", "models", "allowed_hosts", mode="before")
     @classmethod
     def _split_lists(cls, value: Any) -> Any:
         """Accept ``a,b`` from the environment beside a YAML list."""
@@ -146,6 +194,17 @@ class Settings(BaseSettings):
         """``info`` is what many programs call it."""
         return value.upper() if isinstance(value, str) else value
 
+    @model_validator(mode="after")
+    def _timings_fit(self) -> Self:
+        """A lease and its heartbeats are checked together, before anything starts."""
+        _ = self.timings
+        return self
+
+    @property
+    def timings(self) -> Timings:
+        """Leases, heartbeats, sweeps and polls."""
+        return Timings(**{field.name: getattr(self, field.name) for field in fields(Timings)})
+
     @property
     def resolved_chat_model(self) -> str:
         """The model that answers turns."""
@@ -155,6 +214,14 @@ class Settings(BaseSettings):
     def resolved_compaction_model(self) -> str:
         """The model that writes states."""
         return self.compaction_model or self._default_model
+
+    @property
+    def allowed_models(self) -> frozenset[str]:
+        """The models that requests and policies may name."""
+        in_use = {self.resolved_chat_model, self.resolved_compaction_model}
+        if self.models:
+            return frozenset({*self.models, *in_use})
+        return frozenset({*in_use, self._default_model, OFFLINE_MODEL})
 
     @property
     def _default_model(self) -> str:

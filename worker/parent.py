@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
+from app.adapters.watchdog import watching
+from app.domain.timings import DEFAULT_TIMINGS, Timings
+from app.settings import Settings
 from worker.runtime import build
 
 if TYPE_CHECKING:
     from app.bootstrap import Container
 
-_REBUILD_SECONDS = 5.0
-# A job that a child takes after the first release is given back within this time.
-_RELEASE_SECONDS = 0.5
 _JOIN_SECONDS = 5.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -29,10 +29,12 @@ class ParentLoop:
 
     Args:
         factory: builds the container, on the loop that will use it.
+        timings: how often it tries to build one, and looks for jobs to give back.
     """
 
-    def __init__(self, factory: Callable[[], Awaitable[Container]] = build) -> None:
+    def __init__(self, factory: Callable[[], Awaitable[Container]] = build, timings: Timings = DEFAULT_TIMINGS) -> None:
         self._factory = factory
+        self._timings = timings
         self._thread = threading.Thread(target=self._main, name="sweeper", daemon=True)
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop
@@ -71,8 +73,9 @@ class ParentLoop:
         if container is None:
             return
         try:
-            await self._sweep(container)
-            await self._release(container)
+            async with watching(self._timings.watchdog_seconds):
+                await self._sweep(container)
+                await self._release(container)
         finally:
             await container.close()
 
@@ -83,7 +86,7 @@ class ParentLoop:
                 return await self._factory()
             except Exception as error:  # noqa: BLE001 - whatever it was, the worker lives on
                 _log.warning("worker.sweeper_start_failed", error=type(error).__name__)
-            await _passed(self._leaving, _REBUILD_SECONDS)
+            await _passed(self._leaving, self._timings.rebuild_seconds)
         return None
 
     async def _sweep(self, container: Container) -> None:
@@ -95,7 +98,8 @@ class ParentLoop:
     async def _release(self, container: Container) -> None:
         while True:
             await container.sweeper.release()
-            if await _passed(self._stopping, _RELEASE_SECONDS):
+            # What a child takes after the first release is given back by a later one.
+            if await _passed(self._stopping, self._timings.release_seconds):
                 return
 
 
@@ -106,7 +110,7 @@ async def _passed(event: asyncio.Event, seconds: float) -> bool:
     return event.is_set()
 
 
-_parent = ParentLoop()
+_parent = ParentLoop(timings=Settings().timings)
 
 
 def start_sweeping(**_: Any) -> None:

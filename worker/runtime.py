@@ -13,6 +13,9 @@ import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown
 
+from app.adapters.watchdog import watching
+from app.domain.errors import InvalidInputError
+from app.domain.timings import DEFAULT_TIMINGS
 from app.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,7 +36,12 @@ async def build() -> Container:
     """Build the container of this process, or of this thread's loop."""
     from app.bootstrap import build_container  # noqa: PLC0415 - two seconds of imports, for workers only
 
-    return await build_container(Settings(), owner=OWNER)
+    container = await build_container(Settings(), owner=OWNER)
+    try:
+        await container.prepare_models()
+    except InvalidInputError as error:
+        _log.warning("worker.model_unavailable", detail=error.detail)  # each job says so as well
+    return container
 
 
 class Runtime:
@@ -41,10 +49,16 @@ class Runtime:
 
     Args:
         factory: builds the container, on the loop that will use it.
+        watchdog_seconds: a job whose loop is silent for so long ends its process; 0 = never.
     """
 
-    def __init__(self, factory: Callable[[], Awaitable[Container]] = build) -> None:
+    def __init__(
+        self,
+        factory: Callable[[], Awaitable[Container]] = build,
+        watchdog_seconds: float = DEFAULT_TIMINGS.watchdog_seconds,
+    ) -> None:
         self._factory = factory
+        self._watchdog_seconds = watchdog_seconds
         self._runner: asyncio.Runner | None = None
         self._container: Container | None = None
 
@@ -61,11 +75,15 @@ class Runtime:
         assert self._runner is not None  # noqa: S101 - for the type checker: start() made both
         assert self._container is not None  # noqa: S101 - the same
         try:
-            return self._runner.run(_in_time(job(self._container)), context=contextvars.copy_context())
+            return self._runner.run(self._in_time(job(self._container)), context=contextvars.copy_context())
         except SoftTimeLimitExceeded:
             # Raised by a signal in the middle of the loop: nothing on it can be trusted any more.
             self.stop()
             raise
+
+    async def _in_time(self, awaitable: Awaitable[T]) -> T:
+        async with watching(self._watchdog_seconds), asyncio.timeout(_JOB_SECONDS):
+            return await awaitable
 
     def stop(self) -> None:
         """Close the container, then the loop; the next job makes new ones."""
@@ -77,7 +95,7 @@ class Runtime:
                     runner.run(_awaited(container.close()))
 
 
-runtime = Runtime()
+runtime = Runtime(watchdog_seconds=Settings().timings.watchdog_seconds)
 
 
 def import_before_the_fork(**_: Any) -> None:
@@ -102,11 +120,6 @@ def stop_child(**_: Any) -> None:
 
 async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable
-
-
-async def _in_time(awaitable: Awaitable[T]) -> T:
-    async with asyncio.timeout(_JOB_SECONDS):
-        return await awaitable
 
 
 worker_init.connect(import_before_the_fork)

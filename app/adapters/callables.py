@@ -22,6 +22,7 @@ from pydantic_core import to_json
 from app.domain.errors import InvalidInputError
 from app.domain.model_io import ToolSpec
 from app.domain.tools import OWN
+from app.domain.words.patterns import compiled
 
 MOST_THREADS: Final = 16
 """Calls at once whose functions are no coroutines; the others wait within their time."""
@@ -29,8 +30,8 @@ SLOT_SECONDS: Final = 10.0
 """How long a call waits for one of these; who asked has given up by then."""
 LONGEST_DESCRIPTION: Final = 1_000  # characters: it is a part of every request
 
-_REFERENCE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
+_REFERENCE: Final = compiled(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
+_NAME: Final = compiled(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 

@@ -18,12 +18,11 @@ from redis.backoff import NoBackoff
 from app.adapters.circuit import Circuit
 from app.adapters.wake_ups import WakeUpHub
 from app.domain.records import Event
+from app.domain.timings import DEFAULT_TIMINGS
 from app.ports import WakeUp
 
 # A local Redis answers in a millisecond; what takes longer than this is away, for a wake-up.
 _CALL_SECONDS = 1.0
-# Readers poll the events table anyway, so that a pause in publishing is not seen.
-_PAUSE_SECONDS = 5.0
 # Calls are short: more at once wait for a free connection instead of opening one each.
 _CONNECTIONS = 4
 
@@ -57,11 +56,12 @@ class RedisEventBus:
 
     Args:
         url: ``redis://``, ``rediss://`` or ``unix:///path?db=0``.
+        pause_seconds: For how long Redis is left alone after a failure: readers look at the events table anyway.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:
         self._redis = _client(url, retries=1)
-        self._circuit = Circuit(_PAUSE_SECONDS)
+        self._circuit = Circuit(pause_seconds)
         # The hub begins anew on a connection of its own after any error: no retries underneath it.
         self._hub = WakeUpHub(_client(url, retries=0), lambda key: (event_channel(key), hint_channel(key)))
 

@@ -16,6 +16,7 @@ from celery import Celery
 from kombu.pools import connections, producers
 
 from app.adapters.circuit import Circuit
+from app.domain.timings import DEFAULT_TIMINGS
 
 TASK_NAME: Final = "throughline.compact"
 DETAIL_TASK_NAME: Final = "throughline.detail"
@@ -24,7 +25,6 @@ QUEUE_NAME: Final = "throughline"
 # Each read of the broker's socket, and the whole call: a broker that accepts and never answers must not hang us.
 _SOCKET_SECONDS = 1.0
 _SEND_SECONDS = 2.0
-_PAUSE_SECONDS = 5.0
 _THREADS = 2
 # About 10 MB of ids. The sweeper re-sends what waits: without a cap an absent worker would fill Redis.
 MAX_WAITING: Final = 10_000
@@ -40,12 +40,13 @@ class CeleryJobQueue:
 
     Args:
         url: ``redis://``, ``rediss://`` or ``unix:///path?db=0``.
+        pause_seconds: For how long the broker is left alone after a failure; the sweeper sends again.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:
         self._app = _producer(celery_broker_url(url))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="job-queue")
-        self._circuit = Circuit(_PAUSE_SECONDS)
+        self._circuit = Circuit(pause_seconds)
 
     async def send(self, compaction_id: UUID, request_id: str | None = None) -> bool:
         """True when the broker took it; False within two seconds otherwise, or at once soon after a failure.

@@ -46,6 +46,11 @@ class TenantSession:
         with translated():
             await self._session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
 
+    async def at_once(self) -> None:
+        """Make each statement its own transaction, of one round trip; before the first one."""
+        with translated():
+            await self._session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
+
     async def commit(self) -> None:
         """Make it so."""
         with translated():

@@ -518,3 +518,28 @@ class IdempotencyRow(TenantScoped, table=True):
     ref: dict[str, Any] = Field(sa_type=JSON)
     status: int
     created_at: datetime = Field(sa_type=MOMENT)
+
+
+class WorkRow(TenantScoped, table=True):
+    """What a process works on. Unlogged: it is written for each piece of work, and needs to survive processes only."""
+
+    __tablename__ = "works"
+    __table_args__ = ({"prefixes": ["UNLOGGED"]},)
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    process: UUID
+    kind: str
+    lease_until: datetime = Field(sa_type=MOMENT)
+
+
+class CrashRow(TenantScoped, table=True):
+    """Processes that ended while they worked on a conversation."""
+
+    __tablename__ = "crashes"
+    __table_args__ = (_in_conversation(),)
+
+    conversation_id: UUID = Field(primary_key=True)
+    count: int
+    kind: str
+    set_aside_at: datetime | None = Field(sa_type=MOMENT)

@@ -22,8 +22,10 @@ from app.adapters.repositories.segments import SqlSegments
 from app.adapters.repositories.states import SqlStates
 from app.adapters.repositories.statistics import SqlStatistics
 from app.adapters.repositories.turns import SqlTurns
+from app.adapters.repositories.works import SqlWorks
 from app.adapters.scoped_session import TenantSession
 from app.domain.records import Event
+from app.domain.timings import DEFAULT_TIMINGS, Timings
 
 
 class SqlUnitOfWork:
@@ -42,24 +44,26 @@ class SqlUnitOfWork:
     events: ports.EventRepository
     idempotency: ports.IdempotencyRepository
     keys: ports.KeyRepository
+    works: ports.WorkRepository
 
-    def __init__(self, engine: AsyncEngine, tenant_id: UUID | None) -> None:
+    def __init__(self, engine: AsyncEngine, tenant_id: UUID | None, timings: Timings = DEFAULT_TIMINGS) -> None:
         self.session = TenantSession(engine, tenant_id)
         self._added: list[Event] = []
         self._committed: tuple[Event, ...] = ()
         self.conversations = SqlConversations(self.session)
         self.messages = SqlMessages(self.session)
-        self.compactions = SqlCompactions(self.session)
+        self.compactions = SqlCompactions(self.session, timings.lease_seconds)
         self.states = SqlStates(self.session)
         self.anchors = SqlAnchors(self.session)
         self.segments = SqlSegments(self.session)
         self.expansions = SqlExpansions(self.session)
         self.detail_calls = SqlDetailCalls(self.session)
         self.statistics = SqlStatistics(self.session)
-        self.turns = SqlTurns(self.session)
+        self.turns = SqlTurns(self.session, timings.lease_seconds)
         self.events = SqlEvents(self.session, self._added)
         self.idempotency = SqlIdempotency(self.session)
         self.keys = SqlKeys(self.session)
+        self.works = SqlWorks(self.session)
 
     @property
     def committed_events(self) -> Sequence[Event]:
@@ -81,10 +85,10 @@ class SqlUnitOfWork:
         await self.session.close()
 
 
-def unit_of_work_factory(engine: AsyncEngine) -> ports.UnitOfWorkFactory:
+def unit_of_work_factory(engine: AsyncEngine, timings: Timings = DEFAULT_TIMINGS) -> ports.UnitOfWorkFactory:
     """Units of work over one engine."""
 
     def begin(tenant_id: UUID | None) -> ports.UnitOfWork:
-        return SqlUnitOfWork(engine, tenant_id)
+        return SqlUnitOfWork(engine, tenant_id, timings)
 
     return begin

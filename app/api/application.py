@@ -25,18 +25,22 @@ from app.api import (
     messages,
     pins,
     presets,
+    release,
     search,
     segments,
     stats,
     tokens,
 )
+from app.api.hosts import KnownHosts
 from app.api.lifespan import PlainRefusal
 from app.api.middleware import BodyLimit, Deadline, LastResort, RequestContext
 from app.api.shutdown import Stopping
+from app.bootstrap import anonymous_allowed
 from app.settings import Settings
 
 ROUTERS: Final = (
     conversations.router,
+    release.router,
     export.router,
     messages.router,
     search.router,
@@ -91,6 +95,7 @@ def build_app(settings: Settings, lifespan: Lifespan | None = None) -> FastAPI:
 
 def middleware(settings: Settings) -> list[Middleware]:
     """Outermost first; see ``middleware.py``."""
+    known_hosts = [Middleware(KnownHosts, allowed=settings.allowed_hosts)] if anonymous_allowed(settings) else []
     return [
         Middleware(PlainRefusal),
         Middleware(RequestContext),
@@ -102,6 +107,7 @@ def middleware(settings: Settings) -> list[Middleware]:
             expose_headers=EXPOSED,
         ),
         Middleware(LastResort),
+        *known_hosts,
         Middleware(BodyLimit, limit=settings.max_body_bytes),
         Middleware(Deadline, seconds=settings.request_timeout_seconds),
     ]

@@ -25,11 +25,12 @@ from app.api.sse import EventStream, Steps, frame
 from app.api.telling import Teller
 from app.domain.errors import DependencyUnavailableError
 from app.domain.notifications import TOLD_OF, Notification
+from app.domain.words.patterns import compiled
 from app.services.turn_handle import ChatEvent, TurnHandle
 
 STOPPING_GRACE: Final = 3.0
 """Seconds that a reply may still go on when the process ends: less than a server waits for its connections."""
-EVENT_STREAM: Final = re.compile(r"(^|,)\s*text/event-stream\s*(;(?!\s*q=0(\.0*)?\s*(,|$))|,|$)", re.IGNORECASE)
+EVENT_STREAM: Final = compiled(r"(^|,)\s*text/event-stream\s*(;(?!\s*q=0(\.0*)?\s*(,|$))|,|$)", re.IGNORECASE)
 
 router = APIRouter(
     prefix="/conversations/{conversation_id}/chat",
@@ -62,7 +63,8 @@ async def chat(
     handle = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
     if wants_stream(request):
         teller = Teller(services, tenant, conversation_id, accept_language)
-        return _stream(handle, stopping, request, teller)
+        steps = Steps(_events(handle, teller), services.settings.timings.stream_heartbeat_seconds)
+        return _stream(handle, steps, stopping, request)
     return await _whole(handle, request)
 
 
@@ -98,9 +100,9 @@ class _Told:
     notification: Notification | None = None
 
 
-def _stream(handle: TurnHandle, stopping: Stopping, request: Request, teller: Teller) -> Response:
+def _stream(handle: TurnHandle, steps: Steps[_Told], stopping: Stopping, request: Request) -> Response:
     return EventStream(
-        Steps(_events(handle, teller)),
+        steps,
         lambda told: _frame(told, request),
         stopping=stopping,
         grace=STOPPING_GRACE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Final, Literal
 from uuid import UUID
 
@@ -14,12 +13,13 @@ from app.api.refusals import UnreadableError
 from app.api.shutdown import Stopping
 from app.bootstrap import Container
 from app.domain.records import Page
+from app.domain.words.patterns import compiled
 from app.services.idempotency import Idem
 
 Order = Literal["asc", "desc"]
 Limit = Annotated[int, Query(ge=1, le=100)]
 After = Annotated[str | None, Query(max_length=300, description="`next_cursor` of the page before.")]
-ETAG: Final = re.compile(r'"(\d{1,18})"')
+ETAG: Final = compiled(r'"(\d{1,18})"')
 
 bearer_key = HTTPBearer(auto_error=False, scheme_name="key", description="Scopes: read, write, admin.")
 """For the OpenAPI document only: the check itself is the route's, before the body is read."""

@@ -51,7 +51,7 @@ async def follow_events(
     field, given = ("Last-Event-ID", last_event_id) if last_event_id else ("after", after)
     following = services.feed.follow(tenant, conversation_id, event_number(field, given))
     teller = Teller(services, tenant, conversation_id, accept_language)
-    steps = Steps(_told(following, teller))
+    steps = Steps(_told(following, teller), services.settings.timings.stream_heartbeat_seconds)
     await steps.peek()
     return EventStream(steps, _frame, stopping=stopping, preamble=retry_preamble())
 

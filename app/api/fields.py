@@ -7,15 +7,15 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
-from pydantic_core import to_json
+
+from app.domain.limits import METADATA_BYTES, SCRATCHPAD_BYTES, json_bytes
+from app.domain.words.patterns import compiled
 
 MAX_CONTENT: Final = 4_000_000
 """Characters of one message: about a million tokens, the largest window there is."""
 MAX_SYSTEM_PROMPT: Final = 400_000
-MAX_METADATA: Final = 16_384
-"""Bytes of JSON: labels, not documents."""
-MAX_SCRATCHPAD: Final = 262_144
 MAX_POLICY: Final = 32_768
+"""Bytes of JSON."""
 MAX_BATCH: Final = 1_000
 MAX_PARTS: Final = 256
 MAX_QUERY: Final = 20_000
@@ -25,7 +25,7 @@ MAX_TOKENS: Final = 100_000_000
 FIRST_YEAR: Final = 1900
 LAST_YEAR: Final = 9000
 """Years outside cannot be moved between time zones without overflow."""
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DATE: Final = compiled(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 class Input(BaseModel):
@@ -38,7 +38,7 @@ def _limited(limit: int) -> AfterValidator:
     """At most so many bytes as JSON."""
 
     def check(value: dict[str, Any]) -> dict[str, Any]:
-        size = len(to_json(value))
+        size = json_bytes(value)
         if size > limit:
             raise ValueError(f"is {size} bytes as JSON, at most {limit} are kept")
         return value
@@ -91,6 +91,6 @@ Version = Annotated[
 Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY, description="What earlier messages are found for.")]
 Flag = Annotated[bool, Strict()]
 Time = Annotated[AwareDatetime, AfterValidator(_within_reach), BeforeValidator(dated)]
-Metadata = Annotated[dict[str, Any], _limited(MAX_METADATA)]
-Scratchpad = Annotated[dict[str, Any], _limited(MAX_SCRATCHPAD)]
+Metadata = Annotated[dict[str, Any], _limited(METADATA_BYTES)]
+Scratchpad = Annotated[dict[str, Any], _limited(SCRATCHPAD_BYTES)]
 Overrides = Annotated[dict[str, Any], _limited(MAX_POLICY), Field(description="Fields of the preset's policy.")]

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.adapters.watchdog import watching
 from app.api.shutdown import Stopping, overhear_signals
 from app.bootstrap import Container, anonymous_allowed, import_models
-from app.domain.errors import DomainError
+from app.domain.errors import DomainError, InvalidInputError
 
 log = structlog.get_logger("throughline.api")
 
@@ -53,22 +54,33 @@ async def living(container: Container, stopping: Stopping) -> AsyncIterator[None
     """Keep a process serving.
 
     Raises:
-        StartRefusedError: It would serve without keys where others can reach it.
+        StartRefusedError: It would serve without keys where others can reach it, or a configured model cannot be
+            built.
     """
-    import_models(container.settings)
+    await prepare_models(container)
     await container.keys.ready()
     await refuse_to_be_open(container)
     sweeping = asyncio.create_task(container.sweeper.run(), name="sweeper")
     sweeping.add_done_callback(_report)
     measuring = asyncio.create_task(container.measuring.run(), name="measuring")
     try:
-        with overhear_signals(stopping):
-            yield
+        async with watching(container.settings.timings.watchdog_seconds):
+            with overhear_signals(stopping):
+                yield
     finally:
         stopping.begin()
         sweeping.cancel()
         measuring.cancel()
         await asyncio.gather(sweeping, measuring, return_exceptions=True)
+
+
+async def prepare_models(container: Container) -> None:
+    """Build the configured models before the first request: it may take seconds."""
+    import_models(container.settings)
+    try:
+        await container.prepare_models()
+    except InvalidInputError as error:
+        raise StartRefusedError(f"A model of the settings cannot be used: {error.detail}") from error
 
 
 async def refuse_to_be_open(container: Container) -> None:

@@ -1,13 +1,13 @@
 """Around every request, in pure ASGI: its id and log line, its last resort, its size, its time.
 
-Outermost first: ``RequestContext``, CORS, ``LastResort``, ``BodyLimit``, ``Deadline``. So every refusal of an inner
+Outermost first: ``RequestContext``, CORS, ``LastResort``, ``KnownHosts`` (``hosts.py``; only where no key is asked
+for), ``BodyLimit``, ``Deadline``. So every refusal of an inner
 one carries the headers of the outer ones.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 import traceback
 from pathlib import Path
@@ -22,9 +22,10 @@ from uuid_utils import uuid7
 from app.api.errors import problem_response, wish_of
 from app.api.presence import ClientGoneError
 from app.api.refusals import BodyTooLargeError, RequestTimeoutError, UnreadableError, UnsupportedMediaTypeError
+from app.domain.words.patterns import compiled
 
-REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
-UUID_TEXT: Final = re.compile(r"[0-9a-f-]{36}")
+REQUEST_ID: Final = compiled(r"[\x21-\x7e]{1,128}")
+UUID_TEXT: Final = compiled(r"[0-9a-f-]{36}")
 SHOWN_FRAMES: Final = 8
 CLIENT_CLOSED: Final = 499
 """What the log says of a request whose client left; nobody receives it."""

@@ -28,6 +28,13 @@ class BodyTooLargeError(DomainError):
     title = "Body too large"
 
 
+class HostNotAllowedError(DomainError):
+    """A request without need of a key was sent to a host that is not known (421)."""
+
+    code = "host_not_allowed"
+    title = "Host not allowed"
+
+
 class RequestTimeoutError(DomainError):
     """The whole request took too long (503); what it started may still be finished."""
 

@@ -175,7 +175,9 @@ class ChatRequest(Input):
 
     content: Content | None = None
     event_type: EventType = "casual"
-    model: ModelName | None = None
+    model: ModelName | None = Field(
+        default=None, description="One that the operator allows; the configured chat model when it is left out."
+    )
     recall: Flag | None = Field(default=None, description="For this turn, whatever the policy says.")
     passages: Passages = Field(default_factory=list)
     expected_last_message_id: UUID | None = None

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.presence import gone
 from app.api.shutdown import Stopping
+from app.domain.timings import DEFAULT_TIMINGS
 
 Step = TypeVar("Step")
 
@@ -24,8 +25,6 @@ HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 RETRY_MS: Final = 2_000
 HEARTBEAT: Final = KEEPALIVE_COMMENT
 """A comment: it carries no id, so that nothing is skipped or repeated because of it."""
-HEARTBEAT_SECONDS: Final = 20.0
-"""Proxies close what is silent for half a minute or more."""
 
 
 def frame(type_: str, data: Any, id_: str | int | None = None) -> bytes:
@@ -36,7 +35,9 @@ def frame(type_: str, data: Any, id_: str | int | None = None) -> bytes:
 class Steps(Generic[Step]):
     """An iterator that can be waited on for a while: ``None`` stands for nothing yet."""
 
-    def __init__(self, source: AsyncIterator[Step | None], every: float = HEARTBEAT_SECONDS) -> None:
+    def __init__(
+        self, source: AsyncIterator[Step | None], every: float = DEFAULT_TIMINGS.stream_heartbeat_seconds
+    ) -> None:
         self._source = source
         self._every = every
         self._pending: asyncio.Future[Step | None] | None = None

@@ -38,14 +38,20 @@ class JsonRequest(Request):
 
         Raises:
             UnreadableError: It is no JSON, or nested too deep.
-            UnsupportedMediaTypeError: It does not say that it is JSON.
+            UnsupportedMediaTypeError: It does not say that it is JSON. A POST has to, even without a body: no browser
+                sends this type to another site unasked.
             InvalidInputError: A text or a number in it cannot be stored; the field is named.
         """
         body = await self.body()
-        if not body:
+        if not body and self.method != "POST":
             return
         if not is_json(self.headers.get("content-type", "")):
-            raise UnsupportedMediaTypeError("Send the body as application/json.")
+            raise UnsupportedMediaTypeError(
+                "Send the body as application/json: add the header `Content-Type: application/json`, also to a POST"
+                " without a body."
+            )
+        if not body:
+            return
         self._document = await asyncio.to_thread(parse, body) if len(body) > LARGE_BODY else parse(body)
 
     async def json(self) -> Any:

@@ -21,6 +21,7 @@ from app.cli.demo.command import demo as play_demo
 from app.cli.doctor import doctor
 from app.cli.interrupts import EXIT_INTERRUPTED
 from app.cli.keys import keys
+from app.cli.operating import conversations
 from app.cli.preflight import check_database, overlooked, read_settings
 from app.cli.preflight import migrate as run_migrations
 from app.cli.run import Service, address
@@ -39,6 +40,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(keys, name="keys")
+app.add_typer(conversations, name="conversations")
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer's callbacks get the value alone

@@ -6,7 +6,8 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import redis
 from pydantic import ValidationError
@@ -31,7 +32,9 @@ def read_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        wrong = "; ".join(
+            ": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"]))) for each in error.errors()
+        )
         raise CannotStartError(f"Settings that cannot be used: {wrong}.") from error
     except SettingFileError as error:
         raise CannotStartError(str(error)) from error
@@ -114,14 +117,21 @@ def check_models(settings: Settings) -> None:
     from app.bootstrap import make_models  # noqa: PLC0415
 
     models = make_models(settings)
+    further = sorted(settings.allowed_models - {settings.resolved_chat_model, settings.resolved_compaction_model})
     for variable, name, build in (
         ("THROUGHLINE_CHAT_MODEL", settings.resolved_chat_model, models.chat),
         ("THROUGHLINE_COMPACTION_MODEL", settings.resolved_compaction_model, models.summarizer),
     ):
-        try:
-            build()
-        except InvalidInputError as error:
-            raise CannotStartError(f"{variable} ({name}): {error.detail}") from error
+        _check_model(variable, name, build)
+    for name in further:
+        _check_model("THROUGHLINE_MODELS", name, partial(models.chat, name))
+
+
+def _check_model(variable: str, name: str, build: Callable[[], object]) -> None:
+    try:
+        build()
+    except InvalidInputError as error:
+        raise CannotStartError(f"{variable} ({name}): {error.detail}") from error
 
 
 def migrate(database_url: str, revision: str = "head") -> None:

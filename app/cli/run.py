@@ -21,9 +21,8 @@ _ROOT = Path(__file__).resolve().parent.parent
 _ROOT_WARNING = "ignore:You're running the worker with superuser privileges"
 # Imports take two seconds; a machine under load, or one that reads them for the first time, much longer.
 _READY_SECONDS = 90.0
-# Streams and turns in flight end within five seconds by the server's own limit.
-_API_PATIENCE = 8.0
-_API_GRACE = "5"
+# Streams in flight end within this time by the server's own limit; running turns get theirs after it.
+_API_GRACE_SECONDS = 5
 # The worker puts its job back into the queue when asked to stop.
 _WORKER_PATIENCE = 10.0
 
@@ -42,7 +41,7 @@ class Commands:
         """Compose the real ones."""
         python = (sys.executable, "-m")
         api = ("uvicorn", "app.main:create_app", "--factory", "--host", settings.host, "--port", str(settings.port))
-        quiet = ("--log-level", "warning", "--no-access-log", "--timeout-graceful-shutdown", _API_GRACE)
+        quiet = ("--log-level", "warning", "--no-access-log", "--timeout-graceful-shutdown", str(_API_GRACE_SECONDS))
         worker = ("celery", "-q", "-A", "worker.celery_app", "worker", "-n", f"throughline-{settings.port}@%h")
         pool = ("--concurrency", str(settings.worker_concurrency), "--loglevel", settings.log_level.upper())
         # Nobody listens to gossip between the workers of one machine.
@@ -129,8 +128,9 @@ class Service:
 
     def _children(self) -> list[Child]:
         commands, env, emit = self._commands, self._env, self._emit
+        api_patience = _API_GRACE_SECONDS + self._settings.timings.shutdown_seconds
         return [
-            Child("API", commands.api, env=env, emit=emit, patience=_API_PATIENCE),
+            Child("API", commands.api, env=env, emit=emit, patience=api_patience),
             Child("worker", commands.worker, env=env, emit=emit, patience=_WORKER_PATIENCE),
         ]
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -49,6 +50,7 @@ class Signals:
     def __init__(self) -> None:
         self._count = 0
         self._before: dict[signal.Signals, object] = {}
+        self._shown_before = sys.unraisablehook
 
     @property
     def forced(self) -> bool:
@@ -76,6 +78,7 @@ class Signals:
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._handle) for number in self._NUMBERS}
+        self._shown_before, sys.unraisablehook = sys.unraisablehook, self._show_dropped
         return self
 
     def __exit__(
@@ -83,6 +86,12 @@ class Signals:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() itself returned
+        sys.unraisablehook = self._shown_before
+
+    def _show_dropped(self, dropped: sys.UnraisableHookArgs) -> None:
+        """Nothing of our own exception: whoever obeys ends the command, and a traceback would look like a defect."""
+        if not isinstance(dropped.exc_value, StopRequestedError):
+            self._shown_before(dropped)
 
     def _handle(self, *_: object) -> None:
         self._count += 1

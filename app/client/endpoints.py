@@ -210,6 +210,11 @@ def all_compactions(
     return _list("/compactions", res.Page[res.Compaction], status=status, order=order, limit=page_size)
 
 
+def release(conversation_id: Id, *, idempotency_key: str | None = None) -> Call[res.Conversation]:
+    """Take back a conversation that was set aside; needs the scope ``admin``."""
+    return post(_of(conversation_id, "release"), one(res.Conversation), key=idempotency_key)
+
+
 def retry_compaction(compaction_id: Id, *, idempotency_key: str | None = None) -> Call[res.Compaction]:
     """Queue a failed compaction once more; needs the scope ``admin``."""
     return post(f"/compactions/{quote(str(compaction_id), safe='')}/retry", one(res.Compaction), key=idempotency_key)

@@ -142,6 +142,7 @@ class Methods:
     compaction = Method(endpoints.compaction)
     all_compactions = Each(endpoints.all_compactions)
     retry_compaction = Method(endpoints.retry_compaction)
+    release = Method(endpoints.release)
     states = Each(endpoints.states)
     compare_states = Method(endpoints.compare_states)
     restore = Method(endpoints.restore)

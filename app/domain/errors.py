@@ -67,6 +67,13 @@ class PolicyInvalidError(InvalidInputError):
     title = "Invalid policy"
 
 
+class ModelNotAllowedError(InvalidInputError):
+    """A request names a model that the operator does not allow; ``extra["allowed"]`` names those allowed."""
+
+    code = "model_not_allowed"
+    title = "Model not allowed"
+
+
 class BudgetTooSmallError(InvalidInputError):
     """The asked budget cannot hold even the last user message; ``extra["minimum"]`` says what would."""
 
@@ -130,6 +137,14 @@ class ConversationMovedOnError(ConflictError):
 
     code = "conversation_moved_on"
     title = "The conversation moved on"
+    retryable = False
+
+
+class ConversationSetAsideError(ConflictError):
+    """Processes ended while they worked on this conversation; nothing is done with its texts until it is released."""
+
+    code = "conversation_set_aside"
+    title = "The conversation is set aside"
     retryable = False
 
 
@@ -213,6 +228,14 @@ class DependencyUnavailableError(DomainError):
 
     code = "dependency_unavailable"
     title = "A dependency is away"
+    retryable = True
+
+
+class TurnLostError(DomainError):
+    """The turn's lease was over, and others ended it (503); the message is stored, a reply of this turn is not."""
+
+    code = "lease_expired"
+    title = "The turn was lost"
     retryable = True
 
 

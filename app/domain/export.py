@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
 from app.domain.conversation import Conversation, Message, Part
 from app.domain.localization.catalogue import Catalogue, catalogue_of
+from app.domain.words.patterns import compiled
 
-_FENCE: Final = re.compile(r"`{3,}")
+_FENCE: Final = compiled(r"`{3,}")
 
 
 def markdown_head(conversation: Conversation) -> str:

@@ -5,19 +5,19 @@ Deterministic and cheap enough to be taken at every compaction, so that a loss i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from app.domain.conversation import Layout, Message
 from app.domain.words.identifiers import identifiers
 from app.domain.words.overlap import message_text
+from app.domain.words.patterns import compiled
 
 MOST_VALUES: Final = 2_000
 """Of more distinct values every n-th is looked for: bounds the work of a probe."""
 MOST_CHARACTERS: Final = 60_000
 """Of a longer span every n-th message is probed: a tenth of a second, whatever was folded."""
-_REDACTED: Final = re.compile(r"\[REDACTED:\w{1,40}\]")
+_REDACTED: Final = compiled(r"\[REDACTED:\w{1,40}\]")
 _OUTER: Final = " \t\n\"'“”«»„`「」"
 
 

@@ -28,6 +28,8 @@ class ModelProfile:
     name: str
     input_limit: int
     output_limit: int
+    limit_known: bool = False
+    """Whether ``input_limit`` is the model's own, or the operator's word, and no guess."""
     chunk_tokens: int | None = None
     """The most that it digests in one compaction call, where that is less than half the input limit."""
     metered: bool = True

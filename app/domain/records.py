@@ -12,6 +12,8 @@ from app.domain.conversation import Usage
 
 CompactionStatus = Literal["queued", "running", "applied", "skipped", "rejected", "failed", "superseded"]
 RanIn = Literal["worker", "turn", "request", "sweeper"]
+WorkKind = Literal["append", "context", "search", "expansion", "erasure", "compaction"]
+"""What is done with a conversation's texts."""
 TurnStatus = Literal["running", "completed", "interrupted", "failed"]
 Scope = Literal["read", "write", "admin"]
 Fold = Literal["to_target", "all"]
@@ -204,3 +206,27 @@ class Page:
     limit: int = 20
     after: str | None = None
     order: Literal["asc", "desc"] = "desc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A piece of work on a conversation's texts that a process has begun."""
+
+    id: UUID
+    tenant_id: UUID
+    conversation_id: UUID
+    process: UUID
+    """Of one process, and of none that comes after it."""
+    kind: WorkKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crashes:
+    """How many processes ended, one after the other, while they worked on a conversation."""
+
+    conversation_id: UUID
+    count: int
+    kind: WorkKind
+    """What the last of them did."""
+    set_aside_at: datetime | None = None
+    """Since when nothing is done with its texts any more."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,13 +10,14 @@ from app.domain.recall.corpus import Corpus, Source
 from app.domain.recall.features import features
 from app.domain.recall.question import question_of
 from app.domain.recall.weights import FITTED
+from app.domain.words.patterns import compiled
 from app.domain.words.text import sentences, stem, stems, words
 
 SNIPPET: Final = 300  # characters
 WORDS: Final = 0.7
 """What of a score is how well the query's own words fit; the rest is how much recall thinks of the message."""
 
-_QUOTED: Final = re.compile(r"\"([^\"]*)\"|[“„]([^“”„]*)[”“]|«([^«»]*)»|「([^「」]*)」|『([^『』]*)』")
+_QUOTED: Final = compiled(r"\"([^\"]*)\"|[“„]([^“”„]*)[”“]|«([^«»]*)»|「([^「」]*)」|『([^『』]*)』")
 _LOOKED_AT: Final = 8_000  # characters of a long message, around what was found, that are cut into sentences
 _SHORTEST_STEM: Final = 2
 

@@ -28,6 +28,7 @@ from app.services.recalling import Asked
 from app.services.resolve import Resolved
 from app.services.shell import Shell
 from app.services.turn import Started, TurnRunner, ref_of
+from app.services.turn_end import tell_failed
 from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle, created_event
 from app.services.views import views_of
 from app.services.waiting import waiting_message
@@ -68,8 +69,10 @@ class ChatService:
         self, tenant_id: UUID, conversation_id: UUID, given: ChatInput, *, idem: Idem | None = None
     ) -> TurnHandle:
         """Store the message and start the turn. Every 4xx is raised here, before anything is stored."""
-        self._shell.models.chat(given.model)
-        async with self._shell.uow(tenant_id) as uow:
+        if given.model is not None:
+            await self._shell.models.prepare(given.model)
+        shell = self._shell
+        async with shell.work.on_record(tenant_id, conversation_id, "append"), shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, self._shell.clock.now())
             if before is not None:
                 replayed = await self._replay(uow, before)
@@ -108,6 +111,9 @@ class ChatService:
         """Everything of the first transaction but its commit."""
         if await uow.turns.running(conversation.id) is not None:
             raise _turn_in_progress()
+        dead = await uow.turns.fail_dead(conversation.id)
+        if dead is not None:  # sooner than any sweeper
+            await tell_failed(uow, dead, self._shell.clock.now())
         message, resolved = await self._message(uow, conversation, given, before)
         now = self._shell.clock.now()
         turn = await uow.turns.start(
@@ -142,9 +148,9 @@ class ChatService:
             event_type="command" if command else given.event_type,
             is_command=command,
         )
+        resolved = self._shell.resolver(conversation, model=given.model)
+        refuse_too_large(resolved, [draft])
         if not command:
-            resolved = self._shell.resolver(conversation, model=given.model)
-            refuse_too_large(resolved, [draft])
             refuse_without_room(resolved, draft)
         messages, resolved = await append(uow, self._shell, conversation, [draft])
         return messages[0], resolved

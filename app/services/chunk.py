@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -12,14 +13,14 @@ import structlog
 from app.domain.anchors.rendering import seqs_in
 from app.domain.anchors.values import Anchor
 from app.domain.conversation import Message
-from app.domain.errors import FieldError, InvalidInputError, PolicyInvalidError
+from app.domain.errors import FieldError, InvalidInputError, ModelNotAllowedError, PolicyInvalidError
 from app.domain.fencing.redaction import redact, redact_message
 from app.domain.merging.apply import Applying, served
 from app.domain.model_io import ModelProfile, SummaryRequest
 from app.domain.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.domain.planning.cuts import Tail
 from app.domain.planning.withholding import without
-from app.domain.policies.policy import CompactionPolicy
+from app.domain.policies.policy import MODEL_FIELDS
 from app.domain.records import Compaction, FoldRequest, Page
 from app.domain.schemas import schema_named
 from app.domain.segments.values import CutSegment, Level
@@ -272,34 +273,50 @@ def summarizer_of(shell: Shell, resolved: Resolved) -> Summarizer:
     return shell.models.summarizer()
 
 
-def fallback_of(shell: Shell, resolved: Resolved) -> Summarizer | None:
+async def fallback_of(shell: Shell, resolved: Resolved) -> Summarizer | None:
     """The model that is asked when the summarizer's retry was in vain; ``None`` where none is set, or it is the same.
 
-    A name that cannot be built any more (its key is gone) costs no compaction.
+    In place of a model that the operator does not allow any more it is the configured one. A name that cannot be built
+    any more (its key is gone) costs no compaction.
     """
     name = resolved.policy.fallback_model
-    if name is None or name == summarizer_of(shell, resolved).profile.name:
+    if name is None:
         return None
     try:
-        return shell.models.summarizer(name)
+        fallback = await _allowed(shell.models, name)
     except InvalidInputError:
         log.warning("compaction.fallback_unavailable", model=name)
         return None
+    return None if fallback.profile.name == summarizer_of(shell, resolved).profile.name else fallback
 
 
-def check_fallback(models: Models, policy: CompactionPolicy) -> None:
-    """Refuse a policy whose ``fallback_model`` cannot be built, when it is set.
+async def _allowed(models: Models, name: str) -> Summarizer:
+    if not models.allows(name):
+        log.warning("compaction.fallback_not_allowed", model=name)
+        return models.summarizer()
+    await models.prepare(name)
+    return models.summarizer(name)
+
+
+async def check_models(models: Models, overrides: Mapping[str, Any]) -> None:
+    """Refuse overrides of a policy that name a model which is not allowed, or cannot be built.
+
+    Call it outside of a transaction: building a model may take seconds.
 
     Raises:
+        ModelNotAllowedError: Naming the field, and the models that are allowed.
         PolicyInvalidError: Naming the field, and what the model needs.
     """
-    if policy.fallback_model is None:
-        return
-    try:
-        models.summarizer(policy.fallback_model)
-    except InvalidInputError as error:
-        wrong = FieldError(field="policy.fallback_model", message=error.detail)
-        raise PolicyInvalidError(error.detail, errors=[wrong]) from error
+    for field in MODEL_FIELDS:
+        name = overrides.get(field)
+        if not isinstance(name, str):
+            continue  # unset, or refused with the rest of the policy
+        try:
+            await models.prepare(name)
+        except InvalidInputError as error:
+            wrong = FieldError(field=f"policy.{field}", message=error.detail)
+            refusal = ModelNotAllowedError if isinstance(error, ModelNotAllowedError) else PolicyInvalidError
+            raise refusal(error.detail, errors=[wrong], extra=error.extra) from error
 
 
 def chunk_tokens(profile: ModelProfile) -> int:

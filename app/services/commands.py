@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
+from typing import Final
 
 from app.domain.conversation import Message, Usage
 from app.domain.errors import RateLimitedError
@@ -13,7 +13,7 @@ from app.services.inline import InlineOutcome
 from app.services.manual import CompactInput, ManualCompaction
 from app.services.reply import Answer
 
-COMMAND = re.compile(r"\s*/compact(?:\s+(?P<focus>\S.*?))?\s*", re.DOTALL)
+COMMAND: Final = "/compact"
 FOCUS_MAX = 1_000  # characters, as in POST …/compact
 _MINUTE = 60  # seconds
 PATIENCE = 110.0  # seconds: below the default timeout of a request
@@ -21,11 +21,13 @@ PATIENCE = 110.0  # seconds: below the default timeout of a request
 
 def compact_command(content: str) -> CompactInput | None:
     """The compaction that a typed command asks for; ``None`` when it is no command."""
-    found = COMMAND.fullmatch(content)
-    if found is None:
+    typed = content.lstrip()
+    if not typed.startswith(COMMAND):
         return None
-    focus = found.group("focus")
-    return CompactInput(focus=focus[:FOCUS_MAX] if focus else None)
+    given = typed[len(COMMAND) :]
+    if given and not given[0].isspace():
+        return None
+    return CompactInput(focus=given.strip()[:FOCUS_MAX] or None)
 
 
 class CommandRunner:

@@ -91,7 +91,9 @@ class CompactionService:
         job = Job.of(self._shell, lease, limits)
         done = 0
         try:
-            async with held(lease, uow=self._shell.uow, clock=self._shell.clock):
+            async with held(
+                lease, uow=self._shell.uow, clock=self._shell.clock, every=self._shell.timings.heartbeat_seconds
+            ):
                 while row.in_flight:
                     row = await self._step(row, job)
                     done += 1
@@ -162,6 +164,11 @@ class CompactionService:
 
     async def _step(self, row: Compaction, job: Job) -> Compaction:
         """One chunk, or the end of the row."""
+        async with self._shell.work.on_record(row.tenant_id, row.conversation_id, "compaction") as record:
+            job.record = record
+            return await self._worked(row, job)
+
+    async def _worked(self, row: Compaction, job: Job) -> Compaction:
         wait = await self._wait_to_spend(job.lease)
         if wait is not None:
             return await self._over_limit(job.lease, wait)

@@ -91,6 +91,12 @@ class ContextService:
         asked: Asked = NOTHING,
     ) -> Looked:
         """The same, with how long the recall took; nothing is recorded."""
+        async with self._shell.work.on_record(tenant_id, conversation_id, "context"):
+            return await self._look(tenant_id, conversation_id, budget, model=model, asked=asked)
+
+    async def _look(
+        self, tenant_id: UUID, conversation_id: UUID, budget: int | None, *, model: str | None, asked: Asked
+    ) -> Looked:
         async with self._shell.uow(tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.get(conversation_id), model=model)
             material = chosen(await load(uow, resolved, budget, all_anchors=asked.makes_room), asked.wanted)
@@ -107,6 +113,8 @@ class ContextService:
             log.warning("recall.failed", error=type(error).__name__)
             context = await self._put_together(material, budget)
             context = replace(context, warnings=(*context.warnings, RECALL_FAILED))
+        if resolved.warnings:
+            context = replace(context, warnings=(*resolved.warnings, *context.warnings))
         took = round((self._shell.clock.monotonic() - started) * 1_000)
         return Looked(context=context, recall_ms=took, begins_answer=begins)
 

@@ -10,13 +10,14 @@ from uuid import UUID
 from app.domain.conversation import Conversation, Quiet
 from app.domain.errors import FieldError, InvalidInputError, PolicyInvalidError, StateVersionMismatchError
 from app.domain.json_merge import merge_patch
-from app.domain.policies.contradictions import contradictions
+from app.domain.limits import MERGED_BYTES, json_bytes
+from app.domain.policies.contradictions import contradictions, without_triggers
 from app.domain.policies.policy import CompactionPolicy
 from app.domain.policies.presets import DEFAULT_PRESET
 from app.domain.records import Page
 from app.domain.weighing.gauge import Gauge
 from app.ports import UnitOfWork
-from app.services.chunk import check_fallback
+from app.services.chunk import check_models
 from app.services.claims import refresh_sizes
 from app.services.due import claim_at_rest
 from app.services.holding import NO_GOALS, Goals, asks_for_goals, decide_again, goals_stated, laid_out_again
@@ -24,7 +25,6 @@ from app.services.idempotency import Idem, done_before, record
 from app.services.resolve import Resolved
 from app.services.shell import Shell
 
-MERGED = frozenset({"scratchpad", "metadata"})  # changed by RFC 7396
 POLICY = frozenset({"preset", "policy"})
 SHAPING = POLICY | {"system_prompt", "locale"}  # these change sizes or thresholds
 
@@ -59,7 +59,12 @@ class ConversationService:
         self._shell = shell
 
     async def create(self, tenant_id: UUID, given: NewConversation, *, idem: Idem | None = None) -> ConversationView:
-        """A new conversation. Raises ``PolicyInvalidError`` when its policy can never be met."""
+        """A new conversation.
+
+        Raises:
+            PolicyInvalidError: Its policy can never be met, or names a model that cannot be built.
+            ModelNotAllowedError: Its policy names a model that the operator does not allow.
+        """
         now = self._shell.clock.now()
         conversation = Conversation(
             id=self._shell.new_id(),
@@ -76,8 +81,8 @@ class ConversationService:
             updated_at=now,
         )
         resolved = self._shell.resolver(conversation)
-        _refuse_unmeetable(resolved)
-        check_fallback(self._shell.models, resolved.policy)
+        self._refuse_unmeetable(resolved, {"policy": given.policy})
+        await check_models(self._shell.models, given.policy)
         async with self._shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, now)
             if before is not None:
@@ -115,7 +120,11 @@ class ConversationService:
     async def patch(
         self, tenant_id: UUID, conversation_id: UUID, changes: Mapping[str, Any], *, if_match: int | None = None
     ) -> ConversationView:
-        """Change the given fields; what follows from a change of policy is recomputed in the same transaction."""
+        """Change the given fields; what follows from a change of policy is recomputed in the same transaction.
+
+        Raises as ``create``, and ``InvalidInputError`` where scratchpad or metadata would become too large.
+        """
+        await check_models(self._shell.models, changes.get("policy", {}))
         goals = await self._goals(tenant_id, conversation_id, changes, if_match)
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.lock(conversation_id)
@@ -126,10 +135,9 @@ class ConversationService:
                 values["token_factor"] = 1.0  # learned of the other estimator's numbers
                 after = self._shell.resolver(replace(present, **values))
             if SHAPING & values.keys():
-                _refuse_what_does_not_fit(after, values)
+                self._refuse_what_does_not_fit(after, changes)
                 after = await self._reshaped(uow, before, after, goals)
             if POLICY & values.keys():
-                check_fallback(self._shell.models, after.policy)
                 values |= {"quiet": Quiet(), "failure_count": 0}
             stored = await refresh_sizes(uow, after, **values, updated_at=self._shell.clock.now())
             resolved = self._shell.resolver(stored)
@@ -166,17 +174,52 @@ class ConversationService:
             return await laid_out_again(uow, self._shell, decided)
         return decided
 
+    def _refuse_unmeetable(self, resolved: Resolved, changes: Mapping[str, Any]) -> None:
+        """Refuse a policy that contradicts itself or the chat model, with the arithmetic."""
+        window = changes.get("policy", {}).get("context_window")
+        if window is not None:
+            self._shell.resolver.refuse_beyond_model(window)
+        policy, overrides = resolved.policy, resolved.conversation.policy
+        errors = contradictions(policy, resolved.budgets, resolved.floor_tokens, overrides)
+        if POLICY & changes.keys():
+            errors += without_triggers(policy, overrides)
+        if errors:
+            raise PolicyInvalidError(errors[0].message, errors=errors)
+
+    def _refuse_what_does_not_fit(self, resolved: Resolved, changes: Mapping[str, Any]) -> None:
+        """The same, naming the field that the client changed."""
+        try:
+            self._refuse_unmeetable(resolved, changes)
+        except PolicyInvalidError as error:
+            if POLICY & changes.keys():
+                raise
+            fields = [FieldError(field="system_prompt", message=item.message) for item in error.errors]
+            raise InvalidInputError(error.detail, errors=fields, code="policy_invalid") from None
+
     async def _claim_if_due(self, uow: UnitOfWork, resolved: Resolved) -> list[UUID]:
         job = await claim_at_rest(uow, self._shell, resolved)
         return [job] if job else []
 
 
 def _changed(present: Conversation, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The new values of the given fields."""
+    """The new values of the given fields. Raises ``InvalidInputError`` for a merged one that is too large."""
     return {
-        name: merge_patch(getattr(present, name), value or {}) if name in MERGED else value
+        name: _merged(name, getattr(present, name), value or {}) if name in MERGED_BYTES else value
         for name, value in changes.items()
     }
+
+
+def _merged(field: str, present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """By RFC 7396. What is too large already, from a time without a limit, may shrink."""
+    merged = merge_patch(present, patch)
+    size, before, limit = json_bytes(merged), json_bytes(present), MERGED_BYTES[field]
+    if size <= max(limit, before):
+        return merged
+    message = (
+        f"would be {size} bytes as JSON together with what is there already ({before}), at most {limit} are kept:"
+        " remove members by setting them to null"
+    )
+    raise InvalidInputError(f"{field}: {message}", errors=[FieldError(field=field, message=message)])
 
 
 def _protecting(resolved: Resolved) -> tuple[object, ...]:
@@ -198,21 +241,3 @@ def check_version(conversation: Conversation, expected: int | None) -> None:
             f"the state is version {conversation.state_version}, not {expected}: read it again",
             extra={"state_version": conversation.state_version},
         )
-
-
-def _refuse_unmeetable(resolved: Resolved) -> None:
-    """Refuse a policy that contradicts itself, with the arithmetic."""
-    errors = contradictions(resolved.policy, resolved.budgets, resolved.floor_tokens)
-    if errors:
-        raise PolicyInvalidError(errors[0].message, errors=errors)
-
-
-def _refuse_what_does_not_fit(resolved: Resolved, values: Mapping[str, Any]) -> None:
-    """The same, naming the field that the client changed."""
-    try:
-        _refuse_unmeetable(resolved)
-    except PolicyInvalidError as error:
-        if POLICY & values.keys():
-            raise
-        fields = [FieldError(field="system_prompt", message=item.message) for item in error.errors]
-        raise InvalidInputError(error.detail, errors=fields, code="policy_invalid") from None

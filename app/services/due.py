@@ -6,16 +6,19 @@ Each claim stands in the transaction of what made it due.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 from uuid import UUID
 
 from app.domain.conversation import Conversation, Message, Quiet
 from app.domain.policies.policy import Moment, Trigger, evaluate, moments_at_rest, moments_of_append, moments_of_reply
 from app.ports import UnitOfWork
 from app.services.claims import claim_background
+from app.services.repeating import NOTHING_FOLDED, would_repeat
 from app.services.resolve import Resolved
 from app.services.shell import Shell
+from app.services.working import is_set_aside
 
-_NOTHING_FOLDED = frozenset({"nothing_to_compact", "irreducible_floor"})
+_ENDS: Final[frozenset[Moment]] = frozenset({"completed", "interrupted"})
 
 
 def due_before_call(resolved: Resolved, shell: Shell) -> Trigger | None:
@@ -49,13 +52,14 @@ async def claim_after_reply(uow: UnitOfWork, shell: Shell, resolved: Resolved, r
 async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, asked: Message) -> Conversation:
     """A *locked* conversation at the end of the turn that this message began.
 
-    Where nothing could be folded between the calls of the turn, the turn itself stood in the way, and is over now.
+    Where nothing could be folded between the calls of the turn, the turn itself stood in the way, and is over now. The
+    reason stays: if nothing can be folded even so, that is no news.
     """
     quiet = conversation.quiet
     began_inside = asked.seq < quiet.until_seq <= conversation.last_seq
-    if not (began_inside and quiet.reason in _NOTHING_FOLDED):
+    if not (began_inside and quiet.reason in NOTHING_FOLDED):
         return conversation
-    return await uow.conversations.update(conversation.id, quiet=Quiet())
+    return await uow.conversations.update(conversation.id, quiet=Quiet(reason=quiet.reason))
 
 
 async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
@@ -66,7 +70,11 @@ async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UU
 async def _claimed(uow: UnitOfWork, shell: Shell, resolved: Resolved, moments: Collection[Moment]) -> UUID | None:
     """The row's id, to be handed to the worker after the commit; ``None`` when nothing is due or one is in flight."""
     trigger = _due(resolved, shell, moments)
-    return await claim_background(uow, resolved, shell, trigger) if trigger else None
+    if trigger is None or await is_set_aside(uow, resolved.conversation.id):
+        return None
+    if await would_repeat(uow, resolved, trigger, turn_is_over=not _ENDS.isdisjoint(moments)):
+        return None
+    return await claim_background(uow, resolved, shell, trigger)
 
 
 def _due(resolved: Resolved, shell: Shell, moments: Collection[Moment]) -> Trigger | None:

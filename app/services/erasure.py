@@ -68,7 +68,7 @@ class ErasureService:
             NotFoundError: There is no such message.
         """
         shell = self._shell
-        async with shell.uow(tenant_id) as uow:
+        async with shell.work.on_record(tenant_id, conversation_id, "erasure"), shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.lock(conversation_id)
             message = await uow.messages.get(conversation_id, message_id)
             if message.status == "erased":

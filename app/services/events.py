@@ -7,12 +7,9 @@ from uuid import UUID
 
 from app.domain.errors import FieldError, InvalidInputError, NotFoundError
 from app.domain.records import Event
+from app.domain.timings import DEFAULT_TIMINGS, Timings
 from app.ports import Clock, EventBus, UnitOfWorkFactory
 
-# Proxies close connections that are silent for half a minute or more.
-HEARTBEAT_SECONDS = 15.0
-# How late an event may come while Redis is away.
-POLL_SECONDS = 2.0
 # What is left to a heartbeat may be less than the clock can tell.
 SHORTEST_WAIT = 0.01
 PAGE = 100
@@ -25,18 +22,21 @@ class EventFeed:
         uow: opens units of work; none is open while a reader waits or works.
         bus: wakes the readers.
         clock: times the heartbeat.
+        timings: how late an event may come while Redis is away, and how often a silent stream gives a sign of life.
     """
 
-    def __init__(self, uow: UnitOfWorkFactory, bus: EventBus, clock: Clock) -> None:
+    def __init__(self, uow: UnitOfWorkFactory, bus: EventBus, clock: Clock, timings: Timings = DEFAULT_TIMINGS) -> None:
         self._uow = uow
         self._bus = bus
         self._clock = clock
+        self._poll_seconds = timings.event_poll_seconds
+        self._heartbeat_seconds = timings.event_heartbeat_seconds
 
     async def follow(self, tenant_id: UUID, conversation_id: UUID, after: int) -> AsyncGenerator[Event | None, None]:
         """Yield the events after number ``after``, those to come too, until the conversation is deleted.
 
         ``None`` is a heartbeat: the first item, once the arguments have been found good (so that a server can
-        answer with an error before it begins to stream), and then after every 15 s without an event.
+        answer with an error before it begins to stream), and then again and again while no event comes.
 
         Raises:
             NotFoundError: there is no such conversation of this tenant.
@@ -55,12 +55,15 @@ class EventFeed:
                     continue
                 quiet_for = self._clock.monotonic() - spoke_at
                 # Woken for nothing, or nothing for long: perhaps there is no conversation any more.
-                if (woken or quiet_for >= HEARTBEAT_SECONDS) and not await self._exists(tenant_id, conversation_id):
+                if (woken or quiet_for >= self._heartbeat_seconds) and not await self._exists(
+                    tenant_id, conversation_id
+                ):
                     return
-                if quiet_for >= HEARTBEAT_SECONDS:
+                if quiet_for >= self._heartbeat_seconds:
                     yield None
                     spoke_at, quiet_for = self._clock.monotonic(), 0.0
-                woken = await wake_up.wait(max(min(POLL_SECONDS, HEARTBEAT_SECONDS - quiet_for), SHORTEST_WAIT))
+                pause = min(self._poll_seconds, self._heartbeat_seconds - quiet_for)
+                woken = await wake_up.wait(max(pause, SHORTEST_WAIT))
 
     async def _check(self, tenant_id: UUID, conversation_id: UUID, after: int) -> None:
         async with self._uow(tenant_id) as uow:

@@ -42,6 +42,7 @@ from app.domain.segments.values import (
     Way,
 )
 from app.domain.weighing.tokens import estimate_text
+from app.domain.words.patterns import compiled
 from app.ports import UnitOfWork
 from app.services.chunk import summarizer_of
 from app.services.detailing import DetailService
@@ -61,7 +62,7 @@ MOST_ANCHORS: Final = 200
 """Anchors shown beside a segment, the last ones."""
 RETRY_AFTER: Final = 15.0
 _TRIES: Final = 5  # an erasure came between reading and writing: read again
-_NUMBER: Final = re.compile("[0-9]{1,18}", re.ASCII)
+_NUMBER: Final = compiled("[0-9]{1,18}", re.ASCII)
 _HASH: Final = 12  # hex digits of a text's hash in a cursor
 _DEEPER: Final[dict[Level, Level]] = {"L3": "L2", "L2": "L1"}
 
@@ -312,7 +313,8 @@ async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, seg
             if stored is not None and stored.made_by != EXTRACTIVE:
                 return segment
             originals = await uow.messages.between(conversation_id, segment.from_seq, segment.to_seq)
-        made = await asyncio.to_thread(_made, segment, originals, level, conversation.locale, shell.clock.now())
+        async with shell.work.on_record(tenant_id, conversation_id, "expansion"):
+            made = await asyncio.to_thread(_made, segment, originals, level, conversation.locale, shell.clock.now())
         if made is None or (stored is not None and stored.content_hash == made.content_hash):
             return segment
         if await put_level(shell, tenant_id, conversation, segment, made):

@@ -18,12 +18,13 @@ from app.services.compaction import CompactionService
 from app.services.ending import FAILURES
 from app.services.job import IN_TURN, LAST_TRY
 from app.services.lease import Lease, LeaseLostError
+from app.services.repeating import would_repeat
 from app.services.resolve import Resolved
 from app.services.shell import Shell
 from app.services.spending import SPEND_LIMIT
+from app.services.working import is_set_aside
 
 EVENT_PAGE = 100
-POLL = 0.25  # seconds between looks at a compaction that another process runs
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +60,7 @@ class InlineCompaction:
         self._ran_in: RanIn = ran_in
 
     async def claim(self, uow: UnitOfWork, resolved: Resolved, trigger: Trigger) -> InlineClaim | None:
-        """Claim the slot in the turn's own transaction, or find who has it."""
+        """Claim the slot in the turn's own transaction, or find who has it; ``None`` where it would change nothing."""
         row = await self._claim_running(uow, resolved, trigger)
         if row is not None:
             return InlineClaim(trigger=trigger, row=row, own=True)
@@ -124,7 +125,7 @@ class InlineCompaction:
                     resolved = self._shell.resolver(await uow.conversations.get(row.conversation_id))
                 if not row.in_flight or not _at_threshold(resolved, claim.trigger):
                     return row
-                await wake_up.wait(POLL)
+                await wake_up.wait(self._shell.timings.poll_seconds)
 
     async def _claim_again(self, claim: InlineClaim) -> Compaction | None:
         """After waiting, still at the threshold: a run of its own in the time that is left."""
@@ -133,11 +134,13 @@ class InlineCompaction:
             if not _at_threshold(resolved, claim.trigger):
                 return None
             row = await self._claim_running(uow, resolved, claim.trigger)
-            await uow.commit()
+            await uow.commit()  # also without a row: the quiet may go on
         await self._shell.outbox.deliver(uow.committed_events)
         return row
 
     async def _claim_running(self, uow: UnitOfWork, resolved: Resolved, trigger: Trigger) -> Compaction | None:
+        if await is_set_aside(uow, resolved.conversation.id) or await would_repeat(uow, resolved, trigger):
+            return None
         return await claim_running(
             uow, resolved, self._shell, trigger=trigger.name, request=trigger.request(), ran_in=self._ran_in
         )

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from app.domain.merging.apply import apply_candidate
+from app.domain.model_io import DetailRequest, ModelProfile, Proposal, SummaryRequest
+from app.ports import Summarizer
 from app.services.chunk import Chunk, Nothing, fallback_of, read_chunk, summarizer_of
 from app.services.ladder import TOO_LONG, Asking, Calls, Climb, climb
 from app.services.lease import Lease
 from app.services.shell import Shell
+from app.services.working import OnRecord
 
 JOB_DEADLINE = 300.0  # seconds for a whole job outside a turn
 IN_TURN_CALLS = 3  # ask, retry, fallback
@@ -47,6 +50,8 @@ class Job:
     deadline: float
     most_tokens: int | None = None
     """The largest chunk: it only shrinks, once the model's real window turned out to be smaller than thought."""
+    record: OnRecord | None = None
+    """The step in hand, which is off record while a provider answers."""
     calls: Calls | None = None
     """The calls about the chunk in hand; ``None`` between two chunks."""
 
@@ -78,7 +83,7 @@ class Job:
         most = min(self.limits.attempts or allowed, allowed)
         calls = self.calls = Calls(clock=self.shell.clock, most=most, deadline=self.deadline)
         while True:
-            climbed = await climb(self._asking(chunk), calls)
+            climbed = await climb(await self._asking(chunk), calls)
             half = chunk.half if self.limits.searches and climbed.reason == TOO_LONG else None
             if climbed.applied is not None or half is None or not calls.left:
                 return chunk, climbed
@@ -88,13 +93,38 @@ class Job:
                 return read, climbed
             chunk = read
 
-    def _asking(self, chunk: Chunk) -> Asking:
-        applying = chunk.applying()
+    def _off_record(self, summarizer: Summarizer) -> Summarizer:
+        """A model of our own works on the text in this very process; another's answer is waited for."""
+        record = self.record
+        return _WaitedFor(summarizer, record) if record and summarizer.profile.metered else summarizer
+
+    async def _asking(self, chunk: Chunk) -> Asking:
+        applying, fallback = chunk.applying(), await fallback_of(self.shell, chunk.resolved)
         return Asking(
-            summarizer=summarizer_of(self.shell, chunk.resolved),
-            fallback=fallback_of(self.shell, chunk.resolved),
+            summarizer=self._off_record(summarizer_of(self.shell, chunk.resolved)),
+            fallback=self._off_record(fallback) if fallback else None,
             request=chunk.request,
             apply=lambda report: apply_candidate(report, applying),
             seqs=tuple(message.seq for message in chunk.span),
             searches=self.limits.searches,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _WaitedFor:
+    """A summarizer whose time is not this process's work on a text."""
+
+    summarizer: Summarizer
+    record: OnRecord
+
+    @property
+    def profile(self) -> ModelProfile:
+        return self.summarizer.profile
+
+    async def propose(self, request: SummaryRequest) -> Proposal:
+        async with self.record.waiting():
+            return await self.summarizer.propose(request)
+
+    async def detail(self, request: DetailRequest) -> Proposal:
+        async with self.record.waiting():
+            return await self.summarizer.detail(request)

@@ -14,8 +14,6 @@ from app.domain.errors import DependencyUnavailableError
 from app.domain.records import Compaction
 from app.ports import Clock, UnitOfWorkFactory
 
-HEARTBEAT = 3.0  # seconds: two may be missed within a lease of nine
-
 log = structlog.get_logger(__name__)
 
 
@@ -53,15 +51,22 @@ def check_held(row: Compaction, lease: Lease) -> Compaction:
 
 
 @asynccontextmanager
-async def held(lease: Lease, *, uow: UnitOfWorkFactory, clock: Clock) -> AsyncIterator[None]:
-    """Keep the lease alive while the body runs; raises ``LeaseLostError`` into the body when it is lost."""
+async def held(lease: Lease, *, uow: UnitOfWorkFactory, clock: Clock, every: float) -> AsyncIterator[None]:
+    """Keep the lease alive while the body runs; raises ``LeaseLostError`` into the body when it is lost.
+
+    Args:
+        lease: What is held.
+        uow: Opens units of work.
+        clock: Time.
+        every: Seconds between two heartbeats.
+    """
     body = asyncio.current_task()
     lost = False
 
     async def beat() -> None:
         nonlocal lost
         while True:
-            await clock.sleep(HEARTBEAT)
+            await clock.sleep(every)
             try:
                 async with uow(lease.tenant_id) as work:
                     alive = await work.compactions.heartbeat(lease.compaction_id, lease.token)

@@ -33,7 +33,6 @@ from app.services.shell import Shell
 from app.services.spending import SPEND_LIMIT, SpendGuard, limited
 from app.services.views import CompactionView, views_of
 
-POLL = 0.25  # seconds between looks at a row that another process runs
 RETRY_AFTER = 5.0
 WHOLE = 10**12  # tokens: a preview shows the whole, not its first chunk
 
@@ -209,7 +208,7 @@ class ManualCompaction:
                     return await self._run(taken, deadline)
                 if self._shell.clock.monotonic() > deadline:
                     raise _in_progress()
-                await wake_up.wait(POLL)
+                await wake_up.wait(self._shell.timings.poll_seconds)
                 async with self._shell.uow(row.tenant_id) as uow:
                     row = await uow.compactions.get(row.id)
         return row

@@ -22,8 +22,6 @@ from app.domain.statistics import APPLIED, LevelMeasure
 from app.ports import Ended, EndedTurn, Meter
 from app.services.shell import Shell
 
-INTERVAL: Final = 15.0
-"""Seconds between two looks where nobody asks."""
 FRESH: Final = 1.0
 """Seconds for which a look counts as new, however many ask."""
 OVERLAP: Final = timedelta(minutes=2)
@@ -59,7 +57,7 @@ class Measuring:
         """Look again and again, so that also those are told who are not asked."""
         while True:
             await self.look()
-            await self._shell.clock.sleep(INTERVAL)
+            await self._shell.clock.sleep(self._shell.timings.measure_seconds)
 
     async def text(self) -> str:
         """Everything up to now, as Prometheus reads it; without the database what is known."""

@@ -30,7 +30,7 @@ class MessageService:
     ) -> list[Message]:
         """Append one or many, all or nothing; a trigger that this crosses is claimed with it."""
         shell, now = self._shell, self._shell.clock.now()
-        async with shell.uow(tenant_id) as uow:
+        async with shell.work.on_record(tenant_id, conversation_id, "append"), shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, now)
             if before is not None:
                 return await uow.messages.between(conversation_id, before["from_seq"], before["to_seq"])

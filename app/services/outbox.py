@@ -31,13 +31,17 @@ class Outbox:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def deliver(self, events: Sequence[Event], jobs: Iterable[UUID] = ()) -> None:
-        """Publish events now, hand jobs to the broker in the background."""
-        if events:
-            await self._bus.publish(events)
+        """Publish events now, hand jobs to the broker in the background.
+
+        Whoever is cancelled here has committed already: its events are published all the same. A heartbeat that finds
+        its compaction ended cancels the run that has just ended it.
+        """
         for compaction_id in jobs:
             self._start(self._send(compaction_id))
         for conversation_id in {event.conversation_id for event in events if event.type == APPLIED}:
             self._start(self._send_wanted(conversation_id))
+        if events:
+            await asyncio.shield(self._start(self._bus.publish(events)))
 
     def send_detail(self, conversation_id: UUID) -> None:
         """Hint in the background that an L1 of this conversation is wanted."""
@@ -48,10 +52,11 @@ class Outbox:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=3)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _send_wanted(self, conversation_id: UUID) -> None:
         """After a compaction: a hint, where its segments are to be told by a model."""

@@ -46,7 +46,7 @@ async def remake(shell: Shell, lease: Lease) -> Compaction:
         return await _end(shell, lease, status="skipped", reason="nothing_to_compact")
     asking = Asking(
         summarizer=summarizer_of(shell, chunk.resolved),
-        fallback=fallback_of(shell, chunk.resolved),
+        fallback=await fallback_of(shell, chunk.resolved),
         request=chunk.request,
         apply=_applying(chunk, chunk.version),
         seqs=tuple(message.seq for message in chunk.span),

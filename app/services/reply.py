@@ -129,15 +129,13 @@ def _refuse_no_answer(reason: FinishReason, text: str) -> None:
 
 
 async def _until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncIterator[StepEvent]:
-    """The steps, until they end or ``stop`` is set; the provider's stream is closed either way."""
-    stopped = asyncio.create_task(stop.wait())
+    """The steps, until they end or ``stop`` is set; the provider's stream is closed then, and when cancelled."""
+    stopped, following = asyncio.create_task(stop.wait()), None
     try:
         while True:
             following = asyncio.ensure_future(anext(steps, None))
             await asyncio.wait({following, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if not following.done():
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
                 return
             event = following.result()
             if event is None:
@@ -145,6 +143,9 @@ async def _until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncI
             yield event
     finally:
         stopped.cancel()
+        if following is not None and not following.done():  # a stream that is being read cannot be closed
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
         close = getattr(steps, "aclose", None)
         if close is not None:
             await close()

@@ -17,6 +17,7 @@ from app.domain.assembling.layout import messages_tokens
 from app.domain.conversation import Conversation, Quiet
 from app.domain.model_io import ContextMessage, ToolSpec
 from app.domain.policies.policy import Budgets, CompactionPolicy, budgets_of
+from app.domain.policies.policy_errors import field_error
 from app.domain.policies.presets import PRESETS_OWN, TokenDefaults, resolve
 from app.domain.schemas import schema_named
 from app.domain.states.state import StateSchema
@@ -54,6 +55,8 @@ class Resolved:
     """What the chat model is offered now."""
     coming_tool_tokens: int = 0
     """What the tools weigh that a compaction brings, once enough is out of sight."""
+    warnings: tuple[str, ...] = ()
+    """What of the stored policy does not hold any more, since the settings or their models changed."""
 
     @property
     def tokens(self) -> int:
@@ -64,6 +67,10 @@ class Resolved:
     def messages(self) -> int:
         """Messages after the boundary, commands and erased ones left out."""
         return self.conversation.total.messages - self.conversation.covered.messages
+
+    def warned(self, warning: str) -> Resolved:
+        """With a further warning."""
+        return replace(self, warnings=(*self.warnings, warning))
 
     def coming_with(self, folded_tokens: int) -> int:
         """What the tools weigh that folding so many more tokens brings."""
@@ -125,7 +132,7 @@ class Resolver:
         bare = breakdown_of(conversation, policy.estimator, system=_system_tokens(system, policy.estimator))
         tools, coming = self._tools(conversation, policy, model, overflows=bare.total > budgets.budget)
         breakdown = replace(bare, system=bare.system + tools_tokens(tools, policy.estimator))
-        return Resolved(
+        resolved = Resolved(
             conversation=conversation,
             policy=policy,
             budgets=budgets,
@@ -135,6 +142,27 @@ class Resolver:
             breakdown=breakdown,
             tools=tools,
             coming_tool_tokens=coming,
+        )
+        if policy.context_window and policy.context_window > budgets.limit:
+            resolved = resolved.warned(f"context_window_clamped:{budgets.limit}")
+        for name in policy.models.values():
+            if not self._models.allows(name):
+                resolved = resolved.warned(f"model_not_allowed:{name}")
+        return resolved
+
+    def refuse_beyond_model(self, window: int) -> None:
+        """Refuse a ``context_window`` that the chat model does not have. A guessed limit refuses nothing.
+
+        Raises:
+            PolicyInvalidError: With both numbers.
+        """
+        profile = self._models.chat().profile
+        if not profile.limit_known or window <= profile.input_limit:
+            return
+        raise field_error(
+            "context_window",
+            f"{window} tokens are more than the {profile.input_limit} that the chat model {profile.name} takes: set at"
+            " most that, or leave it out for the model's own limit",
         )
 
     def _tools(
@@ -161,8 +189,11 @@ class Resolver:
         return resolve(preset, self._defaults.beneath(preset, overrides))
 
     def budgets(self, policy: CompactionPolicy, model: str | None = None) -> Budgets:
-        """The policy's shares in tokens for a chat model."""
-        limit = self._models.chat(model).profile.input_limit
+        """The policy's shares in tokens for a chat model, whose own limit stands above any ``context_window``."""
+        profile = self._models.chat(model).profile
+        limit = profile.input_limit
+        if profile.limit_known and policy.context_window and policy.context_window > limit:
+            policy = policy.model_copy(update={"context_window": limit})
         if policy.state_share is None:
             return budgets_of(policy, limit)
         summarizer = self._models.chat() if policy.summarizer == "chat_model" else self._models.summarizer()

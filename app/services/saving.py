@@ -144,13 +144,15 @@ async def _write_state(
 
 def _quiet(chunk: Chunk, applying: Applying, applied: Applied) -> Any:
     """Until the context is heavier than predicted, as evaluation will see it."""
-    return quiet_after(
+    above = _is_above_target(chunk, applied)
+    quiet = quiet_after(
         applying.policy,
         applying.budgets,
         seen_seq=chunk.resolved.conversation.last_seq,
         predicted_tokens=chunk.resolved.at_evaluation(applied.tokens_after),
-        lasting_floor=chunk.plan.lasting and _is_above_target(chunk, applied),
+        lasting_floor=chunk.plan.lasting and above,
     )
+    return replace(quiet, reason="irreducible_floor") if chunk.plan.irreducible and above else quiet
 
 
 def _is_above_target(chunk: Chunk, applied: Applied) -> bool:

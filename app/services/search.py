@@ -71,6 +71,12 @@ class SearchService:
         if not query.text:
             message = "q cannot be empty"
             raise InvalidInputError(message, errors=[FieldError(field="q", message=message)])
+        async with self._shell.work.on_record(tenant_id, conversation_id, "search"):
+            return await self._found(tenant_id, conversation_id, query, limit=limit, place=place)
+
+    async def _found(
+        self, tenant_id: UUID, conversation_id: UUID, query: Query, *, limit: int, place: Place | None
+    ) -> SearchPage:
         begin = place or await self._start(tenant_id, conversation_id)
         ranked = [
             item

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.domain.timings import DEFAULT_TIMINGS, Timings
 from app.ports import Clock, EventBus, Models, NewId, UnitOfWorkFactory
 from app.services.outbox import Outbox
 from app.services.resolve import Resolver
+from app.services.working import WorkBook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,3 +24,6 @@ class Shell:
     """The name under which this process holds leases."""
     resolver: Resolver
     outbox: Outbox
+    work: WorkBook
+    """What this process works on."""
+    timings: Timings = DEFAULT_TIMINGS

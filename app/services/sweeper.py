@@ -15,17 +15,18 @@ from uuid import UUID
 
 import structlog
 
-from app.domain.records import Compaction, Turn
+from app.domain.errors import NotFoundError
+from app.domain.records import Compaction, Turn, Work
+from app.domain.timings import DEFAULT_TIMINGS, Timings
 from app.ports import Clock, EventBus, JobQueue, UnitOfWork, UnitOfWorkFactory
 from app.services.stand_in import DetailLane, Executor, StandIn
+from app.services.turn_end import tell_failed
+from app.services.working import count_crash
 
-PERIOD_SECONDS = 5.0
-# Keeps sweepers that started together from sweeping together.
-JITTER_SECONDS = 1.0
+# Of the time between two passes, more or less: keeps sweepers that started together from sweeping together.
+JITTER = 0.2
 # A crash of a machine or a rolling restart costs a claim or two; five without one commit are the job's own fault.
 MAX_CLAIMS = 5
-RESEND_AFTER = timedelta(seconds=5)
-STAND_IN_AFTER_SECONDS = 10.0
 # A step that hangs must not end the sweeping.
 STEP_SECONDS = 60.0
 # Per step and sweep: what is left is done by the next one.
@@ -66,6 +67,7 @@ class Sweeper:
         owner: the name under which this process holds leases.
         rng: the jitter.
         detailing: has L1s written; without it nobody is asked to.
+        timings: how often it sweeps, and how long what waits is left to others.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Sweeper:
         owner: str,
         rng: random.Random,
         detailing: Detailing | None = None,
+        timings: Timings = DEFAULT_TIMINGS,
     ) -> None:
         self._uow = uow
         self._queue = queue
@@ -86,9 +89,11 @@ class Sweeper:
         self._clock = clock
         self._owner = owner
         self._rng = rng
+        self._timings = timings
+        self._resend_after = timedelta(seconds=timings.resend_seconds)
         self._refused_since: float | None = None
         self._housekeeping_at = clock.monotonic()
-        self._stand_in = StandIn(uow, compaction, needed=self._broker_is_away, waited=RESEND_AFTER, owner=owner)
+        self._stand_in = StandIn(uow, compaction, needed=self._broker_is_away, waited=self._resend_after, owner=owner)
         self._details = DetailLane(detailing.work, needed=self._broker_is_away) if detailing else None
 
     async def run(self) -> None:
@@ -96,7 +101,7 @@ class Sweeper:
         try:
             while True:
                 await self.sweep()
-                await self._clock.sleep(PERIOD_SECONDS + self._rng.uniform(-JITTER_SECONDS, JITTER_SECONDS))
+                await self._clock.sleep(self._timings.sweep_seconds * self._rng.uniform(1 - JITTER, 1 + JITTER))
         finally:
             await self._stand_in.stop()
             if self._details is not None:
@@ -108,6 +113,7 @@ class Sweeper:
         await self._guarded(self._send_waiting)
         await self._guarded(self._claim_due)
         await self._guarded(self._end_turns)
+        await self._guarded(self._count_crashes)
         await self._guarded(self._keep_house)
         if self._details is not None:
             await self._guarded(self._send_details)
@@ -167,7 +173,7 @@ class Sweeper:
         """Send queued rows again until the broker refuses one; the lock on a row keeps other sweepers from it."""
         for _ in range(BATCH):
             async with self._uow(None) as uow:
-                rows = await uow.compactions.unsent(older_than=RESEND_AFTER, limit=1)
+                rows = await uow.compactions.unsent(older_than=self._resend_after, limit=1)
                 if not rows or not await self._send(rows[0].id):
                     return
                 await uow.compactions.mark_sent([rows[0].id])
@@ -209,10 +215,30 @@ class Sweeper:
             turn = await uow.turns.fail_expired(found.id)
             if turn is None:
                 return
-            await uow.events.add(turn.conversation_id, "reply.failed", _failure(turn), self._clock.now())
+            await tell_failed(uow, turn, self._clock.now())
             await uow.commit()
         await self._bus.publish(uow.committed_events)
         _log.warning("sweeper.turn_ended", turn_id=str(turn.id))
+
+    async def _count_crashes(self) -> None:
+        """What processes left on record when they ended; a conversation that ended too many is set aside."""
+        async with self._uow(None) as uow:
+            works = await uow.works.abandoned(limit=BATCH)
+        for work in works:
+            await self._count_crash(work)
+
+    async def _count_crash(self, work: Work) -> None:
+        async with self._uow(work.tenant_id) as uow:
+            try:
+                crashes = await count_crash(uow, work, self._clock)
+            except NotFoundError:  # it was deleted
+                crashes = None
+                await uow.works.bury(work)
+            await uow.commit()
+        await self._bus.publish(uow.committed_events)
+        if crashes is not None:
+            told = {"kind": crashes.kind, "crashes": crashes.count, "set_aside": crashes.set_aside_at is not None}
+            _log.error("sweeper.process_ended_over", conversation_id=str(work.conversation_id), **told)
 
     async def _keep_house(self) -> None:
         if self._clock.monotonic() < self._housekeeping_at:
@@ -237,12 +263,4 @@ class Sweeper:
 
     def _broker_is_away(self) -> bool:
         since = self._refused_since
-        return since is not None and self._clock.monotonic() - since > STAND_IN_AFTER_SECONDS
-
-
-def _failure(turn: Turn) -> dict[str, str]:
-    return {
-        "turn_id": str(turn.id),
-        "message_id": str(turn.message_id),
-        "code": turn.error_code or "crashed",
-    }
+        return since is not None and self._clock.monotonic() - since > self._timings.stand_in_seconds

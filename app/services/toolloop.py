@@ -17,7 +17,7 @@ import structlog
 
 from app.domain.conversation import Part
 from app.domain.model_io import ToolCall
-from app.domain.records import Event
+from app.domain.records import Event, Turn
 from app.domain.tools import MOST_CALLS
 from app.ports import UnitOfWork
 from app.services.appending import MessageDraft, append
@@ -32,6 +32,7 @@ from app.services.reply import Answer
 from app.services.resolve import Resolved
 from app.services.shell import Shell
 from app.services.toolbox import Scope, Toolbox
+from app.services.turn_watch import turn_lost
 
 USED_UP = "tool_calls_used_up"
 LONGEST_NAME = 64  # characters: as providers take them
@@ -78,6 +79,7 @@ class ToolLoop:
 
         Raises:
             ModelFailedError: As ``Asker.ask``; what was stored until then stays.
+            TurnLostError: Others have ended the turn.
         """
         asker = Asker(
             models=self._shell.models,
@@ -131,6 +133,7 @@ class ToolLoop:
         )
         async with self._shell.uow(scope.turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(scope.turn.conversation_id)
+            await _still_running(uow, scope.turn)
             (stored,), _ = await append(uow, self._shell, conversation, [draft])
             if len(calls) == len(step.calls):
                 await keep_live(uow, conversation.id, step, stored)
@@ -145,6 +148,7 @@ class ToolLoop:
         jobs: list[UUID] = []
         async with self._shell.uow(turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(turn.conversation_id)
+            await _still_running(uow, turn)
             stored = result.at(conversation.content_epoch, conversation.locale)
             draft = MessageDraft(role="tool", content="", parts=(_result_part(call, stored),))
             _, resolved = await append(uow, self._shell, conversation, [draft])
@@ -173,6 +177,12 @@ class ToolLoop:
     async def _told(self, events: Sequence[Event], jobs: Sequence[UUID], tell: Telling) -> None:
         await self._shell.outbox.deliver(events, jobs)
         tell.on_events([event for event in events if event.type == "message.created"])
+
+
+async def _still_running(uow: UnitOfWork, turn: Turn) -> None:
+    """Under the conversation's lock: a turn that others have ended adds nothing more. Raises ``TurnLostError``."""
+    if await uow.turns.heartbeat(turn.id) is None:
+        raise turn_lost()
 
 
 async def _unless(stop: asyncio.Event, work: Awaitable[Value]) -> Value | None:

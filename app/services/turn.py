@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from app.domain.conversation import Message
-from app.domain.errors import DependencyUnavailableError, DomainError, NotFoundError
+from app.domain.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
 from app.domain.recall.used import draws_on
 from app.domain.records import Compaction, Turn, TurnStatus
 from app.ports import UnitOfWork
@@ -28,8 +28,9 @@ from app.services.shell import Shell
 from app.services.stats import mark_used
 from app.services.toolbox import Scope
 from app.services.toolloop import Telling, ToolLoop
+from app.services.turn_end import tell_failed
 from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle
-from app.services.turn_watch import watched
+from app.services.turn_watch import Watch, turn_lost, watched
 from app.services.views import CompactionView, views_of
 
 SAVE_TRIES = 4  # a reply that was paid for is not lost to a short hiccup of the database
@@ -64,8 +65,8 @@ class _Ended:
 
     status: TurnStatus
     result: ChatResult
-    number: int
-    """The number of its last event."""
+    number: int | None
+    """The number of its last event, if that is known."""
 
 
 class TurnRunner:
@@ -79,11 +80,13 @@ class TurnRunner:
 
     async def run(self, started: Started, handle: TurnHandle) -> None:
         """Run a turn; the handle gets everything that happens, its terminal event last."""
-        turn = started.turn
+        shell, turn = self._shell, started.turn
         with structlog.contextvars.bound_contextvars(turn_id=str(turn.id), conversation_id=str(turn.conversation_id)):
             try:
-                async with watched(turn, uow=self._shell.uow, bus=self._shell.bus) as stop:
-                    ended = await self._turn(started, handle, stop)
+                async with watched(
+                    turn, uow=shell.uow, bus=shell.bus, every=shell.timings.turn_heartbeat_seconds
+                ) as watch:
+                    ended = await self._turn(started, handle, watch)
                 handle.emit(ChatEvent(type=f"reply.{ended.status}", id=ended.number, result=ended.result))
             except DomainError as error:
                 await self._failed(started, error, handle)
@@ -94,15 +97,16 @@ class TurnRunner:
                 log.exception("turn.crashed")
                 await self._failed(started, DomainError("the turn failed unexpectedly; its message is stored"), handle)
 
-    async def _turn(self, started: Started, handle: TurnHandle, stop: asyncio.Event) -> _Ended:
+    async def _turn(self, started: Started, handle: TurnHandle, watch: Watch) -> _Ended:
         if started.message.is_command:
             outcome, said = await self._commands.run(
                 started.turn, started.message, started.resolved.conversation.locale
             )
         else:
             before = await self._compacted(started, handle)
-            between, said = await self._answered(started, handle, stop)
+            between, said = await self._answered(started, handle, watch.stop)
             outcome = before.then(between)
+        watch.storing = True
         return await self._stored(started, outcome, said)
 
     async def _compacted(self, started: Started, handle: TurnHandle) -> InlineOutcome:
@@ -125,7 +129,7 @@ class TurnRunner:
         return await self._loop.answer(scope, started.asked, stop=stop, tell=tell)
 
     async def _stored(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
-        """Store the reply; patient with a database that is away for a moment."""
+        """Store the reply; patient with a database that is away for a moment. Raises ``TurnLostError``."""
         for number in range(SAVE_TRIES - 1):
             try:
                 return await self._store(started, outcome, said)
@@ -147,7 +151,7 @@ class TurnRunner:
             (reply,), resolved = await append(uow, shell, conversation, [_reply(started, said)])
             await keep_live(uow, conversation.id, said, reply)
             job = await claim_after_reply(uow, shell, resolved, reply)
-            await uow.turns.update(
+            ended = await uow.turns.end(
                 turn.id,
                 status=status,
                 reply_id=reply.id,
@@ -155,6 +159,8 @@ class TurnRunner:
                 warnings=warnings,
                 finished_at=shell.clock.now(),
             )
+            if ended is None:
+                return await self._stored_before(started, outcome, said)
             data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(started.message.id)}
             event = await uow.events.add(turn.conversation_id, f"reply.{status}", data, shell.clock.now())
             segments = await uow.segments.covering(turn.conversation_id, said.recalled)
@@ -174,6 +180,31 @@ class TurnRunner:
         )
         return _Ended(status=status, result=result, number=event.number)
 
+    async def _stored_before(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
+        """The reply of an earlier try whose commit arrived and whose answer did not.
+
+        Raises:
+            TurnLostError: There is none: others ended the turn, and the reply is discarded.
+        """
+        shell = self._shell
+        async with shell.uow(started.turn.tenant_id) as uow:
+            turn = await uow.turns.get(started.turn.id)
+            if turn.reply_id is None:
+                raise turn_lost()
+            reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+            resolved = shell.resolver(await uow.conversations.get(turn.conversation_id))
+            segments = await uow.segments.covering(turn.conversation_id, said.recalled)
+        result = ChatResult(
+            message=started.message,
+            reply=reply,
+            gauge=resolved.gauge,
+            compaction=await self._view(outcome.row),
+            warnings=turn.warnings,
+            recalled=said.recalled,
+            segments=tuple(segments),
+        )
+        return _Ended(status=turn.status, result=result, number=None)
+
     async def _mark_used(self, uow: UnitOfWork, started: Started, said: Answer) -> None:
         """Whether the reply drew on what was recalled for it: that record has the turn's id."""
         if said.recalled:
@@ -191,22 +222,26 @@ class TurnRunner:
 
     async def _failed(self, started: Started, error: DomainError, handle: TurnHandle) -> None:
         """End the turn row, say so in an event, and tell the client; the message stays."""
-        error.extra.setdefault("message_id", str(started.message.id))
         number = None
         try:
             number = await self._record_failure(started, error)
-        except (DependencyUnavailableError, NotFoundError):
+        except (DependencyUnavailableError, NotFoundError) as away:
             log.warning("turn.failure_not_recorded", code=error.stable_code)
+            if isinstance(error, TurnLostError) and isinstance(away, NotFoundError):
+                error = away  # the conversation was deleted
+        error.extra.setdefault("message_id", str(started.message.id))
         log.warning("turn.failed", code=error.stable_code, reason=error.extra.get("reason"))
         handle.emit(ChatEvent(type="reply.failed", id=number, error=error))
 
-    async def _record_failure(self, started: Started, error: DomainError) -> int:
+    async def _record_failure(self, started: Started, error: DomainError) -> int | None:
+        """The number of the event; ``None`` when others have ended the turn, and said so."""
         turn, now = started.turn, self._shell.clock.now()
         async with self._shell.uow(turn.tenant_id) as uow:
             await uow.conversations.lock(turn.conversation_id)
-            await uow.turns.update(turn.id, status="failed", error_code=error.stable_code, finished_at=now)
-            data = {"message_id": str(started.message.id), "turn_id": str(turn.id), "code": error.stable_code}
-            event = await uow.events.add(turn.conversation_id, "reply.failed", data, now)
+            ended = await uow.turns.end(turn.id, status="failed", error_code=error.stable_code, finished_at=now)
+            if ended is None:
+                return None
+            event = await tell_failed(uow, ended, now)
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)
         return event.number

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 class Keys:
     """Keys and base URLs as the settings give them; keys never show in a ``repr``."""
 
+    ambient: bool = False
+    """Whether providers that the settings have no key for may sign in with what the process finds around it."""
+
     google_api_key: str | None = field(default=None, repr=False)
     google_base_url: str | None = None
     openai_api_key: str | None = field(default=None, repr=False)

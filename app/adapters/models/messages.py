@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -26,9 +25,10 @@ from pydantic_ai.messages import (
 )
 
 from app.domain.conversation import Part
-from app.domain.formats.words import beside, in_words
+from app.domain.formats.words import beside, in_words, served_arguments
 from app.domain.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.domain.model_io import ContextMessage
+from app.domain.words.patterns import compiled
 
 TakesMedia = Callable[[str], bool]
 """Whether the model reads inline data of that media type."""
@@ -42,7 +42,7 @@ CALL_ID: Final = "call_id"
 STUB_RESULT: Final = "interrupted"
 """What stands for the result of a call that never got one: providers refuse an unanswered call."""
 
-_NOT_IN_TOOL_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_NOT_IN_TOOL_NAMES = compiled(r"[^A-Za-z0-9_-]")
 _TOOL_NAME_LENGTH: Final = 64  # OpenAI's limit, the narrowest
 
 
@@ -149,7 +149,7 @@ def _call(part: Part) -> ToolCallPart:
     provider, signature = _signed(part.get("details"))
     return ToolCallPart(
         tool_name=_tool_name(part.get("name")),
-        args=arguments_of(part.get("arguments")),
+        args=served_arguments(part.get("arguments")),
         tool_call_id=str(part.get("id")),
         provider_name=provider,
         provider_details={SIGNATURE: signature} if signature else None,

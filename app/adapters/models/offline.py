@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -22,10 +21,11 @@ from app.domain.model_io import (
 )
 from app.domain.summarizing.extractive import compress, digest, respond
 from app.domain.weighing.tokens import estimate_text, weigh
+from app.domain.words.patterns import compiled
 
 NAME: Final = "offline"
 
-_WORDS = re.compile(r"\s*\S+\s*")
+_WORDS = compiled(r"\S++\s*+")
 _WORDS_PER_DELTA: Final = 4
 
 
@@ -71,6 +71,7 @@ def pieces(reply: str) -> list[str]:
     words = _WORDS.findall(reply)
     if not words:
         return [reply] if reply else []
+    words[0] = reply[: len(reply) - len(reply.lstrip())] + words[0]
     return ["".join(words[start : start + _WORDS_PER_DELTA]) for start in range(0, len(words), _WORDS_PER_DELTA)]
 
 

@@ -44,6 +44,7 @@ def profile_of(
         name=name,
         input_limit=input_limit,
         output_limit=min(output_limit, input_limit),
+        limit_known=bool(override or bundled),
         calls_tools=True,
         stateful=stateful,
         input_cost=input_cost,
@@ -56,6 +57,7 @@ def offline_profile(name: str) -> ModelProfile:
         name=name,
         input_limit=GEMINI_INPUT_LIMIT,
         output_limit=GEMINI_OUTPUT_LIMIT,
+        limit_known=True,
         chunk_tokens=OFFLINE_CHUNK_TOKENS,
         metered=False,
     )

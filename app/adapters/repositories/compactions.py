@@ -16,6 +16,7 @@ from app.adapters.repositories.base import Repository
 from app.adapters.repositories.cursor import BY_ID, cut, paged
 from app.adapters.repositories.leases import lease_end, now
 from app.adapters.repositories.mapping import columns, value
+from app.adapters.scoped_session import TenantSession
 from app.adapters.tables import COMPACTION_IN_FLIGHT, QUEUED, RUNNING, CompactionRow
 from app.domain.conversation import Usage
 from app.domain.errors import NotFoundError
@@ -35,14 +36,27 @@ _QUEUED = text(QUEUED)
 
 
 class SqlCompactions(Repository):
-    """``ports.CompactionRepository``."""
+    """``ports.CompactionRepository``.
+
+    Args:
+        session: Runs the statements.
+        lease_seconds: How long a lease lasts without a heartbeat.
+    """
+
+    def __init__(self, session: TenantSession, lease_seconds: float) -> None:
+        super().__init__(session)
+        self._lease_seconds = lease_seconds
 
     async def claim(self, compaction: Compaction) -> Compaction | None:
         """Insert unless one is in flight; waits for a transaction that is just claiming the same slot."""
         self._check_tenant(compaction.tenant_id)
         values = _columns(columns(compaction))
         if compaction.status == "running":
-            values |= {"claims": 1, "lease_until": lease_end(), "started_at": compaction.started_at or now()}
+            values |= {
+                "claims": 1,
+                "lease_until": lease_end(self._lease_seconds),
+                "started_at": compaction.started_at or now(),
+            }
         else:
             values |= {"queued_at": now()}
         statement = (
@@ -94,7 +108,7 @@ class SqlCompactions(Repository):
                 status="running",
                 ran_in=ran_in,
                 lease_token=lease_token,
-                lease_until=lease_end(),
+                lease_until=lease_end(self._lease_seconds),
                 owner=owner,
                 claims=col(CompactionRow.claims) + 1,
                 started_at=func.coalesce(col(CompactionRow.started_at), now()),
@@ -109,7 +123,11 @@ class SqlCompactions(Repository):
 
     async def heartbeat(self, compaction_id: UUID, lease_token: UUID) -> bool:
         """Prolong the lease, also one that is over but that nobody took; False when it is lost."""
-        statement = update(CompactionRow).where(_held_by(compaction_id, lease_token)).values(lease_until=lease_end())
+        statement = (
+            update(CompactionRow)
+            .where(_held_by(compaction_id, lease_token))
+            .values(lease_until=lease_end(self._lease_seconds))
+        )
         return await self._session.first(statement.returning(_id)) is not None
 
     async def update(self, compaction_id: UUID, lease_token: UUID, **changes: Any) -> Compaction | None:

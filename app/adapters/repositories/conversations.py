@@ -14,7 +14,7 @@ from app.adapters.repositories.base import Repository
 from app.adapters.repositories.cursor import BY_TIME_AND_ID, cut, paged
 from app.adapters.repositories.leases import now
 from app.adapters.repositories.mapping import LAYOUT, columns, plain, sums_columns, sums_value, value, without
-from app.adapters.tables import COMPACTION_IN_FLIGHT, DUE, RUNNING, CompactionRow, ConversationRow, TurnRow
+from app.adapters.tables import COMPACTION_IN_FLIGHT, DUE, RUNNING, CompactionRow, ConversationRow, CrashRow, TurnRow
 from app.domain.conversation import Conversation, LiveContext, Quiet
 from app.domain.errors import NotFoundError
 from app.domain.records import Page
@@ -81,6 +81,7 @@ class SqlConversations(Repository):
             .where(col(row.context_tokens) >= col(row.quiet_until_tokens))
             .where(or_(col(row.quiet_until).is_(None), col(row.quiet_until) <= now()))
             .where(~_of_this(CompactionRow).where(text(COMPACTION_IN_FLIGHT)))
+            .where(~_of_this(CrashRow).where(col(CrashRow.set_aside_at).is_not(None)))
             .where(~_of_this(TurnRow).where(text(RUNNING), col(TurnRow.lease_until) > now()))
             .order_by(func.random())
             .limit(limit)
@@ -92,7 +93,7 @@ def _is(conversation_id: UUID) -> Any:
     return col(ConversationRow.id) == conversation_id
 
 
-def _of_this(table: type[CompactionRow | TurnRow]) -> Any:
+def _of_this(table: type[CompactionRow | CrashRow | TurnRow]) -> Any:
     """Rows of the conversation of the outer statement; by tenant too, since the system scope adds none."""
     return exists().where(
         col(table.tenant_id) == col(ConversationRow.tenant_id), col(table.conversation_id) == col(ConversationRow.id)

@@ -6,15 +6,12 @@ from datetime import timedelta
 
 from sqlalchemy import ColumnElement, DateTime, func
 
-# Three heartbeats of 3 s: one may be late and one may fail; a dead holder blocks a turn no longer than this.
-LEASE = timedelta(seconds=9)
-
 
 def now() -> ColumnElement[object]:
     """The database's clock at this very statement; ``now()`` would be the start of the transaction."""
     return func.clock_timestamp(type_=DateTime(timezone=True))
 
 
-def lease_end() -> ColumnElement[object]:
-    """When a lease taken or prolonged now is over."""
-    return now() + LEASE
+def lease_end(seconds: float) -> ColumnElement[object]:
+    """When a lease of so many seconds, taken or prolonged now, is over."""
+    return now() + timedelta(seconds=seconds)

@@ -12,11 +12,12 @@ from sqlmodel import col
 from app.adapters.repositories.base import Repository
 from app.adapters.repositories.leases import lease_end, now
 from app.adapters.repositories.mapping import columns, value
+from app.adapters.scoped_session import TenantSession
 from app.adapters.tables import RUNNING, TurnRow
-from app.domain.errors import NotFoundError
+from app.domain.errors import NotFoundError, TurnLostError
 from app.domain.records import Turn
 
-LEASE_EXPIRED = "lease_expired"
+LEASE_EXPIRED = TurnLostError.code
 """``error_code`` of a turn whose process went away."""
 
 _key = (col(TurnRow.tenant_id), col(TurnRow.id))
@@ -26,17 +27,21 @@ _RUNNING = text(RUNNING)
 
 
 class SqlTurns(Repository):
-    """``ports.TurnRepository``."""
+    """``ports.TurnRepository``.
+
+    Args:
+        session: Runs the statements.
+        lease_seconds: How long a lease lasts without a heartbeat.
+    """
+
+    def __init__(self, session: TenantSession, lease_seconds: float) -> None:
+        super().__init__(session)
+        self._lease_seconds = lease_seconds
 
     async def start(self, turn: Turn) -> Turn | None:
-        """Insert with a fresh lease, a dead turn ended first; ``None`` while one runs."""
+        """Insert with a fresh lease; ``None`` while one runs, or a dead one was not ended."""
         self._check_tenant(turn.tenant_id)
-        await self._session.execute(
-            update(TurnRow)
-            .where(col(TurnRow.tenant_id) == turn.tenant_id, _of(turn.conversation_id), _expired())
-            .values(**_failed())
-        )
-        values = columns(turn, warnings=list(turn.warnings), lease_until=lease_end())
+        values = columns(turn, warnings=list(turn.warnings), lease_until=lease_end(self._lease_seconds))
         statement = (
             insert(TurnRow)
             .values(**values)
@@ -57,13 +62,16 @@ class SqlTurns(Repository):
     async def heartbeat(self, turn_id: UUID) -> Turn | None:
         """Prolong the lease and read the row; ``None`` when it is no longer running."""
         return await self._maybe(
-            update(TurnRow).where(_id == turn_id, _RUNNING).values(lease_until=lease_end()).returning(TurnRow)
+            update(TurnRow)
+            .where(_id == turn_id, _RUNNING)
+            .values(lease_until=lease_end(self._lease_seconds))
+            .returning(TurnRow)
         )
 
-    async def update(self, turn_id: UUID, **changes: Any) -> Turn:
-        """Set fields. Raises ``NotFoundError``."""
+    async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
+        """Set an ending status and other fields of a running turn; ``None`` when it has ended before."""
         values = changes | ({"warnings": list(changes["warnings"])} if "warnings" in changes else {})
-        return await self._one(update(TurnRow).where(_id == turn_id).values(**values).returning(TurnRow))
+        return await self._maybe(update(TurnRow).where(_id == turn_id, _RUNNING).values(**values).returning(TurnRow))
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
         """Set the column on the running turn."""
@@ -79,6 +87,11 @@ class SqlTurns(Repository):
     async def fail_expired(self, turn_id: UUID) -> Turn | None:
         """End a turn whose lease is over; ``None`` when it is not, or has ended."""
         statement = update(TurnRow).where(_id == turn_id, _expired()).values(**_failed())
+        return await self._maybe(statement.returning(TurnRow))
+
+    async def fail_dead(self, conversation_id: UUID) -> Turn | None:
+        """End the turn of that conversation whose lease is over, if there is one."""
+        statement = update(TurnRow).where(_of(conversation_id), _expired()).values(**_failed())
         return await self._maybe(statement.returning(TurnRow))
 
     async def _maybe(self, statement: Any) -> Turn | None:

@@ -108,6 +108,8 @@ class _Play:
             # The worker may have been quicker than our look at the gauge.
             if not self._announced and (self._applied or gauge.tokens >= gauge.background_at):
                 self._first_compaction()
+            elif gauge.tokens >= gauge.background_at:
+                self._calm()  # in step with the worker: on a slow machine too each compaction finds the same messages
 
     def _first_compaction(self) -> None:
         """Act 2: the worker was called by the append that reached 70 %."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 from app.cli.demo import story
+from app.domain.words.patterns import compiled
 
 Role = Literal["user", "assistant"]
 Manner = Literal["imported", "asked", "jump"]
@@ -22,7 +22,7 @@ _MARKS: Final[dict[str, tuple[Role, Manner]]] = {
     "?": ("user", "asked"),
     "!": ("user", "jump"),
 }
-_LINE: Final = re.compile(r"([UA?!]): (.*)")
+_LINE: Final = compiled(r"([UA?!]): (.*)")
 _PAUSE_BETWEEN_MESSAGES: Final = timedelta(minutes=2)
 
 

@@ -5,7 +5,6 @@ A law of all of it: where nothing but the thing differs, the thing itself is wha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -17,12 +16,13 @@ from app.domain.anchors.slots import purpose
 from app.domain.anchors.tables import Table
 from app.domain.anchors.topics import Topic, stems_of, values_of
 from app.domain.anchors.values import AnchorType
+from app.domain.words.patterns import compiled
 from app.domain.words.text import GENERIC_STEMS, stem
 from app.domain.words.vocabulary import GENERIC, STOPWORDS
 
 _REMEMBERED: Final = 4_096
 _PARALLEL: Final = 2  # places of one sentence at which another has something else
-_WORD: Final = re.compile(r"(?=\S{0,60}\d)[^\W_]+(?:[/.:_+-]+[^\W_]+)+|[^\W_]+(?:'[^\W\d_]{1,3}\b)?")
+_WORD: Final = compiled(r"(?=\S{0,60}\d)[^\W_]+(?:[/.:_+-]+[^\W_]+)+|[^\W_]+(?:'[^\W\d_]{1,3}\b)?")
 """A word, or a code as a whole."""
 
 _ADDED: Final = frozenset({"name", "time"})
@@ -33,7 +33,7 @@ _NAMING: Final = frozenset({"name", "code"})
 
 _FORM: Final = 3  # words that two statements of one form have at least
 _COURTESY: Final = frozenset({"please", "pleas", "пожалуйста", "пожалуйст", "no", "нет", "hm", "hmm", "oh", "ok"})
-_CODE: Final = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]")
+_CODE: Final = compiled(r"(?=\D*+\d)[\W\d_]*+[^\W\d_]")
 _TIMES: Final = frozenset({"date", "time"})
 
 Mark = tuple[str, int, int]
@@ -220,7 +220,7 @@ def restates(new: str, old: str, tables: tuple[Table, ...]) -> bool:
     if len(mine) != len(theirs) or len(places) != 1:
         return False
     (place,) = places
-    if not (_CODE.search(mine[place]) and _CODE.search(theirs[place])):
+    if not (_CODE.match(mine[place]) and _CODE.match(theirs[place])):
         return False
     head = " ".join([*mine[:place], ""])
     return any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))

@@ -9,9 +9,13 @@ from functools import cached_property
 from typing import Final
 
 from app.domain.words.factors import alternatives, fold, pieces
+from app.domain.words.patterns import capped
 
 _GRAM: Final = 3  # signs by which pieces are looked up
-_NOTHING: Final = re.compile(r"(?!)")
+LONGEST: Final = 400
+"""Characters of a text that patterns of a table see, which is as long as a statement may be."""
+
+_NOTHING: Final = capped(r"(?!)", LONGEST)
 
 _Gram = tuple[str, str, str]
 
@@ -39,10 +43,10 @@ class Cue:
     __slots__ = ("_needed", "_parts", "mask", "pattern")
 
     def __init__(self, parts: Sequence[tuple[int, str]]) -> None:
-        self._parts: Final = tuple((1 << number, re.compile(part, re.IGNORECASE)) for number, part in parts)
+        self._parts: Final = tuple((1 << number, capped(part, LONGEST, re.IGNORECASE)) for number, part in parts)
         self.mask: Final = sum(bit for bit, _ in self._parts)
         joined = "|".join(f"(?:{part})" for _, part in parts)
-        self.pattern: Final = re.compile(joined, re.IGNORECASE) if parts else _NOTHING
+        self.pattern: Final = capped(joined, LONGEST, re.IGNORECASE) if parts else _NOTHING
         needed = [pieces(part) for _, part in parts]
         self._needed: Final = None if None in needed else frozenset[str]().union(*(need or () for need in needed))
 

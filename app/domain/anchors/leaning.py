@@ -5,7 +5,6 @@ Meant to miss rather than to mistake: a thing for another purpose, or one more t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -16,12 +15,13 @@ from app.domain.anchors.slots import adds, aim_of, apart, calls, chosen, narrows
 from app.domain.anchors.tables import Table
 from app.domain.anchors.topics import Topic
 from app.domain.anchors.values import Anchor, AnchorType
+from app.domain.words.patterns import compiled
 
 NEAR: Final = 8  # positions: as far as a remark without a subject of its own points back
 FAR: Final = 24  # positions: as far as a name of a known kind does
 NEXT: Final = 3  # positions: a direct answer, with a tool call and its result in between
 TERSE: Final = 2  # content words: with fewer than these an utterance leans on the one before
-_JOINTS: Final = re.compile(r"[;(]\s?|[:,](?!\d)\s?|\s[—–-]\s|[.!]\s")
+_JOINTS: Final = compiled(r"[;(]\s?|[:,](?!\d)\s?|\s[—–-]\s|[.!]\s")
 _MOST_JOINTS: Final = 6
 ASKED: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
 _CHOSEN: Final[frozenset[AnchorType]] = frozenset({"decision", "correction"})

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, get_args
 
+from app.domain.anchors.cues import LONGEST
 from app.domain.anchors.detect import found_anchor
-from app.domain.anchors.statements import LONGEST
 from app.domain.anchors.values import AnchorType, FoundAnchor
 from app.domain.conversation import Message
 from app.domain.fencing.redaction import redact

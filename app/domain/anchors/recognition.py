@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Final, Literal
 
-from app.domain.anchors.cues import Cue, Folded
+from app.domain.anchors.cues import LONGEST, Cue, Folded
 from app.domain.anchors.statements import Statement
 from app.domain.anchors.tables import Rule, Table
 from app.domain.anchors.topics import stems_of, technology_in
 from app.domain.anchors.values import AnchorType
+from app.domain.words.patterns import capped, compiled
 from app.domain.words.text import GENERIC_STEMS
 
 Speaker = Literal["user", "assistant"]
@@ -37,10 +38,11 @@ _CONCRETE: Final = frozenset({"correction", "decision", "critical_fact"})
 
 EXACT: Final = frozenset({"url", "email", "uuid", "path", "date", "time", "money", "version", "number", "code"})
 _NAMED: Final = frozenset({"name", "quoted", "symbol"})
-_QUOTED: Final = re.compile(
-    r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|„[^“”\n]{1,300}[“”]|`[^`\n]{1,300}`|「[^」\n]{1,300}」"
+_QUOTED: Final = capped(
+    r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|„[^“”\n]{1,300}[“”]|`[^`\n]{1,300}`|「[^」\n]{1,300}」",
+    LONGEST,
 )
-_LABEL: Final = re.compile(r"[^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: ")
+_LABEL: Final = compiled(r"[^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: ")
 
 
 def type_of(statement: Statement, role: Speaker, tables: Sequence[Table]) -> AnchorType | None:

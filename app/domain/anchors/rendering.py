@@ -9,6 +9,7 @@ from typing import Final
 from app.domain.anchors.values import AnchorType, FoundAnchor
 from app.domain.fencing.escaping import escape_block
 from app.domain.weighing.tokens import Estimator, estimate_text, tokens_of
+from app.domain.words.patterns import compiled
 
 ANCHORS_TAG: Final = "anchors"
 ANCHORS_MARKER: Final = "[anchors →L3:anchors]"
@@ -17,13 +18,13 @@ ANCHORS_MARKER: Final = "[anchors →L3:anchors]"
 FRAME_TOKENS: Final = 24
 """The element's own lines and the marker, rounded up."""
 
-_ARROW: Final = re.compile(
+_ARROW: Final = compiled(
     "[→⟶➔➙➛➜➝➞➟➠➡➤⇒⇨⟹⭢\uffeb\U0001f852\U0001f862\U0001f872\U0001f812\U0001f81a\U0001f80a]"
     "(?=[\\s\\u00ad\\u200b-\\u200f\\u2060\\ufe0f\\ufeff]{0,8}[LlＬｌⅬⅼ][\\s\\u00ad\\u200b-\\u200f\\u2060\\ufe0f\\ufeff]{0,8}\\d)"
 )
 """An arrow before a level, however it is drawn: without it nothing reads as a marker."""
 
-_LINE: Final = re.compile(r"^- [a-z_]+ #(\d+): ", re.MULTILINE)
+_LINE: Final = compiled(r"^- [a-z_]+ #(\d+): ", re.MULTILINE)
 
 
 def escape_served(text: str) -> str:

@@ -5,17 +5,17 @@ Meant to miss rather than to mistake: where it cannot be told, both stay, each w
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Final
 
 from app.domain.anchors.saying import named_by, says
 from app.domain.anchors.tables import Table
 from app.domain.anchors.topics import EXCLUSIVE, Topic, stems_of, values_of
+from app.domain.words.patterns import compiled
 from app.domain.words.text import GENERIC_STEMS
 
 _REMEMBERED: Final = 4_096
-_NUMBERED: Final = re.compile(r"[^\W\d_]\s+[#№]?(\d{1,6})(?![\w.,:%$€£₽-])")
+_NUMBERED: Final = compiled(r"[^\W\d_]\s+[#№]?(\d{1,6})(?![\w.,:%$€£₽-])")
 """A number behind its noun says which one it is (``room 8``); before it, how many."""
 _TIMES: Final = frozenset({"date", "time"})
 _NAMES: Final = frozenset({"name", "symbol", "quoted"})

@@ -5,41 +5,38 @@ Left out is what they only show: fenced and indented code, quoted lines, tables,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from app.domain.anchors.cues import Folded
+from app.domain.anchors.cues import LONGEST, Folded
 from app.domain.anchors.topics import values_of
 from app.domain.conversation import Message
 from app.domain.extraction.passages import own_words
 from app.domain.words.identifiers import Identifier, find_identifiers
+from app.domain.words.patterns import compiled
 from app.domain.words.text import sentences
-
-LONGEST: Final = 400
-"""Characters of a statement: a longer sentence is parted at its clauses."""
 
 _MOST_READ: Final = 20_000  # characters: more than anybody says in one go
 _SOFT_WRAP: Final = 60  # a line at least this long may go on in the next
 _MOST_LOOKED_BACK: Final = 400  # characters of the line before
 _QUOTES_OF_DUMP: Final = 4
 
-_FENCE: Final = re.compile(r"[ \t]*(?:```|~~~)")
-_SHOWN: Final = re.compile(
+_FENCE: Final = compiled(r"[ \t]*(?:```|~~~)")
+_SHOWN: Final = compiled(
     r"[ \t]*[>|]"  # a quoted line, a row of a table
-    r"|(?: {4,}|\t)(?=.{0,400}[{}();=<>\[\]])"  # indented code
+    r"|(?: {4,}+|\t)(?=.{0,400}[{}();=<>\[\]])"  # indented code
     r"|.{0,400}(?:\{|[)}];)\s*$"
     r"|[ \t]*(?:\$\s\w|(?:def|class|func|fn)\s\w{1,80}\s?[(:{]|(?:const|let|var)\s\w{1,80}\s?=|import\s[\w.{]"
     r"|from\s\S{1,200}\simport\s|SELECT\s.{0,400}\sFROM\s|INSERT\sINTO\s|CREATE\s(?:TABLE|INDEX)\s)"
     r"|[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|(?:From|To|Cc|Subject|Sent|От|Кому|Тема):\s)"  # a log, a letter
 )
-_LIST_MARK: Final = re.compile(r"[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})\s")
-_OPENING: Final = re.compile(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
+_LIST_MARK: Final = compiled(r"[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})\s")
+_OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
 _BREAKS: Final = str.maketrans(dict.fromkeys("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", " "))
-_BREAK: Final = re.compile(r"[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
-_JOINT: Final = re.compile(r"[;:]\s|,\s|\s[—–-]\s|[，、；：]|\s(?=\S)")
+_BREAK: Final = compiled(r"[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+_JOINT: Final = compiled(r"[;:]\s|,\s|\s[—–-]\s|[，、；：]|\s(?=\S)")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,8 +23,9 @@ A language is added by adding a file to ``tables/``; nothing here or anywhere el
   speak of another).
 * ``kinds``: by kind of technology (see ``topics``), what its things are called: ``our main database``.
 
-Patterns are regular expressions without regard to case, with straight apostrophes. They are tried on statements of a
-bounded length (``statements.LONGEST``), which bounds the time that any of them can take.
+Patterns are regular expressions without regard to case, with straight apostrophes. They see the first
+``cues.LONGEST`` characters of a text, which is as long as a statement may be. That alone bounds no pattern's time: each
+is measured as those of the code are (see ``words.patterns``).
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ from importlib.resources.abc import Traversable
 from operator import or_
 from typing import Any, Final, get_args
 
-from app.domain.anchors.cues import Cue, Cues
+from app.domain.anchors.cues import LONGEST, Cue, Cues
 from app.domain.anchors.values import AnchorType
+from app.domain.words.patterns import Capped, capped, compiled
 
 _NEEDED: Final = ("says", "user", "assistant", "with_value", "with_name", "with_technology", "asks")
 
@@ -69,7 +71,7 @@ class Table:
 
     language: str
     letters: re.Pattern[str]
-    opening: re.Pattern[str]
+    opening: Capped
     cues: Cues
     """Which of the following may fit a text at all."""
     reported: Cue
@@ -97,7 +99,7 @@ class Table:
     equates: Cue
     owner: Cue
     own: Cue
-    which: tuple[re.Pattern[str], ...]
+    which: tuple[Capped, ...]
     """One per row; the number of the group that fits is that of the member."""
     kinds: Mapping[str, Cue]
 
@@ -117,7 +119,7 @@ def _table(given: Mapping[str, Any]) -> Table:
     turn, cues = given.get("turn", {}), Cues()
     return Table(
         language=given["language"],
-        letters=re.compile(f"[{given['letters']}]", re.IGNORECASE),
+        letters=compiled(f"[{given['letters']}]", re.IGNORECASE),
         opening=_opening(_listed(given, "opening")),
         cues=cues,
         reported=cues.cue(_listed(given, "reported")),
@@ -166,15 +168,15 @@ def _listed(given: Mapping[str, Any], key: str) -> list[str]:
     return [found] if isinstance(found, str) else found
 
 
-def _row(members: str) -> re.Pattern[str]:
+def _row(members: str) -> Capped:
     joined = "|".join(f"({member})" for member in members.split(" / "))
-    return re.compile(rf"\b(?:{joined})\b", re.IGNORECASE)
+    return capped(rf"\b(?:{joined})\b", LONGEST, re.IGNORECASE)
 
 
-def _opening(patterns: Sequence[str]) -> re.Pattern[str]:
+def _opening(patterns: Sequence[str]) -> Capped:
     """Any number of these; nothing where there are none."""
     joined = "|".join(f"(?:{one})" for one in patterns if one)
-    return re.compile(f"(?:{joined})+" if joined else r"(?!)", re.IGNORECASE)
+    return capped(f"(?:{joined})+" if joined else r"(?!)", LONGEST, re.IGNORECASE)
 
 
 # No I/O in the core's sense: the files are part of the program, as the patterns of its modules are; they are read

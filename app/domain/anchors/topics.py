@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from app.domain.words.identifiers import Identifier, find_identifiers
+from app.domain.words.patterns import compiled
 from app.domain.words.text import GENERIC_STEMS, stem, words
 from app.domain.words.vocabulary import TECHNOLOGY
 
@@ -57,7 +58,7 @@ _KINDS: Final[Mapping[str, frozenset[str]]] = {
 EXCLUSIVE: Final = frozenset({"database", "cache", "queue", "server", "interface", "host", "forge", "builds"})
 """Kinds of which one project has one thing, as a rule."""
 
-_WORD: Final = re.compile(r"[^\W_]+(?:[.+#-][^\W_]+)*")
+_WORD: Final = compiled(r"[^\W_]+(?:[.+#-][^\W_]+)*")
 _REMEMBERED: Final = 4_096
 _QUOTES: Final = "\"'`«»“”„"
 

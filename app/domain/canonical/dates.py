@@ -10,10 +10,11 @@ from typing import Final
 from app.domain.canonical.calendar import HAN_DAY, MONTHS, month_pattern
 from app.domain.canonical.number_words import ORDINALS, read_han
 from app.domain.canonical.values import Value
+from app.domain.words.patterns import compiled
 
 _MONTH: Final = month_pattern()
 _SUFFIX: Final = r"(?:st|nd|rd|th|\.|-?го|-?е|-?ое)?"
-_NUMERIC: Final = re.compile(
+_NUMERIC: Final = compiled(
     r"(?:(?<![\w.-])|(?<=[\u3040-\u30ff\u3400-\u9fff]))(?P<y1>\d{4})-(?P<m1>\d{2})(?:-(?P<d1>\d{2}))?(?![\d-])"
     r"|(?<![\w./-])(?P<y2>\d{4})[/.](?P<m2>\d{1,2})[/.](?P<d2>\d{1,2})(?!\d)"
     r"|(?<![\w./-])(?P<a3>\d{1,2})(?P<separator>[./-])(?P<b3>\d{1,2})(?P=separator)(?P<y3>\d{4}|\d{2})(?![\w])"
@@ -21,19 +22,19 @@ _NUMERIC: Final = re.compile(
     rf"|(?<!\d)(?:(?P<d5>\d{{1,2}}){_SUFFIX}\s?(?:[-–—]|to|and|и|по|bis)\s?)?(?<!\d)(?P<e5>\d{{1,2}}){_SUFFIX}(?:\s?of|\sde)?"
     rf"\s?(?P<m5>{_MONTH})\.?(?:,?\s(?:de\s)?(?P<y5>\d{{4}})\b)?"
 )
-_NAMED: Final = re.compile(
+_NAMED: Final = compiled(
     rf"(?<![^\W_])(?P<m6>{_MONTH})\.?,?\s(?:(?P<y7>\d{{4}})\b|(?:the\s)?(?P<d6>\d{{1,2}})(?!\d|:|[.,]\d){_SUFFIX}"
     rf"(?:\s?[-–—]\s?(?P<e6>\d{{1,2}})(?!\d){_SUFFIX})?(?:,?\s(?P<y6>\d{{4}})\b)?)"
 )
-_SPELT: Final = re.compile(
+_SPELT: Final = compiled(
     rf"\b(?P<day>{'|'.join(sorted(ORDINALS, key=len, reverse=True))})\s(?:of\s)?(?P<month>{_MONTH})"
     r"(?:,?\s(?P<year>\d{4})\b)?"
 )
-_HAN: Final = re.compile(
+_HAN: Final = compiled(
     rf"(?:(?P<y8>\d{{4}})\s?[年년]\s?)?(?P<m8>\d{{1,2}}|{HAN_DAY})\s?[月월]\s?(?:(?P<d8>\d{{1,2}}|{HAN_DAY})\s?[日号일])?"
     r"|(?<!\d)(?P<y9>\d{4})[年년]"
 )
-_HAN_SIGNS: Final = re.compile("[年년月월]")
+_HAN_SIGNS: Final = compiled("[年년月월]")
 _CENTURY: Final = 50  # a two-digit year below it is of this century
 _MOST_MONTHS, _MOST_DAYS = 12, 31
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
+
+from app.domain.words.patterns import compiled
 
 _UNITS: Final = """one 1|two 2|three 3|four 4|five 5|six 6|seven 7|eight 8|nine 9|ten 10|eleven 11|twelve 12|thirteen 13
 |fourteen 14|fifteen 15|sixteen 16|seventeen 17|eighteen 18|nineteen 19|twenty 20|thirty 30|forty 40|fifty 50|sixty 60
@@ -66,7 +67,7 @@ ORDINALS: Final[Mapping[str, int]] = {
 """Days of a month, written out."""
 
 _ANY = "|".join(sorted({*WORDS, *SCALES}, key=len, reverse=True))
-WORD_NUMBER: Final = re.compile(
+WORD_NUMBER: Final = compiled(
     rf"\b(?:(?:an?|half an?)\s+(?=hundred\b|thousand\b|million\b|billion\b|dozen\b))?"
     rf"(?:{_ANY})\b(?:(?:\s+and\s+|\s+|-)(?:{_ANY})\b|\s+(?:and\s+a\s+half|с\s+половиной)\b){{0,9}}"
 )
@@ -79,14 +80,15 @@ _DIGITS: Final[Mapping[str, int]] = {sign: value for value, sign in enumerate("�
 _TENS: Final[Mapping[str, int]] = {"十": 10, "百": 100, "千": 1_000}
 _MYRIADS: Final[Mapping[str, int]] = {"万": 10_000, "亿": 100_000_000}
 HAN_SIGNS: Final = "零〇一二两三四五六七八九十百千万亿"
-HAN_ANY: Final = re.compile(f"[{HAN_SIGNS}]")
-HAN_NUMBER: Final = re.compile(rf"[{HAN_SIGNS}]{{1,20}}(?:点[零一二三四五六七八九]{{1,6}})?")
+_BETWEEN: Final = compiled(r"[\s-]+")
+HAN_ANY: Final = compiled(f"[{HAN_SIGNS}]")
+HAN_NUMBER: Final = compiled(rf"[{HAN_SIGNS}]{{1,20}}(?:点[零一二三四五六七八九]{{1,6}})?")
 
 
 def read_words(text: str) -> float | None:
     """The number that these words make ("one million two hundred thousand"), ``None`` when they make none."""
     total = group = last = 0.0
-    for word in re.split(r"[\s-]+", text):
+    for word in _BETWEEN.split(text):
         if last and word in WORDS and word != "dozen" and not _goes_on(last, WORDS[word]):
             return None  # "three two-week sprints" are two numbers
         last = WORDS.get(word, 0.0)

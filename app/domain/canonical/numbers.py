@@ -9,6 +9,7 @@ from typing import Final
 from app.domain.canonical.number_words import HAN_ANY, HAN_NUMBER, WORD_NUMBER, read_han, read_words
 from app.domain.canonical.units import CURRENCIES, SCALES, UNITS, YEN_OR_YUAN, alternatives
 from app.domain.canonical.values import Value, plain
+from app.domain.words.patterns import compiled
 
 _LONGEST: Final = 15  # digits; longer runs are codes
 _AMOUNT: Final = (
@@ -24,24 +25,25 @@ _AFTER: Final = (
 )
 _NO_LETTER: Final = r"(?<![^\W_\u3040-\u30ff\u3400-\u9fff])"
 """No word's end stands before it; Chinese and Japanese put no blank between their signs and digits."""
-_NUMBER: Final = re.compile(
+_NUMBER: Final = compiled(
     rf"{_NO_LETTER}(?<!\d[.,])(?P<sign>(?<!\d)(?<!\d\s)[-−+]|百分之)?(?P<amount>{_AMOUNT})"
     rf"(?:\s?(?:[-–—]|to|до)\s?(?P<second>{_AMOUNT}))?(?:st|nd|rd|th|-?го|-?й|-?я|-?е|-?х|-?м)?(?![^\W\d_]{{0,2}}\d){_AFTER}"
 )
-_CURRENCY_BEFORE: Final = re.compile(rf"{_NO_LETTER}(?P<currency>{_BEFORE})\s?\Z")
+_CURRENCY_BEFORE: Final = compiled(rf"{_NO_LETTER}(?P<currency>{_BEFORE})\s?\Z")
 _LONGEST_BEFORE: Final = 5  # characters: a code and a blank
-_AFTER_WORDS: Final = re.compile(_AFTER)
-_ONE_UNIT: Final = re.compile(
+_AFTER_WORDS: Final = compiled(_AFTER)
+_ONE_UNIT: Final = compiled(
     rf"\b(?:an?|each|per|every|через|за|eine?r?|полтора|пол)\s?(?P<unit>{_UNIT})", re.IGNORECASE
 )
 _DEGREES: Final = {"°C": ("°",), "°F": ("°",), "°": ("°C", "°F")}
 """Where the scale is left out it is open; said, it is not the other one."""
-_PART_OF_UNIT: Final = re.compile(
+_PART_OF_UNIT: Final = compiled(
     rf"(?<![^\W_])(?:(?P<half>half|пол|полу?|半)|quarter of|четверть)(?:-|\s)?(?:an?\s)?(?P<unit>{_UNIT})",
     re.IGNORECASE,
 )
-_GROUPED: Final = re.compile(r"[ '’\u00a0\u202f]")
-_HAN: Final = re.compile(rf"(?P<sign>百分之)?(?P<amount>{HAN_NUMBER.pattern})(?:多|余)?{_AFTER}")
+_GROUPED: Final = compiled(r"[ '’\u00a0\u202f]")
+_NO_POINTS: Final = str.maketrans("", "", ".,")
+_HAN: Final = compiled(rf"(?P<sign>百分之)?(?P<amount>{HAN_NUMBER.pattern})(?:多|余)?{_AFTER}")
 
 
 def find_numbers(text: str) -> Iterator[Value]:
@@ -81,7 +83,7 @@ _SHARES: Final = {
     "20": r"(?:a|one)[ -]fifth|пят(?:ая|ую) часть|五分之一",
     "10": r"(?:a|one)[ -]tenth|десят(?:ая|ую) часть|十分之一",
 }
-_SHARE: Final = {percent: re.compile(rf"(?<![a-zа-яё])(?:{words})(?![a-zа-яё])") for percent, words in _SHARES.items()}
+_SHARE: Final = {percent: compiled(rf"(?<![a-zа-яё])(?:{words})(?![a-zа-яё])") for percent, words in _SHARES.items()}
 
 
 def find_shares(text: str) -> Iterator[str]:
@@ -99,8 +101,8 @@ def readings(amount: str) -> list[float]:
         return [float(joined)]
     last = max(joined.rfind("."), joined.rfind(","))
     whole, decimals = joined[:last], joined[last + 1 :]
-    as_decimal = float(re.sub(r"[.,]", "", whole) + "." + decimals)
-    as_group = float(re.sub(r"[.,]", "", joined))
+    as_decimal = float(whole.translate(_NO_POINTS) + "." + decimals)
+    as_group = float(joined.translate(_NO_POINTS))
     if len(set(points)) == 1 and len(points) > 1:
         return [as_group]
     if len(points) == 1 and len(decimals) == 3 and whole not in {"", "0"}:  # noqa: PLR2004 - groups of three

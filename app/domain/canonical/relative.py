@@ -15,6 +15,7 @@ from typing import Final
 from app.domain.canonical.calendar import NEAR, WEEKDAYS
 from app.domain.canonical.dates import day_forms
 from app.domain.canonical.number_words import HAN_SIGNS, WORDS, read_han, read_words
+from app.domain.words.patterns import compiled
 
 _WEEK: Final = 7
 HAN_FROM: Final = "\u3000"
@@ -28,7 +29,7 @@ _SPAN: Final = (
     r"(?P<{0}>days?|weeks?|fortnights?|months?|years?|nights?|дн(?:я|ей|ю|и)|день|недел[юиья]|недель|месяц(?:а|ев)?|год(?:а)?|лет|сутки"
     r"|tage?n?|wochen?|monate?n?|jahre?n?)(?![^\W\d_])"
 )
-_RELATIVE: Final = re.compile(
+_RELATIVE: Final = compiled(
     rf"(?<![^\W\d_])(?:(?P<nearest>(?:the day (?:after|before) )?(?:{_DAY_WORDS})(?![a-zа-яё]))"
     rf"|(?:(?P<which>next|last|this|coming|past|previous|следующ\w\w\w?|прошл\w\w|эт[уоа]\w?|ближайш\w\w|nächsten?|letzten?)\s)?"
     rf"(?P<weekday>{_LONG_WEEKDAYS})(?![^\W\d_])"
@@ -40,19 +41,19 @@ _RELATIVE: Final = re.compile(
     r"|(?:the\s|on the\s|am\s)(?P<day>\d{1,2})(?:st|nd|rd|th)\b"
     r"|(?P<end>end of (?:the |this )?month|month[- ]end|кон(?:ец|ца|цу|це) месяца))"
 )
-_AGO: Final = re.compile(
+_AGO: Final = compiled(
     rf"(?<![^\W_])(?P<count_ago>{_COUNT})\s" + _SPAN.format("behind") + r"\s(?:ago|earlier|before|назад)\b"
 )
-_RU_DAY: Final = re.compile(r"(?<!\d)(?P<day_ru>\d{1,2})-?(?:го|му|е)\b")
-_HAN: Final = re.compile(
+_RU_DAY: Final = compiled(r"(?<!\d)(?P<day_ru>\d{1,2})-?(?:го|му|е)\b")
+_HAN: Final = compiled(
     r"(?P<which_han>下|上|这|本)?(?:个)?(?:周|星期|礼拜)(?P<weekday_han>[一二三四五六日天])"
     rf"|(?P<near_han>{'|'.join(word for word in NEAR if word[0] > HAN_FROM)})"
     rf"|(?P<count_han>\d{{1,3}}|[{HAN_SIGNS}]{{1,3}})\s?(?P<span_han>天|日|周|个星期|星期|个月|年)(?:以|之)?(?P<way_han>后|前|内)"
     r"|(?P<span_word>下周|上周|本周|这周|下个月|上个月|下月|上月|本月|明年|去年|今年|周末)"
     r"|(?<![\d月])(?P<day_han>\d{1,2})[号日](?!\d)|(?P<end_han>月底)"
 )
-_HAN_SIGN: Final = re.compile("[天日周期拜月年号]")
-_AGO_SIGN: Final = re.compile(r"\b(?:ago|earlier|before|назад)\b")
+_HAN_SIGN: Final = compiled("[天日周期拜月年号]")
+_AGO_SIGN: Final = compiled(r"\b(?:ago|earlier|before|назад)\b")
 _PAST: Final = ("last", "past", "previous", "прошл", "letzt", "上", "去年")
 _FUTURE: Final = ("next", "coming", "following", "следующ", "ближайш", "nächst", "下", "明年")
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from app.domain.canonical.number_words import ORDINALS, WORDS, read_han, read_words
 from app.domain.canonical.values import Value
+from app.domain.words.patterns import compiled
 
 _HOURS: Final = 24
 _NOON: Final = 12
@@ -16,28 +17,28 @@ _SMALL_WORDS: Final = "|".join(
 )
 _HALF_OF: Final = {word: hour for word, hour in ORDINALS.items() if hour <= _NOON and not word.isascii()}
 """The hour that is half over: in Russian the one that began is not named."""
-_WRITTEN: Final = re.compile(
+_WRITTEN: Final = compiled(
     r"(?<![\d:.])(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2}(?:\.\d{1,6})?)?(?!\d|:\d)"
     r"(?:\s?(?P<half>[ap])\.?m\b\.?|\s(?P<part>утра|вечера|дня|ночи|in the (?:morning|afternoon|evening)|at night)\b)?"
     r"|(?<![\d:.,$€£])(?P<hour2>\d{1,2})(?:[.:](?P<minute2>\d{2}))?\s?(?P<half2>[ap])\.?m\b\.?"
 )
-_SPOKEN: Final = re.compile(
+_SPOKEN: Final = compiled(
     rf"(?<![^\W_])(?P<hour>\d{{1,2}}|{_SMALL_WORDS})\s(?:час(?:а|ов)?\s)?(?P<half>утра|вечера|дня|ночи|o['’]clock|uhr)(?![^\W_])"
 )
-_SPOKEN_SIGN: Final = re.compile(r"\b(?:утра|вечера|дня|ночи|o['’]clock|uhr)\b")
-_HALF: Final = re.compile(
+_SPOKEN_SIGN: Final = compiled(r"\b(?:утра|вечера|дня|ночи|o['’]clock|uhr)\b")
+_HALF: Final = compiled(
     rf"\b(?P<past>half past)\s(?P<hour>{_SMALL_WORDS}|\d{{1,2}})(?![^\W_])"
     rf"|\bhalb\s(?P<to>{_SMALL_WORDS}|\d{{1,2}})(?![^\W_])"
     rf"|\b(?:половин[аеу]\s|пол-?)(?P<first>{'|'.join(_HALF_OF)})\b"
 )
-_HALF_SIGN: Final = re.compile(r"\b(?:half past|halb\s|пол)")
-_HAN: Final = re.compile(
+_HALF_SIGN: Final = compiled(r"\b(?:half past|halb\s|пол)")
+_HAN: Final = compiled(
     r"(?P<half>凌晨|清晨|早上|上午|中午|下午|傍晚|晚上)?(?P<hour>\d{1,2}|[一二两三四五六七八九十]{1,3})[点點时時](?![零一二三四五六七八九])"
     r"(?:(?P<thirty>半)|(?P<minute>\d{1,2})分?)?"
 )
-_HAN_SIGN: Final = re.compile("[点點时時]")
-_NAMED: Final = re.compile(r"\b(?:noon|midday|midnight|полдень|полночь)\b")
-_LOOSE: Final = re.compile(
+_HAN_SIGN: Final = compiled("[点點时時]")
+_NAMED: Final = compiled(r"\b(?:noon|midday|midnight|полдень|полночь)\b")
+_LOOSE: Final = compiled(
     rf"\b(?:at|by|around|about|until|till|from|before|after|to|between|and|в|к|до|около|после|с|um|ab|gegen|vers|à"
     rf"|a las)\s"
     rf"(?P<hour>\d{{1,2}}|{_SMALL_WORDS})(?![\d:.,]\d|[^\W_])"

@@ -13,6 +13,7 @@ from app.domain.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.domain.model_io import ContextMessage
 from app.domain.recall.serving import split_off
 from app.domain.words.language import detect
+from app.domain.words.patterns import compiled
 from app.domain.words.text import GENERIC_STEMS, sentences, stems
 
 _MOST_WORDS: Final = 118
@@ -24,9 +25,10 @@ _NEWS: Final = 0.4  # of the best one's own score: enough for a quote that answe
 _ECHO_CHARACTERS: Final = 160
 _SHORT_REQUEST: Final = 12  # words; a longer text that speaks of a summary need not ask for one
 _SAMPLE: Final = 4_000
-_WORD: Final = re.compile(r"[A-Za-z]{2}")
+_WORD: Final = compiled(r"[A-Za-z]{2}")
+_CYRILLIC: Final = compiled(r"[а-яё]{2}")
 
-_ASKS: Final = re.compile(
+_ASKS: Final = compiled(
     r"[?？؟]|^\W*(?:what|who|when|where|why|how|which|whose|do you|did (?:i|we|you)|does|is there|are there"
     r"|can you|could you"
     r"|tell me|remind me|list|show|summari[sz]e|recap|explain|give me|что|кто|когда|где|почему|как|какой"
@@ -34,17 +36,17 @@ _ASKS: Final = re.compile(
     r"|напомни|расскажи|перечисли|покажи|подведи|объясни|помнишь)\b",
     re.IGNORECASE,
 )
-_ASKS_FOR_ALL: Final = re.compile(
+_ASKS_FOR_ALL: Final = compiled(
     r"\b(?:summari[sz]e|summary|recap|sum up|what (?:did|have) (?:we|i) (?:talk|discuss|cover|do|been)"
     r"|where (?:do|did) (?:we|things) stand|so far|overview"
     r"|what do you (?:know|remember)|подведи итог|итоги?|о чём мы|о чем мы|на чём мы|на чем мы"
     r"|что ты (?:знаешь|помнишь)|вкратце)\b",
     re.IGNORECASE,
 )
-_GREETS: Final = re.compile(
+_GREETS: Final = compiled(
     r"^\W*(?:hi|hello|hey|good (?:morning|evening|afternoon)|привет\w*|здравствуй\w*|добрый|доброе)\b", re.IGNORECASE
 )
-_THANKS: Final = re.compile(r"^\W*(?:thanks?|thank you|thx|great,? thanks|cheers|спасибо|благодар\w+)\b", re.IGNORECASE)
+_THANKS: Final = compiled(r"^\W*(?:thanks?|thank you|thx|great,? thanks|cheers|спасибо|благодар\w+)\b", re.IGNORECASE)
 
 
 def respond(messages: tuple[ContextMessage, ...], locale: str = FALLBACK) -> str:
@@ -77,7 +79,7 @@ def _language(asked: str, context: Sequence[ContextMessage]) -> str | None:
 
 def _by_letters(asked: str) -> str | None:
     """Russian, which is likelier than its neighbours where a few words tell no more than that they are Cyrillic."""
-    return "ru" if re.search(r"[а-яё]{2}", asked.lower()) else None
+    return "ru" if _CYRILLIC.search(asked.lower()) else None
 
 
 def _answer(asked: str, context: Sequence[ContextMessage], say: Catalogue) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.domain.words.identifiers import Identifier
+from app.domain.words.patterns import compiled
 from app.domain.words.text import words
 
 FEWEST_WORDS: Final = 3
@@ -16,7 +17,7 @@ _SHORT: Final = 44  # characters; there is nothing to gain below it
 _TOPIC: Final = 6  # words before a colon name what follows
 _LONG_TAIL: Final = 24  # characters after the last value that are worth cutting off
 
-_JOINT: Final = re.compile(
+_JOINT: Final = compiled(
     r"(?P<colon>[:：]\s)|;\s|\s[—–-]\s"
     r"|,?\s(?P<reason>because|since|so that|although|though|потому что|так как|поскольку|хотя|weil|denn|obwohl"
     r"|parce que|porque)\s"
@@ -25,7 +26,7 @@ _JOINT: Final = re.compile(
 )
 """Where one clause ends and the next begins."""
 
-_OPENS: Final = re.compile(
+_OPENS: Final = compiled(
     r"(?:i|we|you|he|she|they|it|there)(?:['’](?:s|m|re|ve|d|ll))?\s"
     r"|(?:the|our|my|your|their|his|her|this|these|all)\s(?:\S+\s){1,4}?(?:is|are|was|were|has|have|must|can|will"
     r"|should|costs?|needs?|wants?|starts?|ends?|gets?|moved|begins?)\b"
@@ -36,9 +37,9 @@ _OPENS: Final = re.compile(
 )
 """A clause that has a subject of its own."""
 
-_LINK: Final = re.compile(r"(?:And|But|So|Also|И|Но|А|Так что|Und|Aber|Et|Mais|Y|Pero),?\s|(?:No|Yes|Нет|Да)\.\s")
+_LINK: Final = compiled(r"(?:And|But|So|Also|И|Но|А|Так что|Und|Aber|Et|Mais|Y|Pero),?\s|(?:No|Yes|Нет|Да)\.\s")
 
-_BINDS: Final = re.compile(
+_BINDS: Final = compiled(
     r"\b(?:if|when|unless|until|before|after|not|no|never|none|nobody|think|guess|believe|says?|said|told|heard|hope"
     r"|maybe|perhaps|might|could|would|wish|wants?|asks?|asked|doubt|only|except|instead|either|neither|whether"
     r"|если|когда|пока|не|нет|никогда|никто|дума\w*|счита\w*|кажется|говор\w+|сказал\w*|может|бы|только|кроме|вместо"
@@ -47,7 +48,7 @@ _BINDS: Final = re.compile(
 )
 """What turns or bounds the rest of its sentence: it is never cut off."""
 
-_UNRESOLVED: Final = re.compile(
+_UNRESOLVED: Final = compiled(
     r"(?:but |and |so |then |no,? |но |и |а |так )?(?:he|she|it|they|him|her|them|this|that|these|those|his|their|its"
     r"|он|она|оно|они|его|её|их|им|это|этот|эта|эти|этого|er|sie|es|il|elle)\b",
     re.IGNORECASE,

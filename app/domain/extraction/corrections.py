@@ -16,6 +16,7 @@ from app.domain.extraction.passages import Passage
 from app.domain.extraction.restated import statement_of
 from app.domain.states.state import StateEntry
 from app.domain.words.identifiers import Identifier, find_identifiers
+from app.domain.words.patterns import compiled
 from app.domain.words.text import GENERIC_STEMS, stem, stems
 
 FEW: Final = 3
@@ -25,7 +26,7 @@ _REACH: Final = 8  # postings per word that a correction looks back through
 _NEAR: Final = 6  # messages
 _OVERLAP: Final = 0.5
 _EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
-_OUSTED: Final = re.compile(
+_OUSTED: Final = compiled(
     r"\b(?:instead of|rather than|no longer|not|from|scrap|drop|forget|ditch|remove|without|вместо|не"
     r"|больше не|без)\s+(?:the |an? |our |my )?([^\W\d_][\w.+#-]*)",
     re.IGNORECASE,

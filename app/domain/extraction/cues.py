@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from app.domain.words.factors import fold, pieces
+from app.domain.words.patterns import compiled
 
 Cue = Literal[
     "correction", "update", "decision", "rule", "constraint", "identity", "preference", "plan", "commitment", "open",
@@ -107,7 +108,7 @@ _ENGLISH: Final[Mapping[Cue, str]] = {
         r"|\bplan(?:s|ning|ned)? (?:to|on|for|is)\b|\b(?:i'm|we're|i am|we are) (?:going to|gonna|planning"
         r"|thinking (?:of|about)|hoping)\b"
         r"|\b(?:current|main|our|my|the|next) (?:goal|task|objective|aim|priority|step|milestone)\b|\bnext up\b"
-        r"|\b(?:awaiting|blocked (?:by|on)|in progress|(?:steps?|phase|part) \d+\S* of \d+|(?:are|is) failing)\b"
+        r"|\b(?:awaiting|blocked (?:by|on)|in progress|(?:steps?|phase|part) \d\S*+ of \d+|(?:are|is) failing)\b"
         r"|\bgonna\b|\bscheduled\b|\bmeeting\b|\bappointment\b|\blaunch(?:es|ing)?\b"
     ),
     "commitment": (
@@ -241,7 +242,7 @@ _CHINESE: Final[Mapping[Cue, str]] = {
 }
 
 PATTERNS: Final[Mapping[Cue, re.Pattern[str]]] = {
-    cue: re.compile(f"{_ENGLISH[cue]}|{_RUSSIAN[cue]}|{_CHINESE[cue]}", re.IGNORECASE) for cue in _ENGLISH
+    cue: compiled(f"{_ENGLISH[cue]}|{_RUSSIAN[cue]}|{_CHINESE[cue]}", re.IGNORECASE) for cue in _ENGLISH
 }
 
 WEIGHTS: Final[Mapping[Cue, float]] = {
@@ -261,7 +262,7 @@ WEIGHTS: Final[Mapping[Cue, float]] = {
     "emphasis": 1.2,
 }
 
-IN_WORDS: Final = re.compile(
+IN_WORDS: Final = compiled(
     r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|hundred"
     r"|thousand|dozen|half a|(?:first|second|third|fourth|fifth)(?! (?:of all|time)\b)) [a-z]{3,20}\b"
     rf"|\b(?:(?:last|next|this|every|on) )?{_WEEKDAY}s?\b|\b(?:last|next) (?:week(?:end)?|month|year|summer|winter"
@@ -275,13 +276,13 @@ IN_WORDS: Final = re.compile(
 )
 """Counts and times told in words: as exact as a number, though no identifier."""
 
-CODES: Final = re.compile(
+CODES: Final = compiled(
     r"(?<![\w/@.-])(?=[a-z0-9/_-]{0,60}\d)[a-z][a-z0-9]{0,30}(?:[-/][a-z0-9]{1,30}){1,5}(?![\w/-])"
     r"|(?<!\w)(?=[0-9a-f]{0,40}\d)(?=[0-9a-f]{0,40}[a-f])[0-9a-f]{7,40}(?!\w)"
 )
 """Names in small letters with a number in them, as of regions and branches, and abbreviated hashes."""
 
-PLEASANTRY: Final = re.compile(
+PLEASANTRY: Final = compiled(
     r"^\W*(?:thanks?|thank you|thx|great|cool|awesome|nice|wonderful|lovely|excellent|wow|sounds"
     r"|good (?:luck|job|to)|well done"
     r"|take care|bye|see (?:you|ya)"
@@ -303,7 +304,7 @@ PLEASANTRY: Final = re.compile(
     re.IGNORECASE,
 )
 
-FILLER: Final = re.compile(
+FILLER: Final = compiled(
     r"^(?:(?:well|oh|so|yeah|yep|ok(?:ay)?|hey(?: \w+)?|hi(?: \w+)?|hello|hmm+|um+|wow|sure|right"
     r"|alright|great|cool|thanks(?: a lot| so much)?"
     r"|thank you(?: so much)?|haha|lol|by the way|btw|also|anyway|you know|good morning|perfect"
@@ -312,26 +313,26 @@ FILLER: Final = re.compile(
     re.IGNORECASE,
 )
 
-ACCEPTANCE: Final = re.compile(
+ACCEPTANCE: Final = compiled(
     r"^\W*(?:yes|yep|yeah|yup|sure|ok(?:ay)?|agreed|sounds (?:good|great|perfect)|perfect|great"
     r"|good idea|go ahead|do it|let'?s do (?:it|that)|deal|fine"
     r"|works for me|that works|please do|absolutely|exactly|confirmed|correct|да|давай(?:те)?|ок"
     r"|хорошо|согласен|согласна|договорились|отлично|конечно|верно|пойдёт|годится)\b",
     re.IGNORECASE,
 )
-REJECTION: Final = re.compile(
+REJECTION: Final = compiled(
     r"^\W*(?:no\b|nope|nah|i'?d rather not|not really|don'?t|i don'?t (?:think|want|like)|rather not"
     r"|never mind|that'?s not|нет\b|не надо|не нужно|не хочу|лучше не|не стоит)",
     re.IGNORECASE,
 )
-PROPOSAL: Final = re.compile(
+PROPOSAL: Final = compiled(
     r"\b(?:i (?:suggest|propose|recommend|would|'d)|how about|what about|shall (?:we|i)|should (?:we"
     r"|i)|we could|let'?s|you could|would you like|do you want"
     r"|why not|my (?:suggestion|proposal|recommendation)|предлагаю|может(?:е)?,? |давай(?:те)?|лучше"
     r"|стоит|советую|рекомендую|хочешь|хотите)\b",
     re.IGNORECASE,
 )
-NON_ANSWER: Final = re.compile(
+NON_ANSWER: Final = compiled(
     r"\b(?:i (?:do not|don'?t) know|not sure|can'?t (?:say|tell|find)|cannot (?:say|tell|find)"
     r"|let me check|i'?ll (?:check|find out|get back|look into)"
     r"|could you (?:clarify|share|tell)|i find nothing|no idea|(?:is|are) (?:still |yet )?(?:open|undecided)[.,;:]"
@@ -339,7 +340,7 @@ NON_ANSWER: Final = re.compile(
     r"|(?:пока|ещё|еще) не реш(?:ено|или|ён|ен|ена))(?!\w)",
     re.IGNORECASE,
 )
-STYLE_WISH: Final = re.compile(
+STYLE_WISH: Final = compiled(
     r"\b(?:keep (?:it|your answers?|answers|replies|things) (?:short|brief|simple|concise|plain)"
     r"|be (?:brief|concise|short|more \w+|less \w+)|no (?:emojis?|bullet"
     r" points?|jargon|fluff|small talk)|(?:short|brief|shorter|longer|concise|detailed|simple"
@@ -351,7 +352,7 @@ STYLE_WISH: Final = re.compile(
     r"|простыми словами|по шагам|отвечай\w*)\b",
     re.IGNORECASE,
 )
-FRUSTRATION: Final = re.compile(
+FRUSTRATION: Final = compiled(
     r"\b(?:frustrat\w+|annoy\w+|ugh+|argh+|wtf|damn|come on|seriously\?|ridiculous|useless|fed up"
     r"|sick of|waste of time|again\?!|already told|i said|as i said|i told you|still (?:not|broken|"
     r"wrong|doesn'?t|failing|nothing|says)|does ?n(?:'?t|ot) (?:work|help)|not what i|wrong again"
@@ -361,56 +362,56 @@ FRUSTRATION: Final = re.compile(
     r"|😠|😡|🤬|😤",
     re.IGNORECASE,
 )
-DISTRESS: Final = re.compile(
+DISTRESS: Final = compiled(
     r"\b(?:worried|afraid that|nervous|stress\w*|overwhelm\w+|exhaust\w+|upset|sad|tired|desperate|scared"
     r"|волну\w+|пережива\w+|боюсь|устал\w*|вымотал\w*|груст\w+|расстро\w+)\b|😞|😢|😭",
     re.IGNORECASE,
 )
-RELIEF: Final = re.compile(
+RELIEF: Final = compiled(
     r"\b(?:reliev\w+|relief|phew|finally|at last|thank (?:god|goodness|heavens)|weight off|calm(?:er|ed)?|all good now"
     r"|(?:it|that|everything) works(?: now)?|good news|proud|hug\b|hooray|hurrah"
     r"|наконец(?:-то)?|слава богу|уф+|отлегло|полегчало|облегчени\w+|успоко\w+|заработал\w*|получилось|горжусь)\b",
     re.IGNORECASE,
 )
-NEGATED: Final = re.compile(
+NEGATED: Final = compiled(
     r"(?:\b(?:not|no longer|never|hardly|don'?t be|isn'?t|не|больше не|уже не)|n't)\s+$", re.IGNORECASE
 )
-DELIGHT: Final = re.compile(
+DELIGHT: Final = compiled(
     r"\b(?:great|awesome|amazing|love(?:ly)?|perfect|excellent|fantastic|wonderful|brilliant|yay"
     r"|excited|happy|glad|haha+|lol|nice|cool|superb|proud|thrilled|grateful|"
     r"отлично|супер|класс(?:но)?|круто|здорово|прекрасно|замечательно|рад|рада|ура|обожаю|шикарно"
     r"|ахаха\w*)\b|😀|😁|😂|🤣|😊|😍|🎉|❤|👍|🙂|😄|[:;]-?\)",
     re.IGNORECASE,
 )
-POLITE: Final = re.compile(
+POLITE: Final = compiled(
     r"\b(?:please|thanks?|thank you|thx|appreciate|sorry|пожалуйста|спасибо|благодар\w+|будьте добры|извини\w*)\b",
     re.IGNORECASE,
 )
-INFORMAL: Final = re.compile(
+INFORMAL: Final = compiled(
     r"\b(?:gonna|wanna|gotta|kinda|lol|haha+|yeah|yep|nope|hey|btw|cuz|u|ur|thx|pls|omg|dunno|ya|'em"
     r"|cool|ок|ага|щас|ща|чё|чо|короче|прикол\w*|норм|ваще|блин|хех|ахах\w*|спс|плиз)\b"
     r"|[\U0001f600-\U0001f64f]|\)\)",
     re.IGNORECASE,
 )
-EXPLAIN: Final = re.compile(
+EXPLAIN: Final = compiled(
     r"\b(?:what(?:'s| is| are| does)|explain|meaning of|how does|never heard of|(?:don'?t"
     r"|do not) understand|что такое|что значит|объясни\w*|не понимаю|как работает)\b",
     re.IGNORECASE,
 )
-HEADING: Final = re.compile(
+HEADING: Final = compiled(
     r"(?:(?:USER|HARD|SAFETY|PROJECT|VERY|KEY|MY|OUR) )?(?:NOTE|FACT|RULE|CONSTRAINT|REQUIREMENT|PREFERENCE"
     r"|GOAL(?: STATE)?|STATE|STATUS|INFO|IMPORTANT|REMINDER|REMEMBER|ATTENTION|WARNING|UPDATE|DECISION|CONTEXT|ВАЖНО"
     r"|ФАКТ|ПРАВИЛО|ТРЕБОВАНИЕ|ОГРАНИЧЕНИЕ|ПРЕДПОЧТЕНИЕ|ЦЕЛЬ|ВНИМАНИЕ|ЗАМЕТКА|РЕШЕНИЕ):\s+(?=\S)"
 )
 """A heading in capitals that only says what kind of statement follows: what follows is as true without it."""
 
-BOILERPLATE: Final = re.compile(
+BOILERPLATE: Final = compiled(
     r"GOOGLE_API_KEY|no language model is configured|языковая модель не подключена", re.IGNORECASE
 )
 _NEEDS: Final = {cue: pieces(pattern.pattern) for cue, pattern in PATTERNS.items()}
 _REMEMBERED: Final = 4_096  # sentences: a chunk is read for its state, and once more for its segments
 
-READING_TOOL: Final = re.compile(
+READING_TOOL: Final = compiled(
     r"^(?:get|list|search|find|read|fetch|query|lookup|look_up|calculate|think|view|open|check"
     r"|retrieve|grep|ls|cat)(?:_|[A-Z]|\b)"
 )

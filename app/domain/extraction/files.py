@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from typing import Final
@@ -11,12 +10,13 @@ from app.domain.extraction.items import LONGEST, Item, cost, together
 from app.domain.extraction.passages import Passage
 from app.domain.extraction.phrasing import Phrasing
 from app.domain.words.language_tables import pattern_of
+from app.domain.words.patterns import compiled
 
 _CHANGED: Final = pattern_of("work", "done")
 _AHEAD: Final = pattern_of("work", "ahead")
 _IN_FULL: Final = 0.3
 """Of the room for files, what statements about them may take: the rest is for names, and else for other sections."""
-_FILE: Final = re.compile(
+_FILE: Final = compiled(
     r".*\.\w{1,8}|(?:.*/)?(?:Dockerfile|Makefile|Procfile|Jenkinsfile|Gemfile|Rakefile|Vagrantfile)"
 )
 """A path that ends like a file, or one of the files without an ending."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -10,6 +9,7 @@ from typing import Final
 from app.domain.extraction.labels import PHRASES
 from app.domain.extraction.passages import Passage
 from app.domain.weighing.tokens import estimate_text
+from app.domain.words.patterns import compiled
 
 ITEM_OVERHEAD: Final = 1
 """Tokens of the marks between two items of a list."""
@@ -20,7 +20,7 @@ LONGEST: Final = 220
 ANSWERED: Final = " — "
 """Between what was said before and the words that answer it."""
 
-_LABEL: Final = re.compile(r"[^\W\d_][\w.'’ -]{0,24}: ")
+_LABEL: Final = compiled(r"[^\W\d_][\w.'’ -]{0,24}: ")
 _BETWEEN: Final = "; "
 
 

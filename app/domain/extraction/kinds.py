@@ -14,6 +14,7 @@ from app.domain.extraction.passages import Passage
 from app.domain.extraction.supposing import is_supposed
 from app.domain.policies.goals import states_goal
 from app.domain.states.state import FieldRole, StateField, StateSchema
+from app.domain.words.patterns import compiled
 
 OBJECTIVE: Final = "objective"
 """What the conversation was opened for."""
@@ -40,7 +41,7 @@ _STATED: Final = 12.0  # a goal that is named as one is the objective, however l
 _WANTED: Final = 4.0
 _FIRST: Final = 4.0  # the first words are mostly what it is about
 _LONG: Final = 10  # content words: more of them tell no more about what is wanted
-_IN_THE_WAY: Final = re.compile(
+_IN_THE_WAY: Final = compiled(
     r"\b(?:block(?:ed|er|ing)|stuck (?:on|at|with)|still (?:not|no|have no|fail\w*|broken|wrong|missing)|keeps? failing"
     r"|(?:does|do|did)(?:n['’]t| not) work|(?:can(?:no|['’])t|unable to) (?:access|reach|connect|reproduce)"
     r"|no access to|waiting (?:for|on)|pitfalls?|edge cases?|known (?:issue|problem|bug)s?|workaround|мешает|застрял\w*"
@@ -48,7 +49,7 @@ _IN_THE_WAY: Final = re.compile(
     r"|卡住|无法访问|还是不行",
     re.IGNORECASE,
 )
-_WANTS: Final = re.compile(
+_WANTS: Final = compiled(
     r"\b(?:i|we)(?:'d| would)? (?:want|need|like|have) to\b|\b(?:i|we) (?:want|need)\b|\bhelp (?:me|us)\b|\bplease\b"
     r"|\b(?:can|could|would) you\b|\blet['’]?s\b"
     r"|\b(?:build|create|write|make|fix|add|implement|plan|find|research|compare)\b"

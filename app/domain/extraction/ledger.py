@@ -8,12 +8,13 @@ again.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
+
+from app.domain.words.patterns import compiled
 
 LINE: Final = 160  # characters of one line: a longer one could only be kept or lost as a whole
 _VALUE: Final = 48  # characters of a value; what is longer is prose
@@ -25,29 +26,31 @@ _MOST_RECORDS: Final = 60  # of one list
 _DEEPEST: Final = 8
 _LONGEST: Final = 200_000  # characters of a dump that are read
 _MOST_LINES: Final = 80
+_LONGEST_WORD: Final = 400  # characters of an id, an address, a path: nothing longer is looked at
 
-_EXACT: Final = re.compile(
+_EXACT: Final = compiled(
     r"(?=[^\s]*\d)(?=[^\s]*[^\W\d])[^\s]{3,}"  # letters and digits in one word: an id, a code, a flight
-    r"|[^\s@]+@[^\s@]+\.[^\s@]+|\w+://\S+|/\S+|[^\W\d]\w*(?:[_/][\w.-]+)+"
+    r"|[^\s@]++@[^\s@][^\s@.]*+\.[^\s@]++|\w++://\S++|/\S++"
+    r"|[^\W\d][^\W_]*+_[\w.-]++(?:/[\w.-]++)*+|[^\W\d]\w*+(?:/[\w.-]++)++"  # a name in code, a path
     r"|\d{4}-\d{2}-\d{2}\S*|\d{5,}|[A-Z]{2,6}"
 )
-_CLOCK: Final = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?:[Z+\-.]\S{0,12})?")
-_STAMP: Final = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}\S*")
-_NUMBER: Final = re.compile(r"[-+]?[\d.,]{1,12}")
-_CODE: Final = re.compile(r"[A-Z]{2,6}|(?=\S*\d\S*\d)[\w-]{4,}")
+_CLOCK: Final = compiled(r"\d{1,2}:\d{2}(?::\d{2})?(?:[Z+\-.]\S{0,12})?")
+_STAMP: Final = compiled(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}\S*")
+_NUMBER: Final = compiled(r"[-+]?[\d.,]{1,12}")
+_CODE: Final = compiled(r"[A-Z]{2,6}|(?=\S*\d\S*\d)[\w-]{4,}")
 _YES_OR_NO: Final = frozenset({"yes", "no", "true", "false"})
-_BETWEEN: Final = re.compile(r"[,;]\s+|\s\|\s")
+_BETWEEN: Final = compiled(r"[,;]\s+|\s\|\s")
 RECORDS_APART: Final = " | "
 """Between two records of one list, so that no value seems to be of the record beside its own."""
 
 _INLINE: Final = 6  # scalars of a small record inside another one: it is part of it
-_SIZE: Final = re.compile(r"(?i)(?:^|_)(?:size|bytes|count|total|price|amount|balance|points|limit|размер|сумма|цена)$")
-_NAMED: Final = re.compile(r"([^\W\d][\w.-]{0,40})=(?=.)")
-_CALL: Final = re.compile(r"([^\W\d][\w.-]{0,60})\((.*)\)")
-_LEAD: Final = re.compile(r"[^\W\d][\w .-]{0,40}: ")
-_DIGITS: Final = re.compile(r"\d+")
-_LETTERS: Final = re.compile(r"[^\W\d_]+")
-_KEY_WORDS: Final = re.compile(r"[^\W_]+")
+_SIZE: Final = compiled(r"(?i)(?:^|_)(?:size|bytes|count|total|price|amount|balance|points|limit|размер|сумма|цена)$")
+_NAMED: Final = compiled(r"([^\W\d][\w.-]{0,40})=(?=.)")
+_CALL: Final = compiled(r"([^\W\d][\w.-]{0,60})\((.*)\)")
+_LEAD: Final = compiled(r"[^\W\d][\w .-]{0,40}: ")
+_DIGITS: Final = compiled(r"\d+")
+_LETTERS: Final = compiled(r"[^\W\d_]+")
+_KEY_WORDS: Final = compiled(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +215,11 @@ def line_of(texts: Iterable[str]) -> Line | None:
 
 def is_exact(word: str) -> bool:
     """Whether a word is an id, a code, an address, a path or a date."""
-    return _EXACT.fullmatch(word) is not None
+    return len(word) <= _LONGEST_WORD and _EXACT.fullmatch(word) is not None
 
 
 def _is_code(word: str) -> bool:
-    return _EXACT.fullmatch(word) is not None or _CODE.fullmatch(word) is not None
+    return is_exact(word) or (len(word) <= _LONGEST_WORD and _CODE.fullmatch(word) is not None)
 
 
 def _line(text: str, leaves: Sequence[_Leaf]) -> Line:
@@ -406,7 +409,7 @@ def _leaf(key: str, value: Any) -> _Leaf | None:
     is_amount = isinstance(value, float) or (isinstance(value, int) and _SIZE.search(key) is not None)
     if is_amount or text in _YES_OR_NO or _CLOCK.fullmatch(text) or _STAMP.fullmatch(text):
         return _Leaf(key, text, "amounts")
-    if _EXACT.fullmatch(text) or (" " in text and any(map(str.isdigit, text))):
+    if is_exact(text) or (" " in text and any(map(str.isdigit, text))):
         return _Leaf(key, text, "values")
     return _Leaf(key, text, "amounts" if _NUMBER.fullmatch(text) else "words")
 

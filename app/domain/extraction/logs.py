@@ -5,31 +5,31 @@ Prose stays as it is; of all other lines the exact values are kept, since they s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from app.domain.extraction.ledger import LINE, Line, is_exact, line_in, line_of
 from app.domain.words.identifiers import find_identifiers
+from app.domain.words.patterns import compiled
 from app.domain.words.text import words as words_of
 
 _FEWEST_LINES: Final = 3  # a shorter answer is a message to whoever called
 _MOST_LINES: Final = 400
 _LONGEST: Final = 400  # characters of a line that are looked at
 _PROSE: Final = 5  # plain words in a row
-_SENTENCE: Final = re.compile(rf"\b(?:[^\W\d_]+(?:['’-][^\W\d_]+)? ){{{_PROSE - 1},}}[^\W\d_]+\b")
-_TOKEN: Final = re.compile(r"[\w@#./+~-]+(?:::?[\w.+-]+)*(?:://[^\s\"'<>`]+)?")
-_PLACE: Final = re.compile(r"(?::\d{1,7})+")
-_FILE: Final = re.compile(r"[./]")
+_SENTENCE: Final = compiled(rf"\b(?:[^\W\d_]+(?:['’-][^\W\d_]+)? ){{{_PROSE - 1},}}[^\W\d_]+\b")
+_TOKEN: Final = compiled(r"[\w@#./+~-]+(?:::?[\w.+-]+)*(?:://[^\s\"'<>`]+)?")
+_PLACE: Final = compiled(r"(?::\d{1,7})+")
+_FILE: Final = compiled(r"[./]")
 _EDGES: Final = ".-/+~"
-_ITEM: Final = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s+")
-_DEFINED: Final = re.compile(
+_ITEM: Final = compiled(r"(?:[-*+•]|\d{1,3}[.)])\s+")
+_DEFINED: Final = compiled(
     r"(\d{1,6})[:|]?\s+(?:(?:export|default|public|private|static|async|pub|abstract) ){0,3}"
     r"(?:def|class|function|func|fn|interface|struct|enum|trait) "
 )
 _CONSTANTS: Final = frozenset({"True", "False", "None", "Null"})
-_FIELDS: Final = re.compile(r"[\[\](){}|\t,;]|:\s|\s[-–—]\s")
-_NAME: Final = re.compile(r"[^\W\d]\w*(?:_\w+)+|[^\W\d]+[a-z][A-Z]\w*")
+_FIELDS: Final = compiled(r"[\[\](){}|\t,;]|:\s|\s[-–—]\s")
+_NAME: Final = compiled(r"[^\W\d][^\W_]*+_\w++|(?=\w++\Z)[^\W\d]+[a-z][A-Z]\w*+")
 
 
 def is_log(text: str) -> bool:

@@ -13,6 +13,7 @@ from app.domain.extraction.passages import Passage, clip
 from app.domain.extraction.topics import topics
 from app.domain.states.state import StateEntry
 from app.domain.weighing.tokens import estimate_text
+from app.domain.words.patterns import compiled
 from app.domain.words.text import sentences
 
 _LONGEST_PART: Final = 130  # characters of a quoted sentence
@@ -26,15 +27,15 @@ _FIRST: Final = 2  # topics of the story so far that are told on
 _RECENT: Final = 3
 _SETTLES: Final[frozenset[Cue]] = frozenset({"decision", "correction", "update"})
 _SOUND: Final = 2.0  # how much more telling something settled is, in halves of the span
-_OWN: Final = re.compile(
+_OWN: Final = compiled(
     r"\b(?:i|we|my|our|me|us|you|your|я|мы|мой|моя|моё|мои|наш\w*|мне|нам|меня|нас|ты|вы|ваш\w*|тво\w*)\b",
     re.IGNORECASE,
 )
-_IS_PERSON: Final = re.compile(
+_IS_PERSON: Final = compiled(
     r"\b(?:i['’]?m|i am|my name is|name['’]s|mr|mrs|ms|dr|меня зовут|я —?)\.?\s*$", re.IGNORECASE
 )
 _FRAMES: Final = tuple(
-    re.compile(rf"{re.escape(words.about.partition('{')[0])}(?P<about>.{{1,300}}?)\.(?:\s|$)")
+    compiled(rf"{re.escape(words.about.partition('{')[0])}(?P<about>.{{1,300}}?)\.(?:\s|$)")
     for words in PHRASES.values()
 )
 

@@ -17,23 +17,24 @@ from app.domain.extraction.labels import role_label
 from app.domain.extraction.ledger import Line, heads_of, is_call, line_in, lines_of, parsed, terse
 from app.domain.extraction.logs import is_log, log_lines
 from app.domain.words.identifiers import Identifier, find_identifiers
+from app.domain.words.patterns import compiled
 from app.domain.words.text import sentences, stems
 
-_LABEL: Final = re.compile(r"\s*([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): ")
+_LABEL: Final = compiled(r"\s*([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): ")
 _LABELLED_SHARE: Final = 0.6  # of a role's messages must begin with the same name for it to be the speaker's
 _FEWEST_LABELLED: Final = 3
-_MARKUP: Final = re.compile(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
-_LISTED: Final = re.compile(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
+_MARKUP: Final = compiled(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
+_LISTED: Final = compiled(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
 _LONGEST: Final = 360  # characters of a sentence; beyond it the rest is cut at a word
 _MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
 _ONE_STATEMENT: Final = 90  # characters
 _PASTED: Final = 600  # characters below the first paragraph: more than people write in one go
-_PAIR: Final = re.compile(r'"([^"\\\n]{1,40})"\s{0,4}:\s{0,4}"?([^"\\\n{}\[\],]{1,60})')
+_PAIR: Final = compiled(r'"([^"\\\n]{1,40})"\s{0,4}:\s{0,4}"?([^"\\\n{}\[\],]{1,60})')
 _PAIRS: Final = 8
 _SAMPLE: Final = 4_000  # characters of a dump that are looked at
 _CALL: Final = 240  # characters of a tool call
 _ARGUMENT: Final = 80  # characters of one argument of a tool call
-_CODE_LINE: Final = re.compile(
+_CODE_LINE: Final = compiled(
     r"^\s{0,40}(?:(?:export|async|public|static) ){0,3}"
     r"(?:def|class|function|const|interface|type|func|fn|CREATE|SELECT)\b.{0,160}",
     re.MULTILINE,

@@ -13,6 +13,7 @@ from app.domain.extraction.items import ANSWERED
 from app.domain.extraction.labels import phrases
 from app.domain.extraction.passages import Passage, clip
 from app.domain.extraction.scoring import proposal_before
+from app.domain.words.patterns import compiled
 from app.domain.words.text import stems, words
 
 SHORT: Final = 90
@@ -20,7 +21,7 @@ SHORT: Final = 90
 
 _THANKS: Final = 3  # words of a sentence of thanks
 _EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
-_ANAPHORA: Final = re.compile(
+_ANAPHORA: Final = compiled(
     r"^(?:but|and|so|because|also|then|that|this|it|they|those|these|he|she|same|после|но|и|а|это|он|она"
     r"|они|поэтому|тогда|потом|так)\b"
     r"|\b(?:it|that|them|this one|его|её|их|это)(?=[.,!?;]|$| (?:out|in|up|to|for|on)\b)",

@@ -8,17 +8,18 @@ from typing import Final
 
 from app.domain.extraction.supposing import is_supposed
 from app.domain.words.identifiers import Identifier, Kind
+from app.domain.words.patterns import compiled
 
 _VALUES: Final[frozenset[Kind]] = frozenset(
     {"date", "time", "money", "number", "version", "code", "uuid", "url", "email"}
 )
-_STATES: Final = re.compile(
+_STATES: Final = compiled(
     r"(?:^|\s)(?:is|are|will be|is now|are now|equals|=|—|это|составляет|составляют|равен|равна|равно)\s|:\s|(?:是|为)",
     re.IGNORECASE,
 )
 """Behind it stands what is said of the subject."""
 
-_OPEN_SUBJECT: Final = re.compile(
+_OPEN_SUBJECT: Final = compiled(
     r"^(?:it|this|that|there|here|he|she|they|i|we|you|one|another|some|an?|это|он|она|они|я|мы|вы|ты|там|здесь|тут)\b",
     re.IGNORECASE,
 )

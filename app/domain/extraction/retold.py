@@ -10,10 +10,11 @@ from typing import Final
 from app.domain.extraction.items import ANSWERED
 from app.domain.extraction.labels import PHRASES, phrases
 from app.domain.states.state import StateEntry, StateField, StateSchema
+from app.domain.words.patterns import compiled
 from app.domain.words.text import sentences
 
-_LABEL: Final = re.compile(r"([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
-_BEFORE_LABEL: Final = re.compile(r"(?<=[.!?…。！？)]) (?=[^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
+_LABEL: Final = compiled(r"([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
+_BEFORE_LABEL: Final = compiled(r"(?<=[.!?…。！？)]) (?=[^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
 _ENDS: Final = (".", "!", "?", "…", "。", "！", "？")
 _LONGEST: Final = 420
 """Characters of what one speaker says in a row: a question quoted with its answer is hardly longer."""
@@ -21,7 +22,7 @@ _ABOUT: Final = tuple(words.about.partition("{")[0] for words in PHRASES.values(
 _LAST: Final = tuple(words.last.partition("{")[0] for words in PHRASES.values())
 _FRAMED: Final = (*_LAST, *(words.last_by.partition("{")[0] for words in PHRASES.values()))
 _LAST_BY: Final = tuple(
-    re.compile(
+    compiled(
         re.escape(words.last_by).replace(r"\{speaker\}", r"([^()\n]{1,60})").replace(r"\{text\}", "(.*)"), re.DOTALL
     )
     for words in PHRASES.values()

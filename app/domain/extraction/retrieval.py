@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +14,12 @@ from app.domain.extraction.passages import clip
 from app.domain.fencing.escaping import unescape
 from app.domain.model_io import ContextMessage
 from app.domain.recall.serving import passages_in, recalled_in
+from app.domain.words.patterns import compiled
 from app.domain.words.text import GENERIC_STEMS, sentences, stems
 
-_BLOCK: Final = re.compile(r"<session_state>(.*?)</session_state>", re.DOTALL)
-_NUMBERED: Final = re.compile(r"^#(\d+) (.+)$")
-_ANCHOR: Final = re.compile(r"^- [a-z_]+ #(\d+): (.+)$")
+_BLOCK: Final = ("<session_state>", "</session_state>")
+_NUMBERED: Final = compiled(r"^#(\d+) (.+)$")
+_ANCHOR: Final = compiled(r"^- [a-z_]+ #(\d+): (.+)$")
 _SPREAD: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
 """How much of a message's score its neighbours get: an answer often shares no word with the question."""
 
@@ -29,7 +29,7 @@ _STATE_WORTH: Final = 1.3  # an entry of the state was chosen for its weight, an
 _ASSISTANT_WORTH: Final = 0.8
 _QUESTION_WORTH: Final = 0.45
 _SPEAKER_WORTH: Final = 1.6
-_LABEL: Final = re.compile(r"^([^\W\d_][\w.'’-]{0,23}): ")
+_LABEL: Final = compiled(r"^([^\W\d_][\w.'’-]{0,23}): ")
 _SECOND_SENTENCE: Final = 0.6
 
 
@@ -61,9 +61,9 @@ def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
     """Everything that can be quoted; the responder's own earlier replies cannot."""
     notes: list[Note] = []
     for message in context:
-        block = _BLOCK.search(message.content) if message.seq is None else None
-        if block:
-            notes.extend(_state_notes(block.group(1)))
+        block = _block(message.content) if message.seq is None else None
+        if block is not None:
+            notes.extend(_state_notes(block))
             continue
         if message.seq is None:
             notes.extend(_note(text, None, role) for role, text in recalled_in(message.content))
@@ -75,6 +75,14 @@ def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
         if text and not (message.role == "assistant" and BOILERPLATE.search(text)):
             notes.append(_note(text, message.seq, message.role))
     return notes
+
+
+def _block(content: str) -> str | None:
+    """What stands inside the element of the state, if there is one."""
+    opening, closing = _BLOCK
+    _, opens, rest = content.partition(opening)
+    inside, closes, _ = rest.partition(closing)
+    return inside if opens and closes else None
 
 
 def _note(text: str, seq: int | None, role: str, *, is_narrative: bool = False, source: str = "") -> Note:

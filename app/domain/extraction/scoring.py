@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from app.domain.extraction.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WE
 from app.domain.extraction.ledger import Line, is_call, line_in, list_of
 from app.domain.extraction.passages import Passage
 from app.domain.words.identifiers import Identifier, Kind
+from app.domain.words.patterns import compiled
 from app.domain.words.text import GENERIC_STEMS, stems
 
 _IDENTIFIER_WORTH: Final[Mapping[Kind, float]] = {
@@ -59,7 +59,7 @@ HEAD: Final = 1.4
 """For the first id of a record: what it is asked for and changed by."""
 
 _DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
-_WORD: Final = re.compile(r"[^\s\"'`(),=\[\]{}<>]+")
+_WORD: Final = compiled(r"[^\s\"'`(),=\[\]{}<>]+")
 _AROUND: Final = ".,;:!?*$€£¥₽₹"  # beside a word: a tool's data names amounts without their sign
 _LISTED: Final = 0.5  # an assistant's list offers much of which little is taken up
 _TWO: Final = 2

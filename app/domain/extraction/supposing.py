@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_SUPPOSED: Final = re.compile(
+from app.domain.words.patterns import compiled
+
+_SUPPOSED: Final = compiled(
     r"\b(?:hypothes\w+|(?:i|we) (?:suspect|assume|suppose|would guess|guess)|presumably|supposedly"
     r"|it (?:may|might|could) be|(?:might|may|could) be (?:because|due|caused)|most likely"
     r"|probably (?:because|due|caused)|my guess|гипотез\w*|предполаг\w+|предположени\w*|подозрева\w+|скорее всего"

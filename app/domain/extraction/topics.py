@@ -12,12 +12,13 @@ from typing import Final
 
 from app.domain.extraction.cues import EXPLAIN
 from app.domain.extraction.passages import Passage
+from app.domain.words.patterns import compiled
 from app.domain.words.text import GENERIC_STEMS, stem, words
 from app.domain.words.vocabulary import GENERIC, TECHNOLOGY
 
 _FEWEST: Final = 2
 _MASTERED: Final = 3  # messages in which a term is used before its user is at home with it
-_SYMBOL: Final = re.compile(r"[A-Za-z_]{4,40}(?:\(\))?|[A-Z]{4,8}")
+_SYMBOL: Final = compiled(r"[A-Za-z_]{4,40}(?:\(\))?|[A-Z]{4,8}")
 _NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version", "date", "money", "number"})
 _CALENDAR: Final = frozenset(
     stem(word)
@@ -27,20 +28,20 @@ _CALENDAR: Final = frozenset(
     июля августа сентября октября ноября декабря понедельник вторник среда среду четверг пятница пятницу суббота субботу
     воскресенье утро вечер минута час рубль рублей тысяч процент""".split()
 )
-_EXPLAINED: Final = re.compile(
+_EXPLAINED: Final = compiled(
     r"(?:\W*(?:a|an|the)\s)?(\S{2,40})(?:\s\S{2,40})?\s(?:means|stands for|is short for|is when"
     r"|is a (?:kind|sort|form) of|is basically|— это|означает|значит)\b",
     re.IGNORECASE,
 )
-_BEHIND_ARTICLE: Final = re.compile(
+_BEHIND_ARTICLE: Final = compiled(
     r"\b(?:the|our|my|your|this|that|an?|their)\s(?:(?:payment|whole|new|old|same|last|next)\s)?([a-z]{3,24})\b",
     re.IGNORECASE,
 )
-_RUSSIAN_VERB: Final = re.compile(
+_RUSSIAN_VERB: Final = compiled(
     r"(?:[аеиуыя]ть|ть?ся|[аеиыя]л[аио]?|лись|лась|[её]т|[ая]ет|ют|ешь|ишь|ую|ый|ая|ое|ые|йте|ляю|маю)$"
 )
-_NO_NOUN: Final = re.compile(r"[a-z]{3,}(?:ed|ly)$")
-_WRITTEN: Final = re.compile(r"[^\W\d_]+")
+_NO_NOUN: Final = compiled(r"[a-z]{3,}(?:ed|ly)$")
+_WRITTEN: Final = compiled(r"[^\W\d_]+")
 
 
 def topics(passages: Sequence[Passage], *, most: int = 4) -> list[str]:

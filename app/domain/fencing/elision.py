@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from app.domain.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.domain.weighing.tokens import estimate_text
 from app.domain.words.identifiers import identifiers
+from app.domain.words.patterns import compiled
 
 _HEAD: Final = 0.55  # of the room: beginnings say what a text is
 _TAIL: Final = 0.25  # conclusions, results and questions stand last
@@ -17,7 +17,7 @@ _WINDOW: Final = 10_000  # characters looked at for values at a time, and
 _WINDOWS: Final = 8  # how many times, evenly from all over: bounds the time for a message of any size
 _SHRINK: Final = 0.8  # a step of shortening; a few are enough, as density varies little within a text
 _REACH: Final = 200  # characters given up at most so that no statement is shown without its end or its beginning
-_ENDS: Final = re.compile(r"[.!?…]['\"”’»)\]]*\s+|[。！？]|[\r\n]+")
+_ENDS: Final = compiled(r"[.!?…]['\"”’»)\]]*\s+|[。！？]|[\r\n]+")
 """Where a statement ends, and the next one may begin."""
 
 

@@ -1,6 +1,8 @@
 """Text that may stand inside our elements: nothing in it can open or close one of them.
 
-Only what reads like one of *our* tags is escaped, so that ordinary markup and code stay as they are.
+Only what reads like one of *our* tags is escaped, so that ordinary markup and code stay as they are. ``escape`` is for
+prompts of a summarizer and can be undone, ``escape_block`` is for the state block and keeps JSON what it is, and
+``app/domain/fencing/served.py`` is for messages beside them.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
+
+from app.domain.words.patterns import compiled
 
 TAGS: Final = (
     "session_state",
@@ -34,12 +38,13 @@ TAGS: Final = (
 """Every element that the service writes around a text; what begins like one is escaped too (``<messages>``)."""
 
 _NAMES: Final = tuple(tag.replace("_", "") for tag in TAGS)
-_BRACKET: Final = re.compile("[<\uff1c\ufe64‹«〈⟨\u2329˂ᐸ❮❰⦑⧼⟪《≺≪⋖]")
+_BEGINNINGS: Final = frozenset(name[:length] for name in _NAMES for length in range(len(name)))
+BRACKET: Final = compiled("[<\uff1c\ufe64‹«〈⟨\u2329˂ᐸ❮❰⦑⧼⟪《≺≪⋖]")
 _LOOK_AHEAD: Final = 80  # characters; a longer run of nothing between bracket and name is itself suspicious
 
 # What a reader does not see, or reads over, between the letters of a name: slashes and joiners beside the categories.
 _SKIPPED: Final = frozenset("_-‐‑‒–—/\\⁄∕╱⧸\uff0f\uff3c\u115f\u1160\u3164\uffa0\u2800")
-_SKIPPED_CATEGORIES: Final = frozenset({"Cf", "Cc", "Cs", "Zs", "Zl", "Zp", "Mn", "Me"})
+_SKIPPED_CATEGORIES: Final = frozenset({"Cf", "Cc", "Cs", "Cn", "Co", "Zs", "Zl", "Zp", "Mn", "Me"})
 
 _CONFUSABLE: Final = str.maketrans(
     "асеһіјӏорѕѵхумтқкпгԁԛԝαεικνορτυσıɑɡɩᴀᴄᴅᴇɢɪᴍɴᴏʀᴛᴜᴠʏʟꜱꜰᴘłøđ",
@@ -47,13 +52,13 @@ _CONFUSABLE: Final = str.maketrans(
 )
 """Letters of other alphabets, and small capitals, that look like one of ours."""
 
-_UNSENDABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_LIKE_A_REFERENCE: Final = re.compile(r"&((?:amp;)*)#x(?=[0-9a-f]{1,6};)")
-_REFERENCE: Final = re.compile(r"&(?:#x(?P<code>[0-9a-f]{1,6});|amp;(?P<literal>(?:amp;)*#x)(?=[0-9a-f]{1,6};))")
+_UNSENDABLE: Final = compiled("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_LIKE_A_REFERENCE: Final = compiled(r"&((?:amp;)*)#x(?=[0-9a-f]{1,6};)")
+_REFERENCE: Final = compiled(r"&(?:#x(?P<code>[0-9a-f]{1,6});|amp;(?P<literal>(?:amp;)*#x)(?=[0-9a-f]{1,6};))")
 
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_LINE_BREAK: Final = re.compile("\r\n?|[\x85\u2028\u2029]")
-_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")
+_SURROGATE: Final = compiled("[\ud800-\udfff]")
+_LINE_BREAK: Final = compiled("\r\n?|[\x85\u2028\u2029]")
+_CONTROL: Final = compiled("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")
 
 
 def escape(text: str) -> str:
@@ -62,7 +67,7 @@ def escape(text: str) -> str:
     ``unescape`` gives back the very same text, whatever it was.
     """
     literal = _LIKE_A_REFERENCE.sub(r"&amp;\1#x", text)
-    return _UNSENDABLE.sub(_reference, _BRACKET.sub(lambda found: _guard(found, "&#x{:x};"), literal))
+    return _UNSENDABLE.sub(_reference, BRACKET.sub(lambda found: _guard(found, "&#x{:x};"), literal))
 
 
 def unescape(text: str) -> str:
@@ -90,7 +95,7 @@ def escape_block(text: str) -> str:
 
     JSON stays JSON of the same value, and no text inside can close the element around it.
     """
-    return _BRACKET.sub(lambda found: _guard(found, "\\u{:04x}"), text)
+    return BRACKET.sub(lambda found: _guard(found, "\\u{:04x}"), text)
 
 
 def clean(text: str) -> str:
@@ -126,16 +131,14 @@ def _begins_tag(text: str, start: int) -> bool:
     """Whether what follows a bracket reads like one of our names, however it is spelt."""
     name = ""
     for character in text[start : start + _LOOK_AHEAD]:
-        name += _read(character)
-        if not any(tag.startswith(name) or name.startswith(tag) for tag in _NAMES):
-            return False
-        if name.startswith(_NAMES):
-            return True
+        name += plain_letters(character)
+        if name not in _BEGINNINGS:
+            return name.startswith(_NAMES)
     return len(text) - start >= _LOOK_AHEAD
 
 
 @lru_cache(maxsize=4_096)
-def _read(character: str) -> str:
+def plain_letters(character: str) -> str:
     """The plain letters that a character is read as; nothing for what is read over."""
     if character in _SKIPPED or unicodedata.category(character) in _SKIPPED_CATEGORIES:
         return ""

@@ -7,7 +7,6 @@ place, inside ``<kept_verbatim>``.
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,23 +15,22 @@ from typing import Any, Final
 
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message, Part
+from app.domain.fencing.elements import Element, elements_in, outside
 from app.domain.fencing.elision import elide, shares
 from app.domain.fencing.escaping import clean, escape, place_in_escaped, unescape
 from app.domain.states.provenance import regions
 from app.domain.states.state import StateEntry
 from app.domain.weighing.tokens import estimate_text
+from app.domain.words.patterns import compiled
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _PARTS: Final = ("text_part", "tool_call", "tool_result", "media_part")
 KEPT_TAG: Final = "kept_verbatim"
-_KEPT: Final = re.compile(rf"<{KEPT_TAG}>(.*?)</{KEPT_TAG}>", re.DOTALL)
+_KEPT: Final = compiled(f"<{KEPT_TAG}>")
 _LONGEST_ADDRESS: Final = 300  # characters; a longer one holds the data itself
-_MESSAGE: Final = re.compile(
-    r'<message seq="(?P<seq>\d+)" role="(?P<role>[a-z]+)" at="(?P<at>[^"]*)"[^>]*>\n(?P<body>.*?)\n</message>',
-    re.DOTALL,
-)
-_FIRST_PART: Final = re.compile(rf"\n<(?:{'|'.join(_PARTS)})[ >]")
-_PART: Final = re.compile(rf"<(?P<kind>{'|'.join(_PARTS)})(?:[^>]*)>(?P<text>.*?)</(?P=kind)>", re.DOTALL)
+_MESSAGE: Final = compiled(r'<message seq="(?P<seq>\d+)" role="(?P<role>[a-z]+)" at="(?P<at>[^"<>]*+)"[^<>]*+>\n')
+_FIRST_PART: Final = compiled(rf"\n<(?:{'|'.join(_PARTS)})[ >]")
+_PART: Final = compiled(rf"<(?P<kind>{'|'.join(_PARTS)})[^<>]*+>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +78,7 @@ def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors
 
 def unframe(text: str) -> list[FramedMessage]:
     """The inverse of ``frame``: every message in a text, with its content as it was."""
-    return [_parsed(found) for found in _MESSAGE.finditer(text)]
+    return [_parsed(found) for found in elements_in(text, _MESSAGE, lambda _: "\n</message>")]
 
 
 def frame_entries(entries: Sequence[StateEntry]) -> str:
@@ -203,15 +201,19 @@ def _elided(content: str, parts: Sequence[_Element], room: int) -> tuple[str, li
     ]
 
 
-def _parsed(found: re.Match[str]) -> FramedMessage:
-    body = found["body"]
+def _parsed(found: Element) -> FramedMessage:
+    body, opening = found.inside, found.opening
     first = _FIRST_PART.search(body)
     content, rest = (body, "") if first is None else (body[: first.start()], body[first.start() + 1 :])
+    kept = list(elements_in(content, _KEPT, lambda _: f"</{KEPT_TAG}>"))
     return FramedMessage(
-        seq=int(found["seq"]),
-        role=found["role"],
-        at=found["at"],
-        content=unescape(_KEPT.sub(r"\1", content)),
-        kept=tuple(unescape(passage) for passage in _KEPT.findall(content)),
-        parts=tuple((part["kind"], unescape(part["text"])) for part in _PART.finditer(rest)),
+        seq=int(opening["seq"]),
+        role=opening["role"],
+        at=opening["at"],
+        content=unescape(outside(content, kept, lambda one: one.inside)),
+        kept=tuple(unescape(one.inside) for one in kept),
+        parts=tuple(
+            (part.opening["kind"], unescape(part.inside))
+            for part in elements_in(rest, _PART, lambda one: f"</{one['kind']}>")
+        ),
     )

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from app.domain.conversation import Message, Part
 from app.domain.words.factors import fold, pieces
+from app.domain.words.patterns import compiled
 
 _PASSES: Final = 4  # what is redacted can uncover a neighbour; more than this no honest text needs
 _DEEPEST: Final = 64  # levels of a tool's arguments that are looked into
@@ -105,8 +106,8 @@ _KEYS: Final[Mapping[str, str]] = {
     "throughline_key": r"tl_[\w-]{43}(?![\w-])",
     "jwt": r"eyJ[\w-]{8,4000}+\.(?:[\w-]{0,4000}+\.){1,3}[\w-]{8,4000}+",
 }
-_KEY: Final = re.compile(f"{_BEFORE}(?:{'|'.join(f'(?P<{kind}>{shape})' for kind, shape in _KEYS.items())})", re.ASCII)
-_KEY_HINT: Final = re.compile(
+_KEY: Final = compiled(f"{_BEFORE}(?:{'|'.join(f'(?P<{kind}>{shape})' for kind, shape in _KEYS.items())})", re.ASCII)
+_KEY_HINT: Final = compiled(
     r"A[KSBC][ICA]A|AIza|ya29|GOCSPX|1//0|Q~|gh[pousr]_|github_|gl[a-z]{2,5}-|xox|xapp-|hooks\.|[sr]k[-_]|whsec|hf_"
     r"|npm_"
     r"|pypi-|dckr|SG\.|SK[0-9a-f]|:AA|[MNO][A-Za-z\d]{23}|do[por]_v|shp|lin_api|hvs\.|dapi|sq0|AGE-|glsa|sntry|PMAK"
@@ -124,9 +125,9 @@ def _keys(text: str) -> Iterator[tuple[int, int, str]]:
 
 # --- blocks --------------------------------------------------------------------------------------------------------
 
-_BEGIN: Final = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d{1,4}")
-_END: Final = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_LINES: Final = re.compile(
+_BEGIN: Final = compiled(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d{1,4}")
+_END: Final = compiled(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_LINES: Final = compiled(
     r"(?:(?:\s|\\[nr]){0,8}[A-Za-z0-9+/=]{24,200}){0,400}+(?:(?:\s|\\[nr]){0,8}[A-Za-z0-9+/]{1,80}={1,2})?"
 )
 
@@ -151,28 +152,28 @@ def _private_keys(text: str) -> Iterator[tuple[int, int, str]]:
 
 # --- what stands in a URL or a header ------------------------------------------------------------------------------
 
-_IN_URL: Final = re.compile(r"(?<=://)[^\s:/@?#\"<>]{0,100}+:(?P<value>[^\s/?#\"<>]{1,200})@(?=[\w\[])")
-_HEADER: Final = re.compile(
+_IN_URL: Final = compiled(r"(?<=://)[^\s:/@?#\"<>]{0,100}+:(?P<value>[^\s/?#\"<>]{1,200})@(?=[\w\[])")
+_HEADER: Final = compiled(
     r"\b(?:bearer\s{1,4}(?P<bearer>(?=[\w.~+/-]{0,254}\d)[\w.~+/-]{16,4000}+=*)"
     r"|authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:basic|token|apikey|digest)"
     r"\s{1,4}(?P<authorization>[\w.~+/-]{8,4000}+=*))",
     re.IGNORECASE | re.ASCII,
 )
-_SIGNED: Final = re.compile(
+_SIGNED: Final = compiled(
     r"[?&](?:sig|signature|x-amz-signature|x-goog-signature|access_token|api_?key"
     r"|auth_?token)=(?P<value>[\w%+/.~-]{12,2000}+)",
     re.IGNORECASE | re.ASCII,
 )
 
 
-_COMMAND: Final = re.compile(
+_COMMAND: Final = compiled(
     r"\bcurl\b[^\n]{0,200}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,100}:(?P<curl>[^\s\"']{1,200})"
     r"|\b(?:mysql(?:dump|admin)?|mariadb(?:-dump)?)\b[^\n]{0,200}?\s-p[\"']?(?P<sql>[^\s\"']{4,200})"
     r"|\bredis-cli\b[^\n]{0,200}?\s-a\s[\"']?(?P<redis>[^\s\"']{4,200})"
     r"|\bsshpass\s{1,4}-p\s?[\"']?(?P<ssh>[^\s\"']{1,200})"
 )
 _COMMANDS: Final = ("curl", "mysql", "mariadb", "redis-cli", "sshpass")
-_COOKIE: Final = re.compile(
+_COOKIE: Final = compiled(
     r"\b(?:session(?:[ _-]?id)?|sess(?:id)?|sid|phpsessid|jsessionid|asp\.net_sessionid|connect\.sid"
     r"|auth(?:_session)?"
     r"|remember_\w{1,40})=(?P<value>(?=[\w%+/.~-]{0,254}\d)[\w%+/.~-]{16,2000}+)",
@@ -227,7 +228,7 @@ _PINS: Final = (
     r"pin(?:[ -]?code)?|пин(?:[ -]?код)?|(?P<short>cvv2?|cvc2?)|otp|one[ -]time (?:code|password)|verification code"
     r"|код (?:подтверждения|из смс)|验证码"
 )
-_NAMED: Final = re.compile(
+_NAMED: Final = compiled(
     rf"(?:(?P<password>{_PASSWORDS})|(?P<secret>{_SECRETS})|(?<![^\W_])(?P<pin>{_PINS}))"
     r"(?P<of>[ ](?:for|to|of|on|от|для|к|на|в)[ ][^\n:=—]{1,40}?)?"
     r"(?P<sign>\\?[\"'`*]{0,3}[ \t]{0,4}(?::=|=>|->|→|==?|>(?=[^\s=>])|[:：—–]|[ ]-[ ]|['’]s\b"
@@ -240,13 +241,13 @@ _NAMED: Final = re.compile(
     re.IGNORECASE,
 )
 _NAMED_NEEDS: Final = pieces(rf"{_PASSWORDS}|{_SECRETS}|{_PINS}")
-_PHRASE: Final = re.compile(
+_PHRASE: Final = compiled(
     r"(?:seed phrase|recovery phrase|mnemonic|сид[- ]?фраза|助记词)\W{1,6}(?:is\s)?"
     r"(?P<value>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})",
     re.IGNORECASE,
 )
 _PHRASE_NEEDS: Final = pieces(_PHRASE.pattern)
-_PLACEHOLDER: Final = re.compile(
+_PLACEHOLDER: Final = compiled(
     r"\[REDACTED|[\[$%<{*.•…_x?-]{2}|[$%<{*]|(?:none|null|nil|true|false|undefined|str|string|text|bytes|bool|int"
     r"|secretstr"
     r"|optional|required|changeme|empty|hidden|secret|password|your[-_ ]?\w+|getenv"
@@ -290,7 +291,7 @@ def _phrases(text: str) -> Iterator[tuple[int, int, str]]:
         yield *found.span("value"), "seed_phrase"
 
 
-_ADJECTIVES: Final = re.compile(
+_ADJECTIVES: Final = compiled(
     r"(?:wrong|right|gone|weak|strong|good|bad|correct|incorrect|invalid|valid|expired?|expiring|required|lost"
     r"|missing|safe|secure|unknown"
     r"|fine|here|there|needed|old|new|short|long|okay|reset|changed|stored|leaked|compromised|hashed|encrypted"
@@ -303,10 +304,10 @@ _ADJECTIVES: Final = re.compile(
     re.IGNORECASE,
 )
 """What is said of a password; everything else that stands alone after "my password is" is one."""
-_OWNED: Final = re.compile(r"(?:my|our|his|her|their|мой|наш|его|её|ее)\s(?:\w{1,20}\s){0,2}\Z", re.IGNORECASE)
+_OWNED: Final = compiled(r"(?:my|our|his|her|their|мой|наш|его|её|ее)\s(?:\w{1,20}\s){0,2}\Z", re.IGNORECASE)
 _OWNER: Final = 60  # characters before a name in which its owner may stand
-_ALGORITHMS: Final = re.compile(
-    r"(?:sha|md|argon|bcrypt|scrypt|pbkdf|base|utf|oauth|\d?fa\b|2fa|mfa|v)-?\d*[a-z]{0,4}\d*\Z", re.IGNORECASE
+_ALGORITHMS: Final = compiled(
+    r"(?:sha|md|argon|bcrypt|scrypt|pbkdf|base|utf|oauth|\d?fa\b|2fa|mfa|v)-?\d*+(?:[a-z]{1,4}\d*+)?\Z", re.IGNORECASE
 )
 _LEAST_BARE: Final = 6
 
@@ -372,8 +373,9 @@ _IS_SECRET: Final[Mapping[str, Callable[[re.Match[str], str], bool]]] = {
 
 # --- payment cards -------------------------------------------------------------------------------------------------
 
-_CARD: Final = re.compile(r"(?<![\w.#№+-])(?:(?:\d[ -]{0,2}){12,18}\d|\d{4}(?:\.\d{4}){3})(?![\w-]|\.\d)", re.ASCII)
-_ISSUERS: Final = re.compile(
+_CARD: Final = compiled(r"(?<![\w.#№+-])(?:(?:\d[ -]{0,2}){12,18}\d|\d{4}(?:\.\d{4}){3})(?![\w-]|\.\d)", re.ASCII)
+_BETWEEN_DIGITS: Final = str.maketrans("", "", " .-")
+_ISSUERS: Final = compiled(
     r"4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|220[0-4]\d{12,15}"
     r"|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|35(?:2[89]|[3-8]\d)\d{12}|6(?:011|4[4-9]\d|5\d\d)\d{12}|62\d{14,17}"
 )
@@ -381,7 +383,7 @@ _ISSUERS: Final = re.compile(
 
 def _cards(text: str) -> Iterator[tuple[int, int, str]]:
     for found in _CARD.finditer(text):
-        digits = re.sub("[ .-]", "", found.group())
+        digits = found.group().translate(_BETWEEN_DIGITS)
         if _ISSUERS.fullmatch(digits) and _passes_luhn(digits):
             yield *found.span(), "card"
 
@@ -410,7 +412,7 @@ _FINDERS: Final[tuple[Finder, ...]] = (
 
 # --- parts of messages ---------------------------------------------------------------------------------------------
 
-_SECRET_KEY: Final = re.compile(rf"(?:.{{0,60}}[^a-zа-я])?(?:{_PASSWORDS}|{_SECRETS}|{_PINS})", re.IGNORECASE)
+_SECRET_KEY: Final = compiled(rf"(?:.{{0,60}}[^a-zа-я])?(?:{_PASSWORDS}|{_SECRETS}|{_PINS})", re.IGNORECASE)
 
 
 def _part(part: Part) -> Part:

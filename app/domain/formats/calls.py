@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from app.domain.conversation import Part
 from app.domain.formats.values import Call, Result
-from app.domain.formats.words import Ids, arguments_of, as_text, is_base64, tool_name
+from app.domain.formats.words import Ids, as_text, is_base64, served_arguments, tool_name
 from app.domain.model_io import ContextMessage
 
 STUB_RESULT: Final = "interrupted"
@@ -68,7 +68,7 @@ def _named(
         call = Call(
             id=ids.like(part.get("id")),
             name=tool_name(part.get("name")),
-            arguments=arguments_of(part.get("arguments")),
+            arguments=served_arguments(part.get("arguments")),
             signature=_signature(part),
         )
         content: Any = STUB_RESULT

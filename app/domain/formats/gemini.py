@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -11,9 +10,10 @@ from app.domain.formats.values import Asked, Call, Media, Piece, Result, Said, T
 from app.domain.formats.words import NAME_LENGTH
 from app.domain.localization.catalogue import Catalogue
 from app.domain.model_io import ContextMessage
+from app.domain.words.patterns import compiled
 
-_TAKEN: Final = re.compile(r"(?:image|audio|video)/[a-z0-9.+-]+|application/pdf")
-_FIRST: Final = re.compile(r"[A-Za-z_]")
+_TAKEN: Final = compiled(r"(?:image|audio|video)/[a-z0-9.+-]+|application/pdf")
+_FIRST: Final = compiled(r"[A-Za-z_]")
 
 
 def gemini_contents(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str | None, list[dict[str, Any]]]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from app.domain.conversation import Part
+from app.domain.fencing.served import value_as_data
 from app.domain.formats.values import Media, Piece, Text
 from app.domain.localization.catalogue import Catalogue
+from app.domain.words.patterns import compiled
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same
-_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+_NOT_IN_NAMES: Final = compiled(r"[^A-Za-z0-9_-]")
 
 
 def beside(content: str, parts: Sequence[Part]) -> list[Part]:
@@ -67,6 +68,12 @@ def arguments_of(arguments: Any) -> dict[str, Any]:
     if isinstance(arguments, Mapping):
         return dict(arguments)
     return {} if arguments is None else {"input": arguments}
+
+
+def served_arguments(arguments: Any) -> dict[str, Any]:
+    """Arguments of a served call as an object: what JSON text spells with escapes reads like ours only now."""
+    found = arguments_of(arguments)
+    return dict(value_as_data(found, 1)) if isinstance(arguments, str) else found
 
 
 def tool_name(name: Any) -> str:

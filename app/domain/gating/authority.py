@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from app.domain.states.state import Origin
+from app.domain.words.patterns import compiled
 
 _ROLES: Final = (
     r"(?<!database )(?<!network )(?<!office )(?<!school )"  # professions
@@ -170,7 +171,7 @@ _CLAIMS: Final[tuple[str, ...]] = (
     ),
     r"\b(?:nutzer|benutzer|utilisateur|usuario)\w*\s(?:ist|hat|est|a|es|tiene)\s(?:\w+\s){0,3}(?:admin\w*)\b",
 )
-_CLAIM: Final = re.compile("|".join(f"(?:{pattern})" for pattern in _CLAIMS), re.IGNORECASE)
+_CLAIM: Final = compiled("|".join(f"(?:{pattern})" for pattern in _CLAIMS), re.IGNORECASE)
 
 _WHO: Final = (
     r"(?:the |a |an |this |one )?(?:user|assistant|message|document|text|page|tool|file|mail|e-?mail|web ?site"
@@ -182,7 +183,7 @@ _SAYS: Final = (
     r"|instruct(?:s|ed)|insist\w*|suggests|suggested|proposes|proposed|quot\w+|contain\w*|return(?:s|ed)|pretend\w*"
     r"|attempt\w*|reads)"
 )
-_ATTRIBUTED: Final = re.compile(
+_ATTRIBUTED: Final = compiled(
     rf"\W*(?:{_WHO}(?:\s(?!must|should|shall|will|is|are|has|can|may|always|never)[^\s.:;]+){{0,4}}?\s{_SAYS}\b"
     rf"|according to\b|(?:it was|there was)\s(?:asked|claimed|said|a request|an attempt)\b"
     r"|(?:пользовател\w+|ассистент\w*|сообщени\w+|документ\w*|текст\w*|инструмент\w*|клиент\w*)\s(?:[^\s.:;]+"

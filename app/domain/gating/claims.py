@@ -15,6 +15,7 @@ from app.domain.canonical.values import Value
 from app.domain.canonical_forms import find_values
 from app.domain.gating.evidence import Evidence, beginning
 from app.domain.words.identifiers import Kind, find_identifiers
+from app.domain.words.patterns import compiled
 from app.domain.words.text import stem, stems, words
 
 SMALL: Final = 12
@@ -25,7 +26,7 @@ _VALUES: Final = frozenset({"date", "time", "money", "number"})
 _CRITICAL: Final = frozenset({"url", "email", "uuid", "path", "version", "code", "money", "date"})
 _LONG_NUMBER: Final = 5  # digits: a number that long names something
 _QUOTE_MARKS: Final = "\"“”„«»「」`'‘’ "
-_ABOUT: Final = re.compile(
+_ABOUT: Final = compiled(
     r"(?:about|around|roughly|approximately|approx\.?|nearly|almost|some|over|under|~|≈|около|примерно|приблизительно|почти|порядка"
     r"|более|свыше|约|大约|近|将近|左右|ungefähr|etwa|rund|environ|unos|casi)\s*\Z",
     re.IGNORECASE,
@@ -42,18 +43,18 @@ _COMMON: Final = frozenset(
         christmas easter internet""".split()
 )
 """Abbreviations and adjectives of nations that a summary may bring by itself."""
-_UNMARKED: Final = re.compile(
+_UNMARKED: Final = compiled(
     r"(?<![\w.@/-])(?:(?=[a-z0-9]*[a-z])(?=(?:[a-z]*\d){2})[a-z0-9]{7,64}"
     r"|(?:[a-z0-9][a-z0-9-]{0,40}\.){1,5}(?:com|org|net|io|dev|app|ai|co|info|edu|gov|eu|uk|de|fr|es|it|nl|ch|at|pl|ua|ru|cn"
     r"|jp|kr|in|br|local|internal))(?![\w@/]|\.\w)",
     re.IGNORECASE | re.ASCII,
 )
 """Codes of letters and digits in any order, and hosts: nobody says them in other words."""
-_PARTS: Final = re.compile(
-    r",|;|、|，|；|/|\n\s*(?:[-*•]|\d{1,2}[.)])\s|\s(?:and|or|&|и|или|und|oder|et|y|e)\s|和|与|及"
+_PARTS: Final = compiled(
+    r",|;|、|，|；|/|\n[^\S\n]*+(?:[-*•]|\d{1,2}[.)])\s|\s(?:and|or|&|и|или|und|oder|et|y|e)\s|和|与|及"
 )
-_SENTENCE: Final = re.compile(r"[.!?。！？]\s|\n\n")
-_FIRST_WORD: Final = re.compile(r"(?:\A|[.!?:;]\s+)([A-ZА-ЯЁ][a-zа-яё]{1,20})(?=[\s,'’])")
+_SENTENCE: Final = compiled(r"[.!?。！？]\s|\n\n")
+_FIRST_WORD: Final = compiled(r"(?:\A|[.!?:;]\s+)([A-ZА-ЯЁ][a-zа-яё]{1,20})(?=[\s,'’])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +203,7 @@ def _holders_of_value(claim: Claim, value: Value, evidence: Evidence) -> list[in
     return list(dict.fromkeys(found))
 
 
-_POINT: Final = re.compile(r"\d{1,2}\.\d{1,2}\Z")
+_POINT: Final = compiled(r"\d{1,2}\.\d{1,2}\Z")
 """A day, or the beginning of a version."""
 
 
@@ -220,7 +221,7 @@ def _looser(form: str, evidence: Evidence) -> list[int]:
 def _holders_of_name(name: str, evidence: Evidence) -> list[int]:
     """Sources of the rarest part, when every part is known: a surname alone, another case, a possessive."""
     best: list[int] | None = None
-    for part in re.split(r"[ -]", name):
+    for part in name.replace("-", " ").split(" "):
         for word in words(part):
             found = [0] if word in _COMMON else _holders_of_word(word, evidence)
             if not found:
@@ -262,11 +263,11 @@ _LATIN: Final = dict(
 ) | {"ъ": "", "ь": ""}
 
 
-_DRESS: Final = re.compile(r"\A(?:https?://(?:www\.)?|www\.|v(?=\d))|(?:\(\)|/)\Z", re.IGNORECASE)
+_DRESS: Final = compiled(r"\A(?:https?://(?:www\.)?|www\.|v(?=\d))|(?:\(\)|/)\Z", re.IGNORECASE)
 """What an address, a version or a call may be written with or without."""
 _ENDINGS: Final = ("ql", "sql", "db", "js")
 """What a product's name is often said without: "Postgres", "Mongo"."""
-_WORD: Final = re.compile(r"[A-Za-z]+\Z")
+_WORD: Final = compiled(r"[A-Za-z]+\Z")
 
 
 def _holders_of_code(claim: Claim, evidence: Evidence) -> list[int]:
@@ -290,8 +291,8 @@ def _holders_of_short_name(name: str, evidence: Evidence) -> list[int]:
 
 
 _WHOLE: Final = frozenset({"email", "url", "uuid", "version"})
-_PIECES: Final = re.compile(r"[^\W_]+")
-_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_PIECES: Final = compiled(r"[^\W_]+")
+_CAMEL: Final = compiled(r"(?<=[a-z])(?=[A-Z])")
 
 
 def _holders_of_quote(quote: str, evidence: Evidence) -> list[int]:
@@ -303,7 +304,7 @@ def _holders_of_quote(quote: str, evidence: Evidence) -> list[int]:
 def _holders_of_words(text: str, evidence: Evidence) -> list[int]:
     """Sources that hold every word of a text."""
     common: set[int] | None = None
-    for word in words(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)):
+    for word in words(_CAMEL.sub(" ", text)):
         found = set(_holders_of_word(word, evidence))
         common = found if common is None else common & found
         if not common:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.domain.conversation import Message
+from app.domain.words.patterns import compiled
 from app.domain.words.text import GENERIC_STEMS, sentences, stems
 
-_DECIDED: Final = re.compile(
+_DECIDED: Final = compiled(
     r"\b(?:decided|decision|agreed|agreement|chose|chosen|picked|settled on|opted|will use|will go with|going with"
     r"|adopted|approved|accepted"
     r"|is using|uses|switched to|решен[оие]+|решил\w*|договорил\w*|выбра[лн]\w*|остановил\w*|соглас\w+|утверд\w+"
@@ -17,13 +18,13 @@ _DECIDED: Final = re.compile(
     r"|использует|entschieden|beschlossen|gewählt|décidé|choisi|decidido|elegido)\b|决定|选择了|同意|采用|选定|确定使用",
     re.IGNORECASE,
 )
-_UNDECIDED: Final = re.compile(
+_UNDECIDED: Final = compiled(
     r"\b(?:not|no|never|rejected|declined|refused|against|turned down|proposed|suggested|rather than|instead"
     r"|отказал\w*|отклон\w+|против|не|нет"
     r"|предлож\w+|вместо|nicht|kein\w*|abgelehnt|refusé|pas|rechazó)\b|不|没|拒绝|建议",
     re.IGNORECASE,
 )
-_REFUSAL: Final = re.compile(
+_REFUSAL: Final = compiled(
     r"\A\W*(?:no\b(?! problem| worries| doubt| idea)|nope\b|nah\b|not\b|never\b|i(?:['’]d| would) rather not"
     r"|i don['’]?t (?:want|like|think)|let['’]?s not|please don['’]?t"
     r"|don['’]?t\b|absolutely not|нет\b|не надо|не нужно|не хочу|не будем|не стоит|не соглас\w+|ни в коем|лучше не"

@@ -16,6 +16,7 @@ from typing import Final
 
 from app.domain.gating.originals import Originals
 from app.domain.words.language_tables import words_of
+from app.domain.words.patterns import capped, compiled
 from app.domain.words.text import stem
 from app.domain.words.vocabulary import STOPWORDS
 
@@ -37,23 +38,23 @@ _CONTEXT: Final = 2  # words as an original has them before one that is cut
 
 _FORM: Final = 3  # words of context more, where it may be another form of a word
 _LOOKED_AT: Final = 1_000  # characters of an end
-_CLOSED: Final = re.compile(r"[.!?…。！？｡؟।۔][\"'»”’)\]}`*」』）]*\s*\Z")
-_WORD_LAST: Final = re.compile(r"[\w%€$₽£¥°]\s*\Z")
-_HANGS: Final = re.compile(r"[,，、(\[{«“（「—–-]\s*\Z")
-_INTRODUCES: Final = re.compile(r"[;:；：]\s*\Z")
-_SENTENCE: Final = re.compile(r"[^\W\d_]{5}[.!?…][\"'»”’)\]]{0,3}\s+[\"'«„“(\[]{0,3}[^\W\d_a-zа-яё]|[。！？]\s*\S")
+_CLOSED: Final = compiled(r"[.!?…。！？｡؟।۔][\"'»”’)\]}`*」』）]*\s*\Z")
+_WORD_LAST: Final = compiled(r"[\w%€$₽£¥°]\s*\Z")
+_HANGS: Final = compiled(r"[,，、(\[{«“（「—–-]\s*\Z")
+_INTRODUCES: Final = compiled(r"[;:；：]\s*\Z")
+_SENTENCE: Final = compiled(r"[^\W\d_]{5}[.!?…][\"'»”’)\]]{0,3}\s+[\"'«„“(\[]{0,3}[^\W\d_a-zа-яё]|[。！？]\s*\S")
 """Where a sentence ends and another begins: a story that has such a place ends its last sentence too.
 
 A word of five letters: shorter ones may be titles and abbreviations (``Prof.``).
 """
-_ITEM: Final = re.compile(r"\s*(?:[-*+•–—#|>]|\d{1,3}[.)])\s")
-_LAST_WORD: Final = re.compile(r"(?<!\S)[\"'«„“(\[]*([^\W\d_]+(?:[-'’][^\W\d_]+)*)\s*\Z")
+_ITEM: Final = compiled(r"\s*(?:[-*+•–—#|>]|\d{1,3}[.)])\s")
+_LAST_WORD: Final = compiled(r"(?<!\S)[\"'«„“(\[]*([^\W\d_]+(?:[-'’][^\W\d_]+)*)\s*\Z")
 """As it stands between spaces: ``sign-in`` and ``requirements.in`` end in no preposition."""
-_FENCE: Final = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+_FENCE: Final = compiled(r"^[^\S\n]*+(?:```|~~~)", re.MULTILINE)
 _PAIRS: Final = ("()", "[]", "«»", "“”", "「」", "『』", "（）", "《》", "【】")
-_NO_BRACKET: Final = re.compile(r"[:;=8xX]['-]?[()\[\]]+|(?<=\d)\"|^\W{0,4}\w{1,3}\)|„[^“”]*[“”]")
+_NO_BRACKET: Final = capped(r"[:;=8xX]['-]?[()\[\]]+|(?<=\d)\"|^\W{0,4}\w{1,3}\)|„[^„“”]*+[“”]", _LOOKED_AT)
 """Smileys, inches, the letter of a list's item, and quotes that close with what opens others."""
-_SIGNS: Final = re.compile(r"[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]")
+_SIGNS: Final = compiled(r"[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +221,7 @@ def _is_broken_json(text: str) -> bool:
         return False
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return True
     return False
 

@@ -17,6 +17,7 @@ from app.domain.states.provenance import own_words
 from app.domain.weighing.tokens import estimate_text
 from app.domain.words.language import detect, differs
 from app.domain.words.overlap import message_text
+from app.domain.words.patterns import compiled
 from app.domain.words.text import sentences
 
 SHORTER: Final = 0.9
@@ -24,8 +25,10 @@ SHORTER: Final = 0.9
 _WHOLE: Final = 0.5  # of a text must be left when what does not hold is gone
 _LONGEST: Final = 40_000  # characters; what is longer is no condensed text of anything
 _SAMPLE: Final = 20_000  # characters from each end are plenty to know the language by
-_REASONING: Final = re.compile(r"\s*<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_FENCE: Final = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\Z", re.DOTALL)
+_REASONING: Final = compiled(
+    r"(?<!\s)\s*+<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
+)
+_FENCE: Final = compiled(r"\A```[\w-]*+[ \t]*+\n(.*)```\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ negative number, what belongs to no message by 0.
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +18,12 @@ from app.domain.canonical_forms import forms_of_day, given_forms
 from app.domain.conversation import Message
 from app.domain.states.state import StateEntry
 from app.domain.words.overlap import message_text
+from app.domain.words.patterns import any_literal, compiled
 from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, stems
 
 BACKGROUND: Final = 0
 """The source of what stands in the system prompt."""
-_TOKEN: Final = re.compile(r"[^\s\"'«»“”„`()<>\[\]{},;!?|=]+")
+_TOKEN: Final = compiled(r"[^\s\"'«»“”„`()<>\[\]{},;!?|=]+")
 _EDGE: Final = ".:…*_-"
 _UNSEEN: Final = 0.5  # of the rarest word's weight: paraphrases bring words that the span lacks
 _GENERIC: Final = 0.3  # words too common in talk to say much
@@ -112,7 +112,7 @@ class Evidence:
             return known
         before = r"(?:(?<![^\W_])|(?<=\bv))" if wanted[0].isascii() and wanted[0].isalnum() else ""
         after = r"(?![^\W_])" if wanted[-1].isascii() and wanted[-1].isalnum() else ""
-        pattern = re.compile(f"{before}{re.escape(wanted)}{after}")
+        pattern = any_literal([wanted], before=before, after=after)
         return [source for source, folded in self._folded if wanted in folded and pattern.search(folded)]
 
     def _known(self, wanted: str) -> Sequence[int] | None:
@@ -189,8 +189,8 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_PIECE: Final = re.compile(r"[^\W_]+")
+_CAMEL: Final = compiled(r"(?<=[a-z])(?=[A-Z])")
+_PIECE: Final = compiled(r"[^\W_]+")
 
 
 def pieces_of(text: str) -> set[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from app.domain.words.patterns import compiled
+
 _OPENING: Final = (
     r"\W*(?:(?:sure|certainly|of course|okay|ok|hello|hi|well|unfortunately|конечно|хорошо|к сожалению|здравствуйте)"
     r"\b[\s,.!:—-]*){0,2}"
@@ -61,7 +63,7 @@ _EXCUSES: Final = (
     r"(?:por favor,? (?:proporcion|comparte|envía)|veuillez (?:fournir|partager)|请提供)",
     r"bitte (?:geben|stellen|senden) sie",
 )
-_EXCUSE: Final = re.compile(rf"{_OPENING}(?:{'|'.join(_EXCUSES)})", re.IGNORECASE)
+_EXCUSE: Final = compiled(rf"{_OPENING}(?:{'|'.join(_EXCUSES)})", re.IGNORECASE)
 
 
 def is_excuse(text: str) -> bool:

@@ -35,6 +35,7 @@ from app.domain.summarizing.candidate import (
 from app.domain.words.identifiers import Identifier, Kind, find_identifiers
 from app.domain.words.language import agrees, differs
 from app.domain.words.overlap import message_text
+from app.domain.words.patterns import compiled
 from app.domain.words.text import stem, stems, words
 from app.domain.words.vocabulary import GENERIC
 
@@ -190,7 +191,7 @@ _WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbo
 _MUCH: Final = 40  # different content words of users that the state lacks: ten messages that are more than small talk
 _TOLD: Final = 8  # different content words: an account of anything at all
 _SCANNED: Final = 100_000  # characters of the span that are looked at
-_STATEMENT: Final = re.compile(
+_STATEMENT: Final = compiled(
     r"\bmy name is\b|\bcall me [A-Z]|\bi(?:['’]m| am) (?:allergic|vegan|vegetarian|married|a \w+er\b|an? engineer)"
     r"|\bi (?:live in|work (?:at|for|as)|decided|prefer)\b|\b(?:we|i)(?:['’]ve| have)? (?:decided|agreed|chose)\b"
     r"|\blet['’]?s (?:go with|use|stick with)\b|\b(?:deadline|budget) is\b|\bmust not\b"

@@ -5,7 +5,6 @@ The gate lets none of these in. A state that was imported, or written by an earl
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from app.domain.gating.cut_off import DOUBTFUL, LIKELY, Beside, beside_of, weigh
 from app.domain.gating.excuses import is_excuse
 from app.domain.gating.originals import Originals
 from app.domain.states.state import StateSchema
+from app.domain.words.patterns import compiled
 
 Sickness = Literal["empty", "error_text", "no_summary", "cut_off", "missing"]
 
@@ -23,7 +23,7 @@ FEW: Final = 4
 _MANY: Final = 3
 """Facts of one field that are not all dropped at once."""
 
-_ERRORS: Final = re.compile(
+_ERRORS: Final = compiled(
     r"\W*(?:Traceback \(most recent call last\)"
     r"|(?:[A-Z]\w*(?:Error|Exception)|Error|ERROR|Fehler|Ошибка)\s*(?::|\b\d{3}\b)"
     r"|(?:HTTP(?:/\d(?:\.\d)?)?|Status(?: code)?|Code)[ :]*[45]\d\d\b"

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
 from app.domain.words.language_tables import words_of
+from app.domain.words.patterns import compiled
 
 _MOST: Final = 6  # words of an end that are looked for
 _FEWEST: Final = 3  # words that say that an end is an original's own
 _SIGNS_PER_WORD: Final = 2
 _PLACES: Final = 40  # at which one end is looked at
-_SIGN: Final = re.compile(r"[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]")
-_GOES_ON: Final = re.compile(r"[ .,:/@_'’-][^\W_]| [\"'“«(]")
+_SIGN: Final = compiled(r"[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]")
+_GOES_ON: Final = compiled(r"[ .,:/@_'’-][^\W_]| [\"'“«(]")
 """Another word, or more of a value or a compound."""
 _ENDS: Final = "\n.!?…。！？｡؟।۔"
-_WORD: Final = re.compile(r" (\w+)")
+_WORD: Final = compiled(r" (\w+)")
 _JOINS: Final = words_of("ending", "joins")
-_REST: Final = re.compile(r"\w*")
+_REST: Final = compiled(r"\w*")
 _REMEMBERED: Final = 512
 
 

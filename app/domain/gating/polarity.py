@@ -14,6 +14,7 @@ from typing import Final
 
 from app.domain.gating.evidence import beginning
 from app.domain.words.language_tables import alternatives, pattern_of, words_of
+from app.domain.words.patterns import compiled
 from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, stems
 
 _DENIES: Final = pattern_of("contrary", "denies")
@@ -22,11 +23,12 @@ _HEDGES: Final = pattern_of("contrary", "hedges")
 """What may deny, limit, or put a condition, in words of its own: beside it nothing is said of a statement's sense."""
 _YET: Final = pattern_of("contrary", "yet")
 """What does not limit a denial."""
-_CLAUSE: Final = re.compile(rf"[,;:，；、：()（）]|\s[—–-]\s|\s{alternatives('contrary', 'joins')}\s")
-_QUESTION: Final = re.compile(rf"(?:[?？]|{alternatives('contrary', 'asks')})\W*\Z")
-_ANSWER: Final = re.compile(rf"\W*{alternatives('contrary', 'answers')}", re.IGNORECASE)
+_CLAUSE: Final = compiled(rf"[,;:，；、：()（）]|\s[—–-]\s|\s{alternatives('contrary', 'joins')}\s")
+_QUESTION: Final = compiled(rf"(?:[?？]|{alternatives('contrary', 'asks')})\W*+\Z")
+_END: Final = 80  # characters of a sentence in which its mark is looked for
+_ANSWER: Final = compiled(rf"\W*{alternatives('contrary', 'answers')}", re.IGNORECASE)
 _LEAST: Final = 2 / 3  # of the words that a clause denies: telling so many of them again is telling the clause
-_HAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_HAN: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff]")
 """Pairs of signs, not words: one that is new says nothing."""
 _PRONOUNS: Final = tuple(sorted(words_of("contrary", "pronouns")))
 
@@ -53,7 +55,11 @@ def is_turned_round(text: str, said: Iterable[tuple[str, frozenset[str]]]) -> bo
     """
     told = _content(text)
     families = frozenset(stems(text))
-    near = [sentence for sentence, words in said if not families.isdisjoint(words) and not _QUESTION.search(sentence)]
+    near = [
+        sentence
+        for sentence, words in said
+        if not families.isdisjoint(words) and not _QUESTION.search(sentence[-_END:])
+    ]
     if not told or not near:
         return False
     if _DENIES.search(text) is None:

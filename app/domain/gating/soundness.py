@@ -6,7 +6,6 @@ erasure of that message.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final
@@ -20,13 +19,14 @@ from app.domain.gating.evidence import BACKGROUND, Evidence
 from app.domain.gating.excuses import is_excuse
 from app.domain.gating.swapping import is_swapped
 from app.domain.words.language import detect
+from app.domain.words.patterns import compiled
 from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, sentences, stems
 
 _SUPPORT: Final = 0.25  # of a sentence's weight must be shared with the stretch
 _FEW: Final = 4  # content words: of fewer nothing can be told by what they share
 _LOOKED_AT: Final = 12  # sentences whose values are compared with one sentence's
 _SAMPLE: Final = 20_000  # characters are plenty to know a language by
-_POINTER: Final = re.compile(r"(?:->|=>|[→⇒➔➜])\s{0,4}[LlＬ]\s?\d")
+_POINTER: Final = compiled(r"(?:->|=>|[→⇒➔➜])\s{0,4}[LlＬ]\s?\d")
 
 
 class Stretch:

@@ -8,18 +8,18 @@ value shares nothing of its own with what is told, and the clause of another val
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from app.domain.gating.claims import Claim, find_claims
+from app.domain.words.patterns import compiled
 from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, stem, stems
 
-_CLAUSE: Final = re.compile(
+_CLAUSE: Final = compiled(
     r"[,;，；、]\s?(?!\d{3}\b)|\s(?:and|but|while|whereas|plus|и|а|но|und|et|y)\s|(?<=[^\d])和|而"
 )
 _KINDS: Final = frozenset({"money", "date", "time", "number"})
-_DOER: Final = re.compile(r"\W*(?:(?:and|but|while|и|а|но|und|et|y)\s)?([^\W\d_a-zа-яё][^\W\d_]+)(?=\s)")
+_DOER: Final = compiled(r"\W*(?:(?:and|but|while|и|а|но|und|et|y)\s)?([^\W\d_a-zа-яё][^\W\d_]+)(?=\s)")
 _AMOUNTS: Final = {"money", "number"}  # the first of two prices often lacks its currency
 _PREDICATES: Final = frozenset(
     stem(word)

@@ -9,7 +9,6 @@ file lacks, since its English stands in the code: ``use.<schema>.<field>``, ``ti
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +18,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from app.domain.localization.plurals import FORMS, OTHER, PluralRules, plural_rules
+from app.domain.words.patterns import compiled
 
 FALLBACK: Final = "en"
 """The language that has every message."""
 
-_PLACE: Final = re.compile(r"\{(\w{1,40})\}")
-_RANGE: Final = re.compile(
+_PLACE: Final = compiled(r"\{(\w{1,40})\}")
+_RANGE: Final = compiled(
     r"\s{0,8}([A-Za-z]{1,8})(?:[-_][A-Za-z0-9_-]{1,40})?\s{0,8}(?:;\s{0,8}q=([01](?:\.\d{0,3})?)\s{0,8})?"
 )
 _LONGEST_HEADER: Final = 1_000

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from app.domain.words.patterns import compiled
 
 FORMS: Final = ("zero", "one", "two", "few", "many", "other")
 """The names that the CLDR gives to plural forms."""
 OTHER: Final = "other"
 """The form of every number that no rule takes; every language has it."""
 
-_RELATION: Final = re.compile(r"([nivwftce])(?: % (\d+))? (=|!=) (\d+(?:\.\.\d+)?(?:, ?\d+(?:\.\.\d+)?)*)")
+_RELATION: Final = compiled(r"([nivwftce])(?: % (\d+))? (=|!=) (\d+(?:\.\.\d+)?(?:, ?\d+(?:\.\.\d+)?)*)")
 
 
 @dataclass(frozen=True, slots=True)

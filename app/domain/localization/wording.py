@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
 from app.domain.localization.catalogue import Catalogue
 from app.domain.policies.policy import CompactionPolicy, Threshold
+from app.domain.words.patterns import compiled
 
 _LATENCY: Final = "latency."
-_LEVELS: Final = re.compile(r"^(?:last|active)\.(?=levels\.)")
+_LEVELS: Final = compiled(r"^(?:last|active)\.(?=levels\.)")
 
 
 def trigger_label(catalogue: Catalogue, trigger: str, policy: CompactionPolicy | None = None) -> str:

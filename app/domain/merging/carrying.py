@@ -7,15 +7,15 @@ an old one. Amounts, dates and versions are never carried: there another value, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.domain.words.identifiers import find_identifiers
+from app.domain.words.patterns import compiled
 
 _CARRIED: Final = frozenset({"uuid", "url", "email", "path", "code"})
 _MOST: Final = 6  # values that one entry is given
-_SUFFIX: Final = re.compile(r" \(([^()]{1,2000})\)\Z")
+_SUFFIX: Final = compiled(r" \(([^()]{1,2000})\)\Z")
 
 
 def carried(successors: Sequence[tuple[str, Sequence[str]]]) -> Mapping[int, str]:

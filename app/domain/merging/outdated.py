@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
 from app.domain.anchors.topics import topic_of
 from app.domain.anchors.values import Anchor
+from app.domain.words.patterns import compiled
 
-_SPEAKER: Final = re.compile(r"^[^\W\d_]{1,20}: ")
+_SPEAKER: Final = compiled(r"^[^\W\d_]{1,20}: ")
 _MOSTLY: Final = 0.7  # of a text that goes with what it repeats: what else it says would go too
 _LEAST: Final = 8  # characters; what is shorter stands in too many texts
 

@@ -30,6 +30,7 @@ from app.domain.states.provenance import origin_of
 from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema
 from app.domain.weighing.tokens import Estimator, estimate_text
 from app.domain.words.language import detect
+from app.domain.words.patterns import any_literal
 from app.domain.words.text import sentences, stems
 
 _SENTENCE: Final = 200  # characters of a quoted sentence
@@ -272,8 +273,7 @@ def _lost(
 
 def _any_of(values: Collection[str]) -> re.Pattern[str]:
     """Any of these values, not as a part of a longer one."""
-    longest = sorted(values, key=lambda value: (-len(value), value))
-    return re.compile(rf"(?<![\w.,])(?:{'|'.join(map(re.escape, longest))})(?!\w)", re.IGNORECASE)
+    return any_literal(values, before=r"(?<![\w.,])", after=r"(?!\w)", flags=re.IGNORECASE)
 
 
 def _survives(claim: Claim, present: Evidence, served: Evidence | None) -> bool:

@@ -23,11 +23,12 @@ from app.domain.anchors.topics import topic_of
 from app.domain.conversation import Message
 from app.domain.summarizing.candidate import CandidateItem
 from app.domain.words.identifiers import find_identifiers
+from app.domain.words.patterns import compiled
 from app.domain.words.sameness import canonical
 from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, sentences, stem, stems
 from app.domain.words.vocabulary import TECHNOLOGY
 
-_OUSTED: Final = re.compile(
+_OUSTED: Final = compiled(
     r"\b(?:instead of|rather than|no longer|not|scrap|drop(?:ped)?|ditch(?:ed)?|replac(?:es?|ed|ing)"
     r"|moved? away from|switch(?:ed)? from|вместо|а не"
     r"|больше не|отказал\w+ от|заменил\w*|statt|anstatt|au lieu de|en lugar de)\s+(?:the |an? |our |my |use |using "
@@ -35,7 +36,7 @@ _OUSTED: Final = re.compile(
     r"|(?:不用|不再用|代替|取代|而不是)([a-z][\w.+#-]{0,40})",
     re.IGNORECASE,
 )
-_CORRECTS: Final = re.compile(
+_CORRECTS: Final = compiled(
     r"\A\W*(?:no\b|nope\b|actually\b|wait\b|correction\b|sorry\b|scratch that|on second thought|make that|hmm,? no"
     r"|нет\b|вернее\b|точнее\b|стоп\b"
     r"|поправк\w+|извини\w*|не(?:т уж)?,|不对|不是|更正|其实|nein\b|doch\b|non\b)"
@@ -46,7 +47,7 @@ _CORRECTS: Final = re.compile(
     r"|改成|改为|换成|而不是|改用",
     re.IGNORECASE,
 )
-_UNDER_WAY: Final = re.compile(
+_UNDER_WAY: Final = compiled(
     r"\b(?:in progress|under way|underway|ongoing|working on|work on|started|starting|begun|pending|waiting (?:for"
     r"|on)|awaits?|awaiting|to do|todo"
     r"|plans? to|planned|planning|intends? to|is going to|will|needs? to|has to|must|not yet|still|being \w+ed"
@@ -56,18 +57,18 @@ _UNDER_WAY: Final = re.compile(
     r"|进行中|正在|计划|打算|还没|待|等待",
     re.IGNORECASE,
 )
-_DONE: Final = re.compile(
+_DONE: Final = compiled(
     r"\b(?:done|finished|completed?|ready|fixed|solved|resolved|shipped|deployed|released|merged|closed|delivered|sent|paid|booked|signed|over"
     r"|arrived|submitted|published|готов\w*|законч\w+|заверш\w+|сделан\w*|исправ\w+|реш[её]н\w*|выпущен\w*|развернут\w*|отправлен\w*|оплачен\w*"
     r"|подписан\w*|доставлен\w*|забронирован\w*|fertig|erledigt|abgeschlossen|terminé|terminado)\b|完成|已经|解决了|结束|上线了|做完",
     re.IGNORECASE,
 )
-_NOT_DONE: Final = re.compile(
+_NOT_DONE: Final = compiled(
     r"\b(?:not|n['’]t|un\w+|almost|nearly|when|once|until|will be|to be|half|не|почти|когда|пока|будет|nicht|fast"
     r"|pas|no)\b|没|未|快要|将",
     re.IGNORECASE,
 )
-_LABELLED: Final = re.compile(r"([^:：\n]{2,40})[:：]\s?([^:：,;\n]{1,60})")
+_LABELLED: Final = compiled(r"([^:：\n]{2,40})[:：]\s?([^:：,;\n]{1,60})")
 """A label and its value: the value is the answer, unless the label only says who speaks."""
 _SAME_TASK: Final = 0.6  # of the smaller text's content, for "was under way" and "is done" to be one task
 _SAME_FRAME: Final = 0.5  # of the words around a term, for two texts to be two answers to one question

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from app.domain.errors import FieldError
 from app.domain.policies.policy import Budgets, CompactionPolicy, Trigger
+from app.domain.policies.short_forms import short_form_of, switched_off
 
 
-def contradictions(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> list[FieldError]:
+def contradictions(
+    policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str] = ()
+) -> list[FieldError]:
     """Why this policy can never be met; empty when it can.
 
     A compaction must end below the trigger that it was for, what is always served must fit below the target, and what
@@ -18,25 +22,44 @@ def contradictions(policy: CompactionPolicy, budgets: Budgets, system_tokens: in
         policy: The resolved policy.
         budgets: Its shares in tokens.
         system_tokens: System prompt with awareness block and tools.
+        sent: The fields that the client sent: what it wrote in a short form is named by it.
     """
     return [
-        *_targets_above_triggers(policy, budgets),
+        *_targets_above_triggers(policy, budgets, sent),
         *_floor_above_target(policy, budgets, system_tokens),
-        *_floors_above_triggers(policy, budgets, system_tokens),
-        *_keeps_above_triggers(policy, budgets, system_tokens),
+        *_floors_above_triggers(policy, budgets, system_tokens, sent),
+        *_keeps_above_triggers(policy, budgets, system_tokens, sent),
         *_shares_above_budget(policy, budgets, system_tokens),
     ]
 
 
-def _targets_above_triggers(policy: CompactionPolicy, budgets: Budgets) -> Iterator[FieldError]:
-    for trigger in policy.triggers:
+def without_triggers(policy: CompactionPolicy, overrides: Mapping[str, Any]) -> list[FieldError]:
+    """Why the triggers that these overrides switch off must stay; empty when they may go.
+
+    Where nothing compacts and nothing is truncated, a conversation only grows until it is refused.
+    """
+    off = switched_off(overrides)
+    if not off or policy.triggers or policy.on_failure != "keep_full":
+        return []
+    message = (
+        'null leaves no trigger, and with on_failure "keep_full" the context grows until it exceeds the window: leave a'
+        ' trigger, or set on_failure to "truncate"'
+    )
+    return [FieldError(field=f"policy.{form}", message=message) for form in off]
+
+
+def _targets_above_triggers(policy: CompactionPolicy, budgets: Budgets, sent: Collection[str]) -> Iterator[FieldError]:
+    for index, trigger in enumerate(policy.triggers):
         first = trigger.at.first_tokens(budgets)
         if trigger.fold == "to_target" and first is not None and first <= budgets.target:
-            yield FieldError(
-                field="policy.target",
-                message=f"{_target(policy, budgets)} must be below the trigger {trigger.name}, which fires from"
-                f" {first} tokens on",
+            message = (
+                f"{_target(policy, budgets)} must be below the trigger {trigger.name}, which fires from"
+                f" {first} tokens on"
             )
+            form = _short_form(policy, sent, "triggers", index, "at")
+            if form:
+                yield FieldError(field=f"policy.{form}", message=f"{message}: raise {form}, or lower target")
+            yield FieldError(field="policy.target", message=message)
 
 
 def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> Iterator[FieldError]:
@@ -54,20 +77,24 @@ def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, system_token
     )
 
 
-def _floors_above_triggers(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> Iterator[FieldError]:
+def _floors_above_triggers(
+    policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str]
+) -> Iterator[FieldError]:
     """A trigger that folds all would fire again right after it; one that folds to the target is above the target."""
     floor = system_tokens + budgets.state_cap
     for index, trigger in enumerate(policy.triggers):
         first = trigger.at.first_tokens(budgets)
         if trigger.fold == "all" and first is not None and first <= floor:
             yield FieldError(
-                field=f"policy.triggers.{index}.at",
+                field=_field(policy, sent, "triggers", index, "at"),
                 message=f"the trigger {trigger.name} fires from {first} tokens on, but"
                 f" {_floor(budgets, system_tokens)} = {floor} tokens are always there: raise it",
             )
 
 
-def _keeps_above_triggers(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> Iterator[FieldError]:
+def _keeps_above_triggers(
+    policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str]
+) -> Iterator[FieldError]:
     """What a trigger keeps must leave it something to do."""
     floor = system_tokens + budgets.state_cap
     for index, trigger in enumerate(policy.triggers):
@@ -80,7 +107,7 @@ def _keeps_above_triggers(policy: CompactionPolicy, budgets: Budgets, system_tok
             )
         if trigger.at.messages is not None and trigger.keep_messages > trigger.at.messages:
             yield FieldError(
-                field=f"policy.triggers.{index}.keep_messages",
+                field=_field(policy, sent, "triggers", index, "keep_messages"),
                 message=f"the trigger {trigger.name} fires above {trigger.at.messages} messages and keeps"
                 f" {trigger.keep_messages}: it would never end; keep at most {trigger.at.messages}",
             )
@@ -109,6 +136,15 @@ def _shares_above_budget(policy: CompactionPolicy, budgets: Budgets, system_toke
         f" pins {budgets.pin_tokens} (pin_share {policy.pin_share:g}) = {most} tokens exceeds the budget of"
         f" {budgets.budget}: lower anchor_share, pin_share or state_tokens",
     )
+
+
+def _field(policy: CompactionPolicy, sent: Collection[str], *path: str | int) -> str:
+    """The field as the client wrote it."""
+    return f"policy.{_short_form(policy, sent, *path) or '.'.join(map(str, path))}"
+
+
+def _short_form(policy: CompactionPolicy, sent: Collection[str], *path: str | int) -> str | None:
+    return short_form_of(path, [trigger.name for trigger in policy.triggers], sent)
 
 
 def _floor(budgets: Budgets, system_tokens: int) -> str:

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Final
 
 from app.domain.words.factors import fold, pieces
+from app.domain.words.patterns import compiled
 
 LOOKED_AT: Final = 4_000
 """Characters of a message in which a goal is looked for: nobody states one behind pages of pasted text."""
@@ -45,7 +46,7 @@ class _Statement:
 
 def _compiled(tables: Mapping[str, Sequence[str]]) -> tuple[_Statement, ...]:
     return tuple(
-        _Statement(re.compile(pattern, re.IGNORECASE | re.MULTILINE), needs, frozenset(map(_longest_word, needs or ())))
+        _Statement(compiled(pattern, re.IGNORECASE | re.MULTILINE), needs, frozenset(map(_longest_word, needs or ())))
         for patterns in tables.values()
         for pattern in patterns
         for needs in [pieces(pattern)]

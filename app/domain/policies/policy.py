@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -34,6 +34,8 @@ RESERVE_SHARE = Fraction(1, 10)
 STATE_SHARE = Fraction(12, 100)  # so that a small window is not filled by its own state
 CAP_FACTOR = 2
 OUTPUT_PART = 2  # a state is at most half of what the summarizer can write: the rest is for its provenance
+MODEL_FIELDS = ("fallback_model",)
+"""The fields of a policy that name a model; only models that the operator allows may stand there."""
 FLOOR_MESSAGES = 100  # messages that a floor above the target is not tried again for
 
 
@@ -218,6 +220,11 @@ class CompactionPolicy(_Frozen):
     """Model calls per chunk outside a turn: the ladder, halving and bisection together."""
     calls_per_hour: Annotated[int, Field(ge=1, le=100_000)] = 40
     """Metered model calls of this conversation's compactions within an hour."""
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """The names of models in it, by field."""
+        return {name: value for name in MODEL_FIELDS if (value := getattr(self, name)) is not None}
 
     @field_validator("levels", mode="after")
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -32,14 +32,28 @@ KINDS: Mapping[str, str] = {
 """By pydantic's word for a value of another kind."""
 
 Node = Mapping[str, Any]
+Place = Sequence[str | int]
+"""The steps to a field of the policy."""
 
 
-def policy_invalid(error: ValidationError, short_forms: Sequence[str]) -> PolicyInvalidError:
-    """Pydantic's findings as field errors; ``short_forms`` are fields that stand for others."""
-    findings = [
-        FieldError(field=".".join(["policy", *map(str, item["loc"])]), message=_message(item, short_forms))
+def policy_invalid(
+    error: ValidationError, short_forms: Sequence[str], short_form_at: Callable[[Place], str | None]
+) -> PolicyInvalidError:
+    """Pydantic's findings as field errors, each once.
+
+    Args:
+        error: What pydantic found.
+        short_forms: Fields that stand for others.
+        short_form_at: The short form by which the client set the field at a place, if it did so.
+    """
+    found = (
+        FieldError(
+            field=".".join(["policy", short_form_at(item["loc"]) or ".".join(map(str, item["loc"]))]),
+            message=_message(item, short_forms),
+        )
         for item in error.errors(include_url=False)
-    ]
+    )
+    findings = list(dict.fromkeys(found))
     return PolicyInvalidError(f"{findings[0].field}: {findings[0].message}", errors=findings)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,11 @@ from pydantic import ValidationError
 from app.domain.errors import FieldError, UnknownPresetError
 from app.domain.policies.designs import DESIGNS, SEMANTIC, Preset
 from app.domain.policies.policy import CompactionPolicy
-from app.domain.policies.policy_errors import field_error, policy_invalid
+from app.domain.policies.policy_errors import policy_invalid
+from app.domain.policies.short_forms import SHORT_FORMS, expanded, short_form_of
 
 PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in DESIGNS}
 DEFAULT_PRESET = SEMANTIC.name
-
-SHORT_FORMS = ("background_at", "sync_at", "max_tokens", "keep_tail_messages", "keep_tail_turns")
-
 
 _KEEPS = ("manual_keep", "keep_tail_messages", "keep_tail_turns")
 
@@ -75,62 +73,15 @@ def resolve(preset_name: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
     values = preset_named(preset_name).policy.model_dump()
     short = {name: overrides[name] for name in SHORT_FORMS if name in overrides}
     values.update({name: value for name, value in overrides.items() if name not in short})
+    written = expanded(values, short)
     try:
-        return CompactionPolicy.model_validate(_with_short_forms(values, short))
+        return CompactionPolicy.model_validate(written)
     except ValidationError as error:
-        raise policy_invalid(error, SHORT_FORMS) from None
+        raise policy_invalid(error, SHORT_FORMS, lambda place: _short_form_at(place, written, short)) from None
 
 
-def _with_short_forms(values: dict[str, Any], short: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the short forms into the triggers that they stand for."""
-    if not isinstance(values.get("triggers"), list | tuple) or not all(isinstance(t, dict) for t in values["triggers"]):
-        return values  # the model's own validation says what is wrong
-    triggers = [dict(trigger) for trigger in values["triggers"]]
-    if "background_at" in short:
-        _set_threshold(triggers, "background", "stored", {"share": _number(short, "background_at")})
-    if "sync_at" in short:
-        _set_threshold(triggers, "sync", "before_call", {"share": _number(short, "sync_at")})
-    triggers = _with_max_tokens(triggers, short)
-    for form, kept in (("keep_tail_messages", "messages"), ("keep_tail_turns", "turns")):
-        if form in short:
-            amount = _number(short, form)
-            triggers = [{**trigger, f"keep_{kept}": amount} for trigger in triggers]
-            values = {**values, "manual_keep": {kept: amount}}
-    return {**values, "triggers": triggers}
-
-
-def _with_max_tokens(triggers: list[dict[str, Any]], short: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """−1 clears every automatic trigger, 0 or absent leaves the preset's, a number sets or adds one.
-
-    A share beside the preset's own number stays, so that a number made for a large model holds for a small one.
-    """
-    limit = 0 if short.get("max_tokens") is None else short["max_tokens"]
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < -1:
-        raise field_error(
-            "max_tokens", "a number of tokens, 0 for the preset's default, or -1 for no automatic trigger"
-        )
-    if limit == -1:
-        return []
-    if limit:
-        _set_threshold(triggers, "max_tokens", "before_call", {**_share_beside_tokens(triggers), "tokens": limit})
-    return triggers
-
-
-def _share_beside_tokens(triggers: list[dict[str, Any]]) -> dict[str, Any]:
-    at = next((trigger.get("at") for trigger in triggers if trigger.get("name") == "max_tokens"), None)
-    return {"share": at["share"]} if isinstance(at, dict) and "share" in at and at.get("tokens") is not None else {}
-
-
-def _set_threshold(triggers: list[dict[str, Any]], name: str, on: str, at: Mapping[str, Any]) -> None:
-    for trigger in triggers:
-        if trigger.get("name") == name:
-            trigger["at"] = at
-            return
-    triggers.append({"name": name, "on": on, "at": at, "run": "background" if on == "stored" else "inline"})
-
-
-def _number(short: Mapping[str, Any], form: str) -> Any:
-    value = short[form]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise field_error(form, "must be a number")
-    return value
+def _short_form_at(place: Sequence[str | int], written: Mapping[str, Any], short: Mapping[str, Any]) -> str | None:
+    triggers = written.get("triggers")
+    items = triggers if isinstance(triggers, list | tuple) else ()
+    names = [str(item.get("name")) if isinstance(item, dict) else "" for item in items]
+    return short_form_of(place, names, short)

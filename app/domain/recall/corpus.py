@@ -13,6 +13,7 @@ from typing import Final
 
 from app.domain.recall.terms import terms
 from app.domain.recall.words import ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON, ENGLISH_TIME, any_of
+from app.domain.words.patterns import compiled
 from app.domain.words.text import ascii_tokens, stems, stems_of_tokens
 from app.domain.words.vocabulary import GENERIC
 
@@ -21,20 +22,20 @@ SITTING: Final = 60  # pieces; a longer run of talk is several sittings, or "the
 PIECE: Final = 64  # tokens, about; a long message answers by one of its parts, and is scored by the best
 LONG: Final = 192  # tokens; shorter messages are one piece
 
-LABEL: Final = re.compile(r"([^\W\d_][\w.'’-]{0,23}): |([\u3400-\u9fff]{2,4})：")
+LABEL: Final = compiled(r"([^\W\d_][\w.'’-]{0,23}): |([\u3400-\u9fff]{2,4})：")
 """The name of who speaks, before what is said."""
 _LABELLED: Final = 0.6  # of a role's messages begin so, where it is the speaker's name
 _FEWEST: Final = 3  # labelled messages
-_SIGN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-_CAPITALISED: Final = re.compile(r"(?<=\s)[A-ZА-ЯЁ][a-zа-яё]{2,}")
-_ASCII_CAPITALISED: Final = re.compile(r"\s([A-Z][a-z]{2,})", re.ASCII)
-_YEAR: Final = re.compile(r"\b\d{4}\b")
+_SIGN: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff]")
+_CAPITALISED: Final = compiled(r"(?<=\s)[A-ZА-ЯЁ][a-zа-яё]{2,}")
+_ASCII_CAPITALISED: Final = compiled(r"\s([A-Z][a-z]{2,})", re.ASCII)
+_YEAR: Final = compiled(r"\b\d{4}\b")
 _PERSONS: Final = (ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON)
 _TIME, _FIRST, _SECOND = any_of("time"), any_of("first_person"), any_of("second_person")
 _PEOPLE, _PLACE, _NUMBER = any_of("people"), any_of("place"), any_of("number")
-_QUOTED: Final = re.compile(r"[\"“«„]([^\"”»“]{2,80})[\"”»]")
-_SENTENCE_END: Final = re.compile(r"[?？]++[!?]*+|(?<![.!。！…])[.!。！…]++(?=\s|$)|\n")
-_BREAK: Final = re.compile(r"\n+|(?<=[.!?…])\s+|(?<=[。！？])|,\s+|\s+")
+_QUOTED: Final = compiled(r"[\"“«„]([^\"”»“]{2,80})[\"”»]")
+_SENTENCE_END: Final = compiled(r"[?？]++[!?]*+|(?<![.!。！…])[.!。！…]++(?=\s|$)|\n")
+_BREAK: Final = compiled(r"\n+|(?<=[.!?…])\s+|(?<=[。！？])|,\s+|\s+")
 _ECHO: Final = 4  # pieces back; what repeats their words answers them, and seldom tells anything itself
 _COMMON: Final = 0.7
 """What a word too common in talk to name a topic is worth of one that is as rare here: "time", "actually", "went"."""

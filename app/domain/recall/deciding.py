@@ -23,6 +23,7 @@ from typing import Final, Literal
 from app.domain.recall.corpus import Corpus, words_of
 from app.domain.recall.kinds import forms_of, of_kind
 from app.domain.recall.question import Question
+from app.domain.words.patterns import compiled
 
 Decision = Literal["needed", "no_content", "courtesy", "self_contained", "unknown", "covered"]
 
@@ -76,15 +77,15 @@ _POINTS_BACK: Final[Mapping[str, str]] = {
 }
 """What says that something was said, or is known, already."""
 
-_MATERIAL: Final = re.compile(r"[:：]\s*\S.{15}|```|\n\s*\S.{15}|[\"“«「『][^\"”»」』]{12}", re.DOTALL)
-_MATERIAL_IN_SIGNS: Final = re.compile(r"[:：]\s*[\u3400-\u9fff]{4}")
-_BEFORE_MATERIAL: Final = re.compile(r"\A[^:：\n`\"“«「『]*")
+_MATERIAL: Final = compiled(r"[:：]\s*+\S.{15}|```|\n[^\S\n]*+\S.{15}|[\"“«「『][^\"”»」』]{12}", re.DOTALL)
+_MATERIAL_IN_SIGNS: Final = compiled(r"[:：]\s*[\u3400-\u9fff]{4}")
+_BEFORE_MATERIAL: Final = compiled(r"\A[^:：\n`\"“«「『]*")
 _ANY_COURTESY: Final = "|".join(_COURTESIES.values())
-_COURTEOUS: Final = re.compile(rf"(?<!\w)(?:{_ANY_COURTESY}|{_FILLERS})(?!\w)|{_SIGNS}", re.IGNORECASE)
-_HAS_COURTESY: Final = re.compile(rf"(?<!\w)(?:{_ANY_COURTESY})", re.IGNORECASE)
-_LETTER: Final = re.compile(r"[^\W_]")
-_INSTRUCTS: Final = re.compile(rf"\A\W*(?:{'|'.join(_INSTRUCTIONS.values())})", re.IGNORECASE)
-_REFERS: Final = re.compile("|".join(_POINTS_BACK.values()), re.IGNORECASE)
+_COURTEOUS: Final = compiled(rf"(?<!\w)(?:{_ANY_COURTESY}|{_FILLERS})(?!\w)|{_SIGNS}", re.IGNORECASE)
+_HAS_COURTESY: Final = compiled(rf"(?<!\w)(?:{_ANY_COURTESY})", re.IGNORECASE)
+_LETTER: Final = compiled(r"[^\W_]")
+_INSTRUCTS: Final = compiled(rf"\A\W*(?:{'|'.join(_INSTRUCTIONS.values())})", re.IGNORECASE)
+_REFERS: Final = compiled("|".join(_POINTS_BACK.values()), re.IGNORECASE)
 
 
 def decide(text: str, question: Question, corpus: Corpus, *, served: Sequence[str], seqs: Collection[int]) -> Decision:

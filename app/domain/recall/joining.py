@@ -1,19 +1,22 @@
 """Recall inside a draft: how much room it gets, what is chosen for it, and where it stands.
 
 Recalled passages stand last, inside the last user message and before its text, so that everything before it stays the
-same to the byte; where no user message is served, in one of their own at the end.
+same to the byte; where no user message is served, in one of their own at the end. What tools answered is nobody's word:
+it stands before that message, in one of role ``tool``, acknowledged as the state block is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
 from app.domain.assembling.drafts import Draft, Material, first_draft, size_of, weigh_all, weight_of
-from app.domain.conversation import Message
+from app.domain.assembling.layout import ACKNOWLEDGEMENT
+from app.domain.assembling.served import served_messages
+from app.domain.conversation import Message, Role
 from app.domain.extraction.items import cost, parted
 from app.domain.extraction.labels import role_of
 from app.domain.model_io import ContextMessage
@@ -35,6 +38,9 @@ figures."""
 
 DATA_SHARE: Final = Fraction(9, 10)
 """Of that, what tools' data in the state may keep."""
+
+APART: Final[Role] = "tool"
+"""The role whose recalled messages stand apart from the user's words."""
 
 _STEPS: Final = 5
 """Halvings: what pins need is found to a thirty-second of what was wanted."""
@@ -110,26 +116,42 @@ def beside_pins(material: Material, fit: Fit, room: int, wanted: int) -> tuple[i
 
 def spoken(draft: Draft, locale: str) -> tuple[ContextMessage, ...]:
     """Held messages and tail as they are sent, with what is recalled before the text of the last user message."""
-    messages = [as_sent(message) for message in (*draft.held, *draft.tail)]
-    fenced = before_text(recalled_element(draft.recalled, draft.named, locale), passages_element(draft.passages))
-    if not fenced:
+    return _with_recalled(draft, served_messages(_sent(draft)), locale)
+
+
+def _sent(draft: Draft) -> list[ContextMessage]:
+    return [as_sent(message) for message in (*draft.held, *draft.tail)]
+
+
+def _with_recalled(draft: Draft, messages: Sequence[ContextMessage], locale: str) -> tuple[ContextMessage, ...]:
+    apart = [one for one in draft.recalled if one.source.role == APART]
+    beside = [one for one in draft.recalled if one.source.role != APART]
+    fenced = before_text(recalled_element(beside, draft.named, locale), passages_element(draft.passages))
+    before: tuple[ContextMessage, ...] = ()
+    if apart:
+        before = (
+            ContextMessage(role=APART, content=recalled_element(apart, (), locale, of=APART)),
+            ContextMessage(role="assistant", content=ACKNOWLEDGEMENT),
+        )
+    if not (fenced or before):
         return tuple(messages)
     first_of_tail = len(draft.held)
     for index in range(len(messages) - 1, first_of_tail - 1, -1):
         if messages[index].role == "user":
-            content = before_text(fenced, "", messages[index].content)
-            messages[index] = replace(messages[index], content=content)
-            return tuple(messages)
-    return (*messages, ContextMessage(role="user", content=fenced))
+            asked = replace(messages[index], content=before_text(fenced, "", messages[index].content))
+            return (*messages[:index], *before, asked, *messages[index + 1 :])
+    if not fenced:
+        return (*messages, *before[:1])
+    return (*messages, *before, ContextMessage(role="user", content=fenced))
 
 
 def recall_tokens(material: Material, draft: Draft) -> int:
     """What recalled messages and passages add to a context."""
     if not draft.recalled and not draft.passages:
         return 0
-    bare = replace(draft, recalled=(), passages=())
-    locale = material.conversation.locale
-    return max(weigh_all(material, spoken(draft, locale)) - weigh_all(material, spoken(bare, locale)), 0)
+    bare = _sent(draft)  # as stored: what is exchanged in them to be sent weighs no more
+    whole = _with_recalled(draft, bare, material.conversation.locale)
+    return max(weigh_all(material, whole) - weigh_all(material, bare), 0)
 
 
 def as_sent(message: Message) -> ContextMessage:
@@ -206,7 +228,8 @@ def _joined(material: Material, draft: Draft, recall: Recall, room: int, ranking
     draft = replace(draft, named=labelled(recall.corpus, material.conversation.locale))
     served = served_seqs(draft)
     packed = replace(draft, recalled=ranking.packed(room - passages - FRAME, served=served))
-    if packed.recalled and (unused := room - recall_tokens(material, packed)) > 0:  # packing only reckons
+    unused = room - recall_tokens(material, packed)  # packing only reckons, and with one frame
+    if packed.recalled and (unused > 0 or any(one.source.role == APART for one in packed.recalled)):
         packed = replace(draft, recalled=ranking.packed(room - passages - FRAME + unused, served=served))
     return _within(material, packed, room)
 

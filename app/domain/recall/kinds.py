@@ -7,16 +7,12 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Final
 
 from app.domain.words.text import stems
-
-_KIND: Final = re.compile(r"([^:]+):([^:]+)(?=\n|\Z)")
 
 Related = Mapping[str, frozenset[str]]
 
@@ -54,8 +50,12 @@ def _forms(wide: bool) -> Related:  # noqa: FBT001
 
 def _kinds(*, wide: bool) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
     for text in _texts("kinds", wide=wide):
-        for asking, kind in _KIND.findall(text):
+        asking, *others = text.split(":")
+        for other in others[:-1]:
+            kind, _, following = other.rpartition("\n")
             yield frozenset(stems(asking)), frozenset(stems(kind))
+            asking = following
+        yield frozenset(stems(asking)), frozenset(stems(others[-1]))
 
 
 def _texts(key: str, *, wide: bool) -> Iterator[str]:

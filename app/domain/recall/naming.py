@@ -12,10 +12,11 @@ from app.domain.recall.kinds import forms_of
 from app.domain.recall.question import Question, question_of
 from app.domain.recall.terms import terms
 from app.domain.recall.words import LANGUAGES
+from app.domain.words.patterns import compiled
 from app.domain.words.text import stem
 
 _SPEAKERS: Final = 2  # of more, who is called cannot be told from who calls
-_NAME: Final = re.compile(r"(?<![\w'’])(?:[A-Z][a-z]+|[А-ЯЁ][а-яё]+)|[\u3400-\u9fff]{2,}")
+_NAME: Final = compiled(r"(?<![\w'’])(?:[A-Z][a-z]+|[А-ЯЁ][а-яё]+)|[\u3400-\u9fff]{2,}")
 _SIGN: Final = "\u3400"  # Chinese writing begins here
 _SIGNS: Final = (2, 3)  # of a Chinese name
 _NAMES: Final = 16  # of a question; what has more is a text
@@ -32,9 +33,9 @@ def _any(kind: str) -> str:
 
 _WORD: Final = r"([^\W\d_]+)"
 _BEGINS: Final = r"(?:(?<!\w)|(?<=[\u3400-\u9fff]))"
-_HELLO: Final = re.compile(rf"{_BEGINS}(?:{_any('hello')})[\s,!，！]*+{_WORD}")
-_CALLED: Final = re.compile(rf"{_BEGINS}(?:{_any('called')})\s*+{_WORD}")
-_MARKED: Final = re.compile(
+_HELLO: Final = compiled(rf"{_BEGINS}(?:{_any('hello')})[\s,!，！]*+{_WORD}")
+_CALLED: Final = compiled(rf"{_BEGINS}(?:{_any('called')})\s*+{_WORD}")
+_MARKED: Final = compiled(
     rf"^\W*+{_WORD}\s*+(?:[,!?…:，！？：]|\.\.|\W*+$)"  # at the start
     rf"|(?<=[^\w\s.;:'’\"“”()\-])\s*+{_WORD}\W*+$"  # at the end
     rf"|(?<=[,，])\s*+{_WORD}\s*+[.!?。！？]"  # at the end of a sentence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -13,15 +12,16 @@ from typing import Final
 from app.domain.recall.kinds import forms_of
 from app.domain.recall.terms import terms
 from app.domain.recall.words import LANGUAGES, any_of
+from app.domain.words.patterns import any_literal, compiled
 from app.domain.words.text import stem, stems
 
 _WHEN, _WHO, _WHERE, _TITLE, _HOW_MANY = (any_of(name) for name in ("when", "who", "where", "title", "how_many"))
 _TOLD, _FIRST, _USER, _ASSISTANT = (any_of(name) for name in ("told", "first_person", "user", "assistant"))
-_WORD: Final = re.compile(r"[^\W\d_]{3,}")
-_YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
-_DAY: Final = re.compile(r"(?<![\d.,:])([0-3]?\d)(?:st|nd|rd|th|-?го)?(?![\d:%])")
-_NUMBERED_MONTH: Final = re.compile(r"(?<!\d)(1[0-2]|0?[1-9])月")
-_ISO: Final = re.compile(r"(?<!\d)((?:19|20)\d{2})-(\d{2})(?:-(\d{2}))?(?!\d)")
+_WORD: Final = compiled(r"[^\W\d_]{3,}")
+_YEAR: Final = compiled(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
+_DAY: Final = compiled(r"(?<![\d.,:])([0-3]?\d)(?:st|nd|rd|th|-?го)?(?![\d:%])")
+_NUMBERED_MONTH: Final = compiled(r"(?<!\d)(1[0-2]|0?[1-9])月")
+_ISO: Final = compiled(r"(?<!\d)((?:19|20)\d{2})-(\d{2})(?:-(\d{2}))?(?!\d)")
 _ROLES: Final = frozenset({"user", "assistant"})
 _LAST_DAY: Final = 31
 _SHORT_MONTH: Final = 5  # letters; a longer word that begins like "mar" is "marathon" unless it is the whole name
@@ -105,7 +105,7 @@ def _names(name: str, text: str) -> bool:
     if not name.isascii():
         found = stem(name)
         return not {found, *forms_of(found)}.isdisjoint(stems(text))
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+    return any_literal([name], before=r"(?<!\w)", after=r"(?!\w)").search(text) is not None
 
 
 def _dates(text: str) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:

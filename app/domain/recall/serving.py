@@ -11,16 +11,20 @@ from typing import Final, get_args
 
 from app.domain.anchors.rendering import escape_served
 from app.domain.conversation import Role
+from app.domain.fencing.elements import elements_in, outside
+from app.domain.fencing.escaping import plain_letters
 from app.domain.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
 from app.domain.recall.choose import Recalled
 from app.domain.recall.corpus import LABEL, Corpus, Source
+from app.domain.words.patterns import compiled
 
 RECALLED_TAG: Final = "recalled"
 PASSAGE_TAG: Final = "passage"
 _CLOSING: Final = f"</{RECALLED_TAG}>"
-_ROLES: Final[tuple[str, ...]] = get_args(Role)
-_BREAKS: Final = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_LONG: Final = re.compile(r'<message role="(\w+)"(?: part="1")?>\n(.*?)\n</message>', re.DOTALL)
+_ROLES: Final[tuple[Role, ...]] = get_args(Role)
+_BREAKS: Final = compiled("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_LONG: Final = compiled(r'<message role="(\w+)"(?: part="1")?>\n')
+_LONG_END: Final = "\n</message>"
 
 
 def _attribute(text: str) -> str:
@@ -28,8 +32,9 @@ def _attribute(text: str) -> str:
     return escape_served(html.escape(" ".join(text.split())))
 
 
-def _opening(say: Catalogue) -> str:
-    return f'<{RECALLED_TAG} of="{_attribute(say.text("context.recalled"))}">'
+def _opening(say: Catalogue, of: Role | None = None) -> str:
+    role = f' role="{of}"' if of else ""
+    return f'<{RECALLED_TAG} of="{_attribute(say.text("context.recalled"))}"{role}>'
 
 
 def _marks(say: Catalogue) -> dict[str, str]:
@@ -38,14 +43,27 @@ def _marks(say: Catalogue) -> dict[str, str]:
 
 
 _MARKED: Final[Mapping[str, Mapping[str, str]]] = {
-    _opening(say): {mark.strip(): role for role, mark in _marks(say).items()} for say in CATALOGUES.values()
+    _opening(say, of): {mark.strip(): role for role, mark in _marks(say).items()}
+    for say in CATALOGUES.values()
+    for of in (None, *_ROLES)
 }
 """By the opening, whose language they are in: what is read back may have been served in any."""
-_ELEMENT: Final = re.compile(
+_ELEMENT: Final = compiled(
     rf"(?:(?P<opening>{'|'.join(map(re.escape, _MARKED))})\n(?P<inside>.*?)\n{_CLOSING}"
     rf'|<{PASSAGE_TAG} source="(?P<source>[^"]*)">\n(?P<passage>.*?)\n</{PASSAGE_TAG}>)\n?',
     re.DOTALL,
 )
+
+
+def _plain(name: str) -> str:
+    """The letters that a name is read as."""
+    return "".join(map(plain_letters, name))
+
+
+_ROLE_NAMES: Final = frozenset(
+    _plain(name) for role in _ROLES for name in (role, *(say.word("context.role", role) for say in CATALOGUES.values()))
+)
+"""What no speaker is called, whatever stands before a message: it would be marked as said by another role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +93,9 @@ def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
     return frozenset({source.role for source in corpus.sources} - unnamed)
 
 
-def recalled_element(recalled: Sequence[Recalled], named: Collection[str] = (), locale: str = FALLBACK) -> str:
+def recalled_element(
+    recalled: Sequence[Recalled], named: Collection[str] = (), locale: str = FALLBACK, *, of: Role | None = None
+) -> str:
     """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message.
 
     A text that has line breaks of its own stands in an element of its own, so that no line of it passes for a message;
@@ -85,12 +105,13 @@ def recalled_element(recalled: Sequence[Recalled], named: Collection[str] = (), 
         recalled: The messages.
         named: Roles whose lines begin with the speaker's name already.
         locale: The conversation's.
+        of: The role that all of them have, said of the element as a whole.
     """
     if not recalled:
         return ""
     say = catalogue_of(locale)
     in_order = sorted(recalled, key=lambda one: one.source.seq)
-    return "\n".join([_opening(say), *_lines(in_order, named, say), _CLOSING])
+    return "\n".join([_opening(say, of), *_lines(in_order, named, say), _CLOSING])
 
 
 def passages_element(passages: Sequence[Passage]) -> str:
@@ -122,9 +143,10 @@ def recalled_in(fenced: str) -> Iterator[tuple[str, str]]:
         return
     roles = _MARKED[found["opening"]]
     marks = tuple(f"{mark} " for mark in roles)
-    for match in _LONG.finditer(found["inside"]):
-        yield match[1], match[2]
-    for line in _LONG.sub("", found["inside"]).split("\n"):
+    long = list(elements_in(found["inside"], _LONG, lambda _: _LONG_END))
+    for element in long:
+        yield element.opening[1], element.inside
+    for line in outside(found["inside"], long).split("\n"):
         mark, _, text = line.partition(" ")
         if mark in roles or _is_named(line, marks):
             yield roles.get(mark, "user"), text if mark in roles else line
@@ -168,5 +190,6 @@ def _line(source: Source, mark: str) -> str:
 
 
 def _is_named(text: str, marks: tuple[str, ...]) -> bool:
-    """Whether a line begins with a name that is none of our marks."""
-    return LABEL.match(text) is not None and not text.startswith(marks)
+    """Whether a line begins with a name that is none of our marks, and no role's either."""
+    label = LABEL.match(text)
+    return label is not None and not text.startswith(marks) and _plain(label[1] or label[2]) not in _ROLE_NAMES

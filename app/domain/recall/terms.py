@@ -6,13 +6,13 @@ its own. Signs are recall's alone: stored keys, search and the rest work with st
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from app.domain.recall.words import COMMON_SIGNS
+from app.domain.words.patterns import compiled
 from app.domain.words.text import stems
 
-_SIGN: Final = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
+_SIGN: Final = compiled(r"[\u3400-\u9fff\uf900-\ufaff]")
 
 
 def terms(text: str) -> list[str]:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from app.domain.words.patterns import compiled
+
 ENGLISH_TIME: Final = frozenset(
     """yesterday today tomorrow tonight last next ago week weeks weekend weekends month months year years recently
         since january february march april may june july august september october november december monday tuesday
@@ -134,9 +136,9 @@ LANGUAGES: Final[Mapping[str, Language]] = {
         where=r"哪里|哪儿|在哪|什么地方",
         title=r"书|电影|歌|游戏|名字|叫什么|节目|作者",
         how_many=r"多少|几[个次岁]|多[大远长]",
-        time=r"昨天|今天|明天|上周|下周|上个月|去年|今年|明年|前天|周[一二三四五六日末]|\d+[年月日号]|最近|以前",
+        time=r"昨天|今天|明天|上周|下周|上个月|去年|今年|明年|前天|周[一二三四五六日末]|(?<!\d)\d++[年月日号]|最近|以前",
         people=r"妈|爸|姐|妹|哥|弟|妻|丈夫|朋友|儿子|女儿|孩子|家人|同事|老板|邻居",
-        number=r"\d|[一二三四五六七八九十两几]+[个次岁只]",
+        number=r"\d|(?<![一二三四五六七八九十两几])[一二三四五六七八九十两几]++[个次岁只]",
         first_person=r"我",
         second_person=r"你|您",
         told=r"[你您].{0,8}(?:说|告诉|推荐|建议|提到|提过|列|写|解释|给出|回答)",
@@ -158,9 +160,9 @@ class AnyOf:
     def __init__(self, name: str) -> None:
         found = [str(getattr(language, name)) for language in LANGUAGES.values() if getattr(language, name)]
         joined = "|".join(f"(?:{part})" for part in found)
-        self._all = re.compile(joined.replace(r"\^", r"(?-i:[A-ZА-ЯЁ])"), re.IGNORECASE)
+        self._all = compiled(joined.replace(r"\^", r"(?-i:[A-ZА-ЯЁ])"), re.IGNORECASE)
         english = str(getattr(LANGUAGES["en"], name))
-        self._ascii = re.compile(english.replace(r"\^", r"(?-i:[A-Z])"), re.IGNORECASE | re.ASCII)
+        self._ascii = compiled(english.replace(r"\^", r"(?-i:[A-Z])"), re.IGNORECASE | re.ASCII)
 
     def search(self, text: str) -> re.Match[str] | None:
         """The first place, if any."""

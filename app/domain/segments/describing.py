@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -12,19 +11,20 @@ from app.domain.segments.topics import topic_of
 from app.domain.segments.values import CutSegment
 from app.domain.words.identifiers import find_identifiers
 from app.domain.words.overlap import message_text
+from app.domain.words.patterns import compiled
 
 MOST_IDENTIFIERS: Final = 200
 """Exact values that are kept of a segment; the originals have the rest."""
 _LONGEST_IDENTIFIER: Final = 300  # characters; beyond it a value is a document
 _SIGNS: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_EAST_ASIAN: Final = re.compile(f"[{_SIGNS}]")
-_BEGINS: Final = re.compile(rf"(?<=[{_SIGNS}])(?=[A-Za-z0-9])")
-_ENDS: Final = re.compile(rf"(?<![A-Za-z0-9_.-])[A-Za-z][A-Za-z0-9_.-]{{0,60}}(?<![._-])(?=[{_SIGNS}])")
+_EAST_ASIAN: Final = compiled(f"[{_SIGNS}]")
+_BEGINS: Final = compiled(rf"(?<=[{_SIGNS}])(?=[A-Za-z0-9])")
+_ENDS: Final = compiled(rf"(?<![A-Za-z0-9_.-])[A-Za-z][A-Za-z0-9_.-]{{0,60}}(?<![._-])(?=[{_SIGNS}])")
 _BETWEEN: Final = frozenset(":,;{}[]()")  # what begins so stood between two quoted texts of data
 _OF_TOOLS: Final = frozenset({"tool_call", "tool_result"})
-_REDACTED: Final = re.compile(r"\[REDACTED:\w{1,40}\]")
-_FIELD: Final = re.compile(r"\s{0,4}:")
-_WORD: Final = re.compile(r"[a-z_ ]*")
+_REDACTED: Final = compiled(r"\[REDACTED:\w{1,40}\]")
+_FIELD: Final = compiled(r"\s{0,4}:")
+_WORD: Final = compiled(r"[a-z_ ]*")
 """What a tool is told or tells in small letters: the name of a field, one of a few choices."""
 _SAMPLE: Final = 200_000  # characters of one message that are searched for exact values
 

@@ -24,6 +24,7 @@ from app.domain.segments.topics import terms_of
 from app.domain.segments.values import CutSegment, Level
 from app.domain.weighing.tokens import estimate_text
 from app.domain.words.overlap import message_text
+from app.domain.words.patterns import any_literal, compiled
 from app.domain.words.text import GENERIC_STEMS, stems
 
 L1_SHARE: Final = 0.28
@@ -49,8 +50,8 @@ _EMPTY: Final = 2.0
 _ELLIPTIC: Final = 3  # content words: a shorter answer is told with its question
 _SHRINK: Final = 0.85
 _SEPARATOR: Final = ", "
-_SMALL: Final = re.compile(r"\d{1,2}")
-_HARD: Final = re.compile(r"[\d@/\\_:]")
+_SMALL: Final = compiled(r"\d{1,2}")
+_HARD: Final = compiled(r"[\d@/\\_:]")
 
 
 def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, locale: str) -> str:
@@ -279,7 +280,7 @@ class _List:
 
 def _stands_in(term: str, text: str) -> bool:
     """Whether a term is in a text, at the bounds of words."""
-    return re.search(rf"(?<!\w){re.escape(term)}(?!\w)", text, re.IGNORECASE) is not None
+    return any_literal([term], before=r"(?<!\w)", after=r"(?!\w)", flags=re.IGNORECASE).search(text) is not None
 
 
 def _fallback(said: Sequence[Message], cut: CutSegment) -> str:

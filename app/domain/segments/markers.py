@@ -11,27 +11,26 @@ import unicodedata
 from typing import Final
 
 from app.domain.fencing.escaping import escape_block
+from app.domain.fencing.served import ARROWS
 from app.domain.segments.naming import LONGEST, is_id
 from app.domain.segments.values import EARLIER, LEVELS, Level, Marker
+from app.domain.words.patterns import compiled
 
 EARLIER_MARKER: Final = Marker(text=EARLIER, level="L3", segment_id=EARLIER)
 """Stands for the segments for which there was no room; expands to the paged list of all."""
 
-_ARROWS: Final = "→⟶➔➙➛➜➝➞➟➠➡➤⇒⇨⟹⭢\uffeb\U0001f852\U0001f862\U0001f872\U0001f812\U0001f81a\U0001f80a"
-_BREAKING: Final = re.compile(
-    f"[\\\\\\[\\]{_ARROWS}\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-)
+_BREAKING: Final = compiled(f"[\\\\\\[\\]{ARROWS}\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Brackets, arrows, line breaks and what turns or hides a text; the backslash, so that it can be undone."""
-_WRITTEN: Final = re.compile(r"(?:\\u[0-9a-f]{4})+")
-_POINTER: Final = re.compile(rf"→(L[123]):([^\s\[\]:→\\]{{1,{LONGEST}}})\]")
-_INSIDE: Final = re.compile(f"[\\]{_ARROWS}\n\r]")
+_WRITTEN: Final = compiled(r"(?:\\u[0-9a-f]{4})+")
+_POINTER: Final = compiled(rf"→(L[123]):([^\s\[\]:→\\]{{1,{LONGEST}}})\]")
+_INSIDE: Final = compiled(f"[\\]{ARROWS}\n\r]")
 
 _LONGEST_CALL: Final = 4_000  # characters; nothing longer names one segment
 _QUOTES: Final = " \t\r\n\"'`“”«»*"
-_CALLED: Final = re.compile(
-    rf"(?:(?:[{_ARROWS}]|[-=]{{1,2}}>)\s{{0,4}})?[Ll]\s?([0-9])\s{{0,4}}:\s{{0,4}}([^\s\[\]:]{{1,{LONGEST}}})"
+_CALLED: Final = compiled(
+    rf"(?:(?:[{ARROWS}]|[-=]{{1,2}}>)\s{{0,4}})?[Ll]\s?([0-9])\s{{0,4}}:\s{{0,4}}([^\s\[\]:]{{1,{LONGEST}}})"
 )
-_LAST_POINTER: Final = re.compile(rf"(?:[{_ARROWS}]|[-=]{{1,2}}>)\s{{0,4}}[Ll]\s?[0-9]\s{{0,4}}:")
+_LAST_POINTER: Final = compiled(rf"(?:[{ARROWS}]|[-=]{{1,2}}>)\s{{0,4}}[Ll]\s?[0-9]\s{{0,4}}:")
 
 
 def render(marker: Marker) -> str:

@@ -6,12 +6,12 @@ URL and inside a marker as it is.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Container, Sequence
 from typing import Final
 
 from app.domain.segments.values import RESERVED
+from app.domain.words.patterns import compiled
 
 FALLBACK: Final = "segment"
 """The id of a topic without a letter."""
@@ -20,8 +20,8 @@ LONGEST_STEM: Final = 36
 LONGEST: Final = 64
 """Characters of any id: nothing longer is looked up."""
 
-_BETWEEN: Final = re.compile("_{2,}")
-_APOSTROPHES: Final = re.compile("(?<=[^\\W_])['’ʼ](?=[^\\W_])")
+_BETWEEN: Final = compiled("_{2,}")
+_APOSTROPHES: Final = compiled("(?<=[^\\W_])['’ʼ](?=[^\\W_])")
 _UNSEEN: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
 """Letters and marks that nobody can see."""
 _VARIATIONS: Final = (("\ufe00", "\ufe0f"), ("\U000e0100", "\U000e01ef"))

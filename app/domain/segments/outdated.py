@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +9,10 @@ from functools import lru_cache
 from typing import Final
 
 from app.domain.segments.values import Segment
+from app.domain.words.patterns import compiled
 from app.domain.words.text import sentences
 
-_SPEAKER: Final = re.compile(r"^[^\W\d_]{1,20}: ")
+_SPEAKER: Final = compiled(r"^[^\W\d_]{1,20}: ")
 _LEAST: Final = 12  # characters; less than this says nothing that could be taken back
 _CONVERSATIONS: Final = 32  # whose statements are remembered, each time they change
 _REMEMBERED: Final = 2_048  # levels taken apart: the same few hundred are served with one question after the other

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
@@ -15,12 +14,13 @@ from app.domain.segments.digests import place_of
 from app.domain.segments.markers import render
 from app.domain.segments.values import Level, Marker, Segment
 from app.domain.weighing.tokens import estimate_text
+from app.domain.words.patterns import compiled
 
 TOPIC: Final = 80
 """Characters of a topic inside its marker."""
 _BACK: Final = 0.5  # of a page: a sentence that ends before is too short to end the page with
-_SENTENCE_END: Final = re.compile(r"(?:[.!?…]['\"”»)\]]{0,3}\s+|[。！？]|\n+)")
-_WORD_END: Final = re.compile(r"\s+")
+_SENTENCE_END: Final = compiled(r"(?:[.!?…]['\"”»)\]]{0,3}\s+|[。！？]|\n+)")
+_WORD_END: Final = compiled(r"\s+")
 _MOST_SIGNS: Final = 40  # characters that one token may weigh, so that a page looks at a bounded part of a long text
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,8 +12,9 @@ from app.domain.conversation import Message
 from app.domain.extraction.passages import Passage, passages_of
 from app.domain.segments.hashing import content_hash
 from app.domain.words.language import detect
+from app.domain.words.patterns import compiled
 
-_LABEL: Final = re.compile(r"\s{0,8}([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): (?=\S)")
+_LABEL: Final = compiled(r"\s{0,8}([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): (?=\S)")
 _FEWEST: Final = 2  # messages, before a name at their beginning is the speaker's
 _SAMPLE: Final = 4_000  # characters by which the language is told
 _EACH: Final = 500  # of one message

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from app.domain.extraction.passages import Passage
+from app.domain.words.patterns import compiled
 from app.domain.words.text import GENERIC_STEMS, stem
 from app.domain.words.vocabulary import GENERIC, NOISE, TECHNOLOGY
 
@@ -21,14 +21,14 @@ _ACRONYM: Final = 6  # letters
 _SHORTEST_WORD: Final = 3  # Latin letters
 _NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version", "date", "money", "number"})
 
-_REDACTED: Final = re.compile(r"\[REDACTED:\w{1,40}\]")
+_REDACTED: Final = compiled(r"\[REDACTED:\w{1,40}\]")
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _MARKS: Final = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0dff\u0e31-\u0e4e\u1000-\u109f\u1780-\u17d3"
 )
 _LETTER: Final = rf"(?:[^\W_{_CJK}]|[{_MARKS}])"
-_TOKEN: Final = re.compile(rf"[{_CJK}]+|[^\W\d_{_CJK}]{_LETTER}{{0,40}}(?:[’'-]{_LETTER}{{1,40}}){{0,3}}|\S")
-_RUN: Final = re.compile("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff々]+|[\u30a1-\u30ffー]+")
+_TOKEN: Final = compiled(rf"[{_CJK}]+|[^\W\d_{_CJK}]{_LETTER}{{0,40}}(?:[’'-]{_LETTER}{{1,40}}){{0,3}}|\S")
+_RUN: Final = compiled("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff々]+|[\u30a1-\u30ffー]+")
 """Chinese and Japanese: signs that carry meaning; hiragana ends a term."""
 _LONGEST_RUN: Final = 6  # signs of a term
 _SHORTEST_RUN: Final = 2
@@ -45,12 +45,12 @@ _NOISE: Final = frozenset(
     그리고 하지만 다음 오늘 내일 어제 네 아니요 있는 하는 것 수 좀 더 제가 저는 우리""".split()
 )
 """Arabic, Hindi and Korean, of which there is no table of function words."""
-_KOREAN_VERB: Final = re.compile("(?:니다|세요|까요|[아어해]요|예요|니까|합니|하고)$")
+_KOREAN_VERB: Final = compiled("(?:니다|세요|까요|[아어해]요|예요|니까|합니|하고)$")
 _DETERMINERS: Final = frozenset("a an the my our your this that these those their his her its new".split())
 _BEFORE_VERBS: Final = frozenset(
     "to i we you they he she it i'll we'll you'll can could should would will let's".split()
 )
-_VERBAL: Final = re.compile(
+_VERBAL: Final = compiled(
     r"[a-z]{3,}(?:ed|ly)|[а-яё]+(?:[аеиуыя]ть|ть?ся|[аеиыя]л[аио]?|лись|лась|[ёе]т|[ая]ет|ют|ешь|ишь|ую|ый|ий|ая|ое|ые|ых"
     r"|ого|ому|ыми|йте|ляю|маю|но|[еи]м)"
 )

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from app.domain.conversation import Message
 from app.domain.states.state import Origin
+from app.domain.words.patterns import compiled
 from app.domain.words.text import stems
 
 _BLOCK: Final = 1_200  # letters without a blank line: nobody types that much in one go
@@ -60,19 +61,19 @@ def own_words(messages: Sequence[Message]) -> str:
     return words if words.strip() else "\n".join(message.content for message in spoken)
 
 
-_SIGNS: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
-_FENCE: Final = re.compile(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)
-_BLANK: Final = re.compile(r"\n[ \t]*\n")
-_QUOTED: Final = re.compile(r"^\s{0,3}>")
-_MAIL_HEADER: Final = re.compile(
+_SIGNS: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_FENCE: Final = compiled(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)
+_BLANK: Final = compiled(r"\n[ \t]*\n")
+_QUOTED: Final = compiled(r"^\s{0,3}>")
+_MAIL_HEADER: Final = compiled(
     r"^(?:From|To|Cc|Subject|Date|Sent|От|Кому|Тема|Дата|发件人|收件人|主题): ", re.MULTILINE
 )
-_LOG_LINE: Final = re.compile(
+_LOG_LINE: Final = compiled(
     r"^(?:\[?\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|\[?(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b"
     r"|Traceback |\s+at [\w.$<>]+\(|\s+File \"|\w{3} [ \d]\d \d\d:\d\d:\d\d |\d{1,3}(?:\.\d{1,3}){3} )"
 )
-_ERROR: Final = re.compile(r"[\w.]{1,80}(?:Error|Exception)\b")
-_ANNOUNCED: Final = re.compile(r"^\s{0,3}<(?:document|paste|file|attachment|html|!doctype)\b", re.IGNORECASE)
+_ERROR: Final = compiled(r"[\w.]{1,80}(?:Error|Exception)\b")
+_ANNOUNCED: Final = compiled(r"^\s{0,3}<(?:document|paste|file|attachment|html|!doctype)\b", re.IGNORECASE)
 
 
 def _blocks(content: str) -> Iterator[tuple[str, bool]]:

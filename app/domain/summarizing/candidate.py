@@ -20,6 +20,7 @@ from app.domain.fencing.escaping import clean
 from app.domain.segments.values import SegmentDigest
 from app.domain.states.state import StateField, StateSchema
 from app.domain.words.overlap import Overlap
+from app.domain.words.patterns import compiled
 from app.domain.words.text import sentences
 
 GIVEN_UP: Final = "no_longer_relevant"
@@ -38,12 +39,14 @@ _LONGEST_BRIEF: Final = 4_000
 _LONGEST_QUOTE: Final = 2_000  # characters; what is longer is no passage but a message, and can be pinned
 _LONGEST_ITEM: Final = 1_000  # characters; longer ones are cut into several at sentence ends, so that nothing is lost
 
-_REASONING: Final = re.compile(r"\s*<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_FENCED: Final = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
-_STRUCTURE: Final = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
-_BULLET: Final = re.compile(r"^(?:[-*•–—]\s+)+")
-_NUMBER: Final = re.compile(r"\d{1,15}")
-_ENTRY_ID: Final = re.compile(r"[A-Za-z]\d{1,15}")
+_REASONING: Final = compiled(
+    r"(?<!\s)\s*+<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
+)
+_FENCED: Final = compiled(r"```[\w-]*+[ \t]*+\n(.*?)```", re.DOTALL)
+_STRUCTURE: Final = compiled(r'\\.|["\[\]{}]', re.DOTALL)
+_BULLET: Final = compiled(r"^(?:[-*•–—]\s+)+")
+_NUMBER: Final = compiled(r"\d{1,15}")
+_ENTRY_ID: Final = compiled(r"[A-Za-z]\d{1,15}")
 
 
 class CandidateError(Exception):
@@ -213,7 +216,7 @@ def _load(text: str, schema: StateSchema) -> Any:
 def _pieces(answer: str) -> Iterator[str]:
     yield answer
     if fenced := _FENCED.search(answer):
-        yield fenced[1]
+        yield fenced[1].rstrip(" \t").removesuffix("\n")
     start, end = answer.find("{"), answer.rfind("}")
     if 0 <= start < end:
         yield answer[start : end + 1]

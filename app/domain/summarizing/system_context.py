@@ -9,6 +9,7 @@ import re
 from typing import Final, Literal
 
 from app.domain.weighing.tokens import estimate_text
+from app.domain.words.patterns import compiled
 from app.domain.words.text import sentences
 
 Kind = Literal["terminology", "workflow"]
@@ -16,7 +17,7 @@ Kind = Literal["terminology", "workflow"]
 _LONGEST: Final = 400  # characters of one line: what is longer explains more than a term or a step
 _MOST_LINES: Final = 200
 
-_DEFINES: Final = re.compile(
+_DEFINES: Final = compiled(
     r"^[\W\d]{0,6}[\"'«“`*_]{0,3}[^\W\d][^:=—–\n]{0,40}[\"'»”`*_]{0,3} ?(?::|=|—|–| - )\s?\S"
     r"|\b(?:also (?:known as|called)|a\.?k\.?a\.?|synonyms?|abbreviat\w+|stands? for|short for|refers? to|means?"
     r"|is (?:called|defined as)|are called|the same as|call (?:them|it|the))\b"
@@ -24,7 +25,7 @@ _DEFINES: Final = re.compile(
     r"|сокращ\w+|под \S{2,30} понима\w+|термин\w*|это)\b",
     re.IGNORECASE,
 )
-_WORKS: Final = re.compile(
+_WORKS: Final = compiled(
     r"^\s*(?:\d{1,2}[.)]|step \d|шаг \d)"
     r"|\b(?:first|then|next|finally|before|after|once|when(?:ever)?|if|always|never|workflow|procedure|process|steps?"
     r"|escalate|confirm|verify)\b"
@@ -32,7 +33,7 @@ _WORKS: Final = re.compile(
     r"|процедур\w*|уточни\w*|проверь\w*|подтверди\w*)\b",
     re.IGNORECASE,
 )
-_HEADING: Final = re.compile(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*\n]{1,80}\*\*:?\s*$|[^\n]{1,60}:\s*$)")
+_HEADING: Final = compiled(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*\n]{1,80}\*\*:?\s*$|[^\n]{1,60}:\s*$)")
 
 
 def system_context(system_prompt: str, *, room: int) -> str:

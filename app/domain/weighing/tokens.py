@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 
 from app.domain.conversation import Part
 from app.domain.weighing.token_prices import LETTERS, PRICES
+from app.domain.words.patterns import compiled
 
 Estimator = Literal["script", "bytes"]
 
@@ -153,33 +154,33 @@ _PUNCTUATION: Final = r"!-/:-@\[-`{-~"
 
 _RUNS: Final = (
     # a hump of camelCase is a word of its own
-    _Run("word", re.compile(f"[A-Z]?[{_LOWER}]+|[A-Z]+(?![{_LOWER}])"), "latin", (2, 3, 5, 8), has_tail=True),
-    _Run("capitals", re.compile("[A-Z\u00c0-\u00de]{2,}"), "latin", (2,), has_tail=True),
-    _Run("punctuation", re.compile(f"[{_PUNCTUATION}]+"), "ascii", (1, 2, 3, 4), has_tail=True),
-    _Run("line_breaks", re.compile(r"\n{1,31}"), "ascii"),
-    _Run("blanks", re.compile(r" {2,31}|\t{1,31}"), "ascii"),
-    _Run("blank_digit", re.compile(" (?=[0-9])"), "digit"),
-    _Run("blank_emoji", re.compile(" (?=[\u2600-\u27bf\U0001f000-\U0001faff])"), "emoji"),
-    _Run("blank_ideograph", re.compile(" (?=[\u3000-\u9fff])"), "ideograph"),
-    _Run("cyrillic", re.compile("[\u0400-\u052f]+"), "cyrillic", (2, 4, 8, 16), has_tail=True),
-    _Run("cyrillic_capitals", re.compile("[\u0400-\u042f]{2,}"), "cyrillic", (2,), has_tail=True),
-    _Run("boxes", re.compile("[\u2500-\u257f]+"), "box"),
-    _Run("greek", re.compile("[\u0370-\u03ff\u1f00-\u1fff]+"), "greek"),
-    _Run("armenian", re.compile("[\u0530-\u058f]+"), "armenian"),
-    _Run("georgian", re.compile("[\u10a0-\u10ff]+"), "georgian"),
-    _Run("hebrew", re.compile("[\u0590-\u05ff]+"), "hebrew"),
-    _Run("devanagari", re.compile("[\u0900-\u097f]+"), "devanagari"),
-    _Run("indic", re.compile("[\u0980-\u0dff]+"), "indic"),
-    _Run("thai", re.compile("[\u0e00-\u0e7f]+"), "thai"),
-    _Run("hiragana", re.compile("[\u3041-\u309f]+"), "hiragana"),
-    _Run("hangul", re.compile("[\uac00-\ud7af]+"), "hangul"),
+    _Run("word", compiled(f"[A-Z]?[{_LOWER}]+|[A-Z]+(?![{_LOWER}])"), "latin", (2, 3, 5, 8), has_tail=True),
+    _Run("capitals", compiled("[A-Z\u00c0-\u00de]{2,}"), "latin", (2,), has_tail=True),
+    _Run("punctuation", compiled(f"[{_PUNCTUATION}]+"), "ascii", (1, 2, 3, 4), has_tail=True),
+    _Run("line_breaks", compiled(r"\n{1,31}"), "ascii"),
+    _Run("blanks", compiled(r" {2,31}|\t{1,31}"), "ascii"),
+    _Run("blank_digit", compiled(" (?=[0-9])"), "digit"),
+    _Run("blank_emoji", compiled(" (?=[\u2600-\u27bf\U0001f000-\U0001faff])"), "emoji"),
+    _Run("blank_ideograph", compiled(" (?=[\u3000-\u9fff])"), "ideograph"),
+    _Run("cyrillic", compiled("[\u0400-\u052f]+"), "cyrillic", (2, 4, 8, 16), has_tail=True),
+    _Run("cyrillic_capitals", compiled("[\u0400-\u042f]{2,}"), "cyrillic", (2,), has_tail=True),
+    _Run("boxes", compiled("[\u2500-\u257f]+"), "box"),
+    _Run("greek", compiled("[\u0370-\u03ff\u1f00-\u1fff]+"), "greek"),
+    _Run("armenian", compiled("[\u0530-\u058f]+"), "armenian"),
+    _Run("georgian", compiled("[\u10a0-\u10ff]+"), "georgian"),
+    _Run("hebrew", compiled("[\u0590-\u05ff]+"), "hebrew"),
+    _Run("devanagari", compiled("[\u0900-\u097f]+"), "devanagari"),
+    _Run("indic", compiled("[\u0980-\u0dff]+"), "indic"),
+    _Run("thai", compiled("[\u0e00-\u0e7f]+"), "thai"),
+    _Run("hiragana", compiled("[\u3041-\u309f]+"), "hiragana"),
+    _Run("hangul", compiled("[\uac00-\ud7af]+"), "hangul"),
 )
 
 NAMES: Final = frozenset({name for _, name in _CLASSES} | {name for run in _RUNS for name in run.names()})
 """Everything that has a price, but for single letters."""
 
 # These tags are one token each in the vocabulary; a control character is one as well, and stands for them.
-_TAG: Final = re.compile(
+_TAG: Final = compiled(
     r"</?(?:table|caption|thead|tbody|tfoot|tr|th|td|h[1-6]|blockquote|strong|em|b|i|u|s|sub|sup|code|a|html|body|img|"
     r"span|ul|li|div|iframe|footer)>"
 )

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
+from app.domain.words.patterns import compiled
 from app.domain.words.vocabulary import GENERIC, NOISE
 
 Kind = Literal[
@@ -101,13 +101,13 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
 _KINDS: Final[tuple[Kind, ...]] = tuple(kind for kind, _ in _PATTERNS)
 # In the middle of a word nothing begins but an address, a quotation, an amount: elsewhere no pattern need be tried.
 _MAY_BEGIN: Final = r"(?:(?<!\w)|(?=[$€£¥₽₹₴\"“„«「`\d]|https?://|ftp://|wss?://|postgres(?:ql)?://|redis://))"
-_SCAN: Final = re.compile(
+_SCAN: Final = compiled(
     f"{_MAY_BEGIN}(?:{'|'.join(f'(?P<p{i}>{pattern})' for i, (_, pattern) in enumerate(_PATTERNS))})"
 )
-_HAS_DIGIT_OR_CAPITAL: Final = re.compile(r"[\d/@_#$€£¥\"“„«「`(A-ZА-ЯЁІЇЄ\u00c0-\u00de]|[a-z][A-Z]|--?[a-z]|\.\w")
+_HAS_DIGIT_OR_CAPITAL: Final = compiled(r"[\d/@_#$€£¥\"“„«「`(A-ZА-ЯЁІЇЄ\u00c0-\u00de]|[a-z][A-Z]|--?[a-z]|\.\w")
 _TRAILING: Final = ".,;:!?)]}…»”'\""
 _BEFORE_START: Final = " \t\"'“”«»„(*_>#—–-•🙂"
-_TITLE: Final = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St)$")
+_TITLE: Final = compiled(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St)$")
 _STARTS: Final = ".!?…:;\n。！？|"
 _REMEMBERED: Final = 4_096  # sentences: each is looked at for the state, for its segment, and by the gate
 _SENTENCE: Final = 400  # characters: what is longer is no sentence, and is not remembered

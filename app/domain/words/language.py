@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Final
 
+from app.domain.words.patterns import compiled
 from app.domain.words.text import sentences
 from app.domain.words.vocabulary import STOPWORDS
 
@@ -26,7 +27,7 @@ _SCRIPTS: Final[Mapping[str, str]] = {
     "georgian": "\u10a0-\u10ff",
     "armenian": "\u0530-\u058f",
 }
-_RUNS: Final = re.compile("|".join(f"(?P<{name}>[{signs}]+)" for name, signs in _SCRIPTS.items()))
+_RUNS: Final = compiled("|".join(f"(?P<{name}>[{signs}]+)" for name, signs in _SCRIPTS.items()))
 _ALONE: Final[Mapping[str, str]] = {
     "hangul": "ko",
     "greek": "el",
@@ -55,12 +56,12 @@ _CHINESE_SIGNS: Final = frozenset(
 )
 """Signs that Chinese can hardly do without and Japanese does not write."""
 
-_NOT_PROSE: Final = re.compile(
+_NOT_PROSE: Final = compiled(
     r"```.{0,100000}?(?:```|\Z)|`[^`\n]{1,200}`|https?://\S{1,2000}|\S{1,64}@\S{1,200}|\w{0,60}[_/\\=<>{}]\S{0,200}"
     r"|\b[a-z]{1,30}[A-Z]\w{0,60}|\b\w{1,60}\(\S{0,200}",
     re.DOTALL,
 )
-_CODE_LINE: Final = re.compile(
+_CODE_LINE: Final = compiled(
     r"^[ \t]*(?:(?:async|def|class|fn|func|function|if|elif|for|while|with|switch)\b[^\n]{0,200}[:{]"
     r"|(?:return|import|from|const|let|var|public|private|package|using)\b[^\n]{0,200}[;)\]}\"']"
     r"|(?:return|import|else|try)\b(?: [\w.]{1,60})?:?|from [\w.]{1,60} import [\w., ]{1,100}"
@@ -68,7 +69,7 @@ _CODE_LINE: Final = re.compile(
     re.MULTILINE,
 )
 """A line of code that stands in no fence."""
-_LABEL: Final = re.compile(r"^[^\W\d_]{1,24}(?: [^\W\d_]{1,24})?: ", re.MULTILINE)
+_LABEL: Final = compiled(r"^[^\W\d_]{1,24}(?: [^\W\d_]{1,24})?: ", re.MULTILINE)
 
 _DOMINANT: Final = 0.6  # of the text's words must be in one script
 _PERSIAN_SHARE: Final = 0.01  # Arabic writes a foreign name with one of its letters at times

@@ -21,6 +21,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
+from app.domain.words.patterns import compiled
+
 _NOTHING: Final = r"(?!)"
 
 
@@ -50,7 +52,7 @@ def read_language_tables(folder: Traversable) -> tuple[LanguageTable, ...]:
 
 def pattern_of(section: str, key: str, tables: Sequence[LanguageTable] | None = None) -> re.Pattern[str]:
     """What fits where any language says this; nothing where none does."""
-    return re.compile(alternatives(section, key, tables), re.IGNORECASE)
+    return compiled(alternatives(section, key, tables), re.IGNORECASE)
 
 
 def alternatives(section: str, key: str, tables: Sequence[LanguageTable] | None = None) -> str:

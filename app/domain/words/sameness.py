@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from functools import lru_cache
 from typing import Final
 
 from app.domain.words.identifiers import identifiers
+from app.domain.words.patterns import compiled
 
-_MARKS: Final = re.compile("[\"'’‘`“”„«»*]+")
-_PUNCTUATION: Final = re.compile(r"[.,;:!?…。，；：！？]+(?=\s|$)|(?<=\s)[-–—]+(?=\s)|^[-–—•]\s")
-_KEY: Final = re.compile(r"(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])\S+")
+_MARKS: Final = compiled("[\"'’‘`“”„«»*]+")
+_PUNCTUATION: Final = compiled(
+    r"(?<![.,;:!?…。，；：！？])[.,;:!?…。，；：！？]++(?=\s|$)|(?<=\s)[-–—]++(?=\s)|^[-–—•]\s"
+)
+_KEY: Final = compiled(r"(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])\S+")
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 _TURNING: Final = frozenset(
     """no not never none nothing cannot without except unless only if until was were former formerly longer

@@ -9,32 +9,34 @@ from functools import lru_cache
 from typing import Final
 
 from app.domain.words.identifiers import identifiers as identifiers  # noqa: PLC0414 - belongs to this module's words
+from app.domain.words.patterns import capped, compiled
 from app.domain.words.vocabulary import FRAME, GENERIC, NOISE, STOPWORDS
 
-_FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
-_END: Final = re.compile(
+_FENCE: Final = compiled(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_END: Final = compiled(
     r"(?:(?<![.!?…])[.!?…]++[\"'”’»)\]*_]{0,4}+(?=\s)"  # Latin, Cyrillic and the like: a blank must follow
     r"|[。！？｡؟।۔]++[」』”’）]{0,4})"
 )
-_WORD_BEFORE: Final = re.compile(r"([^\W_]+(?:\.[^\W_]{1,3}){0,3})\.$")
-_LIST_MARK: Final = re.compile(r"\s*(?:[-*+•–—]|\(?\d{1,3}[.)]|\(?[a-zа-я][.)]|#{1,6}|>)\s")
-_TABLE_RULE: Final = re.compile(r"[\s|:=_*-]+")
+_BEFORE: Final = 24  # characters before a full stop that are looked at
+_WORD_BEFORE: Final = capped(r"([^\W_]+(?:\.[^\W_]{1,3}){0,3})\.$", _BEFORE + 1)
+_LIST_MARK: Final = compiled(r"\s*(?:[-*+•–—]|\(?\d{1,3}[.)]|\(?[a-zа-я][.)]|#{1,6}|>)\s")
+_TABLE_RULE: Final = compiled(r"[\s|:=_*-]+")
 _ABBREVIATIONS: Final = frozenset(
     """mr mrs ms dr prof sr jr st vs etc e.g i.e eg ie cf al approx no nos fig vol dept est inc ltd co corp p
         pp a.m p.m jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun u.s u.k ph.d rev
         gen min max т.е т.д т.п т.к т.н и.о н.э др пр см ср стр рис гл им ул д кв г гг в вв руб коп тыс млн млрд
         проф акад тел напр z.b d.h u.a bzw ca nr usw evtl ggf sog art av bd p.ex ej sra ud""".split()
 )
-_GERMAN_DATE: Final = re.compile(r"\s(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)\w{0,6}\b")
+_GERMAN_DATE: Final = compiled(r"\s(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)\w{0,6}\b")
 _SHORTEST_LAST_WORD: Final = 3  # before a small letter, shorter ones are mostly abbreviations
 _SOFT_WRAP: Final = 60  # a line at least this long may go on in the next
 
-_TOKEN: Final = re.compile(
+_TOKEN: Final = compiled(
     r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+)"
     r"|(?P<number>\d+(?:[.,:]\d+)*)"
     r"|(?P<word>[^\W\d_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+(?:['’][^\W\d_]{1,3}\b)?)"
 )
-_ASCII_TOKEN: Final = re.compile(r"\d+(?:[.,:]\d+)*|[a-z]+(?:'[a-z]{1,3}\b)?", re.ASCII)
+_ASCII_TOKEN: Final = compiled(r"\d+(?:[.,:]\d+)*|[a-z]+(?:'[a-z]{1,3}\b)?", re.ASCII)
 _APOSTROPHE: Final = str.maketrans("’ё", "'е")
 
 
@@ -100,7 +102,7 @@ def _split_line(line: str) -> list[str]:
 def _is_end(line: str, end: re.Match[str]) -> bool:
     if not end.group().startswith(".") or end.group().startswith(".."):
         return True
-    word = _WORD_BEFORE.search(line, max(0, end.start() - 24), end.start() + 1)
+    word = _WORD_BEFORE.search(line[max(0, end.start() - _BEFORE) : end.start() + 1])
     if word is None:
         return True
     last = word.group(1)
@@ -152,7 +154,7 @@ _RUSSIAN_ENDINGS: Final = tuple(
 _MIN_RUSSIAN: Final = 3
 _MIN_ENGLISH: Final = 3
 _VOWELS: Final = frozenset("aeiouy")
-_SHORT_STEM: Final = re.compile(r"[^aeiouy]+[aeiouy][^aeiouywx]")
+_SHORT_STEM: Final = compiled(r"[^aeiouy]+[aeiouy][^aeiouywx]")
 _REMEMBERED: Final = 65_536  # words of a large vocabulary; the same ones come again and again
 
 

@@ -1,0 +1,88 @@
+"""Ends a process that no longer answers, also while C code holds the interpreter.
+
+A pattern or another call into C that never returns keeps the interpreter's lock: no thread, no timeout and no handler
+of a signal runs any more. ``faulthandler`` waits in a thread that needs no interpreter; unless it is put off in time,
+it writes the stack of every thread to standard error and ends the process, so that whoever started it starts another.
+Stacks hold names of files and functions, and nothing that anybody said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+_STDERR: Final = 2
+_OFTEN: Final = 1.0  # seconds between two renewals; more often where the watchdog is less patient
+_RENEWALS: Final = 3
+
+
+class _Timer:
+    """The one timer of ``faulthandler``, which a fork must not copy: its thread is not in the child, and its locks are.
+
+    A child that touched the timer of its parent would wait for that thread for ever.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seconds = 0.0
+        os.register_at_fork(before=self._pause, after_in_parent=self._go_on, after_in_child=self._forget)
+
+    def set(self, seconds: float) -> None:
+        """Begin anew; 0 = off."""
+        with self._lock:
+            self._seconds = seconds
+            self._start()
+
+    def _start(self) -> None:
+        if self._seconds:
+            faulthandler.dump_traceback_later(self._seconds, exit=True, file=_STDERR)
+        else:
+            faulthandler.cancel_dump_traceback_later()
+
+    def _pause(self) -> None:
+        self._lock.acquire()
+        if self._seconds:
+            faulthandler.cancel_dump_traceback_later()
+
+    def _go_on(self) -> None:
+        if self._seconds:
+            self._start()
+        self._lock.release()
+
+    def _forget(self) -> None:
+        self._seconds = 0.0
+        self._lock.release()
+
+
+_timer = _Timer()
+
+
+@asynccontextmanager
+async def watching(seconds: float) -> AsyncIterator[None]:
+    """End this process when the running loop is silent for so many seconds within the block; 0 = never.
+
+    One loop of a process at a time: there is one timer.
+    """
+    if not seconds:
+        yield
+        return
+    _timer.set(seconds)
+    renewing = asyncio.create_task(_renew(seconds), name="watchdog")
+    try:
+        yield
+    finally:
+        renewing.cancel()
+        with suppress(asyncio.CancelledError):
+            await renewing
+        _timer.set(0)
+
+
+async def _renew(seconds: float) -> None:
+    while True:
+        await asyncio.sleep(min(_OFTEN, seconds / _RENEWALS))
+        _timer.set(seconds)

@@ -1,0 +1,28 @@
+"""``throughline conversations``: what an operator does with conversations."""
+
+from __future__ import annotations
+
+import typer
+
+from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
+from app.cli.screen import Screen
+from app.cli.speaking import spoken, told
+
+conversations = typer.Typer(help="Operate on conversations.", no_args_is_help=True)
+
+
+@conversations.callback()
+def _group() -> None:
+    """Keep the commands' names, also while there is one only."""
+
+
+@conversations.command()
+def release(conversation: Conversation, url: Url = None, key: Key = None, *, as_json: AsJson = False) -> None:
+    """Take back a conversation that was set aside because processes ended over it (scope admin)."""
+    with connected(url, key) as client:
+        released = client.release(conversation_id(client, conversation))
+        screen = Screen(spoken())
+        if as_json:
+            screen.json(released)
+        else:
+            screen.line(told("released", id=str(released.id)))

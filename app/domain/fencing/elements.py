@@ -1,0 +1,48 @@
+"""Elements in a text, found in linear time, whatever is left open: no pattern that looks for an end does that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element."""
+
+    opening: re.Match[str]
+    inside: str
+    end: int
+    """The place behind its closing tag."""
+
+
+def elements_in(text: str, opening: re.Pattern[str], closing: Callable[[re.Match[str]], str]) -> Iterator[Element]:
+    """Every element, from the first place where it opens to the next where it closes; none inside another.
+
+    Args:
+        text: Any text.
+        opening: What an element begins with; it must not run over another opening.
+        closing: What an element that began so ends with, one of a few texts.
+    """
+    place = 0
+    never: set[str] = set()
+    while found := opening.search(text, place):
+        closes = closing(found)
+        end = -1 if closes in never else text.find(closes, found.end())
+        if end < 0:
+            never.add(closes)
+            place = found.end()
+        else:
+            place = end + len(closes)
+            yield Element(found, text[found.end() : end], place)
+
+
+def outside(text: str, elements: Iterable[Element], inside: Callable[[Element], str] = lambda _: "") -> str:
+    """The text with each element replaced, by nothing unless told otherwise."""
+    parts: list[str] = []
+    place = 0
+    for element in elements:
+        parts += [text[place : element.opening.start()], inside(element)]
+        place = element.end
+    return "".join([*parts, text[place:]])

@@ -1,0 +1,111 @@
+r"""Every regular expression of the app is compiled here, and is known afterwards: a test measures each of them.
+
+Why: ``re`` holds the interpreter for as long as a pattern runs, and no timeout of the service reaches it. One slow
+pattern and one crafted message stop every request of a process. So each pattern has to take time in proportion to its
+text, which cannot be seen by reading it; it can be measured, if none is left out.
+
+Three rules keep a pattern linear. A repetition is possessive (``*+``, ``++``) unless it has to give something back. Two
+neighbouring repetitions never fit the same signs. What is searched does not begin with a repetition: from each place of
+a run it would be tried again (``(?<!\s)\s++x`` begins once). What cannot be written so is no pattern, or it is
+``capped``: it sees only a beginning of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from inspect import currentframe
+from types import MappingProxyType
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A pattern that was compiled."""
+
+    pattern: re.Pattern[str]
+    longest: int | None
+    """Characters of a text that it sees; ``None``: all."""
+    place: str
+    """The module that compiled it first, and the line."""
+
+
+_KNOWN: Final[dict[tuple[str, int, int | None], Known]] = {}
+
+
+def known() -> Mapping[tuple[str, int, int | None], Known]:
+    """Every pattern so far, by source, flags and cap; complete once all modules are imported."""
+    return MappingProxyType(_KNOWN)
+
+
+def compiled(source: str, flags: int = 0) -> re.Pattern[str]:
+    """A pattern for texts of any length: to be called when a module is imported, never with words of a text.
+
+    Raises:
+        re.error: The source is no pattern.
+    """
+    return _kept(re.compile(source, flags), None)
+
+
+class Capped:
+    """A pattern that sees no more than the first characters of a text."""
+
+    __slots__ = ("_longest", "pattern")
+
+    def __init__(self, pattern: re.Pattern[str], longest: int) -> None:
+        self.pattern: Final = pattern
+        self._longest: Final = longest
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first place in the beginning."""
+        return self.pattern.search(text, 0, self._longest)
+
+    def match(self, text: str) -> re.Match[str] | None:
+        """Whether the text begins so."""
+        return self.pattern.match(text, 0, self._longest)
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        """Whether the whole text is so; none that is longer than the cap is."""
+        return self.pattern.fullmatch(text) if len(text) <= self._longest else None
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """Every place in the beginning."""
+        return self.pattern.finditer(text, 0, self._longest)
+
+    def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str) -> str:
+        """The text with each place in the beginning replaced."""
+        return self.pattern.sub(replacement, text[: self._longest]) + text[self._longest :]
+
+
+def capped(source: str, longest: int, flags: int = 0) -> Capped:
+    """A pattern that may take more than linear time, on so few characters that it does not matter.
+
+    Raises:
+        re.error: The source is no pattern.
+    """
+    return Capped(_kept(re.compile(source, flags), longest), longest)
+
+
+def any_literal(texts: Collection[str], *, before: str = "", after: str = "", flags: int = 0) -> re.Pattern[str]:
+    """A pattern for texts that are known only now, each taken literally, the longest first.
+
+    Args:
+        texts: At least one.
+        before: A look around before them, always one of a few.
+        after: Likewise behind them.
+        flags: Of ``re``.
+    """
+    _kept(re.compile(f"{before}(?:ab|a){after}", flags), None)
+    longest = sorted(texts, key=lambda text: (-len(text), text))
+    return re.compile(f"{before}(?:{'|'.join(map(re.escape, longest))}){after}", flags)
+
+
+def _kept(pattern: re.Pattern[str], longest: int | None) -> re.Pattern[str]:
+    key = (pattern.pattern, pattern.flags, longest)
+    if key not in _KNOWN:
+        frame = currentframe()
+        caller = frame.f_back.f_back if frame and frame.f_back else None
+        place = f"{caller.f_globals['__name__']}:{caller.f_lineno}" if caller else ""
+        _KNOWN[key] = Known(pattern, longest, place)
+    return pattern
