@@ -1,7 +1,8 @@
 # One command runs Throughline, one tests it; both set up what they need and are instant the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test lint format lock openapi clean check-python
+.PHONY: help setup run demo test test-all test-processes coverage check format lock openapi clean check-python \
+	check-style check-format check-types check-layers check-openapi
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -23,7 +24,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 INSTALL_PROJECT = $(PIP) install --no-index --no-deps --no-build-isolation -e .
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(FOR_RUN) ## Create .venv and install the locked dependencies
 
@@ -33,14 +34,48 @@ run: $(FOR_RUN) ## Start everything: PostgreSQL, Valkey, migrations, API, worker
 demo: $(FOR_RUN) ## Play a long conversation and watch it being compacted
 	@$(BIN)/python -m app.cli demo
 
-test: $(FOR_TEST) ## Run every test; ARGS="-k name" chooses
-	@$(BIN)/python -m pytest $(ARGS)
+# Test modules are dealt out to this many processes: one more than two cores, since some tests wait.
+WORKERS := 3
+# How many examples a property is tried with: see tests/profiles.py.
+PROFILE := ci
+PYTEST = HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# SEED=7 (or SEED=random) shuffles; the seed is printed.
+SHUFFLE = $(if $(SEED),-p randomly -p "no:cacheprovider" $(if $(filter-out random,$(SEED)),-p randomly --randomly-seed=$(SEED)))
 
-lint: $(FOR_TEST) ## Check style, types and layers
+test: $(FOR_TEST) ## Run the tests but the long ones; ARGS="-k name" chooses, SEED=random shuffles
+	@$(PYTEST) -m "not long" $(SHUFFLE) $(ARGS)
+
+test-all: PROFILE := long
+test-all: $(FOR_TEST) ## Run every test: the long ones too, large examples, the service over processes
+	@$(PYTEST) $(ARGS)
+	@$(MAKE) --no-print-directory test-processes
+
+test-processes: WORKERS := 2
+# LIMIT=600 leaves out, by name, what would begin after so many seconds.
+test-processes: $(FOR_TEST) ## Run the acceptance tests over processes of their own, those that kill them first
+	@$(PYTEST) tests/acceptance --transport process $(if $(LIMIT),--limit $(LIMIT)) $(ARGS)
+
+coverage: $(FOR_TEST) ## Run the tests and show which branches of the code they take
+	@$(PYTEST) -m "not long" --cov --cov-branch --cov-report=term:skip-covered $(ARGS)
+
+check: $(FOR_TEST) ## Check style, types, layers and openapi.json, side by side
+	@$(MAKE) --no-print-directory -j2 --output-sync=target check-types check-style check-format check-layers check-openapi
+
+check-style:
 	@$(BIN)/ruff check .
+
+check-format:
 	@$(BIN)/ruff format --check .
+
+check-types:
 	@$(BIN)/mypy
+
+check-layers:
 	@$(BIN)/lint-imports
+
+check-openapi:
+	@$(BIN)/python -m app.openapi /dev/stdout | diff -u openapi.json - || \
+		(echo "openapi.json is not what the code says: run 'make openapi' and commit it."; exit 1)
 
 format: $(FOR_TEST) ## Rewrite the code in the common style
 	@$(BIN)/ruff check --fix .

@@ -8,9 +8,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
+import signal
+import ssl
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,23 +23,50 @@ import pytest
 import redis
 
 from app.embedded import EmbeddedServers, Endpoints
-from tests.servers import execute_sql, migrate, redis_database, unused_port, with_database
+from tests import profiles
+from tests.servers import SharedDatabase, execute_sql, migrate, redis_database, unused_port, with_database
+
+pytest_plugins = ["tests.skips"]
 
 _TEMPLATE = "throughline_template"
 # Database 0 stays for whoever opens the server's address as it is.
 _REDIS_DATABASES = itertools.cycle(range(1, 16))
 _NUMBERS = itertools.count(1)
+_STARTED_AT = time.monotonic()
 
 
 # A developer's own settings must not decide what the tests see.
 _FOREIGN = ("LC_", "DATABASE_URL", "REDIS_URL", "HOST", "PORT", "GOOGLE_", "GEMINI_", "OPENAI_", "THROUGHLINE_", "PG")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--transport",
+        choices=("asgi", "process"),
+        default="asgi",
+        help="how acceptance tests reach the service: in this process, or over HTTP in processes of its own",
+    )
+    parser.addoption(
+        "--limit", type=float, metavar="SECONDS", help="leave out the tests that would begin after so many seconds"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Some shells start background jobs with SIGINT ignored, and so would every process that a test starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in tuple(os.environ):
         if name.startswith(_FOREIGN) and name != "THROUGHLINE_TESTCONTAINERS":
             del os.environ[name]
     os.environ["LANG"] = "C.UTF-8"
+    # Each client of HTTP loads the machine's certificates, which takes longer than most requests; none is ever needed.
+    setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))  # noqa: B010 - for mypy
+    profiles.load()
+
+
+def _begins_late(item: pytest.Item) -> bool:
+    """With a limit to their time, tests that kill processes begin first."""
+    return item.config.getoption("limit") is not None and item.get_closest_marker("processes") is None
 
 
 def docker_answers() -> bool:
@@ -51,7 +82,14 @@ def docker_answers() -> bool:
         return False
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    limit: float | None = item.config.getoption("limit")
+    if limit is not None and time.monotonic() - _STARTED_AT > limit:
+        pytest.skip(f"left out: the {limit:.0f} seconds of this run were over")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_begins_late)  # stable: the order is otherwise that of the collection
     marked = [item for item in items if item.get_closest_marker("docker")]
     if marked and not docker_answers():
         for item in marked:
@@ -93,13 +131,41 @@ def database_template(servers: Endpoints) -> Iterator[str]:
     execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture
-def database_url(servers: Endpoints, database_template: str) -> Iterator[str]:
-    """A migrated database of its own for one test."""
+@contextlib.contextmanager
+def _migrated_database(servers: Endpoints, template: str) -> Iterator[str]:
     name = f"test_{os.getpid()}_{next(_NUMBERS)}"
-    execute_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE {database_template}")
+    execute_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE {template}")
     yield with_database(servers.database_url, name)
     execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def module_database(servers: Endpoints, database_template: str) -> Iterator[SharedDatabase]:
+    """A migrated database that the tests of a module share: making a database takes longer than most tests."""
+    with _migrated_database(servers, database_template) as url, contextlib.closing(SharedDatabase(url)) as database:
+        yield database
+
+
+@pytest.fixture(scope="module")
+def module_database_url(module_database: SharedDatabase) -> str:
+    """The module's database with whatever the tests before have left in it."""
+    return module_database.url
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A migrated database without rows: the module's, emptied afterwards, or one of the test's own.
+
+    ``@pytest.mark.own_database`` asks for the latter: for tests that change tables or statistics, or break connections.
+    """
+    if request.node.get_closest_marker("own_database"):
+        servers, template = request.getfixturevalue("servers"), request.getfixturevalue("database_template")
+        with _migrated_database(servers, template) as url:
+            yield url
+    else:
+        database: SharedDatabase = request.getfixturevalue("module_database")
+        yield database.url
+        database.empty()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import asyncio
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -276,9 +276,18 @@ class FakeModels:
         *,
         chats: Mapping[str, ChatModel] | None = None,
         summarizers: Mapping[str, Summarizer] | None = None,
+        allowed: Collection[str] | None = None,
     ) -> None:
+        self._allowed = allowed
         self._chats: dict[str | None, ChatModel] = {None: chat} | dict(chats or {})
         self._summarizers: dict[str | None, Summarizer] = {None: summarizer} | dict(summarizers or {})
+
+    async def prepare(self, name: str | None = None) -> None:
+        if name not in self._chats:
+            self.summarizer(name)
+
+    def allows(self, name: str) -> bool:
+        return self._allowed is None or name in self._allowed
 
     def chat(self, name: str | None = None) -> ChatModel:
         return _named(self._chats, name)

@@ -7,12 +7,20 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
+import asyncpg
 from sqlalchemy import text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.ext.asyncio import create_async_engine
+
+from app.adapters.tables import TenantScoped
+
+Result = TypeVar("Result")
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -43,6 +51,38 @@ def execute_sql(database_url: str, statement: str) -> None:
 
     with ThreadPoolExecutor(1) as thread:
         thread.submit(lambda: asyncio.run(run())).result()
+
+
+class SharedDatabase:
+    """A database that tests use one after the other, with a connection of its own that empties it between them."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        tables = reversed(TenantScoped.metadata.sorted_tables)  # rows that refer to others first
+        self._statement = "; ".join(str(table.delete()) for table in tables)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="database", daemon=True)
+        self._thread.start()
+        self._connection = self._wait(self._connect())
+
+    def empty(self) -> None:
+        """Delete every row."""
+        self._wait(self._connection.execute(self._statement))
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._wait(self._connection.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _connect(self) -> asyncpg.Connection:
+        address = make_url(self.url).set(drivername="postgresql").render_as_string(hide_password=False)
+        # Whoever left a transaction open is named by the error, instead of making every later test wait.
+        return await asyncpg.connect(address, server_settings={"lock_timeout": "10s"})
+
+    def _wait(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
 
 
 def redis_database(url: str, number: int) -> str:

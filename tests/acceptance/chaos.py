@@ -23,7 +23,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.embedded import EmbeddedServers, Endpoints
 from app.embedded.processes import ServerProcess
-from tests.acceptance.service import Process, until
+from tests.acceptance.service import SHORT_TIMINGS, Process, until
 from tests.acceptance.talk import BACKGROUND, WINDOW, Json, Listener, Talk, good, read_events
 from tests.gemini_server import Gemini, Kind
 from tests.servers import execute_sql, with_database
@@ -35,7 +35,7 @@ HELD: Final[Json] = {"name": "honest", "hold": True}
 """A model call that stays open until it is released, and is honest then."""
 MINUTE: Final = 60.0
 """Within which a killed or forgotten compaction is done: the only bound in time that is promised."""
-LEASE_SECONDS: Final = 9.0
+LEASE_SECONDS: Final = float(SHORT_TIMINGS["THROUGHLINE_LEASE_SECONDS"])
 RETRY_SECONDS: Final = 0.1  # between two tries of a client that does not give up
 _NUMBERS = itertools.count(1)
 

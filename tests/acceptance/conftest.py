@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import redis
 
 from app.embedded import Endpoints
 from tests.acceptance.chaos import own_database
+from tests.acceptance.local import local_service
 from tests.acceptance.service import Service, running_service
 from tests.acceptance.talk import Talk
 from tests.gemini_server import Gemini, gemini_process
@@ -23,16 +25,17 @@ from tests.servers import redis_database
 
 StartService = Callable[..., Service]
 StartTalk = Callable[..., Talk]
+RunService = Callable[..., AbstractContextManager[Service]]
 
-_OFFLINE_REDIS, _GEMINI_REDIS = 14, 15
-_OWN_REDIS = itertools.cycle(range(1, 14))
+_SHARED_REDIS = range(9, 16)
+_OWN_REDIS = itertools.cycle(range(1, 9))
 _NUMBERS = itertools.count(1)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     for process in (process for service in Service.running for process in service.processes):
-        process.shown_from = len(process.log)
+        process.begin_test()
     return (yield)
 
 
@@ -50,6 +53,11 @@ def pytest_runtest_makereport(
     return report
 
 
+def uses_processes(node: pytest.Item | pytest.Collector) -> bool:
+    """Whether a test runs over processes: all do with ``--transport process``, some ask for it by their mark."""
+    return node.config.getoption("transport") == "process" or node.get_closest_marker("processes") is not None
+
+
 def _flushed(url: str) -> str:
     with contextlib.closing(redis.from_url(url)) as connection:
         connection.flushdb()
@@ -61,15 +69,49 @@ def own_redis(servers: Endpoints) -> str:
     return _flushed(redis_database(servers.redis_url, next(_OWN_REDIS)))
 
 
+class SharedServices:
+    """The services that many tests use, each started when the first test asks for it."""
+
+    def __init__(self, servers: Endpoints, template: str, folders: pytest.TempPathFactory) -> None:
+        self._servers = servers
+        self._template = template
+        self._folders = folders
+        self._stack = contextlib.ExitStack()
+        self._redis_numbers = iter(_SHARED_REDIS)
+        self._started: dict[tuple[object, ...], Service] = {}
+
+    def get(self, name: str, *, processes: bool, **settings: str) -> Service:
+        """The service of that name, in processes of its own or in this one."""
+        key = (name, processes, *settings.items())
+        service = self._started.get(key)
+        if service is None:
+            run = running_service if processes else local_service
+            redis_url = _flushed(redis_database(self._servers.redis_url, next(self._redis_numbers)))
+            database_url = self._stack.enter_context(own_database(self._servers, self._template))
+            service = self._stack.enter_context(
+                run(self._folders.mktemp(name), database_url=database_url, redis_url=redis_url, settings=settings)
+            )
+            self._started[key] = service
+        return service
+
+    def stop(self) -> None:
+        self._stack.close()
+
+
 @pytest.fixture(scope="package")
-def offline(servers: Endpoints, database_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def shared_services(
+    servers: Endpoints, database_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SharedServices]:
+    """The services that live as long as this package."""
+    shared = SharedServices(servers, database_template, tmp_path_factory)
+    yield shared
+    shared.stop()
+
+
+@pytest.fixture
+def offline(shared_services: SharedServices, request: pytest.FixtureRequest) -> Service:
     """The service without a key: the offline model."""
-    folder, redis_url = tmp_path_factory.mktemp("offline"), _flushed(redis_database(servers.redis_url, _OFFLINE_REDIS))
-    with (
-        own_database(servers, database_template) as database_url,
-        running_service(folder, database_url=database_url, redis_url=redis_url) as service,
-    ):
-        yield service
+    return shared_services.get("offline", processes=uses_processes(request.node))
 
 
 @pytest.fixture(scope="package")
@@ -79,22 +121,11 @@ def gemini_server() -> Iterator[Gemini]:
         yield server
 
 
-@pytest.fixture(scope="package")
-def gemini_service(
-    servers: Endpoints, database_template: str, gemini_server: Gemini, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Service]:
+@pytest.fixture
+def gemini_service(shared_services: SharedServices, gemini_server: Gemini, request: pytest.FixtureRequest) -> Service:
     """The service with Gemini for both models; it gives a request eight seconds."""
-    folder, redis_url = tmp_path_factory.mktemp("gemini"), _flushed(redis_database(servers.redis_url, _GEMINI_REDIS))
-    with (
-        own_database(servers, database_template) as database_url,
-        running_service(
-            folder,
-            database_url=database_url,
-            redis_url=redis_url,
-            settings={"THROUGHLINE_REQUEST_TIMEOUT_SECONDS": "8", **gemini_settings(gemini_server)},
-        ) as service,
-    ):
-        yield service
+    settings = {"THROUGHLINE_REQUEST_TIMEOUT_SECONDS": "8", **gemini_settings(gemini_server)}
+    return shared_services.get("gemini", processes=uses_processes(request.node), **settings)
 
 
 def gemini_settings(server: Gemini) -> dict[str, str]:
@@ -103,7 +134,15 @@ def gemini_settings(server: Gemini) -> dict[str, str]:
 
 
 @pytest.fixture
-def start_service(servers: Endpoints, database_template: str, tmp_path: Path) -> Iterator[StartService]:
+def run_service(request: pytest.FixtureRequest) -> RunService:
+    """``running_service``, or ``local_service`` where the test needs no process."""
+    return running_service if uses_processes(request.node) else local_service
+
+
+@pytest.fixture
+def start_service(
+    servers: Endpoints, database_template: str, tmp_path: Path, run_service: RunService
+) -> Iterator[StartService]:
     """A maker of services of the test's own: ``start_service(worker=True, **environment)``."""
     with contextlib.ExitStack() as stack:
 
@@ -111,7 +150,7 @@ def start_service(servers: Endpoints, database_template: str, tmp_path: Path) ->
             folder = tmp_path / f"service-{next(_NUMBERS)}"
             folder.mkdir()
             return stack.enter_context(
-                running_service(
+                run_service(
                     folder,
                     database_url=stack.enter_context(own_database(servers, database_template)),
                     redis_url=redis_url or own_redis(servers),

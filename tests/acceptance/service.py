@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -25,8 +26,24 @@ from tests.servers import ROOT, unused_port
 START_SECONDS: Final = 90.0  # two seconds of imports on an idle machine
 STOP_SECONDS: Final = 20.0
 LOG_TAIL: Final = 12_000  # characters shown when a test fails
-POLL: Final = 0.05
+POLL: Final = 0.02
 _UNEVENTFUL: Final = re.compile(r"http\.request .*status=2\d\d")
+
+
+SHORT_TIMINGS: Final = {
+    "THROUGHLINE_LEASE_SECONDS": "3",
+    "THROUGHLINE_HEARTBEAT_SECONDS": "0.5",
+    "THROUGHLINE_TURN_HEARTBEAT_SECONDS": "0.2",
+    "THROUGHLINE_SWEEP_SECONDS": "0.5",
+    "THROUGHLINE_RESEND_SECONDS": "2",
+    "THROUGHLINE_STAND_IN_SECONDS": "2",
+    "THROUGHLINE_POLL_SECONDS": "0.03",
+    "THROUGHLINE_EVENT_POLL_SECONDS": "0.5",
+    "THROUGHLINE_BROKER_PAUSE_SECONDS": "1",
+    "THROUGHLINE_REBUILD_SECONDS": "1",
+    "THROUGHLINE_SHUTDOWN_SECONDS": "1",
+}
+"""What a service of the tests waits for; a lease still outlives the pauses of a busy machine."""
 
 
 class NotReadyError(AssertionError):
@@ -40,6 +57,11 @@ def until(condition: Callable[[], object], seconds: float = 30.0, *, what: str =
         if time.monotonic() > deadline:
             raise NotReadyError(f"{what} did not come about within {seconds} s")
         time.sleep(POLL)
+
+
+def eventful(log: str) -> str:
+    """The end of a log, without the requests that went well."""
+    return "\n".join(line for line in log.splitlines() if not _UNEVENTFUL.search(line))[-LOG_TAIL:]
 
 
 class Process:
@@ -56,8 +78,7 @@ class Process:
         self._log = folder / f"{name}.log"
         self._popen: subprocess.Popen[bytes] | None = None
         self._started_at = 0
-        self.shown_from = 0
-        """Where in the log the running test began."""
+        self._test_began_at = 0
 
     @property
     def pid(self) -> int:
@@ -80,8 +101,11 @@ class Process:
     @property
     def log_of_test(self) -> str:
         """What was written during the running test, without the requests that went well."""
-        lines = self.log[self.shown_from :].splitlines()
-        return "\n".join(line for line in lines if not _UNEVENTFUL.search(line))[-LOG_TAIL:]
+        return eventful(self.log[self._test_began_at :])
+
+    def begin_test(self) -> None:
+        """From now on what is written belongs to another test."""
+        self._test_began_at = len(self.log)
 
     @property
     def children(self) -> list[int]:
@@ -159,17 +183,22 @@ class Service:
         self.redis_url = redis_url
         self.folder = folder
         self.settings = settings
-        port = unused_port()
-        self.url = f"http://127.0.0.1:{port}"
-        env = {**os.environ, **self.environment, "HOST": "127.0.0.1", "PORT": str(port), **settings}
-        commands = Commands.of(Settings(_env_file=None, host="127.0.0.1", port=port))
+        self._port = unused_port()
+        env = {**os.environ, **self.environment, "PORT": str(self._port), **settings}
+        commands = Commands.of(Settings(_env_file=None, host="127.0.0.1", port=self._port))
         self.api = Process("api", commands.api, env, folder, self._api_ready)
         self.worker = Process("worker", commands.worker, env, folder, _worker_ready)
+
+    @cached_property
+    def url(self) -> str:
+        """The address of the API."""
+        return f"http://127.0.0.1:{self._port}"
 
     @property
     def environment(self) -> dict[str, str]:
         """What any process of ours needs to belong to this service."""
         return {
+            "HOST": "127.0.0.1",
             "DATABASE_URL": self.database_url,
             "REDIS_URL": self.redis_url,
             "THROUGHLINE_EMBEDDED": "1",
@@ -177,15 +206,17 @@ class Service:
             "PYTHONUNBUFFERED": "1",
             "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
             "NO_COLOR": "1",
+            **SHORT_TIMINGS,
         }
 
     @property
-    def processes(self) -> tuple[Process, Process]:
+    def processes(self) -> tuple[Process, ...]:
+        """What is running; each has a log."""
         return self.api, self.worker
 
     def start(self, *, worker: bool = True) -> None:
         """Start both at once."""
-        chosen = self.processes if worker else (self.api,)
+        chosen = (self.api, self.worker) if worker else (self.api,)
         for process in chosen:
             process.start(wait=False)
         for process in chosen:
@@ -193,7 +224,7 @@ class Service:
 
     def stop(self) -> None:
         """Ask both at once, then wait for each."""
-        for process in self.processes:
+        for process in (self.api, self.worker):
             if process.alive:
                 process.signal(signal.SIGTERM)
         for process in self.processes:
@@ -220,7 +251,15 @@ def running_service(
     folder: Path, *, database_url: str, redis_url: str, worker: bool = True, settings: Mapping[str, str] | None = None
 ) -> Iterator[Service]:
     """A service that is up, and whose processes are all gone afterwards."""
-    service = Service(folder, database_url=database_url, redis_url=redis_url, settings=settings or {})
+    with started(
+        Service(folder, database_url=database_url, redis_url=redis_url, settings=settings or {}), worker
+    ) as up:
+        yield up
+
+
+@contextlib.contextmanager
+def started(service: Service, worker: bool) -> Iterator[Service]:  # noqa: FBT001 - as ``start`` takes it
+    """The service while it is up; it is stopped whatever happens."""
     Service.running.append(service)
     try:
         service.start(worker=worker)

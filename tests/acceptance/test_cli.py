@@ -371,6 +371,7 @@ class TestLooking:
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the examples are for a shell")
 def test_the_examples_of_the_page_run(offline: Service, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")

@@ -39,6 +39,8 @@ from tests.acceptance.talk import IN_FLIGHT, SYNC, WINDOW, Json, Talk, good, ref
 from tests.gemini_server import Gemini, gemini_process
 from tests.servers import migrate
 
+pytestmark = [pytest.mark.long, pytest.mark.processes]
+
 CLAIMS = 5
 """So often may a compaction crash its process."""
 

@@ -21,6 +21,8 @@ from app.cli.demo.script import LINES
 from tests.acceptance.test_run_command import Running, environment
 from tests.servers import ROOT, unused_port
 
+pytestmark = [pytest.mark.long, pytest.mark.processes]
+
 DEMO = [sys.executable, "-m", "app.cli", "demo", "--fast"]
 RUN = [sys.executable, "-m", "app.cli", "run"]
 API = [sys.executable, "-m", "uvicorn", "app.main:create_app", "--factory", "--log-level", "warning"]

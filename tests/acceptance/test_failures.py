@@ -359,7 +359,7 @@ class TestInTheBackground:
         assert row["id"] in [item["id"] for item in listed]
 
         gemini.script("compaction", default="honest")
-        response = talk.http.post(f"/compactions/{row['id']}/retry")
+        response = talk.http.post(f"/compactions/{row['id']}/retry", json={})
         assert response.status_code == 202
         again = talk.wait_ended(3)[-1]
         assert response.headers["location"] == f"/compactions/{again['id']}"

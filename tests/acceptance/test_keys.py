@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import contextlib
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
-from tests.servers import ROOT
+from app.cli import app
 
 
-def keys(database_url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "DATABASE_URL": database_url, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, "-m", "app.cli", "keys", *arguments],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+def keys(database_url: str, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["keys", *arguments], env={"DATABASE_URL": database_url})
 
 
 def test_a_key_is_shown_once_listed_by_its_beginning_and_revoked_once(database_url: str) -> None:
@@ -39,7 +29,7 @@ def test_a_key_is_shown_once_listed_by_its_beginning_and_revoked_once(database_u
     assert secret not in listed
     assert keys(database_url, "revoke", id_).stdout.strip() == "Revoked."
     again = keys(database_url, "revoke", id_)
-    assert (again.returncode, again.stderr.strip()) == (2, "no such key, or it is revoked already")
+    assert (again.exit_code, again.stderr.strip()) == (2, "no such key, or it is revoked already")
 
 
 @pytest.mark.parametrize(
@@ -48,18 +38,15 @@ def test_a_key_is_shown_once_listed_by_its_beginning_and_revoked_once(database_u
 def test_a_mistake_is_named(database_url: str, arguments: list[str], named: str) -> None:
     done = keys(database_url, *arguments)
 
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert named in done.stderr
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [["list"], ["revoke", "01a1f9fe-eaf9-7044-8698-ca5f10e63879"]])
 def test_looking_for_keys_in_a_wrong_folder_makes_no_database(tmp_path: Path, arguments: list[str]) -> None:
-    env = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "THROUGHLINE_DATA_DIR"}}
-    command = [sys.executable, "-m", "app.cli", "keys", *arguments]
-    done = subprocess.run(
-        command, cwd=tmp_path, env={**env, "PYTHONPATH": str(ROOT)}, check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 2
+    with contextlib.chdir(tmp_path):
+        done = CliRunner().invoke(app, ["keys", *arguments])
+    assert done.exit_code == 2
     assert done.stderr.startswith(f"There is no data folder {tmp_path / '.data'}: run this where `make run` was run")
     assert list(tmp_path.iterdir()) == []

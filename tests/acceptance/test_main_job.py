@@ -179,6 +179,7 @@ def check_the_prefixes(job: Job) -> None:
         assert after["messages"][: len(before["messages"])] == before["messages"]
 
 
+@pytest.mark.long
 def test_five_hundred_messages_from_four_writers(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy=WINDOW)
     said = lines(500)

@@ -85,7 +85,8 @@ class TestADryRun:
         assert (plan["from_seq"], plan["to_seq"]) == (1, 38)
         assert plan["tokens_before"] == size > plan["tokens_after"]
         assert (talk.state(), talk.context_bytes(), talk.compactions()) == (state, context, [])
-        assert gemini.requests() == []
+        # Details of another test's talk may still be written: nothing of this one is folded.
+        assert gemini.requests("compaction") == gemini.requests("chat") == []
         assert len(feed.events) == seen
         control = talk.compact()
         assert (control["from_seq"], control["to_seq"]) == (1, 38), "the plan is what the real call does"

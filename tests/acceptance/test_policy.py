@@ -80,8 +80,8 @@ def test_a_budget_lowered_within_reason_compacts_nothing(offline: Service, start
     [
         ({"target": 0.8}, "policy.target", "(0.8 × budget"),
         ({"background_at": 0.5}, "policy.target", "must be below the trigger background"),
-        ({"background_at": 1.5}, "policy.triggers.0.at.share", "must be more than 0 and at most 1, not 1.5"),
-        ({"sync_at": -0.1}, "policy.triggers.1.at.share", "must be more than 0 and at most 1, not -0.1"),
+        ({"background_at": 1.5}, "policy.background_at", "must be more than 0 and at most 1, not 1.5"),
+        ({"sync_at": -0.1}, "policy.sync_at", "must be more than 0 and at most 1, not -0.1"),
         ({"max_tokens": -2}, "policy.max_tokens", "-1 for no automatic trigger"),
         ({"context_window": 1_000, "target": 0.4}, "policy.context_window", "exceeds the target of 306"),
         ({"context_window": "large"}, "policy.context_window", "must be a number"),

@@ -15,8 +15,8 @@ from typing import Final
 
 import pytest
 
-from tests.acceptance.conftest import StartTalk
-from tests.acceptance.service import Service, running_service
+from tests.acceptance.conftest import RunService, StartTalk
+from tests.acceptance.service import Service
 from tests.acceptance.talk import BUDGET, EventFollower, Json, Talk, block_of, good, lines, refused, served_seqs
 from tests.gemini_server import Gemini
 from tests.servers import execute_sql
@@ -253,9 +253,9 @@ class TestTheConfiguration:
         [("{max_tokens: 6000, keep_tail: 6}", 6_001, 6), ("{max_tokens: 0}", DESIGNED + 1, KEPT)],
     )
     def test_is_what_holds_for_every_conversation(
-        self, offline: Service, tmp_path: Path, written: str, first: int, kept: int
+        self, offline: Service, run_service: RunService, tmp_path: Path, written: str, first: int, kept: int
     ) -> None:
-        with other_service(offline, tmp_path, f"runner:\n  compaction: {written}\n") as service:
+        with other_service(run_service, offline, tmp_path, f"runner:\n  compaction: {written}\n") as service:
             talk = Talk.begin(service, preset="handoff")
             assert talk.get("/usage")["sync_at"] == first
             filled(talk, 5_900)
@@ -275,8 +275,10 @@ class TestTheConfiguration:
                 other.get()["policy"]["triggers"] == good(other.http.get("/presets"))["data"][0]["policy"]["triggers"]
             )
 
-    def test_of_minus_one_leaves_it_to_the_command(self, offline: Service, tmp_path: Path) -> None:
-        with other_service(offline, tmp_path, "runner:\n  compaction:\n    max_tokens: -1\n") as service:
+    def test_of_minus_one_leaves_it_to_the_command(
+        self, offline: Service, run_service: RunService, tmp_path: Path
+    ) -> None:
+        with other_service(run_service, offline, tmp_path, "runner:\n  compaction:\n    max_tokens: -1\n") as service:
             talk = Talk.begin(service, preset="handoff", policy=SMALL)
             assert talk.get()["policy"]["triggers"] == []
             filled(talk, FIRST)
@@ -285,10 +287,10 @@ class TestTheConfiguration:
 
 
 @contextlib.contextmanager
-def other_service(service: Service, folder: Path, written: str) -> Iterator[Service]:
+def other_service(run: RunService, service: Service, folder: Path, written: str) -> Iterator[Service]:
     """Another API process over the same database, with this ``throughline.yaml``."""
     (folder / "throughline.yaml").write_text(written)
-    with running_service(folder, database_url=service.database_url, redis_url=service.redis_url, worker=False) as other:
+    with run(folder, database_url=service.database_url, redis_url=service.redis_url, worker=False) as other:
         yield other
 
 
@@ -320,13 +322,13 @@ class TestTheCommand:
         assert sent[0]["parts"][0]["text"] == first["content"]
 
     def test_works_where_nobody_touched_the_conversation_since_the_start(
-        self, offline: Service, start_talk: StartTalk, tmp_path: Path
+        self, offline: Service, run_service: RunService, start_talk: StartTalk, tmp_path: Path
     ) -> None:
         """Another process of the service, which has never seen it; the first one plays no part any more."""
         talk = start_talk(offline, preset="handoff", policy=MEDIUM)
         talk.batch([*JOB, *lines(40)])
         with (
-            running_service(
+            run_service(
                 tmp_path, database_url=offline.database_url, redis_url=offline.redis_url, worker=False
             ) as later,
             later.client() as http,

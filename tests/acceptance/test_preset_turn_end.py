@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from app.domain.words.language import detect
-from tests.acceptance.conftest import StartTalk
-from tests.acceptance.service import Service, running_service
+from tests.acceptance.conftest import RunService, StartTalk
+from tests.acceptance.service import Service
 from tests.acceptance.talk import (
     STREAM,
     EventFollower,
@@ -202,13 +202,19 @@ class TestAfterTheTurn:
 
     @pytest.mark.parametrize("way", ["the client leaves", "asked for", "asked for in another process"])
     def test_that_is_interrupted_stays(
-        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, tmp_path: Path, way: str
+        self,
+        gemini_service: Service,
+        run_service: RunService,
+        start_talk: StartTalk,
+        gemini: Gemini,
+        tmp_path: Path,
+        way: str,
     ) -> None:
         talk = start_talk(gemini_service, preset="turn_end", policy=SMALL)
         full(talk, CRITICAL - 100)
         count = len(talk.history())
         gemini.script("chat", SLOW)
-        with EventFollower(talk) as feed, other_process(gemini_service, tmp_path, way) as http:
+        with EventFollower(talk) as feed, other_process(run_service, gemini_service, tmp_path, way) as http:
             with httpx.Client(base_url=gemini_service.url, trust_env=False) as client:
                 body, path = {"content": "And the chairs?"}, talk.path("/chat")
                 with client.stream("POST", path, json=body, headers=STREAM) as response:
@@ -216,7 +222,8 @@ class TestAfterTheTurn:
                     for _ in range(2):
                         next(deltas)
                     if way != "the client leaves":
-                        assert good((http or talk.http).post(talk.path("/chat/interrupt")))["interrupted"] is True
+                        stopped = (http or talk.http).post(talk.path("/chat/interrupt"), json={})
+                        assert good(stopped)["interrupted"] is True
                         list(deltas)
             feed.wait_for(lambda _: feed.of_type("compaction.applied"))
         reply = talk.history()[-1]
@@ -246,14 +253,14 @@ class TestAfterTheTurn:
 
 
 @contextlib.contextmanager
-def other_process(service: Service, folder: Path, way: str) -> Iterator[httpx.Client | None]:
+def other_process(run: RunService, service: Service, folder: Path, way: str) -> Iterator[httpx.Client | None]:
     """A second API process over the same database, where the way needs one."""
     if way != "asked for in another process":
         yield None
         return
     urls: dict[str, Any] = {"database_url": service.database_url, "redis_url": service.redis_url}
     with (
-        running_service(folder, **urls, worker=False, settings=service.settings) as other,
+        run(folder, **urls, worker=False, settings=service.settings) as other,
         other.client() as http,
     ):
         yield http

@@ -95,6 +95,7 @@ def check_that_there_was_one_at_a_time(talk: Talk) -> None:
     assert talk.get()["compression_count"] == len(rows)
 
 
+@pytest.mark.long
 @pytest.mark.case("16")
 def test_five_hundred_messages_one_by_one_around_the_threshold(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy=WINDOW)

@@ -33,6 +33,8 @@ from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service, running_service, until
 from tests.acceptance.talk import WINDOW, Talk
 
+pytestmark = [pytest.mark.long, pytest.mark.processes]
+
 JOBS: Final = 8
 SAMPLES: Final = 30
 SLOWER: Final = 5.0

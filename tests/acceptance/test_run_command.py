@@ -15,7 +15,9 @@ from pathlib import Path
 import httpx
 import pytest
 import redis
+from typer.testing import CliRunner, Result
 
+from app.cli import app
 from app.embedded import EmbeddedServers, Endpoints
 from tests.servers import ROOT, unused_port
 
@@ -101,14 +103,16 @@ def start(tmp_path: Path, short_folder: Path) -> Iterator[Start]:
 def refused(folder: Path, settings: Mapping[str, str]) -> str:
     """Run what cannot start and return the one line that it says."""
     env = environment(folder, **{"PORT": str(unused_port()), **settings})
-    done = subprocess.run(STAND_IN, cwd=ROOT, env=env, check=False, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2, done.stdout + done.stderr
+    done = CliRunner().invoke(app, ["run"], env=env)
+    assert done.exit_code == 2, done.output
     assert done.stdout == ""
     lines = done.stderr.splitlines()
     assert len(lines) == 1, done.stderr
     return lines[0]
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_it_says_where_it_is_and_goes_on_with_the_same_data(start: Start) -> None:
     first = start()
     first.wait_for(RUNNING)
@@ -131,6 +135,8 @@ def queue_of(running: Running) -> str:
     return str(re.findall(r"redis (unix:\S+)", running.output)[-1])
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_a_termination_signal_stops_everything(start: Start) -> None:
     running = start()
     running.wait_for(RUNNING)
@@ -139,6 +145,8 @@ def test_a_termination_signal_stops_everything(start: Start) -> None:
     assert not running.left_over(0)
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_a_signal_during_the_start_stops_everything(start: Start) -> None:
     running = start(STAND_IN_API="deaf")
     while not running.left_over(0):
@@ -149,6 +157,8 @@ def test_a_signal_during_the_start_stops_everything(start: Start) -> None:
     assert not running.left_over(0)
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_a_deaf_worker_is_ended_after_its_time(start: Start) -> None:
     running = start(STAND_IN_WORKER="deaf")
     running.wait_for("pid")
@@ -157,6 +167,8 @@ def test_a_deaf_worker_is_ended_after_its_time(start: Start) -> None:
     assert not running.left_over(0)
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_a_second_interrupt_does_not_wait(start: Start) -> None:
     running = start(STAND_IN_WORKER="deaf", STAND_IN_API="deaf")
     running.wait_for("pid")
@@ -169,6 +181,8 @@ def test_a_second_interrupt_does_not_wait(start: Start) -> None:
     assert not running.left_over(0)
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_killed_children_come_back(start: Start) -> None:
     running = start()
     running.wait_for("pid")
@@ -186,6 +200,8 @@ def test_killed_children_come_back(start: Start) -> None:
     pytest.fail("the API did not come back")
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_killed_servers_come_back(start: Start) -> None:
     running = start()
     running.wait_for(RUNNING)
@@ -198,6 +214,8 @@ def test_killed_servers_come_back(start: Start) -> None:
     running.wait_for("Valkey had stopped and runs again", 15)
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_a_worker_that_keeps_dying_ends_the_run_with_its_last_words(start: Start) -> None:
     running = start(STAND_IN_WORKER="dies")
     assert running.end(60) == 2
@@ -205,10 +223,18 @@ def test_a_worker_that_keeps_dying_ends_the_run_with_its_last_words(start: Start
     assert not running.left_over(0)
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_an_api_that_cannot_start_is_one_clear_line(tmp_path: Path) -> None:
-    assert refused(tmp_path, {"STAND_IN_API": "dies"}) == "The API stopped while starting: no luck today"
+    env = environment(tmp_path, PORT=str(unused_port()), STAND_IN_API="dies")
+    done = subprocess.run(STAND_IN, cwd=ROOT, env=env, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == ["The API stopped while starting: no luck today"]
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_nothing_outlives_a_killed_supervisor(start: Start) -> None:
     running = start()
     running.wait_for(RUNNING)
@@ -219,6 +245,8 @@ def test_nothing_outlives_a_killed_supervisor(start: Start) -> None:
     again.wait_for(RUNNING)
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_everything_killed_at_once_starts_again(start: Start) -> None:
     running = start()
     running.wait_for(RUNNING)
@@ -230,6 +258,8 @@ def test_everything_killed_at_once_starts_again(start: Start) -> None:
     again.wait_for(RUNNING)
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_two_checkouts_run_at_once(start: Start, tmp_path: Path) -> None:
     first, second = start(folder=tmp_path / "a"), start(folder=tmp_path / "b")
     first.wait_for("redis unix")
@@ -240,6 +270,8 @@ def test_two_checkouts_run_at_once(start: Start, tmp_path: Path) -> None:
     assert httpx.get(second.url, trust_env=False).is_success
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_a_second_run_over_the_same_data_is_told_where_the_first_one_is(start: Start, tmp_path: Path) -> None:
     first = start()
     first.wait_for(RUNNING)
@@ -248,6 +280,8 @@ def test_a_second_run_over_the_same_data_is_told_where_the_first_one_is(start: S
     assert "already runs" in line
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_a_port_in_use_is_one_clear_line(start: Start, tmp_path: Path) -> None:
     first = start()
     first.wait_for(RUNNING)
@@ -289,6 +323,8 @@ def test_a_database_that_does_not_exist_is_one_clear_line(servers: Endpoints, tm
     assert 'database "absent" does not exist' in refused(tmp_path, {"DATABASE_URL": url})
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_servers_that_are_given_are_used_and_none_is_started(start: Start, servers: Endpoints) -> None:
     running = start(DATABASE_URL=servers.database_url, REDIS_URL=servers.redis_url)
     running.wait_for("embedded 0")
@@ -296,6 +332,8 @@ def test_servers_that_are_given_are_used_and_none_is_started(start: Start, serve
     assert not running.data.exists()
 
 
+@pytest.mark.long
+@pytest.mark.processes
 def test_only_the_missing_server_is_started(start: Start, tmp_path: Path) -> None:
     with EmbeddedServers(tmp_path / "elsewhere", valkey=False, durable=False) as endpoints:
         running = start(DATABASE_URL=endpoints.database_url)
@@ -315,6 +353,7 @@ def test_the_real_service_starts_answers_and_stops(start: Start) -> None:
     assert not running.left_over(0)
 
 
+@pytest.mark.long
 def test_beyond_loopback_without_keys_the_service_says_why_it_refuses(tmp_path: Path) -> None:
     env = environment(tmp_path, PORT=str(unused_port()), HOST="0.0.0.0")  # noqa: S104 - refused is what it must be
     done = subprocess.run(REAL, cwd=ROOT, env=env, check=False, capture_output=True, text=True, timeout=120)
@@ -323,15 +362,12 @@ def test_beyond_loopback_without_keys_the_service_says_why_it_refuses(tmp_path: 
     assert "key" in done.stderr
 
 
-def migrate(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "app.cli", "migrate", *arguments]
-    return subprocess.run(
-        argv, cwd=ROOT, env=environment(folder, **settings), check=False, capture_output=True, text=True
-    )
+def migrate(folder: Path, *arguments: str, **settings: str) -> Result:
+    return CliRunner().invoke(app, ["migrate", *arguments], env=environment(folder, **settings))
 
 
 def test_migrations_run_over_the_embedded_database_and_again_over_a_given_one(tmp_path: Path) -> None:
-    assert migrate(tmp_path).returncode == 0
+    assert migrate(tmp_path).exit_code == 0
     with EmbeddedServers(tmp_path / "data", valkey=False) as endpoints:
         again = migrate(tmp_path, DATABASE_URL=endpoints.database_url)
     assert again.stdout.strip() == "The database is up to date."
@@ -348,7 +384,7 @@ def test_migrations_that_cannot_run_are_one_clear_line(
     tmp_path: Path, arguments: tuple[str, ...], settings: dict[str, str], said: str
 ) -> None:
     done = migrate(tmp_path, *arguments, **settings)
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert len(done.stderr.splitlines()) == 1
     assert said in done.stderr
     assert "secret" not in done.stderr

@@ -21,7 +21,8 @@ from app.domain.records import Scope
 from app.embedded import Endpoints
 from app.services.keys import ALL_SCOPES
 from app.settings import Settings
-from tests.acceptance.conftest import own_redis
+from tests.acceptance.conftest import own_redis, uses_processes
+from tests.acceptance.local import local_service
 from tests.acceptance.service import Service, running_service
 from tests.acceptance.talk import MANUAL, Json, Talk, good, lines, refused
 from tests.servers import ROOT, execute_sql, with_database
@@ -84,15 +85,19 @@ def in_a_thread(settings: Settings) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def guarded(servers: Endpoints, database_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def guarded(
+    servers: Endpoints,
+    database_template: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("guarded")
     execute_sql(servers.database_url, f"CREATE DATABASE guarded TEMPLATE {database_template}")
     database_url, redis_url = with_database(servers.database_url, "guarded"), own_redis(servers)
     keys = in_a_thread(Settings(_env_file=None, database_url=database_url, redis_url=redis_url))
     settings = {"THROUGHLINE_AUTH_REQUIRED": "1"}
-    with running_service(
-        folder, database_url=database_url, redis_url=redis_url, worker=False, settings=settings
-    ) as service:
+    run = running_service if uses_processes(request.node) else local_service
+    with run(folder, database_url=database_url, redis_url=redis_url, worker=False, settings=settings) as service:
         yield Guarded(service=service, keys=keys)
     execute_sql(servers.database_url, "DROP DATABASE guarded WITH (FORCE)")
 
@@ -229,7 +234,7 @@ def test_neither_logs_nor_problems_tell_what_was_said_or_a_key(guarded: Guarded,
     alices.chat("My secret word is zugunruhe.")
     alices.post("/chat", {"content": 7, "zugunruhe": "zugunruhe"})
     assert "zugunruhe" in str(alices.history()), "control"
-    log = guarded.service.api.log
+    log = guarded.service.processes[0].log
     assert log
     assert "zugunruhe" not in log
     assert not any(secret in log for secret in guarded.keys.values())

@@ -10,10 +10,8 @@ from typing import Final
 
 import pytest
 
-from app.embedded import Endpoints
-from tests.acceptance.chaos import own_database
-from tests.acceptance.conftest import StartTalk, gemini_settings, own_redis
-from tests.acceptance.service import Service, running_service
+from tests.acceptance.conftest import SharedServices, StartTalk, gemini_settings, uses_processes
+from tests.acceptance.service import Service
 from tests.acceptance.talk import MANUAL, WINDOW, Json, Talk, block_of, good, lines, text_of
 from tests.gemini_server import Gemini
 from tests.openai_server import OpenAI, running_openai
@@ -35,31 +33,19 @@ def server() -> Iterator[OpenAI]:
         yield openai
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def service(
-    servers: Endpoints,
-    database_template: str,
-    server: OpenAI,
-    gemini_server: Gemini,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Service]:
+    shared_services: SharedServices, server: OpenAI, gemini_server: Gemini, request: pytest.FixtureRequest
+) -> Service:
     settings = {
         "THROUGHLINE_CHAT_MODEL": MODEL,
+        "THROUGHLINE_MODELS": f"{OTHER},{STATELESS}",
         "THROUGHLINE_TOOLS": "tests.integration.tool_samples:order_status",
         "OPENAI_API_KEY": "test",
         "OPENAI_BASE_URL": server.url,
         **gemini_settings(gemini_server),
     }
-    with (
-        own_database(servers, database_template) as database_url,
-        running_service(
-            tmp_path_factory.mktemp("stateful"),
-            database_url=database_url,
-            redis_url=own_redis(servers),
-            settings=settings,
-        ) as service,
-    ):
-        yield service
+    return shared_services.get("stateful", processes=uses_processes(request.node), **settings)
 
 
 @pytest.fixture
@@ -134,6 +120,7 @@ class TestATurn:
         ask(talk, "Thanks.")
         assert openai.last.texts == ["Thanks."]
 
+    @pytest.mark.processes
     def test_after_a_restart_goes_on_as_before(self, service: Service, start_talk: StartTalk, openai: OpenAI) -> None:
         talk = start_talk(service, policy=ROOMY)
         talk.chat("My cat is Tilda.")

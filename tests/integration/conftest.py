@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
 import pytest
@@ -10,24 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.adapters.database import make_engine
 from app.adapters.unit_of_work import unit_of_work_factory
-from app.embedded import Endpoints
 from app.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant
-from tests.servers import execute_sql, with_database
-
-
-@pytest.fixture(scope="module")
-def module_database_url(servers: Endpoints, database_template: str) -> Iterator[str]:
-    """A migrated database for a module whose tests keep to tenants of their own: making one takes longest."""
-    name = f"module_{uuid4().hex}"
-    execute_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE {database_template}")
-    yield with_database(servers.database_url, name)
-    execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
 async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
-    """An engine over a migrated database of the test's own, with as many connections as a race needs."""
+    """An engine over a migrated database without rows, with as many connections as a race needs."""
     made = make_engine(database_url, pool_size=20, max_overflow=40)
     yield made
     await made.dispose()

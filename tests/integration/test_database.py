@@ -22,6 +22,8 @@ from app.ports import UnitOfWorkFactory
 from tests.integration.rows import START, conversation, stored
 from tests.servers import unused_port
 
+pytestmark = pytest.mark.own_database  # connections are cut and kept busy on purpose
+
 SLOW = select(func.pg_sleep(30)).select_from(ConversationRow)
 
 

@@ -19,6 +19,7 @@ from app.bootstrap import compose
 from app.domain.errors import RateLimitedError
 from app.domain.records import Compaction, Page
 from app.domain.segments.values import EXTRACTIVE, Segment
+from app.domain.timings import Timings
 from app.ports import UnitOfWorkFactory
 from app.services import detailing, spending
 from app.services.appending import MessageDraft
@@ -550,7 +551,7 @@ class TestTheSweeper:
         conversation_id, _ = await compacted(service)
         await service.container.sweeper.sweep()
         assert not gemini.requests("detail"), "it may come back at once"
-        monkeypatch.setattr("app.services.sweeper.STAND_IN_AFTER_SECONDS", -1.0)
+        monkeypatch.setattr(service.container.sweeper, "_timings", Timings(stand_in_seconds=1e-9))
         await service.container.sweeper.sweep()
         for _ in range(1_000):
             if not any(one.wants_detail for one in await segments(service, conversation_id)):

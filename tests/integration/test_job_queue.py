@@ -24,8 +24,8 @@ from tests.proxy import redis_proxy
 
 
 @asynccontextmanager
-async def a_queue(url: str) -> AsyncIterator[CeleryJobQueue]:
-    queue = CeleryJobQueue(url)
+async def a_queue(url: str, **timings: float) -> AsyncIterator[CeleryJobQueue]:
+    queue = CeleryJobQueue(url, **timings)
     try:
         yield queue
     finally:
@@ -143,11 +143,8 @@ async def _gaps_until(done: asyncio.Future[bool]) -> list[float]:
 
 
 @pytest.mark.parametrize("mode", ["refuse", "silent"])
-async def test_the_broker_is_found_again_after_the_pause(
-    redis_url: str, mode: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(job_queue, "_PAUSE_SECONDS", 0.2)
-    async with redis_proxy(redis_url, "pass") as proxy, a_queue(proxy.url) as queue:
+async def test_the_broker_is_found_again_after_the_pause(redis_url: str, mode: Any) -> None:
+    async with redis_proxy(redis_url, "pass") as proxy, a_queue(proxy.url, pause_seconds=0.2) as queue:
         assert await queue.send(uuid4())
         await proxy.set(mode)
         assert not await queue.send(uuid4())

@@ -32,10 +32,10 @@ from app.domain.records import Compaction
 from app.ports import Models, UnitOfWorkFactory
 from app.services.appending import MessageDraft
 from app.services.chat import ChatInput
-from app.services.chunk import check_fallback
-from app.services.job import Limits
+from app.services.chunk import Chunk, check_models
+from app.services.job import Job, Limits
+from app.services.ladder import Asking
 from app.services.manual import CompactInput
-from tests.builders import policy_of
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer
 from tests.gemini_faults import Behaviour
 from tests.gemini_server import Gemini, running_gemini
@@ -175,10 +175,10 @@ class TestTheFallback:
     ) -> None:
         service = Service(begin, tenant, fallbacks={"second": ScriptedSummarizer(honest)})
         models = service.container.parts.models
-        check_fallback(models, policy_of(fallback_model="second"))
-        check_fallback(models, policy_of())
+        await check_models(models, {"fallback_model": "second"})
+        await check_models(models, {})
         with pytest.raises(PolicyInvalidError) as caught:
-            check_fallback(models, policy_of(fallback_model="nobody"))
+            await check_models(models, {"fallback_model": "nobody"})
         assert [error.field for error in caught.value.errors] == ["policy.fallback_model"]
 
     async def test_a_provider_that_wants_to_be_left_alone_is(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
@@ -382,10 +382,12 @@ class TestAMessageThatIsBlocked:
 
 def _without_search(monkeypatch: pytest.MonkeyPatch) -> Any:
     del monkeypatch
-    from app.services.job import Job  # noqa: PLC0415 - the method as it is, before it is replaced
-
     whole = Job._asking
-    return lambda job, chunk: replace(whole(job, chunk), searches=False)
+
+    async def without(job: Job, chunk: Chunk) -> Asking:
+        return replace(await whole(job, chunk), searches=False)
+
+    return without
 
 
 class TestATurn:

@@ -32,6 +32,8 @@ TABLES = {
     "segment_levels",
     "expansions",
     "detail_calls",
+    "works",
+    "crashes",
 }
 COLUMNS = """
     SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default

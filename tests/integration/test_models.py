@@ -117,7 +117,7 @@ class TestNames:
     ) -> None:
         for variable in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "DEEPSEEK_API_KEY", "ANTHROPIC_API_KEY"):
             monkeypatch.delenv(variable, raising=False)
-        registry = ModelRegistry(chat=name or "x", compaction=name or "x")
+        registry = ModelRegistry(chat=name or "x", compaction=name or "x", ambient_credentials=True)
         for build in (registry.chat, registry.summarizer):
             with pytest.raises(InvalidInputError) as caught:
                 build()
@@ -128,7 +128,8 @@ class TestNames:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("DEEPSEEK_API_KEY", "k")
-        assert ModelRegistry().chat("deepseek:deepseek-chat").profile.name == "deepseek:deepseek-chat"
+        registry = ModelRegistry(ambient_credentials=True)
+        assert registry.chat("deepseek:deepseek-chat").profile.name == "deepseek:deepseek-chat"
 
     def test_keys_show_nowhere(self) -> None:
         registry = ModelRegistry(google_api_key="AIza-secret", openai_api_key="sk-secret")

@@ -184,6 +184,9 @@ async def test_twenty_starters_one_turn(begin: UnitOfWorkFactory, tenant: UUID, 
     row = await stored(begin, tenant)
     (first,) = winners(await race(begin, tenant, 20, lambda unit, _: unit.turns.start(turn(row))))
     await let_leases_expire(engine, "turns")
+    assert not winners(await race(begin, tenant, 20, lambda unit, _: unit.turns.start(turn(row))))
+    ended = await race(begin, tenant, 20, lambda unit, _: unit.turns.fail_dead(row.id))
+    assert [one.id for one in winners(ended)] == [first.id], "it is ended once, and told once"
     (second,) = winners(await race(begin, tenant, 20, lambda unit, _: unit.turns.start(turn(row))))
     async with begin(tenant) as unit:
         assert (await unit.turns.get(first.id)).status == "failed"

@@ -21,12 +21,6 @@ from tests.integration.rows import anchor, append, message, moment, running, sto
 from tests.integration.test_repositories import assert_no_default, pages, state_version, statements
 
 
-@pytest.fixture
-def database_url(module_database_url: str) -> str:
-    """Every test here keeps to a tenant of its own."""
-    return module_database_url
-
-
 async def added(begin: UnitOfWorkFactory, tenant: UUID, anchors: list[Anchor]) -> None:
     async with begin(tenant) as unit:
         await unit.anchors.add(anchors)

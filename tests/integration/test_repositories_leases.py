@@ -13,11 +13,11 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.adapters.ids import new_id
-from app.adapters.repositories.leases import LEASE
 from app.adapters.repositories.turns import LEASE_EXPIRED
 from app.domain.conversation import Conversation, Quiet, Usage
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.records import ApiKey, Attempt, Compaction, EntryCounts, FoldRequest, Page, Turn
+from app.domain.timings import DEFAULT_TIMINGS
 from app.ports import UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import START, compaction, idempotent, make_tenant, moment, stored, turn
 
@@ -79,7 +79,7 @@ class TestClaim:
         lease = uuid4()
         running = await claimed(begin, await stored(begin, tenant), status="running", lease_token=lease, owner="p1")
         assert (running.lease_token, running.owner, running.claims) == (lease, "p1", 1)
-        assert 5 < seconds_left(running.lease_until) < LEASE.total_seconds() + 1
+        assert 5 < seconds_left(running.lease_until) < DEFAULT_TIMINGS.lease_seconds + 1
         assert running.started_at is not None
 
     async def test_every_field_comes_back(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
@@ -365,11 +365,12 @@ class TestTurns:
             made = await unit.turns.start(given)
             assert made is not None
             assert made == replace(given, lease_until=made.lease_until)
-            assert 5 < seconds_left(made.lease_until) < LEASE.total_seconds() + 1
+            assert 5 < seconds_left(made.lease_until) < DEFAULT_TIMINGS.lease_seconds + 1
             assert await unit.turns.start(turn(row)) is None
             assert await unit.turns.running(row.id) == made
-            end = await unit.turns.update(made.id, status="completed", warnings=("c",), finished_at=START)
+            end = await unit.turns.end(made.id, status="completed", warnings=("c",), finished_at=START)
             assert end == replace(made, status="completed", warnings=("c",), finished_at=START)
+            assert await unit.turns.end(made.id, status="failed") is None, "a turn ends once"
             assert await unit.turns.get(made.id) == end
             assert await unit.turns.running(row.id) is None
             assert await unit.turns.heartbeat(made.id) is None
@@ -381,8 +382,8 @@ class TestTurns:
         async with begin(tenant) as unit:
             with pytest.raises(NotFoundError):
                 await unit.turns.get(uuid4())
-            with pytest.raises(NotFoundError):
-                await unit.turns.update(uuid4(), status="failed")
+            assert await unit.turns.end(uuid4(), status="failed") is None
+            assert await unit.turns.fail_dead(row.id) is None
             assert await unit.turns.heartbeat(uuid4()) is None
             assert await unit.turns.running(row.id) is None
             with pytest.raises(NotFoundError):
@@ -395,6 +396,10 @@ class TestTurns:
         await age(engine, "turns", dead.id, lease_until=timedelta(seconds=1))
         async with begin(tenant) as unit:
             assert await unit.turns.running(row.id) is None
+            ended = await unit.turns.fail_dead(row.id)
+            assert ended is not None
+            assert ended.id == dead.id
+            await unit.commit()
         assert await self.started(begin, row) is not None
         async with begin(tenant) as unit:
             ended = await unit.turns.get(dead.id)

@@ -27,12 +27,6 @@ NOISE = ("Rain again over the harbour today.", "The harbour lights are on.", "No
 
 
 @pytest.fixture
-def database_url(module_database_url: str) -> str:
-    """Every test here keeps to a tenant of its own."""
-    return module_database_url
-
-
-@pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Conversations of more than twenty messages are large, and a stem in more than eight is common."""
     monkeypatch.setattr(narrowing, "WHOLE", 20)

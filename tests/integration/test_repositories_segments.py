@@ -275,6 +275,7 @@ async def test_parts_that_no_search_could_read_are_refused(begin: UnitOfWorkFact
             await append(unit, [message(row.id, 1, parts=({"type": "text", "text": text},))])
 
 
+@pytest.mark.own_database
 async def test_queries_stay_bounded_with_ten_thousand_segments(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:

@@ -22,12 +22,6 @@ SECRET = "My key is sk-live-4242424242424242424242424242 and nobody else has it.
 
 
 @pytest.fixture
-def database_url(module_database_url: str) -> str:
-    """Every test here keeps to a tenant of its own."""
-    return module_database_url
-
-
-@pytest.fixture
 def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
     return Service(begin, tenant)
 

@@ -13,6 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.ports import UnitOfWorkFactory
 from tests.integration.rows import compaction, stored
 
+pytestmark = pytest.mark.own_database  # its plans follow from the statistics of its own rows
+
 COPIES = text(
     "INSERT INTO compactions SELECT (jsonb_populate_record(c, jsonb_build_object("
     "'id', gen_random_uuid(), 'finished_at', now() - interval '1 day'))).* FROM compactions c, generate_series(1, 4000)"

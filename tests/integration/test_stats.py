@@ -433,7 +433,7 @@ async def test_a_turn_that_recalled_and_its_recall_count_once_each(begin: UnitOf
     recalled = replace(expansion(row.id, way="automatic", used=True, created_at=moment(2)), id=started.id)
     async with begin(tenant) as unit:
         await unit.turns.start(started)
-        await unit.turns.update(started.id, status="completed", finished_at=moment(3))
+        await unit.turns.end(started.id, status="completed", finished_at=moment(3))
         await unit.expansions.add([recalled])
         await unit.commit()
     names = ('turns_total{status="completed"}', 'expansions_total{way="automatic"}')
@@ -450,7 +450,7 @@ async def test_a_turn_is_timed_and_its_context_weighed(begin: UnitOfWorkFactory,
     started = turn(row, started_at=moment(1))
     async with begin(tenant) as unit:
         await unit.turns.start(started)
-        await unit.turns.update(started.id, status="completed", finished_at=moment(3), reply_id=reply.id)
+        await unit.turns.end(started.id, status="completed", finished_at=moment(3), reply_id=reply.id)
         await unit.commit()
     seen = await watcher.samples()
     assert seen['turns_total{status="completed"}'] == 1

@@ -17,9 +17,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.conversation import Conversation, Quiet
 from app.domain.records import Compaction, IdempotencyRecord, RanIn, Turn
+from app.domain.timings import DEFAULT_TIMINGS
 from app.ports import UnitOfWork, UnitOfWorkFactory
 from app.services import stand_in
-from app.services.sweeper import MAX_CLAIMS, PERIOD_SECONDS, STAND_IN_AFTER_SECONDS, Sweeper
+from app.services.sweeper import JITTER, MAX_CLAIMS, Sweeper
 from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue
 from tests.integration.rows import compaction, stored, turn
 
@@ -321,7 +322,7 @@ async def test_with_the_broker_away_jobs_run_here_two_at_once(world: World) -> N
     rows = [await world.queued() for _ in range(9)]
     sweeper = world.sweeper()
     world.service.work = lambda: asyncio.sleep(0.05)
-    await broker_away_for(world, sweeper, STAND_IN_AFTER_SECONDS - 1)
+    await broker_away_for(world, sweeper, DEFAULT_TIMINGS.stand_in_seconds - 1)
     await asyncio.sleep(0.2)
     assert world.service.runs == [], "a short absence is waited out"
     await world.clock.advance(2)
@@ -335,7 +336,7 @@ async def test_with_the_broker_away_jobs_run_here_two_at_once(world: World) -> N
 async def test_jobs_go_to_the_worker_again_once_the_broker_is_back(world: World) -> None:
     first = await world.queued()
     sweeper = world.sweeper()
-    await broker_away_for(world, sweeper, STAND_IN_AFTER_SECONDS + 1)
+    await broker_away_for(world, sweeper, DEFAULT_TIMINGS.stand_in_seconds + 1)
     await until(lambda: world.service.runs == [first.id] and not world.service.running)
     world.queue.away = False
     second = await world.queued()
@@ -353,7 +354,7 @@ async def test_a_job_that_fails_here_is_left_and_the_others_run(world: World) ->
     rows = [await world.queued() for _ in range(4)]
     world.service.poison = {rows[0].id}
     sweeper = world.sweeper()
-    await broker_away_for(world, sweeper, STAND_IN_AFTER_SECONDS + 1)
+    await broker_away_for(world, sweeper, DEFAULT_TIMINGS.stand_in_seconds + 1)
     await until(lambda: len(world.service.runs) == 3)
     assert rows[0].id not in world.service.runs
 
@@ -429,6 +430,7 @@ async def test_sweeps_come_about_every_five_seconds_and_not_in_step(world: World
     await asyncio.wait(tasks)
     one, two = (sorted(set(count.at)) for count in counters)
     gaps = [later - earlier for earlier, later in pairwise(one)]
-    assert all(PERIOD_SECONDS - 1 <= gap <= PERIOD_SECONDS + 1 for gap in gaps)
+    period = DEFAULT_TIMINGS.sweep_seconds
+    assert all(period * (1 - JITTER) <= gap <= period * (1 + JITTER) for gap in gaps)
     assert 15 <= len(gaps) <= 25
     assert len(set(one) & set(two)) == 1, "only the first sweep falls together"

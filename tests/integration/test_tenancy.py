@@ -29,7 +29,7 @@ from app.adapters.unit_of_work import SqlUnitOfWork
 from app.domain.anchors.values import Transition
 from app.domain.conversation import Sums, Usage
 from app.domain.errors import DomainError, NotFoundError
-from app.domain.records import ApiKey, Attempt, DetailCall, FoldRequest, IdempotencyRecord, Page
+from app.domain.records import ApiKey, Attempt, DetailCall, FoldRequest, IdempotencyRecord, Page, Work
 from app.domain.states.state import StateVersion
 from app.domain.statistics import Measured
 from app.ports import Ended, Narrowed, UnitOfWork, UnitOfWorkFactory
@@ -48,7 +48,7 @@ from tests.integration.rows import (
 )
 
 CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE, ANCHOR = (UUID(int=number) for number in range(1, 8))
-EXPANSION, DETAIL_CALL, STRAY = UUID(int=11), UUID(int=12), UUID(int=91)
+EXPANSION, DETAIL_CALL, WORK, STRAY = UUID(int=11), UUID(int=12), UUID(int=13), UUID(int=91)
 QUOTE = {"from_seq": 1, "to_seq": 1}
 AGES = timedelta(days=40_000)
 FAILED_CALL = Attempt(model="any", outcome="error", reason=None, duration_ms=1, usage=Usage())
@@ -186,10 +186,16 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "turns.get": (lambda unit: unit.turns.get(TURN), NOT_FOUND),
     "turns.running": (lambda unit: unit.turns.running(CONVERSATION), None),
     "turns.heartbeat": (lambda unit: unit.turns.heartbeat(TURN), None),
-    "turns.update": (lambda unit: unit.turns.update(TURN, error_code="stolen"), NOT_FOUND),
+    "turns.end": (lambda unit: unit.turns.end(TURN, error_code="stolen"), None),
     "turns.request_interrupt": (lambda unit: unit.turns.request_interrupt(CONVERSATION), None),
     "turns.expired": (lambda unit: unit.turns.expired(limit=9), []),
     "turns.fail_expired": (lambda unit: unit.turns.fail_expired(TURN), None),
+    "turns.fail_dead": (lambda unit: unit.turns.fail_dead(CONVERSATION), None),
+    "works.renew": (lambda unit: unit.works.renew(WORK, seconds=-99), None),
+    "works.end": (lambda unit: unit.works.end([WORK]), None),
+    "works.abandoned": (lambda unit: unit.works.abandoned(limit=9), []),
+    "works.crashes": (lambda unit: unit.works.crashes(CONVERSATION), None),
+    "works.forget_crashes": (lambda unit: unit.works.forget_crashes(CONVERSATION), None),
     "events.add": (lambda unit: unit.events.add(CONVERSATION, "stolen", {}, START), NOT_FOUND),
     "events.add_many": (lambda unit: unit.events.add_many(CONVERSATION, [("stolen", {})], START), NOT_FOUND),
     "events.after": (lambda unit: unit.events.after(CONVERSATION, 0, limit=9), []),
@@ -203,7 +209,16 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "keys.tenant_by_name": (lambda unit: unit.keys.tenant_by_name("a"), None),
 }
 # These carry a tenant of their own; what they do with a foreign one is tested by name below.
-WITH_A_TENANT = {"conversations.add", "compactions.claim", "turns.start", "keys.add", "keys.add_tenant"}
+WITH_A_TENANT = {
+    "conversations.add",
+    "compactions.claim",
+    "turns.start",
+    "keys.add",
+    "keys.add_tenant",
+    "works.begin",
+    "works.bury",
+    "works.count_crash",
+}
 # A key of another tenant is simply another key: it is claimed, which the twins show.
 OF_NOBODY = {"idempotency.claim"}
 
@@ -256,12 +271,19 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         )
         await unit.compactions.claim(running)
         await unit.turns.start(turn(row, id=TURN, message_id=MESSAGE, error_code=name))
+        await unit.works.count_crash(work(tenant_id), most=99)
         await unit.states.add(CONVERSATION, version(1, name))
         await unit.events.add(CONVERSATION, name, {}, START)
         await unit.idempotency.claim(idempotent(name))
         await unit.keys.add(key(tenant_id, name))
         await unit.commit()
+    async with begin(tenant_id) as unit:
+        await unit.works.begin(work(tenant_id), seconds=99)
     return tenant_id
+
+
+def work(tenant_id: UUID) -> Work:
+    return Work(id=WORK, tenant_id=tenant_id, conversation_id=CONVERSATION, process=LEASE, kind="context")
 
 
 def idempotent(name: str) -> IdempotencyRecord:
@@ -354,6 +376,7 @@ FINDS_NOTHING = {
     "compactions.unsent",
     "turns.expired",
     "turns.fail_expired",
+    "works.abandoned",
     "keys.by_hash",
 }
 
@@ -365,6 +388,9 @@ async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, e
         lambda unit: unit.conversations.add(replace(foreign, id=uuid4())),
         lambda unit: unit.compactions.claim(compaction(foreign)),
         lambda unit: unit.turns.start(turn(foreign)),
+        lambda unit: unit.works.begin(work(owner), seconds=9),
+        lambda unit: unit.works.bury(work(owner)),
+        lambda unit: unit.works.count_crash(work(owner), most=2),
         lambda unit: unit.keys.add(key(owner, "c")),
         lambda unit: unit.keys.add_tenant(owner, "c"),
     ]

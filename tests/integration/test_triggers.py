@@ -360,6 +360,7 @@ class TestOneByOne:
         assert 5 <= len(rows) <= 500 / 18 + 1
         assert len(service.summarizer.requests) == sum(row.status == "applied" for row in rows)
 
+    @pytest.mark.own_database
     @pytest.mark.control("16")
     async def test_control_without_the_slot_there_are_more(
         self, service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch

@@ -372,6 +372,15 @@ async def test_a_typed_command_answers_with_the_summary_and_stays_out_of_the_con
     assert service.chat_model.requests == []
 
 
+async def test_a_typed_command_has_the_size_limit_of_any_message(service: Service) -> None:
+    conversation_id = await filled(service)
+    before = await service.row(conversation_id)
+    with pytest.raises(TooLargeError, match="shorten or split it"):
+        await start(service, conversation_id, "/compact " + JUMP * 20)
+
+    assert await service.row(conversation_id) == before, "nothing is stored"
+
+
 @pytest.mark.case("21")
 @pytest.mark.parametrize("size", [1, 2, 4], ids=["above 85 %", "above 100 %", "alone above the target"])
 async def test_after_a_jump_it_is_below_the_target_or_says_that_it_cannot(service: Service, size: int) -> None:

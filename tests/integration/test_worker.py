@@ -38,8 +38,11 @@ class Worker:
 
 
 @contextmanager
-def a_worker(folder: Path, database_url: str, redis_url: str, *, job_seconds: float) -> Iterator[Worker]:
+def a_worker(
+    folder: Path, database_url: str, redis_url: str, *, job_seconds: float, **settings: str
+) -> Iterator[Worker]:
     env = {**os.environ, "DATABASE_URL": database_url, "REDIS_URL": redis_url, "JOB_SECONDS": str(job_seconds)}
+    env |= settings
     argv = [sys.executable, "-m", "celery", "-q", "-A", "tests.integration.worker_app", "worker"]
     log = folder / "worker.log"
     with log.open("wb") as output:

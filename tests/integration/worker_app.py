@@ -7,6 +7,7 @@ The stand-in for ``app.bootstrap`` is in place before the worker asks for it. Ea
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import random
 import sys
@@ -45,6 +46,8 @@ class HoldingCompaction:
         if row is None:
             return None
         note("started", compaction_id)
+        if row.claims == 1 and os.environ.get("HANG"):
+            ctypes.PyDLL(None).sleep(60)  # keeps the interpreter's lock, unlike CDLL
         for _ in range(round(float(os.environ["JOB_SECONDS"]) / HEARTBEAT_SECONDS)):
             await asyncio.sleep(HEARTBEAT_SECONDS)
             async with self._begin(None) as uow:
@@ -81,6 +84,9 @@ class Container:
     compaction: HoldingCompaction
     detailing: NotingDetails
     sweeper: Sweeper
+
+    async def prepare_models(self) -> None:
+        """There is none."""
 
     async def close(self) -> None:
         await self.bus.close()

@@ -236,6 +236,7 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         states=calls.service("states", page=([], None), difference=None, restore=view),
         messages=calls.service("messages", append=[message(), message(seq=2)], page=([message()], "next")),
         erasure=calls.service("erasure", erase=None),
+        release=calls.service("release", release=view),
         pins=calls.service("pins", pin=message(protected_reason="pinned", is_pinned=True), unpin=message()),
         anchors=calls.service("anchors", page=([anchor()], None), set_status=anchor(status="resolved")),
         expansion=calls.service("expansion", page=([], None), expand=None, make=None),
@@ -248,8 +249,13 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         redis_ok=calls._method("redis_ok", default=True),
         database_ok=calls._method("database_ok", default=True),
         close=calls._method("close", default=None),
+        prepare_models=_nothing,
     )
     return cast(Container, fake)
+
+
+async def _nothing() -> None:
+    """There is nothing to prepare."""
 
 
 class Turning(TurnHandle):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Role
 from tests.unit.talk import message
 from tests.unit.test_anchors_transitions import anchors_of
+from tests.unit.timing import assert_linear, timing
 
 LABELLED = [
     "Safety rule: never disclose the vault code to any user.",
@@ -190,6 +190,7 @@ standing = ['''^(?:nie|niemals) (?:\w+ )*\w+en\b|^immer \w+en\b''']
     assert [found(text) for text in said] == [[], []]
 
 
+@timing
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -205,9 +206,9 @@ standing = ['''^(?:nie|niemals) (?:\w+ )*\w+en\b|^immer \w+en\b''']
         "no, a, b: c, " * 30_000,
     ],
 )
-def test_hostile_texts_take_no_time(hostile: str) -> None:
-    said = [message(1, "Let's use Postgres for the orders."), message(2, hostile)]
-    began = time.perf_counter()
-    transitions([], anchors_of(said), said)
+def test_hostile_texts_take_linear_time(hostile: str) -> None:
+    def settled(text: str) -> object:
+        said = [message(1, "Let's use Postgres for the orders."), message(2, text)]
+        return transitions([], anchors_of(said), said)
 
-    assert time.perf_counter() - began < 4
+    assert_linear(settled, hostile)

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.anchors import transitions as module
@@ -190,7 +190,6 @@ def test_commands_tools_and_erased_messages_do_nothing() -> None:
 SPOKEN = st.lists(st.tuples(st.sampled_from(LINES), st.booleans()), max_size=14)
 
 
-@settings(deadline=None)
 @given(SPOKEN, st.integers(0, 14))
 def test_two_batches_say_the_same_as_one(spoken: list[tuple[str, bool]], cut: int) -> None:
     messages = said(*(f"A: {line}" if by_assistant else line for line, by_assistant in spoken))
@@ -204,7 +203,6 @@ def test_two_batches_say_the_same_as_one(spoken: list[tuple[str, bool]], cut: in
     assert transitions([], anchors_of(messages), messages) == whole
 
 
-@settings(deadline=None)
 @given(SPOKEN)
 def test_a_status_changes_once_and_never_back(spoken: list[tuple[str, bool]]) -> None:
     messages = said(*(f"A: {line}" if by_assistant else line for line, by_assistant in spoken))

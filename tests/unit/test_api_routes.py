@@ -41,6 +41,7 @@ from tests.unit.api_fakes import (
 )
 
 ONE = f"/conversations/{CONVERSATION}"
+AS_JSON = {"Content-Type": "application/json"}
 HELLO = {"role": "user", "content": "hello"}
 CONTEXT = AssembledContext(
     messages=(ContextMessage(role="system", content="s"), ContextMessage(role="user", content="u", seq=9)),
@@ -254,7 +255,7 @@ async def test_unknown_fields_are_refused(api: World, path: str) -> None:
 @pytest.mark.parametrize("path", sorted(BODIES))
 async def test_a_missing_body_is_unreadable(api: World, path: str) -> None:
     async with api.client() as client:
-        assert problem(await client.post(path)) == (400, "unreadable")
+        assert problem(await client.post(path, headers=AS_JSON)) == (400, "unreadable")
 
 
 @pytest.mark.parametrize("body", [b"{", b"nonsense", b'{"title": NaN}', b"\xff\xfe", b"[" * 70 + b"]" * 70])
@@ -529,7 +530,7 @@ async def test_chat_as_json(api: World) -> None:
 
 async def test_chat_answers_what_waits(api: World) -> None:
     async with api.client() as client:
-        response = await client.post(f"{ONE}/chat")
+        response = await client.post(f"{ONE}/chat", headers=AS_JSON)
     assert response.status_code == 201
     assert api.calls.last("chat.start")[0][2].content is None
 
@@ -546,7 +547,7 @@ async def test_a_model_that_fails(api: World) -> None:
 
 async def test_interrupting(api: World) -> None:
     async with api.client() as client:
-        running = await client.post(f"{ONE}/chat/interrupt")
+        running = await client.post(f"{ONE}/chat/interrupt", headers=AS_JSON)
         api.calls.answers["chat.interrupt"] = None
         idle = await client.post(f"{ONE}/chat/interrupt", json={})
     assert (running.status_code, running.json()) == (202, {"interrupted": True, "message_id": str(MESSAGE)})
@@ -597,7 +598,7 @@ async def test_compactions_of_a_conversation_and_of_all(api: World) -> None:
         own = await client.get(f"{ONE}/compactions")
         every = await client.get("/compactions?status=failed")
         wrong = await client.get("/compactions?status=broken")
-        retried = await client.post(f"/compactions/{COMPACTION}/retry", headers={"Idempotency-Key": "k"})
+        retried = await client.post(f"/compactions/{COMPACTION}/retry", headers={**AS_JSON, "Idempotency-Key": "k"})
     assert own.json()["data"][0]["id"] == str(COMPACTION)
     assert [kwargs for name, _, kwargs in api.calls.made if name == "manual.page"] == [
         {"conversation_id": CONVERSATION},

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.assembling.assembly import AssembledContext, Material, assemble
@@ -269,7 +269,6 @@ def _minimum(source: Material, budget: int | None) -> int | None:
     return None
 
 
-@settings(deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 300), min_size=1, max_size=40),
     boundary_share=st.floats(0, 1),

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
@@ -24,6 +24,7 @@ from app.domain.fencing.redaction import redact_message
 from app.domain.policies.policy import CompactionPolicy
 from app.domain.summarizing.extractive import digest as extractive_digest
 from tests.builders import material, message, policy_of
+from tests.profiles import examples
 from tests.unit.test_anchors_transitions import anchors_of
 from tests.unit.test_assembly import STATE
 
@@ -373,7 +374,7 @@ def conversation_of(steps: Sequence[tuple[str, str, str]]) -> list[Message]:
     return found
 
 
-@settings(deadline=None, max_examples=150)
+@examples(1.5)
 @given(
     STEPS,
     st.floats(0, 1),
@@ -436,7 +437,7 @@ def _check_provider(found: AssembledContext) -> None:
             assert results == calls
 
 
-@settings(deadline=None, max_examples=60)
+@examples(0.6)
 @given(STEPS, st.integers(1, 12))
 def test_with_the_same_layout_appending_only_grows_the_end(steps: list[tuple[str, str, str]], more: int) -> None:
     messages = conversation_of(steps)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.assembling import fitting
@@ -23,6 +23,7 @@ from app.domain.segments.values import LEVELS, Level, Segment, SegmentLevel, Sho
 from app.domain.weighing.gauge import breakdown_of
 from app.domain.weighing.tokens import Estimator
 from tests.builders import CONVERSATION, START, message, policy_of
+from tests.profiles import examples
 from tests.unit.test_assembly_anchors import digest, made_of, talk_of
 from tests.unit.test_assembly_recall import recalling, said
 
@@ -299,7 +300,7 @@ def test_tokens_are_shared_out_to_the_last_one() -> None:
     assert shares_of(NO_DIGESTS, 0) == []
 
 
-@settings(max_examples=150, deadline=None)
+@examples(1.5)
 @given(
     sizes=st.lists(st.integers(1, 40), max_size=30),
     topics=st.lists(st.text(max_size=30), min_size=1, max_size=30),
@@ -339,7 +340,7 @@ def test_what_is_served_fits_where_it_stands_and_more_room_never_shows_fewer(
 TALKS = st.integers(2, 70)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(1.5)
 @given(
     count=TALKS,
     share=st.floats(0.1, 1),

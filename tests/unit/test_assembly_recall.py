@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.assembling.assembly import AssembledContext, Material, assemble
@@ -17,6 +17,7 @@ from app.domain.recall import joining
 from app.domain.recall.corpus import Corpus, Source
 from app.domain.recall.serving import Passage, Recall
 from tests.builders import material, message, policy_of
+from tests.profiles import examples
 
 POLICY = policy_of(context_window=4_000, protect=[])
 STATE = {
@@ -115,7 +116,7 @@ def test_the_gauge_is_the_sum_of_the_sections_with_what_is_recalled() -> None:
     assert kinds[-2:] == ["passages", "recalled"]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(0.6)
 @given(
     budget=st.integers(60, 3_000),
     boundary=st.integers(0, 61),

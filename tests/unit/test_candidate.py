@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -17,7 +16,9 @@ from app.domain.summarizing.candidate import (
     candidate_json_schema,
     parse_candidate,
 )
+from tests.corpus import assert_values, corpus
 from tests.unit.talk import answer, candidate, fact, item, message, talk
+from tests.unit.timing import assert_linear, timing
 
 
 def refused(text: str) -> str:
@@ -97,22 +98,9 @@ def test_a_full_answer_is_read_whole() -> None:
     assert read.dropped == (CandidateDrop(entry="F2", reason="contradicted", by_seq=4),)
 
 
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        "{}",
-        "```json\n{}\n```",
-        "```\n{}\n```",
-        "Here is the state:\n```json\n{}\n```\nAnything else?",
-        "Here is the JSON: {}",
-        "\ufeff  {}  \n",
-        "<think>the user wants {{a}} state</think>{}",
-        "<thinking>\nlong\n</thinking>\n```json\n{}\n```",
-    ],
-)
-def test_wrapping_is_forgiven(wrap: str) -> None:
-    text = wrap.replace("{{a}}", "a").replace("{}", answer("s", [fact("Uses ``` and {braces}", 1)]))
-    assert logos(text) == [("Uses ``` and {braces}", (1,), ())]
+def test_wrapping_is_forgiven() -> None:
+    state = answer("s", [fact("Uses ``` and {braces}", 1)])
+    assert_values(corpus("candidate_wrappings"), lambda wrap: logos(wrap.replace("{}", state)))
 
 
 @pytest.mark.parametrize("outer", [lambda inner: {"state": inner}, lambda inner: [inner], lambda inner: [{"a": inner}]])
@@ -120,38 +108,20 @@ def test_an_object_that_holds_only_the_state_is_forgiven(outer: Any) -> None:
     assert logos(json.dumps(outer(json.loads(answer("s", ["a fact"]))))) == [("a fact", (), ())]
 
 
-@pytest.mark.parametrize(
-    ("given_item", "expected"),
-    [
-        ("a bare string", ("a bare string", (), ())),
-        ({"text": "no from"}, ("no from", (), ())),
-        ({"text": "t", "from": ["12", "#13", "seq 14", 15.0], "replaces": "f7"}, ("t", (12, 13, 14, 15), ("F7",))),
-        ({"text": "t", "from": 12, "replaces": ["[F7]", "F7", "", None, 3]}, ("t", (12,), ("F7",))),
-        ({"text": "t", "from": [True, None, 1.5, "x", {}, [1]]}, ("t", (), ())),
-        ({"text": "t", "from": None, "replaces": None, "confidence": 0.9}, ("t", (), ())),
-        ({"text": " - a\n  b\t c\x00\u2028d "}, ("a b c d", (), ())),
-        ({"text": "-5 °C is the limit"}, ("-5 °C is the limit", (), ())),
-        (42, ("42", (), ())),
-        ({"text": "a\ud800b"}, ("a\ufffdb", (), ())),
-    ],
-)
-def test_items_are_read_with_patience(given_item: Any, expected: Any) -> None:
-    text = json.dumps({"logos": [given_item], "conversation_summary": "s"})
-    assert logos(text) == [expected]
+def test_items_are_read_with_patience() -> None:
+    def read(given_items: Any) -> list[tuple[str, tuple[int, ...], tuple[str, ...]]]:
+        return logos(json.dumps({"logos": given_items, "conversation_summary": "s"}))
+
+    assert_values(corpus("candidate_items"), read)
 
 
-@pytest.mark.parametrize(
-    ("given_items", "expected"),
-    [(None, []), ("", []), (["", "  ", None, {"text": ""}, "-"], ["-"]), ("one", ["one"]), ({"text": "one"}, ["one"])],
-)
-def test_empty_items_go_and_a_single_one_is_a_list(given_items: Any, expected: list[str]) -> None:
-    read = parse_candidate(json.dumps({"logos": given_items, "conversation_summary": "s"}), SESSION)
-    assert [each.text for each in read.items] == expected
+def test_the_narrative_may_come_in_other_clothes() -> None:
+    def read(summary: Any) -> str:
+        narrative = parse_candidate(answer(summary, ["x"]), SESSION).narrative
+        assert list(narrative) == ["conversation_summary"]
+        return narrative["conversation_summary"]
 
-
-@pytest.mark.parametrize("summary", ["a  b", {"text": "a b"}, ["a", "b"], ["a", None, "b"]])
-def test_the_narrative_may_come_in_other_clothes(summary: Any) -> None:
-    assert parse_candidate(answer(summary, ["x"]), SESSION).narrative == {"conversation_summary": "a b"}
+    assert_values(corpus("candidate_narratives"), read)
 
 
 def test_a_missing_field_counts_as_empty_and_unknown_keys_are_ignored() -> None:
@@ -159,22 +129,12 @@ def test_a_missing_field_counts_as_empty_and_unknown_keys_are_ignored() -> None:
     assert (read.items, read.narrative) == ((), {"conversation_summary": "s"})
 
 
-@pytest.mark.parametrize(
-    ("drop", "expected"),
-    [
-        ({"entry": "f2", "reason": "No longer relevant", "by_seq": "9"}, ("F2", "no_longer_relevant", 9)),
-        ({"entry": "F2"}, ("F2", "", None)),
-        ({"entry": "F2", "reason": 3, "by_seq": True}, ("F2", "", None)),
-    ],
-)
-def test_drops_are_read_as_they_are_and_judged_later(drop: dict[str, Any], expected: tuple[str, str, int]) -> None:
-    (read,) = parse_candidate(answer("s", dropped=[drop]), SESSION).dropped
-    assert (read.entry, read.reason, read.by_seq) == expected
+def test_drops_are_read_as_they_are_and_judged_later() -> None:
+    def read(drop: Any) -> list[tuple[str, str, int | None]]:
+        text = json.dumps({"conversation_summary": "s", "dropped": [drop]})
+        return [(each.entry, each.reason, each.by_seq) for each in parse_candidate(text, SESSION).dropped]
 
-
-@pytest.mark.parametrize("drop", [{"reason": "resolved"}, "F2", None, 7, {"entry": ["F2"]}])
-def test_a_drop_without_an_entry_is_none(drop: Any) -> None:
-    assert parse_candidate(json.dumps({"conversation_summary": "s", "dropped": [drop]}), SESSION).dropped == ()
+    assert_values(corpus("candidate_drops"), read)
 
 
 def proposed(*anchors: Any) -> list[tuple[str, str, int]]:
@@ -185,42 +145,17 @@ def proposed(*anchors: Any) -> list[tuple[str, str, int]]:
     return [(each.type, each.quote, each.seq) for each in read.anchors]
 
 
-@pytest.mark.parametrize(
-    ("given_anchor", "expected"),
-    [
-        ({"type": "decision", "quote": "We take MySQL.", "seq": 4}, ("decision", "We take MySQL.", 4)),
-        ({"type": "Critical Fact", "quote": " 900 francs \n", "seq": "#12"}, ("critical_fact", "900 francs", 12)),
-        ({"type": "correction", "quote": "no,  two\tblanks", "seq": 3.0}, ("correction", "no,  two\tblanks", 3)),
-        ({"type": "commitment", "quote": "Пришлю завтра", "seq": 2, "why": "x"}, ("commitment", "Пришлю завтра", 2)),
-    ],
-)
-def test_anchors_are_read_verbatim(given_anchor: Any, expected: tuple[str, str, int]) -> None:
-    assert proposed(given_anchor) == [expected]
+GOOD = {"type": "decision", "quote": "We take MySQL.", "seq": 4}
 
 
-@pytest.mark.parametrize(
-    "given_anchor",
-    [
-        None,
-        7,
-        "a passage",
-        [],
-        {},
-        {"type": "decision", "quote": "a"},
-        {"type": "decision", "seq": 1},
-        {"quote": "a", "seq": 1},
-        {"type": "policy", "quote": "a", "seq": 1},
-        {"type": ["decision"], "quote": "a", "seq": 1},
-        {"type": "decision", "quote": ["a"], "seq": 1},
-        {"type": "decision", "quote": "  ", "seq": 1},
-        {"type": "decision", "quote": "a", "seq": True},
-        {"type": "decision", "quote": "a", "seq": "first"},
-        {"type": "decision", "quote": "a" * 100_000, "seq": 1},
-    ],
-)
-def test_an_anchor_that_cannot_be_read_is_left_out(given_anchor: Any) -> None:
-    good = {"type": "decision", "quote": "We take MySQL.", "seq": 4}
-    assert proposed(given_anchor, good) == [("decision", "We take MySQL.", 4)]
+def test_anchors_are_read_verbatim_and_what_cannot_be_read_is_left_out() -> None:
+    def read(given_anchor: Any) -> list[tuple[str, str, int]]:
+        alone, beside = proposed(given_anchor), proposed(given_anchor, GOOD)
+        assert beside == list(dict.fromkeys([*alone, ("decision", "We take MySQL.", 4)]))
+        return alone
+
+    assert_values(corpus("candidate_anchors"), read)
+    assert read({"type": "decision", "quote": "a" * 100_000, "seq": 1}) == []
 
 
 @pytest.mark.parametrize("anchors", [None, "", "none", 0, True, {}, {"type": "decision"}, [[[]]]])
@@ -257,12 +192,8 @@ def test_an_overlong_sentence_is_cut_at_blanks() -> None:
 # --- what is refused
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "  \n\t ", "\x00\x00", "<think>only thoughts {}</think>", "<think>never closed {", "null", "{}", "[]", '""'],
-)
-def test_nothing_is_an_empty_summary(text: str) -> None:
-    assert refused(text) == "empty_summary"
+def test_what_is_no_summary_is_refused_with_its_reason() -> None:
+    assert_values(corpus("candidates_refused"), refused)
 
 
 def test_fields_without_any_text_are_an_empty_summary() -> None:
@@ -271,43 +202,7 @@ def test_fields_without_any_text_are_an_empty_summary() -> None:
     assert refused(answer(dropped=[{"entry": "F1", "reason": "resolved", "by_seq": 1}])) == "empty_summary"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Sure! For the trip I would take the night train.",
-        "Please provide the conversation.",
-        "Да, конечно, давайте продолжим!",
-        '"The user wants a train."',
-        "In code: if (a) { return b }",
-    ],
-)
-def test_prose_is_no_summary(text: str) -> None:
-    assert refused(text) == "not_a_summary"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"logos": ["a"',
-        '{"logos": [a]}',
-        'Here: {"logos": [}',
-        "{'logos': ['a']}",
-        '{"answer": "x", "b": 1}',
-        '{"role": "assistant", "content": "Hi"}',
-        '[{"name": "search"}, 2]',
-        "42",
-        "%%%",
-        '{"logos": [["nested"]]}',
-        '{"logos": [true]}',
-        '{"logos": [{"fact": "x"}]}',
-        '{"logos": {"a": "b"}}',
-        '{"conversation_summary": {"text": {"text": "x"}}}',
-    ],
-)
-def test_what_cannot_be_read_is_unparseable(text: str) -> None:
-    assert refused(text) == "unparseable"
-
-
+@timing
 @pytest.mark.case("11")
 @pytest.mark.parametrize(
     "text",
@@ -325,9 +220,8 @@ def test_what_cannot_be_read_is_unparseable(text: str) -> None:
     ],
 )
 def test_huge_and_deep_answers_are_refused_quickly(text: str) -> None:
-    started = time.perf_counter()
     assert refused(text) in {"unparseable", "empty_summary"}
-    assert time.perf_counter() - started < 3
+    assert_linear(read_or_refused, text)
 
 
 def test_thousands_of_items_are_bounded() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
@@ -11,7 +10,9 @@ from app.domain.canonical import numbers
 from app.domain.canonical_forms import find_values
 from app.domain.gating import claims
 from app.domain.gating.grounding import ground
+from tests.corpus import assert_verdicts, corpus
 from tests.unit.talk import candidate, item, request, talk
+from tests.unit.timing import assert_linear, timing
 
 
 def needs(text: str) -> list[str]:
@@ -20,33 +21,8 @@ def needs(text: str) -> list[str]:
     return list(value.needs)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("预算是6000元", "总预算六千元"),
-        ("每个人收费180元，包括茶点", "收费一百八十元"),
-        ("用了3小时", "三小时"),
-        ("below three and a half hours", "under 3.5 hours"),
-        ("две с половиной тысячи рублей", "2500 рублей"),
-        ("dreieinhalb Stunden", "3,5 Stunden"),
-        ("the third of December", "3 December"),
-        ("twenty-first of May 2027", "2027-05-21"),
-        ("двадцать третьего мая", "23.05"),
-        ("um halb neun", "8:30"),
-        ("half past eight", "8:30"),
-        ("в половине девятого", "8:30"),
-    ],
-)
-def test_two_ways_of_writing_one_value(one: str, other: str) -> None:
-    assert set(needs(one)) & set(needs(other))
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["the third option", "a second opinion may count", "полный список", "полка", "в половине случаев", "half of it"],
-)
-def test_what_only_looks_like_one_is_none(text: str) -> None:
-    assert find_values(text) == []
+def test_what_only_looks_like_one_is_none() -> None:
+    assert_verdicts(corpus("no_values"), lambda text: find_values(text) != [])
 
 
 INVENTED = ("我们的总预算是6000元，不能再多了。", "总预算是9000元，不能超过", 1)
@@ -79,11 +55,7 @@ def test_control_where_digits_need_a_blank_before_them_it_is_not(monkeypatch: py
     claims._claims.cache_clear()
 
 
+@timing
 @pytest.mark.parametrize("unit", ["half ", "three and a half ", "пол", "halb ", "first of ", "с половиной ", "元1"])
 def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
-    def seconds(count: int) -> float:
-        begun = time.process_time()
-        find_values(unit * count)
-        return time.process_time() - begun
-
-    assert seconds(32_000) < 24 * max(seconds(4_000), 0.01)  # eight times the text
+    assert_linear(find_values, unit * 32_000)

@@ -68,6 +68,23 @@ def test_a_signal_whose_exception_was_dropped_is_obeyed_at_the_next_step() -> No
             signals.pause(60)
 
 
+def test_a_dropped_request_to_stop_shows_no_traceback() -> None:
+    class Thing:
+        pass
+
+    def fail() -> None:
+        raise ValueError
+
+    with warnings_of_dropped_exceptions() as dropped, Signals():
+        stopped, failing = Thing(), Thing()
+        weakref.finalize(stopped, os.kill, os.getpid(), signal.SIGTERM)
+        del stopped
+        assert dropped == []
+        weakref.finalize(failing, fail)
+        del failing
+        assert dropped == [ValueError], "control: a defect is shown"
+
+
 @contextmanager
 def warnings_of_dropped_exceptions() -> Iterator[list[type[BaseException]]]:
     """Collect what Python drops instead of printing it."""

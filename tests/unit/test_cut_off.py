@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pytest
@@ -13,9 +12,11 @@ from app.domain.gating.gate import judge
 from app.domain.gating.health import findings
 from app.domain.gating.originals import Originals
 from app.domain.schemas import HANDOFF, SESSION
-from bench.survival import talks
+from bench.survival import Talk
 from bench.truncation import measured, states
+from tests.talks import Json, locomo, made_talk, with_locomo
 from tests.unit.talk import answer, fact, proposal, request, talk
+from tests.unit.timing import assert_linear, assert_linear_in, timing
 
 SAID: Final = {
     "en": (
@@ -165,22 +166,35 @@ def test_the_gate_refuses_an_answer_whose_story_was_cut_off_and_no_honest_one(la
     assert reason(story[: max(story.rfind(","), story.rfind("，")) + 1]) == "cut_off"
 
 
-def test_looking_is_quick_whatever_stands_there() -> None:
-    began = time.perf_counter()
+@timing
+def test_looking_takes_linear_time_whatever_stands_there() -> None:
+    def looked_at(count: int) -> Callable[[], object]:
+        lines = [f"word{number} " * 20 for number in range(10 * count)]
+        texts = [("logos", line, False) for line in lines[:count]]
+
+        def look() -> None:
+            beside = beside_of(texts, Originals(lambda: lines))
+            for line in lines[:count]:
+                weigh(line, is_story=False, beside=beside("logos", line))
+
+        return look
+
+    assert_linear_in(looked_at, 500)
     lines = [f"word{number} " * 20 for number in range(5_000)]
     beside = beside_of([("logos", line, False) for line in lines[:500]], Originals(lambda: lines))
-    for line in [*lines[:500], "(" * 50_000, '"„' * 50_000, "a " * 50_000, "。" * 50_000]:
-        weigh(line, is_story=False, beside=beside("logos", line))
-    assert time.perf_counter() - began < 10
+    for hostile in ("(" * 50_000, '"„' * 50_000, "a " * 50_000, "。" * 50_000):
+        assert_linear(lambda line: weigh(line, is_story=False, beside=beside("logos", line)), hostile)
 
 
-TALKS: Final = talks()[:1]
-
-
-@pytest.mark.skipif(not TALKS, reason="the conversations of LoCoMo are not beside this checkout")
-def test_states_of_a_real_talk() -> None:
-    rates = measured([one for talk in TALKS for one in states(talk, ("sessions", "handoff", "research"))])
+@pytest.mark.parametrize(
+    ("chosen", "least_within"), with_locomo((lambda: made_talk("project_en"), 0.8), (lambda: locomo()[0], 0.95))
+)
+def test_states_of_a_whole_talk(chosen: Callable[[], Json], least_within: float) -> None:
+    given = chosen()
+    told = Talk(id=given["id"], messages=tuple(given["messages"]))
+    rates = measured(list(states(told, ("sessions", "handoff", "research"))))
     assert rates.looked["honest"] > 100
     assert (rates.doctor["honest"], rates.gate["honest"]) == (0, 0)
-    for kind, least in (("story cut at a word", 0.95), ("story cut within a word", 0.95), ("entry cut at a word", 0.6)):
+    floors = {"story cut at a word": 0.95, "story cut within a word": least_within, "entry cut at a word": 0.6}
+    for kind, least in floors.items():
         assert rates.doctor[kind] >= least * rates.looked[kind], kind

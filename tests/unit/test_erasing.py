@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from app.domain.erasing import Erased, Remaining, lines_without, other_half, suspicious, told_by, tombstone, without
 from app.domain.weighing.tokens import weigh
+from tests.corpus import assert_verdicts, corpus
 from tests.unit.talk import entry, message
+from tests.unit.timing import assert_linear_in, timing
 
 SECRET = "The vault in Trondheim opens with kestrel-7741, and Ragnhild keeps 12 500 euros in the violet envelope."
 OTHERS = {
@@ -33,33 +35,13 @@ def test_an_entry_that_names_the_message_goes_whatever_it_says() -> None:
     ]
 
 
-@pytest.mark.parametrize("seqs", [(), (1,), (1, 2, 4)])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The phrase is kestrel-7741",
-        "Somebody keeps 12 500 euros",
-        "Something is in Trondheim",
-        "There is a vault",
-        "The colour is violet",
-        "KESTREL-7741",
-    ],
-)
-def test_what_only_the_message_said_goes_also_with_a_wrong_provenance(text: str, seqs: tuple[int, ...]) -> None:
-    assert kept(entry("F1", text, seqs=seqs)) == []
+def test_what_only_the_message_said_goes_also_with_a_wrong_provenance_and_what_others_say_too_stays() -> None:
+    def goes(text: dict[str, Any]) -> bool:
+        left = kept(entry("F1", text["text"], seqs=text["seqs"]))
+        assert left in ([], [text["text"]])
+        return left == []
 
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Desks come from Nordwind at 240 euros each",
-        "Ragnhild orders the chairs",
-        "The envelope with the order form is on the table",
-        "The user moves offices in March",
-    ],
-)
-def test_what_others_say_too_stays(text: str) -> None:
-    assert kept(entry("F1", text, seqs=[1, 2, 4])) == [text]
+    assert_verdicts(corpus("erased"), goes)
 
 
 def test_an_exact_value_must_stand_in_the_entrys_own_sources() -> None:
@@ -158,10 +140,17 @@ def test_everything_that_a_message_tells() -> None:
     assert told.split() == ["Words.", "kestrel-7741", "x", "yes", "12", "https://example.org/vault.png", "beside", "it"]
 
 
-def test_thousands_of_messages_are_looked_through_in_seconds() -> None:
-    said = {seq: f"Shipment {seq} of oak tables reached the harbour on a grey morning. " * 8 for seq in range(1, 4_001)}
-    started = time.process_time()
-    remaining = Remaining(said)
+@timing
+def test_thousands_of_messages_are_looked_through_in_linear_time() -> None:
     entries = [entry(f"F{n}", f"Shipment {n} of oak tables reached Trondheim", seqs=[n]) for n in range(1, 101)]
-    assert without(entries, Erased([SECRET * 50], {9_000}), remaining) == ()
-    assert time.process_time() - started < 15
+
+    def looked_through(count: int) -> Callable[[], object]:
+        words = "Shipment {} of oak tables reached the harbour on a grey morning. " * 8
+        said = {seq: words.replace("{}", str(seq)) for seq in range(1, count + 1)}
+
+        def look() -> None:
+            assert without(entries, Erased([SECRET * 50], {9_000}), Remaining(said)) == ()
+
+        return look
+
+    assert_linear_in(looked_through, 4_000)

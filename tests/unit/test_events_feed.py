@@ -9,15 +9,17 @@ from typing import Self, cast
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.conversation import Conversation
 from app.domain.errors import InvalidInputError, NotFoundError
 from app.domain.records import Event
+from app.domain.timings import DEFAULT_TIMINGS
 from app.ports import UnitOfWork
-from app.services.events import HEARTBEAT_SECONDS, PAGE, POLL_SECONDS, EventFeed
+from app.services.events import PAGE, EventFeed
 from tests.fakes import FakeClock, FakeEventBus, settle
+from tests.profiles import examples
 
 TENANT = uuid4()
 
@@ -164,7 +166,7 @@ async def test_with_redis_away_the_table_is_polled() -> None:
     await tables.append()
     await settle()
     assert reader.numbers == []
-    await tables.clock.advance(POLL_SECONDS)
+    await tables.clock.advance(DEFAULT_TIMINGS.event_poll_seconds)
     assert reader.numbers == [1]
     await reader.stop()
 
@@ -174,17 +176,17 @@ async def test_heartbeats_come_every_fifteen_seconds_of_silence_only() -> None:
     reader = Reader(tables)
     await settle()
     assert reader.items == [None]
-    await tables.clock.advance(HEARTBEAT_SECONDS - 0.1)
+    await tables.clock.advance(DEFAULT_TIMINGS.event_heartbeat_seconds - 0.1)
     assert reader.items == [None]
     await tables.clock.advance(0.2)
     assert reader.items == [None, None]
     await tables.clock.advance(10)
     await tables.append()
-    await tables.clock.advance(HEARTBEAT_SECONDS - 0.1)
+    await tables.clock.advance(DEFAULT_TIMINGS.event_heartbeat_seconds - 0.1)
     assert reader.heartbeats == 2
     await tables.clock.advance(0.2)
     assert reader.heartbeats == 3
-    await tables.clock.advance(10 * HEARTBEAT_SECONDS)
+    await tables.clock.advance(10 * DEFAULT_TIMINGS.event_heartbeat_seconds)
     assert reader.heartbeats == 13
     await reader.stop()
 
@@ -241,7 +243,7 @@ async def test_ends_quietly_when_the_conversation_is_deleted(*, woken: bool) -> 
         await tables.bus.hint(tables.id, "deleted")
         await settle()
     else:
-        await tables.clock.advance(HEARTBEAT_SECONDS + POLL_SECONDS)
+        await tables.clock.advance(DEFAULT_TIMINGS.event_heartbeat_seconds + DEFAULT_TIMINGS.event_poll_seconds)
     assert reader.task.done()
     assert reader.task.exception() is None
     assert reader.numbers == [1, 2]
@@ -271,7 +273,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(1.5)
 @given(before=st.integers(0, 8), after=st.integers(0, 8), steps=STEPS)
 def test_any_interleaving_gives_each_event_once_in_order(before: int, after: int, steps: list[tuple[str, int]]) -> None:
     asyncio.run(_interleave(before, min(after, before), steps))
@@ -299,7 +301,7 @@ async def _interleave(before: int, after: int, steps: Sequence[tuple[str, int]])
                 await readers[-1].stop()
                 seen = [number for reader in readers for number in reader.numbers]
                 readers.append(Reader(tables, seen[-1] if seen else after))
-    await tables.clock.advance(POLL_SECONDS)
+    await tables.clock.advance(DEFAULT_TIMINGS.event_poll_seconds)
     await readers[-1].stop()
     numbers = [number for reader in readers for number in reader.numbers]
     assert numbers == list(range(after + 1, len(tables.events) + 1))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -27,6 +27,9 @@ from app.domain.summarizing.extractive import compress, digest, respond
 from app.domain.weighing.tokens import estimate_text, weigh
 from app.domain.words.identifiers import find_identifiers
 from app.domain.words.language import detect
+from tests.corpus import assert_values, corpus, holds
+from tests.profiles import examples
+from tests.unit.timing import assert_linear, assert_linear_in, timing
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -290,41 +293,8 @@ def test_the_language_of_the_talk_is_kept() -> None:
     assert "22.000 Euro" in texts(german)
 
 
-@pytest.mark.parametrize(
-    ("sentence", "clause"),
-    [
-        (
-            "The form is sent, our reference is HM-2025-0417, and the clerk is called Mr. Brandt.",
-            "our reference is HM-2025-0417, and the clerk is called Mr. Brandt.",
-        ),
-        (
-            "Ticket sales start on 2 June 2025 at noon and not earlier, because the permit must be there first.",
-            "Ticket sales start on 2 June 2025 at noon and not earlier",
-        ),
-        (
-            "I have to correct myself, I'm so sorry: Bea says the budget is not 18,500 but 16,500 euros.",
-            "Bea says the budget is not 18,500 but 16,500 euros.",
-        ),
-        ("And clause 10, liability of at least 3 million euros.", "Clause 10, liability of at least 3 million euros."),
-    ],
-)
-def test_a_sentence_is_cut_to_the_clause_that_holds_its_values(sentence: str, clause: str) -> None:
-    assert tight(sentence, find_identifiers(sentence)) == clause
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "If the wind is above 8 Beaufort, the harbour master closes the quay.",
-        "I don't think that we agreed on it, the price was 4,400 euros for both evenings.",
-        "The fee is 2,150 euros, but only if we cancel before the end of the month of May.",
-        "Not on the quay, the cabinet has 32 amperes for the whole of the weekend.",
-        "Если пойдёт дождь, мы переносим показ на 6 июля 2025.",
-        "Toilets: four cabins and one accessible for 1,260 euros from Kliff Sanitary.",
-    ],
-)
-def test_what_bounds_a_value_is_not_cut_off(sentence: str) -> None:
-    assert tight(sentence, find_identifiers(sentence)) == sentence
+def test_a_sentence_is_cut_to_the_clause_that_holds_its_values_and_not_to_less() -> None:
+    assert_values(corpus("clauses"), lambda sentence: tight(sentence, find_identifiers(sentence)))
 
 
 @given(st.text(max_size=400) | st.lists(st.sampled_from(PROJECT.split()), max_size=60).map(" ".join))
@@ -673,7 +643,7 @@ CONTENT = st.text(st.characters(), max_size=160) | st.sampled_from(PROJECT.split
 ROLE = st.sampled_from(["user", "assistant", "system", "tool"])
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@examples(0.6, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(ROLE, CONTENT), max_size=14), st.integers(50, 1500), st.text(max_size=20))
 def test_any_span_gives_a_valid_candidate(rows: list[tuple[Role, str]], target: int, focus: str) -> None:
     messages = [message(seq, role, content) for seq, (role, content) in enumerate(rows, 5)]
@@ -693,7 +663,7 @@ def test_any_span_gives_a_valid_candidate(rows: list[tuple[Role, str]], target: 
     assert size(candidate) <= max(target, 0.25 * target, 30)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@examples(0.6, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(ROLE, CONTENT), max_size=12), st.integers(0, 300))
 def test_a_digest_fits(rows: list[tuple[Role, str]], most: int) -> None:
     messages = [message(seq, role, content) for seq, (role, content) in enumerate(rows, 1)]
@@ -709,7 +679,7 @@ def test_a_digest_tells_the_best_in_order() -> None:
     assert "#3 User: Deadline is June 14th, and the budget is €18,000, not a cent more." in told
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@examples(0.6, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(ROLE, CONTENT), max_size=12))
 def test_any_context_gets_an_answer(rows: list[tuple[Role, str]]) -> None:
     context = tuple(ContextMessage(role=role, content=text, seq=seq) for seq, (role, text) in enumerate(rows, 1))
@@ -725,19 +695,9 @@ def asked(question: str, text: str = PROJECT) -> str:
     return respond((*context, ContextMessage(role="user", content=question, seq=77)))
 
 
-@pytest.mark.parametrize(
-    ("question", "quoted"),
-    [
-        ("What is our budget?", "#3, you: Deadline is June 14th, and the budget is €18,000"),
-        ("How long may a session be?", "#7, you: "),
-        ("When do we launch?", "#21, you: "),
-        ("Where does the audit log go?", "#13, you: Actually, scrap MongoDB"),
-    ],
-)
-def test_answers_quote_what_was_said(question: str, quoted: str) -> None:
-    answer = asked(question)
-    assert quoted in answer
-    assert "secret" not in answer
+def test_answers_quote_what_was_said_and_statements_get_a_receipt() -> None:
+    assert_values(corpus("offline_answers"), asked, agrees=holds)
+    assert not any("secret" in asked(text) for text in corpus("offline_answers").texts())
 
 
 def test_an_answer_to_a_question_without_shared_words_is_found_beside_it() -> None:
@@ -778,19 +738,6 @@ def test_a_caller_s_passage_is_quoted_by_its_source() -> None:
     answer = respond(context)
     assert '> wiki "tents": A page on rain: the cover costs 99 euros.' in answer
     assert answer.index("99 euros") < answer.find("380 euros") or "380 euros" not in answer
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ("My phone number is +351 912 345 678.", "+351 912 345 678"),
-        ("Actually, the budget is €20,000 now.", "#3, you: Deadline is June 14th, and the budget is €18,000"),
-        ("Thanks!", "You're welcome."),
-        ("Hello", "Hello!"),
-    ],
-)
-def test_statements_get_a_receipt(said: str, expected: str) -> None:
-    assert expected in asked(said)
 
 
 def test_a_pasted_document_is_acknowledged_by_the_users_own_words() -> None:
@@ -850,29 +797,22 @@ def long_talk(copies: int) -> tuple[Message, ...]:
     return talk("\n".join(rows))
 
 
+@timing
 def test_work_is_linear_in_the_number_of_messages() -> None:
-    def cost(messages: Sequence[Message]) -> float:
-        best = float("inf")
-        for _ in range(3):
-            started = time.process_time()
-            state(messages)
-            best = min(best, time.process_time() - started)
-        return best
-
-    small, large = long_talk(75), long_talk(300)
-    state(small)
-    assert cost(large) < 6.5 * cost(small)
+    state(long_talk(75))
+    assert_linear_in(lambda copies: partial(state, long_talk(copies)), 300, most=6.5)
 
 
+@timing
 @pytest.mark.parametrize(
     "unit", ["a", "1", "?", ". ", "no, ", "Ab ", "«", "`", "well, ", "not ", "is x now ", "да, ", "a: "]
 )
 def test_linear_time_on_hostile_text(unit: str) -> None:
-    text = unit * (100_000 // len(unit))
-    started = time.process_time()
-    state([message(1, "user", text), message(2, "assistant", text), message(3, "user", "Is it $5?")])
-    respond((ContextMessage(role="user", content=text, seq=1), ContextMessage(role="user", content=text, seq=2)))
-    assert time.process_time() - started < 20
+    def answered(text: str) -> None:
+        state([message(1, "user", text), message(2, "assistant", text), message(3, "user", "Is it $5?")])
+        respond((ContextMessage(role="user", content=text, seq=1), ContextMessage(role="user", content=text, seq=2)))
+
+    assert_linear(answered, unit * (100_000 // len(unit)))
 
 
 def test_anchors_of_the_block_are_quoted_with_their_number() -> None:

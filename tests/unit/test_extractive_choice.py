@@ -16,29 +16,12 @@ from app.domain.model_io import SummaryRequest
 from app.domain.schemas import RESEARCH
 from app.domain.summarizing.extractive import compress
 from app.domain.words.identifiers import find_identifiers
+from tests.corpus import assert_verdicts, corpus
 from tests.unit.test_extractive import AT, CHATTER, entry, state, talk, texts
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        "Never share the guest list with the press.",
-        "If the river rises above the mark, stop the pumps.",
-        "No deploys on Friday without approval from Maren.",
-        "The client wants all letters on paper.",
-        "Никогда не отправляйте договор без согласия юриста.",
-        "Пожалуйста, пишите на ты.",
-        "请不要把名单发给记者。",
-        "密码必须每月更换。",
-    ],
-)
-def test_a_rule_is_known_as_one(rule: str) -> None:
-    assert cues_of(rule) & {"rule", "constraint"}
-
-
-@pytest.mark.parametrize("talked", ["I never knew that.", "Never mind!", "Don't worry about it.", "We love the lake."])
-def test_small_talk_is_no_rule(talked: str) -> None:
-    assert "rule" not in cues_of(talked)
+def test_a_rule_is_known_as_one_and_small_talk_is_none() -> None:
+    assert_verdicts(corpus("rules"), lambda text: bool(cues_of(text) & {"rule", "constraint"}), precision=0.727)
 
 
 def test_rules_are_kept_where_room_is_short() -> None:
@@ -62,33 +45,17 @@ def test_a_statement_made_again_replaces_the_older_value() -> None:
     assert all(item["replaces"] == ["F1"] for item in later)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("The deadline is 4 May 2027.", "The deadline is 9 May 2027.", True),
-        ("Срок — 4 мая 2027.", "Срок — 9 мая 2027.", True),
-        ("The deadline is 4 May 2027.", "The budget is 4 May 2027.", False),
-        ("For room 7 the price is $40.", "For room 8 the price is $40.", False),
-    ],
-)
-def test_statements_are_compared_by_their_form(one: str, other: str, *, same: bool) -> None:
-    forms = [statement_of(text, find_identifiers(text)) for text in (one, other)]
-    assert None not in forms
-    assert (forms[0] == forms[1]) is same
+def test_statements_are_compared_by_their_form() -> None:
+    def are_alike(text: dict[str, str]) -> bool:
+        one, other = (statement_of(text[name], find_identifiers(text[name])) for name in ("one", "other"))
+        assert None not in (one, other)
+        return one == other
+
+    assert_verdicts(corpus("statement_pairs"), are_alike)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "It is $40.",
-        "I paid $40 for it.",
-        "The lamps are red.",
-        "Hypothesis: the mites came in 2023.",
-        "Гипотеза: клещи появились в 2023 году.",
-    ],
-)
-def test_what_states_no_value_of_a_subject_is_no_statement(text: str) -> None:
-    assert statement_of(text, find_identifiers(text)) is None
+def test_what_states_no_value_of_a_subject_is_no_statement() -> None:
+    assert_verdicts(corpus("statements"), lambda text: statement_of(text, find_identifiers(text)) is not None)
 
 
 @pytest.mark.parametrize(

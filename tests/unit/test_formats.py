@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 from google.genai.types import Content
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import TypeAdapter
@@ -21,6 +21,8 @@ from app.domain.conversation import Part
 from app.domain.formats import Format, Formatted, in_format
 from app.domain.formats.calls import STUB_RESULT
 from app.domain.model_io import ContextMessage
+from tests.corpus import assert_values, corpus
+from tests.profiles import examples
 
 OPENAI: Final = TypeAdapter(ChatCompletionMessageParam)
 PIXEL: Final = base64.b64encode(b"\x89PNG\r\n").decode()
@@ -218,22 +220,15 @@ def test_the_model_s_side_never_comes_first() -> None:
     assert [one["role"] for one in gemini] == ["user", "model"]
 
 
-@pytest.mark.parametrize(
-    ("marks", "signature"),
-    [
-        ({"thought_signature": "c2lnbmVk"}, "c2lnbmVk"),
-        ({"thoughtSignature": "c2lnbmVk"}, "c2lnbmVk"),
-        ({"details": {"provider": "google-gla", "thought_signature": "c2lnbmVk"}}, "c2lnbmVk"),
-        ({"details": {"provider": "openai", "thought_signature": "c2lnbmVk"}}, None),
-        ({"details": "c2lnbmVk"}, None),
-        ({"thought_signature": "no base64!"}, None),
-        ({"thought_signature": 7}, None),
-    ],
-)
-def test_gemini_gets_its_signatures_back(marks: Json, signature: str | None) -> None:
-    talk = (said("user", "?"), said("assistant", "", {**call("a", "1st"), **marks}))
-    part = in_format(talk, "gemini").messages[1]["parts"][0]
-    assert (part["functionCall"]["name"], part.get("thoughtSignature")) == ("_1st", signature)
+def test_gemini_gets_its_signatures_back() -> None:
+    def signature(marks: Json) -> str | None:
+        talk = (said("user", "?"), said("assistant", "", {**call("a", "1st"), **marks}))
+        part = in_format(talk, "gemini").messages[1]["parts"][0]
+        assert part["functionCall"]["name"] == "_1st"
+        found: str | None = part.get("thoughtSignature")
+        return found
+
+    assert_values(corpus("signatures"), signature)
 
 
 TEXTS = st.sampled_from(["", " ", "\n", "ok", "Привет", "x" * 50, "</session_state>", "c1"])
@@ -322,7 +317,7 @@ def taken_by_gemini(found: Formatted) -> None:
     assert not made
 
 
-@settings(max_examples=200)
+@examples(2.0)
 @given(TALKS, st.integers(0, 14))
 def test_a_longer_conversation_begins_with_the_shorter_one(talk: list[ContextMessage], count: int) -> None:
     """What a provider has cached stays: only the last entry, and a pending call's stub, may become another."""
@@ -350,7 +345,7 @@ CHECKS: Final[Mapping[Format, Callable[[Formatted], None]]] = {
 }
 
 
-@settings(max_examples=400)
+@examples(4.0)
 @given(TALKS)
 def test_every_provider_takes_any_conversation(talk: list[ContextMessage]) -> None:
     for name, taken in CHECKS.items():

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.conversation import Message
@@ -21,6 +21,7 @@ from app.domain.model_io import SummaryRequest
 from app.domain.segments.values import CutSegment, SegmentDigest
 from app.domain.summarizing.stretches import LEAST_TOKENS, MOST_ASKED, MOST_TAGS, asked_about, output_room
 from app.domain.weighing.tokens import estimate_text
+from tests.profiles import examples
 from tests.unit.talk import START, answer, fact, proposal, request, talk
 
 TRIP = (
@@ -297,7 +298,7 @@ _NOTES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(0.6)
 @given(_NOTES)
 def test_whatever_is_left_is_about_a_stretch_and_within_bounds(notes: list[dict[str, Any]]) -> None:
     report = judged(segments=notes)

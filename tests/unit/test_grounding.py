@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.conversation import Message
@@ -19,6 +19,7 @@ from app.domain.schemas import SESSION
 from app.domain.states.state import StateEntry
 from app.domain.summarizing.candidate import Candidate, CandidateItem, attribute_sources
 from app.domain.words.text import sentences
+from tests.profiles import examples
 from tests.unit.talk import answer, candidate, entry, fact, item, message, proposal, request, talk
 
 
@@ -520,7 +521,7 @@ lines = st.builds(lambda name, parts: f"{name} {' and '.join(parts)}.", st.sampl
 spans = st.lists(st.lists(lines, min_size=1, max_size=3).map(" ".join), min_size=1, max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(1.5)
 @given(spans, st.data())
 def test_verbatim_sentences_of_the_span_are_never_touched(contents: list[str], data: st.DataObject) -> None:
     span = talk(*contents)
@@ -542,7 +543,7 @@ def test_verbatim_sentences_of_the_span_are_never_touched(contents: list[str], d
         assert not with_source or seq in each.from_seqs
 
 
-@settings(max_examples=80, deadline=None)
+@examples(0.8)
 @given(spans, st.lists(lines, min_size=1, max_size=4))
 def test_grounding_twice_is_grounding_once(contents: list[str], told: list[str]) -> None:
     span = talk(*contents)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -10,58 +10,42 @@ from hypothesis import strategies as st
 
 from app.domain.gating.gate import judge
 from app.domain.words.language import detect, differs, shares
+from tests.corpus import assert_values, assert_verdicts, corpus, product_of
 from tests.unit.talk import answer, fact, proposal, request, talk
+from tests.unit.timing import assert_linear, timing
 
-TEXTS = {
-    "en": "We decided to use the new database because it is what the team knows, and the budget is fixed.",
-    "ru": "Мы решили взять новую базу данных, потому что команда её уже знает, а бюджет не изменится.",
-    "uk": "Ми вирішили взяти нову базу даних, тому що команда її вже знає, і бюджет не зміниться.",
-    "de": "Wir haben uns für die neue Datenbank entschieden, weil das Team sie kennt und das Budget nicht steigt.",
-    "fr": "Nous avons choisi la nouvelle base de données parce que l'équipe la connaît et que le budget est fixe.",
-    "es": "Hemos elegido la nueva base de datos porque el equipo ya la conoce y el presupuesto no puede subir.",
-    "it": "Abbiamo scelto il nuovo database perché la squadra lo conosce già e il budget non può aumentare.",
-    "pt": "Escolhemos o novo banco de dados porque a equipe já o conhece e o orçamento não pode aumentar, você sabe.",
-    "nl": "We hebben voor de nieuwe database gekozen omdat het team die al kent en het budget niet stijgt.",
-    "pl": "Wybraliśmy nową bazę danych, ponieważ zespół już ją zna, a budżet nie może być większy niż jest.",
-    "zh": "我们决定使用新的数据库，因为团队已经很熟悉它，而且预算不会增加。",
-    "ja": "チームがすでに知っているので、新しいデータベースを使うことにしました。予算は変わりません。",
-    "ko": "팀이 이미 알고 있기 때문에 새 데이터베이스를 사용하기로 결정했습니다. 예산은 그대로입니다.",
-    "ar": "قررنا استخدام قاعدة البيانات الجديدة لأن الفريق يعرفها بالفعل ولن تزيد الميزانية.",
-    "el": "Αποφασίσαμε να χρησιμοποιήσουμε τη νέα βάση δεδομένων γιατί η ομάδα την ξέρει.",
-    "he": "החלטנו להשתמש במסד הנתונים החדש כי הצוות כבר מכיר אותו.",
-    "hi": "हमने नया डेटाबेस उपयोग करने का फैसला किया क्योंकि टीम इसे जानती है।",
-    "th": "เราตัดสินใจใช้ฐานข้อมูลใหม่เพราะทีมรู้จักอยู่แล้ว",
-}
+KNOWN = [row for row in corpus("languages").rows if row.expected]
+TEXTS: dict[str, str] = {row.expected: row.text for row in reversed(KNOWN)}
+SECOND: dict[str, str] = {row.expected: row.text for row in KNOWN if row.text != TEXTS[row.expected]}
+SPANS = ("en", "ru", "zh", "de")
+ITEMS: dict[str, str] = {row.expected: row.text for row in corpus("language_items").rows}
 
 
-@pytest.mark.parametrize("language", TEXTS)
-def test_detects(language: str) -> None:
-    assert detect(TEXTS[language]) == language
+def test_detects_a_language_and_is_silent_when_in_doubt() -> None:
+    assert_values(corpus("languages"), detect)
 
 
-@pytest.mark.parametrize(
-    "text",
+PAIRS = product_of(
+    "candidates and spans",
     [
-        "",
-        "ok",
-        "Anna Smith, Paul Jones, Maria Garcia, John Brown",
-        "Иван Петров, Мария Сидорова, Алексей Иванов",
-        "def f(x):\n    return x ** 2\nprint(f(3))",
-        '{"origin": "JFK", "destination": "DEN", "at": "06:00", "price": 121}',
-        "2024-05-20 10:30 1250.50 4421486",
-        "src/app/main.py --port 8000 https://example.com/a/b",
-        f"{TEXTS['en']} {TEXTS['ru']}",
+        *(
+            (f"{candidate} after {span}", {"candidate": TEXTS[candidate], "span": TEXTS[span] * 3}, candidate != span)
+            for span, candidate in product(TEXTS, TEXTS)
+            if span in SPANS or span == candidate
+        ),
+        *((f"another {own}", {"candidate": SECOND[own], "span": TEXTS[own] * 3}, False) for own in SECOND),
+        *((f"after another {own}", {"candidate": TEXTS[own], "span": SECOND[own] * 3}, False) for own in SECOND),
     ],
 )
-def test_silent_when_in_doubt(text: str) -> None:
-    assert detect(text) is None
+
+
+def differing(text: dict[str, str]) -> bool:
+    return differs(text["candidate"], text["span"])
 
 
 @pytest.mark.case("28")
-@pytest.mark.parametrize("candidate", TEXTS)
-@pytest.mark.parametrize("span", ["en", "ru", "zh", "de"])
-def test_differs_only_between_languages(candidate: str, span: str) -> None:
-    assert differs(TEXTS[candidate], TEXTS[span] * 3) is (candidate != span)
+def test_differs_only_between_languages() -> None:
+    assert_verdicts(PAIRS, differing)
 
 
 def test_quotes_and_code_do_not_make_a_foreign_candidate() -> None:
@@ -94,30 +78,30 @@ SELECT * FROM orders WHERE total > 100;
 """
 
 
-@pytest.mark.parametrize("language", ["en", "ru", "zh", "ja", "ar"])
-@pytest.mark.parametrize("code", [CODE * 3, f"```python\n{CODE * 10}```"])
-def test_code_beside_it_hides_no_language(language: str, code: str) -> None:
-    span = f"{TEXTS[language]}\n{code}\n{TEXTS[language]}"
-    assert detect(span) == language
-    for other in ("en", "ru", "zh", "ja", "ar"):
-        assert differs(TEXTS[other], span) is (other != language)
+FIVE = ("en", "ru", "zh", "ja", "ar")
+BESIDE = {
+    f"{language} beside {name}": (language, f"{TEXTS[language]}\n{code}\n{TEXTS[language]}")
+    for language, (name, code) in product(FIVE, {"code": CODE * 3, "fenced code": f"```python\n{CODE * 10}```"}.items())
+}
 
 
-@pytest.mark.parametrize(
-    ("language", "items"),
-    [
-        ("en", "Budget: 900 francs\nTrip to Porto with the sister in June\nUses PostgreSQL 16, FastAPI and Kubernetes"),
-        ("ru", "Бюджет 900 евро\nПоездка в Порту с сестрой в июне\nPostgreSQL 16, FastAPI, Kubernetes в проде"),
-        ("zh", "预算八千元\n六月去北京旅行\n使用 PostgreSQL 16 和 FastAPI，部署在 Kubernetes 上"),
-        ("ja", "予算8000円\n六月に京都旅行\n会議：11月20日、東京本社\nPostgreSQL 16 と FastAPI を使用"),
-        ("ar", "الميزانية 900 يورو\nرحلة إلى لشبونة مع الأخت\nيستخدم PostgreSQL 16 و FastAPI"),
-    ],
-)
-def test_terse_items_are_told_by_what_they_are_written_in(language: str, items: str) -> None:
-    assert not differs(items, TEXTS[language] * 3), "honest items with terms of other scripts are at home"
-    for other in ("en", "ru", "zh", "ja", "ar"):
-        if other != language and {other, language} != {"zh", "ja"}:
-            assert differs(items, TEXTS[other] * 3), other
+def test_code_beside_it_hides_no_language() -> None:
+    assert_values(product_of("code beside", ((id_, span, own) for id_, (own, span) in BESIDE.items())), detect)
+    pairs = (
+        (f"{other} after {id_}", {"candidate": TEXTS[other], "span": span}, other != own)
+        for (id_, (own, span)), other in product(BESIDE.items(), FIVE)
+    )
+    assert_verdicts(product_of("candidates and spans with code", pairs), differing)
+
+
+def test_terse_items_are_told_by_what_they_are_written_in() -> None:
+    """Honest items with terms of other scripts are at home; Chinese and Japanese nouns may be the same."""
+    pairs = (
+        (f"{own} after {span}", {"candidate": items, "span": TEXTS[span] * 3}, own != span)
+        for (own, items), span in product(ITEMS.items(), FIVE)
+        if own == span or {own, span} != {"zh", "ja"}
+    )
+    assert_verdicts(product_of("terse items and spans", pairs), differing)
 
 
 def test_a_candidate_that_is_half_translated_differs() -> None:
@@ -164,9 +148,7 @@ def test_never_raises_and_never_differs_from_itself(text: str, other: str) -> No
     differs(text, other)
 
 
+@timing
 @pytest.mark.parametrize("unit", ["a", "`", "a_", "(", "a(", "й", "https://", "@", "a@", "a/", "```", "A: ", "Ab Cd: "])
 def test_linear_time_on_hostile_text(unit: str) -> None:
-    text = unit * (200_000 // len(unit))
-    started = time.perf_counter()
-    differs(text, text + "x")
-    assert time.perf_counter() - started < 4
+    assert_linear(lambda text: differs(text, text + "x"), unit * (200_000 // len(unit)))

@@ -10,6 +10,7 @@ from app.domain.localization.catalogue import CATALOGUES
 from app.domain.notifications import Notification, notify
 from app.domain.policies.policy import CompactionPolicy
 from app.domain.policies.presets import resolve
+from tests.corpus import assert_values, corpus
 
 COMPLETION = {"name": "completion", "on": "completed", "at": {"window": 0.9}, "run": "background", "fold": "all"}
 MID_TURN = {"name": "mid_turn", "on": "between_calls", "at": {"window": 0.925}, "run": "inline"}
@@ -46,43 +47,24 @@ def test_before_and_after_in_english() -> None:
     assert after.message == "Context at 90 % or more: 5 messages summarised, 12,345 tokens saved."
 
 
-@pytest.mark.parametrize(
-    ("messages", "saved", "said"),
-    [
-        (1, 1, "1 сообщение в пересказе, сэкономлен 1 токен"),
-        (2, 22, "2 сообщения в пересказе, сэкономлено 22 токена"),
-        (5, 12_345, "5 сообщений в пересказе, сэкономлено 12\u00a0345 токенов"),
-        (11, 111, "11 сообщений в пересказе, сэкономлено 111 токенов"),
-        (21, 101, "21 сообщение в пересказе, сэкономлен 101 токен"),
-    ],
-)
-def test_plural_forms_in_russian(messages: int, saved: int, said: str) -> None:
-    after = told("compaction.applied", data(messages=messages, saved=saved), "ru")
-    assert after.message == f"Контекст заполнен на 90 % или больше: {said}."
-    assert (after.title, after.locale) == ("Беседа сжата", "ru")
+def test_plural_forms_in_russian() -> None:
+    def said(text: dict[str, int]) -> str:
+        after = told("compaction.applied", data(messages=text["messages"], saved=text["saved"]), "ru")
+        assert (after.title, after.locale) == ("Беседа сжата", "ru")
+        before, colon, rest = after.message.partition(": ")
+        assert (before, colon, rest[-1]) == ("Контекст заполнен на 90 % или больше", ": ", ".")
+        return rest[:-1]
+
+    assert_values(corpus("russian_notices"), said)
 
 
-@pytest.mark.parametrize(
-    ("trigger", "english", "russian"),
-    [
-        ("completion", "Context at 90 % or more:", "Контекст заполнен на 90 % или больше:"),
-        (
-            "mid_turn",
-            "Ahead of the next model call, at 92.5 % or more:",
-            "Заранее, перед вызовом модели, при 92,5 % и больше:",
-        ),
-        (
-            "interrupted",
-            "After an interrupted turn, at 90 % or more:",
-            "После прерванного хода, при 90 % и больше:",
-        ),
-        ("manual", "On request:", "По запросу:"),
-        ("background", "Context nearly full:", "Контекст почти заполнен:"),  # no such trigger in the policy any more
-    ],
-)
-def test_the_reason_with_the_policys_own_threshold(trigger: str, english: str, russian: str) -> None:
-    assert told("compaction.applied", data(trigger)).message.startswith(english)
-    assert told("compaction.applied", data(trigger), "ru").message.startswith(russian)
+def test_the_reason_with_the_policys_own_threshold() -> None:
+    """``background`` is no trigger of this policy any more."""
+
+    def said(text: dict[str, str]) -> str:
+        return told("compaction.applied", data(text["trigger"]), text["language"]).message
+
+    assert_values(corpus("notice_reasons"), said, agrees=str.startswith)
 
 
 def test_what_came_to_nothing() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
 from app.domain.conversation import Outline, Role
@@ -142,8 +143,24 @@ def chunks_of(tail: Tail, within: Budgets, request: FoldRequest, chunk: int) -> 
     return done, found
 
 
+def said(*spoken: tuple[Role, int]) -> Tail:
+    """Messages of these roles and sizes, at rest."""
+    outline = (
+        Outline(seq=seq, role=role, token_count=tokens, byte_length=4 * tokens)
+        for seq, (role, tokens) in enumerate(spoken, start=1)
+    )
+    return Tail(outline=tuple(outline), complete=True)
+
+
+SHORTER_IN_CHUNKS = said(
+    ("user", 300), ("assistant", 900), ("user", 500), ("assistant", 900), ("assistant", 100), ("assistant", 100),
+    ("user", 500), ("assistant", 500),
+)  # fmt: skip
+"""Folded in chunks it is at the target in the middle of a turn; folded at once, that turn goes whole."""
+
+
 @given(tails(), WINDOWS, REQUESTS, CHUNKS)
-@settings(deadline=None)
+@example(SHORTER_IN_CHUNKS, 6_000, TO_TARGET, 450)
 def test_chunks_partition_what_the_whole_folds(tail: Tail, limit: int, request: FoldRequest, chunk: int) -> None:
     within = window(limit)
     whole = plan(tail, breakdown(tail), within, request)
@@ -208,7 +225,6 @@ def test_a_smaller_budget_never_folds_less_but_for_the_reach_to_a_turn(tail: Tai
 
 
 @given(tails(), WINDOWS, CHUNKS)
-@settings(deadline=None)
 def test_applied_it_is_at_the_target_or_irreducible(tail: Tail, limit: int, chunk: int) -> None:
     within = window(limit)
     done, after = chunks_of(tail, within, TO_TARGET, chunk)
@@ -244,6 +260,10 @@ def test_held_is_closed_over_pairs(tail: Tail) -> None:
                 assert (index in held) == (other in held)
 
 
+# A fixed number: a control searches until it finds, in every profile. Nobody reads what it finds: it is not shrunk.
+UNTIL_IT_FAILS = settings(max_examples=500, phases=[Phase.generate], database=None, report_multiple_bugs=False)
+
+
 @pytest.mark.parametrize("name", ["legal_cuts", "held_indexes"])
 def test_the_properties_can_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Control: a planner without the laws of pairs is caught."""
@@ -252,7 +272,10 @@ def test_the_properties_can_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> 
         "held_indexes": lambda outline: frozenset(i for i, item in enumerate(outline) if item.is_protected),
     }
     monkeypatch.setitem(globals(), name, broken[name])
-    caught = {"legal_cuts": test_no_legal_cut_breaks_a_law, "held_indexes": test_held_is_closed_over_pairs}
+    caught: dict[str, Any] = {
+        "legal_cuts": given(tails(), REQUESTS)(test_no_legal_cut_breaks_a_law.hypothesis.inner_test),  # type: ignore[attr-defined]
+        "held_indexes": given(tails())(test_held_is_closed_over_pairs.hypothesis.inner_test),  # type: ignore[attr-defined]
+    }
 
-    with pytest.raises((AssertionError, ExceptionGroup)):
-        caught[name]()
+    with pytest.raises(AssertionError):
+        UNTIL_IT_FAILS(caught[name])()

@@ -28,10 +28,12 @@ from app.domain.policies.policy import (
     trigger_messages,
     trigger_tokens,
 )
-from app.domain.policies.presets import PRESETS, SHORT_FORMS, resolve
+from app.domain.policies.presets import PRESETS, resolve
+from app.domain.policies.short_forms import SHORT_FORMS
 from app.domain.weighing.gauge import Breakdown, gauge_of
 from app.services.resolve import scaled
 from tests.builders import START, budgets, policy_of
+from tests.corpus import assert_values, corpus, names
 
 ALWAYS = Quiet()
 
@@ -303,74 +305,13 @@ def test_quiet_ends_by_time() -> None:
     assert due(3_000, "before_call", quiet=quiet, minutes=5) == "sync"
 
 
-@pytest.mark.parametrize(
-    ("overrides", "field", "words"),
-    [
-        ({"target": 1.5}, "policy.target", "must be more than 0 and at most 1, not 1.5"),
-        ({"target": 0}, "policy.target", "must be more than 0 and at most 1, not 0"),
-        ({"background_at": 1.2}, "policy.triggers.0.at.share", "must be more than 0 and at most 1, not 1.2"),
-        ({"anchor_share": -0.1}, "policy.anchor_share", "must be at least 0 and at most 1, not -0.1"),
-        ({"calls_per_chunk": 0}, "policy.calls_per_chunk", "must be at least 1 and at most 20, not 0"),
-        ({"manual_keep": {"turns": -1}}, "policy.manual_keep.turns", "must be at least 0 and at most 1000, not -1"),
-        ({"manual_keep": {"turn": 1}}, "policy.manual_keep.turn", "there are turns, messages, tokens"),
-        ({"sync_deadline": 301}, "policy.sync_deadline", "must be more than 0 and at most 300, not 301"),
-        ({"background_at": "much"}, "policy.background_at", "must be a number"),
-        ({"max_tokens": -2}, "policy.max_tokens", "-1 for no automatic trigger"),
-        ({"max_tokens": True}, "policy.max_tokens", "a number of tokens"),
-        ({"recalls": "auto"}, "policy.recalls", "there is no such field; there are state_schema, triggers, target,"),
-        ({"context_window": 10}, "policy.context_window", "must be at least 1000 and at most 100000000, not 10"),
-        ({"triggers": "none"}, "policy.triggers", "must be a list"),
-        ({"triggers": ["sync"]}, "policy.triggers.0", "must be an object of name, on, at, run, keep_turns"),
-        ({"manual_keep": 4}, "policy.manual_keep", "must be an object of turns, messages, tokens"),
-        ({"window_share": True}, "policy.window_share", "must be a number"),
-        ({"calls_per_chunk": True}, "policy.calls_per_chunk", "must be a number"),
-        ({"anchor_share": "0.2"}, "policy.anchor_share", "must be a number"),
-        ({"context_window": "4000"}, "policy.context_window", "must be a number"),
-        ({"calls_per_hour": 1.5}, "policy.calls_per_hour", "must be a whole number"),
-        ({"inject_system_context": "often"}, "policy.inject_system_context", "must be true or false"),
-        ({"recall": "always"}, "policy.recall", "must be 'off' or 'auto'"),
-        ({"max_tokens": ""}, "policy.max_tokens", "a number of tokens"),
-        ({"max_tokens": []}, "policy.max_tokens", "a number of tokens"),
-        ({"max_tokens": False}, "policy.max_tokens", "a number of tokens"),
-        (
-            {"triggers": [{"name": "sync", "on": "stored", "at": {"share": 0.8}, "run": "inline"}]},
-            "policy.triggers.0",
-            'runs "background"',
-        ),
-        (
-            {"triggers": [{"name": "sync", "on": "before_call", "at": {"share": 0.8, "messages": 5}, "run": "inline"}]},
-            "policy.triggers.0.at",
-            "exactly one of",
-        ),
-        (
-            {"triggers": [trigger("sync", "before_call", {"share": 0.8}) | {"on": "sometimes"}]},
-            "policy.triggers.0.on",
-            "'interrupted'",
-        ),
-        ({"triggers": [trigger("later", "stored", {"share": 0.8})]}, "policy.triggers.0.name", "'completion'"),
-        (
-            {"triggers": [trigger("sync", "stored", {"messages": 0})]},
-            "policy.triggers.0.at.messages",
-            "more than 0, no",
-        ),
-        (
-            {"triggers": [trigger("max_messages", "stored", {"messages": 9}, fold="to_target")]},
-            "policy.triggers.0",
-            'folds "all" but what it keeps',
-        ),
-        (
-            {"triggers": [trigger("completion", "completed", {"share": 0.9}) | {"run": "inline"}]},
-            "policy.triggers.0",
-            'runs "background"',
-        ),
-    ],
-)
-def test_what_is_out_of_range_is_named(overrides: dict[str, Any], field: str, words: str) -> None:
-    with pytest.raises(PolicyInvalidError) as caught:
-        policy_of(**overrides)
+def test_what_is_out_of_range_is_named() -> None:
+    def fault(overrides: dict[str, Any]) -> tuple[str, str]:
+        with pytest.raises(PolicyInvalidError) as caught:
+            policy_of(**overrides)
+        return caught.value.errors[0].field, caught.value.errors[0].message
 
-    assert caught.value.errors[0].field == field
-    assert words in caught.value.errors[0].message
+    assert_values(corpus("policy_faults"), fault, agrees=names)
 
 
 def test_an_unknown_field_is_told_which_there_are() -> None:
@@ -426,94 +367,19 @@ def test_a_reserve_that_eats_the_window_is_the_field_that_is_named() -> None:
     assert contradictions(small, budgets(small), system_tokens=1_200)[0].field == "policy.context_window"
 
 
-@pytest.mark.parametrize(
-    ("overrides", "trigger"),
-    [
-        ({"target": 0.7}, "background, which fires from 2142"),
-        ({"sync_at": 0.5}, "sync, which fires from 1530"),
-        ({"max_tokens": 1_835}, "max_tokens, which fires from 1836"),
-    ],
-)
-def test_a_target_above_a_trigger_is_named(overrides: dict[str, Any], trigger: str) -> None:
-    policy = policy_of(context_window=4_000, **overrides)
-    (found,) = contradictions(policy, budgets(policy), system_tokens=0)
-
-    assert found.field == "policy.target"
-    assert trigger in found.message
-
-
 def trigger_of(**values: Any) -> dict[str, Any]:
     return trigger("max_tokens", "before_call", {"tokens": 2_000}, fold="all") | values
 
 
 @pytest.mark.case("19")
-@pytest.mark.parametrize(
-    ("overrides", "system_tokens", "field", "arithmetic"),
-    [
-        (
-            {"triggers": [trigger_of(at={"tokens": 933})]},
-            200,
-            "policy.triggers.0.at",
-            "fires from 934 tokens on, but system prompt with awareness block 200 + state cap 734 = 934 tokens",
-        ),
-        (
-            {"triggers": [trigger_of(keep_tokens=1_067)]},
-            200,
-            "policy.triggers.0.keep_tokens",
-            "keep_tokens 1067 = 2001 tokens exceeds 2000, the most at which the trigger max_tokens does not fire: at",
-        ),
-        (
-            {"triggers": [trigger_of(keep_tokens=903, fold="to_target")]},
-            200,
-            "policy.triggers.0.keep_tokens",
-            "keep_tokens 903 = 1837 tokens exceeds the target of 1836 (0.6 × budget 3060): at most 902 can be kept",
-        ),
-        (
-            {"triggers": [trigger("max_messages", "stored", {"messages": 20}, keep_messages=21)]},
-            200,
-            "policy.triggers.0.keep_messages",
-            "fires above 20 messages and keeps 21: it would never end; keep at most 20",
-        ),
-        (
-            {"anchor_share": 0.6},
-            185,
-            "policy.anchor_share",
-            "anchors 1836 (anchor_share 0.6) + pins 306 (pin_share 0.1) = 3061 tokens exceeds the budget of 3060",
-        ),
-        (
-            {"pin_share": 0.9, "anchor_share": None},
-            200,
-            "policy.pin_share",
-            "anchors 0 (anchor_share none) + pins 2754",
-        ),
-    ],
-)
-def test_what_can_never_be_met_is_refused_with_the_arithmetic(
-    overrides: dict[str, Any], system_tokens: int, field: str, arithmetic: str
-) -> None:
-    policy = policy_of(context_window=4_000, **overrides)
-    (found,) = contradictions(policy, budgets(policy), system_tokens=system_tokens)
+def test_what_can_never_be_met_is_refused_with_the_arithmetic_and_what_can_just_be_met_is_accepted() -> None:
+    def refused(text: dict[str, Any]) -> tuple[str, str] | None:
+        policy = policy_of(context_window=4_000, **text["overrides"])
+        found = contradictions(policy, budgets(policy), system_tokens=text["system_tokens"])
+        assert len(found) <= 1
+        return (found[0].field, found[0].message) if found else None
 
-    assert found.field == field
-    assert arithmetic in found.message
-
-
-@pytest.mark.parametrize(
-    ("overrides", "system_tokens"),
-    [
-        ({"triggers": [trigger_of(at={"tokens": 934})]}, 200),
-        ({"triggers": [trigger_of(keep_tokens=1_066)]}, 200),
-        ({"triggers": [trigger_of(keep_tokens=902, fold="to_target")]}, 200),
-        ({"triggers": [trigger("max_messages", "stored", {"messages": 20}, keep_messages=20)]}, 200),
-        ({"anchor_share": 0.6}, 184),
-        ({"anchor_share": None}, 1_102),
-        ({}, 1_102),
-    ],
-)
-def test_what_can_just_be_met_is_accepted(overrides: dict[str, Any], system_tokens: int) -> None:
-    policy = policy_of(context_window=4_000, **overrides)
-
-    assert contradictions(policy, budgets(policy), system_tokens=system_tokens) == []
+    assert_values(corpus("policy_contradictions"), refused, agrees=names)
 
 
 def test_a_target_just_below_every_trigger_is_fine() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 from typing import Final
 
 import pytest
@@ -87,8 +87,14 @@ def missing(before: list[str], talk: Replay) -> list[str]:
     return [text for text in before if text not in now]
 
 
-@pytest.mark.parametrize("language", ["en", "ru"])
-@pytest.mark.parametrize(("one", "other"), PAIRS)
+CHANGES = [
+    pytest.param(language, one, other, marks=pytest.mark.xdist_group(f"begun {language} {one}"))
+    for language, (one, other) in product(["en", "ru"], PAIRS)
+]
+"""Changes of one conversation share a process, which begins it once."""
+
+
+@pytest.mark.parametrize(("language", "one", "other"), CHANGES)
 def test_every_entry_is_there_after_the_change_and_after_the_way_back(language: str, one: str, other: str) -> None:
     talk = begun(language, one)
     presets = [one, other, one]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,93 +13,19 @@ from app.domain.conversation import Message
 from app.domain.policies.goals import GOALS, states_goal
 from app.domain.policies.protection import decided, protected_reason, size_of, takes_room, units_of
 from tests.builders import message, policy_of
+from tests.corpus import agreed, assert_verdicts, corpus
+from tests.unit.timing import assert_linear, assert_linear_in, timing
 
 EVERYTHING = ["turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"]
 ROOMY = 10**9
-
-STATED = [
-    "My goal is to move the shop to Postgres before March.",
-    "Our main objective for this quarter is fewer cold starts",
-    "the goals of this project are speed and clarity",
-    "Goal: a working prototype by Friday",
-    "## Objective: halve the bill",
-    "I want to achieve inbox zero",
-    "we’re trying to reach 99.9 % availability",
-    "I'm aiming for a marathon in October",
-    "We aim to ship on the 3rd",
-    "The whole point of this exercise is to find the leak",
-    "Success means nobody notices the migration",
-    "The goal of this session: finish the migration plan.",
-    "The goal of this session is to plan the move.",
-    "Our goals for today: fix the build, ship the docs",
-    "The goal for this week — close ten tickets",
-    "The session's goal: write the report",
-    "Today's goal is to finish chapter 3",
-    "**My goal**: ship on Friday",
-    "- **Goal:** ship on Friday",
-    "My goal for the next two months is to run 10 km.",
-    "My ultimate goal would be to retire at 50",
-    "The goal is to stay below 200 euros",
-    "The purpose of this session is to choose a vendor",
-    "I have one goal: get the tests green",
-    "We set ourselves the objective of 99.9 % uptime",
-    "By the end of this session I want a working prototype",
-    "Моя цель — перенести магазин на Postgres",
-    "Наша главная задача сейчас: снизить расходы",
-    "Цель проекта состоит в том, чтобы ускорить поиск",
-    "Цель: рабочий прототип к пятнице",
-    "Мы стремимся к нулевому простою",
-    "Хочу добиться стабильной сборки",
-    "Ставлю себе цель пробежать марафон",
-    "Цель этой сессии: перенести базу на Postgres",
-    "Цель этой сессии — выбрать базу данных",
-    "Наши цели на сегодня: починить сборку",
-    "**Цель:** выпустить в пятницу",
-    "Моей целью является сокращение расходов",
-    "У меня одна цель: пробежать марафон",
-    "У нас есть цель: 99,9 % доступности",
-    "К концу сессии я хочу получить рабочий прототип",
-    "Я поставил себе цель прочитать 20 книг",
-    "Перед нами стоит задача сократить расходы вдвое",
-]
-NOT_STATED = [
-    "Could you send me the log file?",
-    "I want to book a table for four",
-    "What is the difference between a list and a tuple?",
-    "He scored a goal in the last minute",
-    "They scored two goals",
-    "The team scored two goals: one early, one late",
-    "The goal of the match was a header: Messi",
-    "The goals are too small for this pitch",
-    "The goal was scored in the 89th minute",
-    "What is the goal of a loss function?",
-    "The missile missed its aim: nobody was hurt",
-    "Our goalkeeper is injured: who plays?",
-    "The goalkeeper is injured",
-    "I'm trying to log in and it fails",
-    "That is beside the point.",
-    "Этот файл целый, а тот нет",
-    "Я хочу заказать пиццу",
-    "Целью атаки стал сервер",
-    "Они забили два гола",
-    "Какова цель этой функции?",
-    "Задача по физике: найти ускорение",
-    "У меня есть задача по физике",
-    "Целевая аудитория: подростки",
-    "В целом: всё хорошо",
-    "请把日志发给我",
-]
+A_GOAL = "My goal is to move the shop to Postgres before March."
 
 
-@pytest.mark.parametrize("text", STATED)
-def test_a_goal_is_recognised(text: str) -> None:
-    assert states_goal(text)
-    assert states_goal(f"Hello there.\n{text}\nThanks!")
+def test_a_goal_is_recognised_and_other_talk_is_not() -> None:
+    def stated(text: str) -> bool:
+        return agreed(states_goal(text), states_goal(f"Hello there.\n{text}\nThanks!"))
 
-
-@pytest.mark.parametrize("text", NOT_STATED)
-def test_other_talk_is_not(text: str) -> None:
-    assert not states_goal(text)
+    assert_verdicts(corpus("goals"), stated)
 
 
 def test_another_language_is_one_more_table() -> None:
@@ -107,20 +33,19 @@ def test_another_language_is_one_more_table() -> None:
     german = {**GOALS, "de": (r"\bmein ziel ist\b",)}
     assert states_goal("Mein Ziel ist ein Marathon", german)
     assert not states_goal("Mein Ziel ist ein Marathon")
-    assert states_goal(STATED[0], german)
+    assert states_goal(A_GOAL, german)
 
 
 def test_a_goal_behind_pages_of_pasted_text_is_none() -> None:
-    assert not states_goal("word " * 2_000 + STATED[0])
+    assert not states_goal("word " * 2_000 + A_GOAL)
 
 
+@timing
 @pytest.mark.parametrize(
     "piece", ["my goal ", "цель ", "i want ", "a", "the the ", "# ", "- - ", "goal goal ", "моя ", " ", "цел"]
 )
-def test_hostile_text_takes_no_time(piece: str) -> None:
-    begun = time.perf_counter()
-    states_goal(piece * 400_000)
-    assert time.perf_counter() - begun < 0.5  # 0.01 s on an idle machine
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    assert_linear(states_goal, piece * 400_000)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +73,7 @@ def test_the_first_turn_the_system_and_goals() -> None:
     assert protected_reason(policy_of(protect=[]), role="user", turn=0) == "compressible"
     assert protected_reason(full, role="system", turn=0) == "system"
     assert protected_reason(policy_of(held_roles=[]), role="system", turn=3) == "compressible"
-    goal = {"turn": 4, "content": STATED[0]}
+    goal = {"turn": 4, "content": A_GOAL}
     assert protected_reason(full, role="user", **goal) == "goal_statement"  # type: ignore[arg-type]
     assert protected_reason(full, role="assistant", **goal) == "compressible"  # type: ignore[arg-type]
     assert protected_reason(policy_of(), role="user", **goal) == "compressible"  # type: ignore[arg-type]
@@ -235,21 +160,28 @@ class TestDecided:
         ]
         assert [[one.seq for one in unit] for unit in units_of(said)] == [[1, 3, 4, 5, 6], [2], [7, 8], [9]]
 
-    def test_units_of_a_long_history_take_no_time(self) -> None:
-        said = [
-            message(seq, "x", role="assistant", parts=[call("a")])
-            if seq % 2
-            else message(seq, "x", role="tool", parts=[result("a")])
-            for seq in range(1, 4_001)
-        ]
+    @timing
+    def test_units_of_a_long_history_take_linear_time(self) -> None:
         every = [call(str(number)) for number in range(250)]
-        said += [message(seq, "x", role="assistant", parts=every) for seq in range(4_001, 4_200)]
-        said += [
-            message(seq, "x", role="tool", parts=[result(one["id"]) for one in every]) for seq in range(4_200, 4_400)
-        ]
-        begun = time.perf_counter()
-        assert len(units_of(said)) == 2_000 + 199
-        assert time.perf_counter() - begun < 1  # 0.03 s on an idle machine
+        results = [result(one["id"]) for one in every]
+
+        def history(count: int) -> Callable[[], object]:
+            """Pairs of a call and its result, then messages with many calls, then messages with all their results."""
+            said = [
+                message(seq, "x", role="assistant", parts=[call("a")])
+                if seq % 2
+                else message(seq, "x", role="tool", parts=[result("a")])
+                for seq in range(1, 20 * count + 1)
+            ]
+            said += [message(20 * count + n, "x", role="assistant", parts=every) for n in range(1, count)]
+            said += [message(21 * count + n, "x", role="tool", parts=results) for n in range(count)]
+
+            def unite() -> None:
+                assert len(units_of(said)) == 11 * count - 1
+
+            return unite
+
+        assert_linear_in(history, 200)
 
     @given(
         st.lists(

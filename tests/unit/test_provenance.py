@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from app.domain.states.provenance import origin_of, own_words, regions
+from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.talk import message, talk
+from tests.unit.timing import assert_linear, timing
 
 MAIL = """Can you answer this for me? I would accept the offer.
 
@@ -37,25 +37,13 @@ ARTICLE = "Что думаешь об этой статье?\n\n" + (
 CHINESE = "帮我看看这份合同。\n\n" + "甲方应于每月十五日之前向乙方支付货款,逾期按日计收违约金。" * 60
 
 
-@pytest.mark.parametrize(
-    ("content", "pasted", "own"),
-    [
-        (MAIL, "The delivery of the forty pallets slips to 9 December", "The user would accept the offer"),
-        (
-            FORWARDED,
-            "Ostara Logistics: subject delivery of forty pallets",
-            "Look what came in today",
-        ),
-        (FENCED, "pool_size is 35 on host db-primary.internal", "The user's service crashes since the last deploy"),
-        (LOG, "ERROR disk quota exceeded on volume archive-7", "The user restarts it by hand every night"),
-        (ARTICLE, "Новый вид лишайника растёт на северных склонах хребта", "Что думаешь об этой статье"),
-        (CHINESE, "甲方应于每月十五日之前支付货款", "帮我看看这份合同"),
-    ],
-)
-def test_what_was_pasted_is_a_document_and_what_was_said_is_the_users(content: str, pasted: str, own: str) -> None:
-    said = message(1, content)
-    assert origin_of(said, pasted) == "document"
-    assert origin_of(said, own) == "user"
+MESSAGES = {
+    "mail": MAIL, "forwarded": FORWARDED, "fenced": FENCED, "log": LOG, "article": ARTICLE, "chinese": CHINESE,
+}  # fmt: skip
+
+
+def test_what_was_pasted_is_a_document_and_what_was_said_is_the_users() -> None:
+    assert_values(corpus("origins"), lambda text: origin_of(message(1, MESSAGES[text["message"]]), text["told"]))
 
 
 def test_results_are_a_tools() -> None:
@@ -73,19 +61,13 @@ def test_everything_else_is_from_who_said_it(role: str) -> None:
     assert origin_of(said, "The budget is 900 francs") == role
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "One line.\nAnother line of the same thought.\n\nA second paragraph that is not long at all.",
-        "I paid 3 > 2 times, a < b.",
-        "- milk\n- bread\n- 12 eggs",
-        "Note: call Anna: tomorrow.",
-        "Мы решили. Потом передумали.\n\nИ снова решили.",
-    ],
-)
-def test_what_people_type_is_their_own(text: str) -> None:
-    assert regions(text)[0] == ""
-    assert origin_of(message(1, text), text) == "user"
+def test_what_people_type_is_their_own() -> None:
+    def has_document(text: str) -> bool:
+        if regions(text)[0] == "":
+            assert origin_of(message(1, text), text) == "user"
+        return regions(text)[0] != ""
+
+    assert_verdicts(corpus("typed"), has_document)
 
 
 def test_a_log_among_tracebacks_and_addresses_is_pasted() -> None:
@@ -106,9 +88,7 @@ def test_own_words_leave_out_what_was_pasted() -> None:
     assert "Let me look" in own_words(messages)
 
 
+@timing
 @pytest.mark.parametrize("unit", [">", "\n", "```", "From: ", "2026-11-19 02:11:07 ", "a\n\n", "    at a(", "ERROR "])
 def test_linear_time_on_hostile_text(unit: str) -> None:
-    said = message(1, unit * (300_000 // len(unit)))
-    started = time.process_time()
-    origin_of(said, "the words of an entry")
-    assert time.process_time() - started < 4
+    assert_linear(lambda text: origin_of(message(1, text), "the words of an entry"), unit * (300_000 // len(unit)))

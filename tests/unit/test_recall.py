@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,6 +26,8 @@ from app.domain.recall.serving import (
 )
 from app.domain.recall.weights import WEIGHTS
 from app.domain.weighing.tokens import estimate_text, weigh
+from tests.corpus import assert_values, corpus, holds
+from tests.unit.timing import assert_linear, timing
 
 DAY = datetime(2025, 5, 8, 10, tzinfo=UTC)
 
@@ -113,29 +114,12 @@ def test_of_two_that_say_the_same_the_one_that_is_no_echo_speaks_more_for_itself
     assert WEIGHTS["echo"] < 0
 
 
-@pytest.mark.parametrize(
-    ("texts", "asked", "answer"),
-    [
-        (ENGLISH, "Who teaches Bob the piano?", 6),
-        (ENGLISH, "What is the name of the cat of Ann's sister?", 7),
-        (ENGLISH, "When does the bakery close?", 9),
-        (ENGLISH, "What killed the plants?", 3),
-        (RUSSIAN, "Кто учит Бориса играть на пианино?", 6),
-        (RUSSIAN, "Как зовут кошку сестры Анны?", 7),
-        (RUSSIAN, "Когда закрывается пекарня?", 9),
-        (RUSSIAN, "От чего погибли кусты?", 3),
-        (CHINESE, "谁教小波钢琴？", 6),
-        (CHINESE, "姐姐的灰猫叫什么名字？", 7),
-        (CHINESE, "面包店什么时候关门？", 9),
-        (CHINESE, "有几棵被霜冻死了？", 3),
-    ],
-)
-def test_an_answer_is_found_in_a_third_of_the_talk_in_each_language(
-    texts: Sequence[str], asked: str, answer: int
-) -> None:
-    whole = sum(map(estimate_text, texts))
+def test_an_answer_is_found_in_a_third_of_the_talk_in_each_language() -> None:
+    def found(text: dict[str, str]) -> list[int]:
+        texts = {"en": ENGLISH, "ru": RUSSIAN, "zh": CHINESE}[text["talk"]]
+        return chosen(texts, text["asked"], room=sum(map(estimate_text, texts)) // 3 + 8)
 
-    assert answer in chosen(texts, asked, room=whole // 3 + 8)
+    assert_values(corpus("recall_answers"), found, agrees=holds)
 
 
 @pytest.mark.parametrize("texts", [ENGLISH, RUSSIAN, CHINESE])
@@ -261,42 +245,8 @@ def decided(text: str, texts: Sequence[str], served: Sequence[str] = (), seqs: S
     return decide(text, question_of(text, corpus.speakers), corpus, served=served, seqs=seqs)
 
 
-@pytest.mark.parametrize(
-    ("text", "decision"),
-    [
-        ("Thanks a lot!", "courtesy"),
-        ("Hi there", "courtesy"),
-        ("ok", "courtesy"),
-        ("Спасибо большое!", "courtesy"),
-        ("Привет", "courtesy"),
-        ("好的，谢谢", "courtesy"),
-        ("你好", "courtesy"),
-        ("And then what?", "no_content"),
-        ("!!! …", "no_content"),
-        ("И что потом?", "no_content"),
-        ("Translate into French: the cat sleeps on the radiator", "self_contained"),
-        ("Переведи на английский: кошка спит на батарее весь день", "self_contained"),
-        ("请翻译成英文：我的猫睡在暖气片上", "self_contained"),
-        ("Fix this:\n```\nprint(1\n```", "self_contained"),
-    ],
-)
-def test_what_needs_nothing_from_before(text: str, decision: str) -> None:
-    assert decided_by_itself(text, question_of(text, ())) == decision
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ok, and who teaches you the piano?",
-        "Спасибо! А кто учит играть на пианино?",
-        "谢谢，谁教你钢琴？",
-        "Translate what we wrote about the bakery: the one on Mill Street",
-        "Summarize the plan",
-        "Переведи то, что мы писали раньше: про пекарню на улице",
-    ],
-)
-def test_what_looks_like_it_and_is_a_question(text: str) -> None:
-    assert decided_by_itself(text, question_of(text, ())) is None
+def test_what_needs_nothing_from_before_and_what_only_looks_like_it() -> None:
+    assert_values(corpus("recall_decisions"), lambda text: decided_by_itself(text, question_of(text, ())))
 
 
 @pytest.mark.parametrize(
@@ -340,12 +290,12 @@ def test_a_speaker_is_recognised_in_each_language() -> None:
 HOSTILE = ["a", "好", "я ", "какого ", "translate: ", "\n", "1", '"', "</recalled", '<passage source="">\n']
 
 
+@timing
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_hostile_texts_take_linear_time(unit: str) -> None:
-    text = unit * (60_000 // len(unit))
-    began = time.perf_counter()
-    decided_by_itself(text, question_of(text, {"ann", "bob"}))
-    split_off(recalled_element(recalled((1, "user", text, DAY))) + text)
-    split_off(text)
+    def recall_all(text: str) -> None:
+        decided_by_itself(text, question_of(text, {"ann", "bob"}))
+        split_off(recalled_element(recalled((1, "user", text, DAY))) + text)
+        split_off(text)
 
-    assert time.perf_counter() - began < 3
+    assert_linear(recall_all, unit * (60_000 // len(unit)))

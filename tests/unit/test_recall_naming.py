@@ -13,10 +13,15 @@ from app.domain.recall.features import features
 from app.domain.recall.naming import asked_of, called_in
 from app.domain.recall.weights import WEIGHTS
 from app.domain.weighing.tokens import weigh
-from bench.recall_talks import Talk, nameless, talks
+from bench.recall_talks import Talk, nameless, talk_of
 from bench.recall_talks import corpus_of as corpus_of_talk
+from tests.corpus import assert_values, corpus
+from tests.talks import locomo, made_talk
 
-LOCOMO = talks()
+TALKS = [
+    pytest.param(talk_of(made_talk("texting_en")), id="made"),
+    *(pytest.param(talk_of(row), marks=pytest.mark.long, id=row["id"]) for row in locomo()),
+]
 
 DAY = datetime(2025, 5, 8, 10, tzinfo=UTC)
 
@@ -36,35 +41,8 @@ def corpus_of(*said: tuple[str, str]) -> Corpus:
     )
 
 
-@pytest.mark.parametrize(
-    ("said", "asked", "called"),
-    [
-        ([("a", "hi Mara"), ("u", "hello!")], "What does Mara do?", {"mara": "user"}),
-        ([("u", "DEVIN!!"), ("u", "so good, devin."), ("a", "haha")], "Where is Devin?", {"devin": "assistant"}),
-        ([("u", "Hello, I'm Craig and I sell boats.")], "What does Craig sell?", {"craig": "user"}),
-        ([("u", "My name is Craig.")], "Did Craig marry?", {"craig": "user"}),
-        ([("a", "Wow, Maria! Great."), ("a", "Sure, Maria.")], "Maria's dog?", {"maria": "user"}),
-        ([("u", "Привет, Оля!"), ("a", "Как дела?")], "Что купила Оля?", {"оля": "assistant"}),
-        ([("u", "Спасибо, Лена!"), ("a", "Не за что.")], "Где дача Лены?", {"лены": "assistant"}),
-        ([("u", "我叫小雨，住在杭州。"), ("a", "你好。")], "小雨住在哪里？", {"小雨": "user"}),
-    ],
-)
-def test_who_is_called_so_is_known(said: Sequence[tuple[str, str]], asked: str, called: dict[str, str]) -> None:
-    assert called_in(asked, corpus_of(*said)) == called
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        [("u", "sorry Pickle"), ("a", "Pickle ate it"), ("a", "Pickle sleeps"), ("a", "I fed Pickle")],
-        [("u", "we met Pickle yesterday"), ("a", "who is that?")],
-        [("u", "Pickle, Tom and Ann came"), ("a", "nice"), ("u", "I told Pickle"), ("u", "Pickle left")],
-        [("a", "nothing of that"), ("u", "no")],
-        [("t", "hi Pickle"), ("t", "hello Pickle")],
-    ],
-)
-def test_somebody_else_is_nobody_who_speaks(said: Sequence[tuple[str, str]]) -> None:
-    assert called_in("What did Pickle eat?", corpus_of(*said)) == {}
+def test_who_is_called_so_is_known_and_somebody_else_is_nobody_who_speaks() -> None:
+    assert_values(corpus("recall_called"), lambda text: called_in(text["asked"], corpus_of(*text["said"])))
 
 
 def test_a_nickname_is_that_of_the_speaker_whose_messages_begin_with_a_name() -> None:
@@ -161,9 +139,8 @@ def test_common_words_of_talk_count_for_less_than_others_as_rare() -> None:
     assert corpus.rarity("quokka") > 0
 
 
-@pytest.mark.skipif(not LOCOMO, reason="the conversations of LoCoMo are not beside this checkout")
-@pytest.mark.parametrize("talk", LOCOMO, ids=lambda talk: talk.id)
-def test_in_real_talks_without_names_both_speakers_are_known_and_nobody_else_is(talk: Talk) -> None:
+@pytest.mark.parametrize("talk", TALKS)
+def test_in_whole_talks_without_names_both_speakers_are_known_and_nobody_else_is(talk: Talk) -> None:
     named, corpus = corpus_of_talk(talk), corpus_of_talk(nameless(talk))
     roles = dict(zip(named.speaking, corpus.speaking, strict=True))
     called: dict[str, str] = {}

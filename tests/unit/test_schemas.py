@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -33,6 +33,8 @@ from app.domain.weighing.tokens import estimate_text
 from app.domain.words.language import detect
 from bench.replay import Replay
 from tests.acceptance.talk import lines
+from tests.corpus import assert_values, corpus
+from tests.profiles import examples
 from tests.unit.talk import message, talk
 from tests.unit.test_extractive import CHATTER, GERMAN, PROJECT, RUSSIAN
 from tests.unit.test_extractive import talk as rows
@@ -140,21 +142,13 @@ def test_a_kind_that_no_field_takes_goes_to_its_roles_home() -> None:
     assert control["facts"] == [], "by role alone the first field would take it all; its words decide nothing"
 
 
-@pytest.mark.parametrize(
-    ("text", "aim"),
-    [
-        ("U Hi there!\nA Hello!\nU I want to understand karma yoga from Chapter 3.\nA Good.", "karma yoga"),
-        ("U Hello, I'm Dana from Porto. Please help me plan a bakery website.\nA Sure.", "bakery website"),
-        ("U Привет! Я Марина из Казани. Наша цель — отчёт о продажах чая.\nA Хорошо.", "отчёт"),
-        ("U 你好。我想建立一个在线茶叶商店。\nA 好的。", "茶叶"),
-    ],
-)
-def test_what_a_conversation_is_for_is_told_however_little_it_says(text: str, aim: str) -> None:
-    found = objective(passages_of(rows(text), detect(text) or "en"))
-    assert found is not None
-    assert aim in found.text
-    assert aim in texts(state(HANDOFF, text)["goal"])
-    assert aim in state(SUMMARY, text)["summary"]
+def test_what_a_conversation_is_for_is_told_however_little_it_says() -> None:
+    def told(text: str) -> list[str]:
+        found = objective(passages_of(rows(text), detect(text) or "en"))
+        assert found is not None
+        return [found.text, texts(state(HANDOFF, text)["goal"]), state(SUMMARY, text)["summary"]]
+
+    assert_values(corpus("objectives"), told, agrees=lambda answers, aim: all(aim in answer for answer in answers))
 
 
 def test_the_objective_is_that_of_the_first_request_only() -> None:
@@ -350,7 +344,7 @@ def test_statements_hold_every_word_of_the_text_once_in_order(parts: list[str]) 
     assert not missing
 
 
-@settings(max_examples=40, deadline=None)
+@examples(0.4)
 @given(
     st.lists(
         st.sampled_from([line[2:] for line in (PROJECT + RUSSIAN + GERMAN + WORK).splitlines() if line])
@@ -380,19 +374,14 @@ def test_what_it_says_of_an_honest_talk_is_accepted(name: str, text: str) -> Non
     assert report.candidate is not None, report.reason
 
 
-@pytest.mark.parametrize(
-    ("said", "reason"),
-    [
-        ("The user and the assistant talked about several things.", "skeleton"),
-        ("", "empty_summary"),
-        ("I'm sorry, I cannot summarize this conversation.", "not_a_summary"),
-        ("Dana leads CrumbRoute in Porto; the budget is €18,000, launch on June 21st.", None),
-    ],
-)
-def test_a_summary_that_tells_nothing_is_refused(said: str, reason: str | None) -> None:
+def test_a_summary_that_tells_nothing_is_refused() -> None:
     request = SummaryRequest(schema=SUMMARY, messages=rows(PROJECT), target_tokens=800)
-    answer = Proposal(text=json.dumps({"summary": said, "dropped": []}), finish="stop", model="m")
-    assert judge(answer, request).reason == reason
+
+    def reason(said: str) -> str | None:
+        answer = Proposal(text=json.dumps({"summary": said, "dropped": []}), finish="stop", model="m")
+        return judge(answer, request).reason
+
+    assert_values(corpus("summaries"), reason)
 
 
 def test_only_one_schema_has_no_list_for_facts() -> None:

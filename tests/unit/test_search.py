@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from app.domain import search
 from app.domain.recall.corpus import Source
 from app.domain.search import SNIPPET, query_of, rank, says, snippet
+from tests.corpus import assert_values, corpus
 
 BEGIN = datetime(2026, 1, 5, tzinfo=UTC)
 LONG = "Filler about the weather and the harbour. " * 800
@@ -37,14 +39,12 @@ class TestQuery:
         assert query.literal == query.phrases
         assert query.literal_stems == ("pantri", "медн", "чайник")
 
-    @pytest.mark.parametrize("text", ["", "   ", "\n\t", '""', ' "" «» ', '" "'])
-    def test_nothing(self, text: str) -> None:
-        assert query_of(text).text == ""
+    def test_nothing_or_without_a_word_it_is_literal(self) -> None:
+        def read(text: str) -> list[Any] | None:
+            query = query_of(text)
+            return [query.text, query.stems, query.literal, query.literal_stems] if query.text else None
 
-    @pytest.mark.parametrize("text", ["???", "🎉", "to be or not to be", "水", "-- ;"])
-    def test_without_a_word_it_is_literal(self, text: str) -> None:
-        query = query_of(text)
-        assert (query.stems, query.literal, query.literal_stems) == ((), (text,), ())
+        assert_values(corpus("queries"), read)
 
     def test_an_open_quote_is_no_phrase(self) -> None:
         assert query_of('the "copper kettle').phrases == ()

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.conversation import Message
 from app.domain.policies.policy import SegmentBy
 from app.domain.segments import cutting
 from app.domain.segments.cutting import LONGEST, MOST_TOKENS, SHORTEST, cut
+from tests.profiles import examples
 from tests.unit.talk import START, message, talk
+from tests.unit.timing import assert_linear_in, timing
 
 PIANO = (
     "I started learning the piano and my teacher picked a Chopin waltz.",
@@ -193,7 +194,7 @@ HOW = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(1.5)
 @given(st.lists(MESSAGE, max_size=60), HOW)
 def test_every_message_is_in_exactly_one_in_order(drawn: list[tuple[Any, ...]], how: SegmentBy) -> None:
     talked = [
@@ -216,12 +217,10 @@ def test_every_message_is_in_exactly_one_in_order(drawn: list[tuple[Any, ...]], 
                 assert where[made[part["tool_call_id"]]] == where[one.seq]
 
 
+@timing
 def test_time_grows_with_the_number_of_messages() -> None:
-    def seconds(count: int) -> float:
+    def cutting(count: int) -> Callable[[], object]:
         talked = talk(*(f"word{number % 97} thing{number % 31} item{number}" for number in range(count)))
-        began = time.process_time()
-        cut(talked, TOPIC)
-        return time.process_time() - began
+        return lambda: cut(talked, TOPIC)
 
-    seconds(200)
-    assert seconds(4_000) < 12 * max(seconds(1_000), 0.01)
+    assert_linear_in(cutting, 4_000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.segments import digests
@@ -13,6 +13,7 @@ from app.domain.segments.digests import ServedDigests, serve_digests
 from app.domain.segments.markers import EARLIER_MARKER, find
 from app.domain.segments.values import LEVELS, Level, Segment, SegmentLevel
 from app.domain.weighing.tokens import Estimator, estimate_text
+from tests.profiles import examples
 from tests.unit.talk import CONVERSATION, START
 
 DETAIL: dict[Level | None, int] = {None: 1, "L3": 2, "L2": 3}
@@ -173,7 +174,7 @@ SEGMENTS = st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=14).map(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(1.5)
 @given(
     SEGMENTS,
     st.integers(0, 500),

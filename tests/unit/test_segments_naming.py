@@ -4,36 +4,17 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.segments.markers import find, render
 from app.domain.segments.naming import LONGEST_STEM, ids_for, is_id, stem_of
 from app.domain.segments.values import RESERVED, Marker
+from tests.corpus import assert_values, assert_verdicts, corpus
 
 
-@pytest.mark.parametrize(
-    ("topic", "stem"),
-    [
-        ("Auth discussion", "auth_discussion"),
-        ("reset email, two-factor authentication", "reset_email_two_factor"),
-        ("the team's budget", "the_teams_budget"),
-        ("Перенос базы данных, Postgres", "перенос_базы_данных_postgres"),
-        ("航班, 东京", "航班_东京"),
-        ("ＦＵＬＬ　Ｗidth", "full_width"),
-        ("सुरक्षा नीति", "सुरक्षा_नीति"),
-        ("İstanbul", "istanbul"),
-        ("a/b?c#d [x →L1:y]", "a_b_c_d_x_l1_y"),
-        ("__x__", "x"),
-        ("", "segment"),
-        ("123 – 456", "segment"),
-        ("🎉🎉", "segment"),
-        ("\u0301\u200b\ufe0f", "segment"),
-    ],
-)
-def test_a_topic_gives_its_stem(topic: str, stem: str) -> None:
-    assert stem_of(topic) == stem
+def test_a_topic_gives_its_stem() -> None:
+    assert_values(corpus("segment_stems"), stem_of)
 
 
 def test_ids_are_numbered_where_they_are_taken() -> None:
@@ -71,6 +52,5 @@ def test_ids_stand_anywhere_and_are_one_each(topics: list[str], taken: frozenset
         assert [found.segment_id for found in find(f"see [{render(marker)}] there")] == [id_]
 
 
-@pytest.mark.parametrize("text", ["", "A", "a b", "a-b", "a/b", "x" * 65, "a]", "ﬁ", "\u0301a", "a\u200bb"])
-def test_what_is_no_id(text: str) -> None:
-    assert not is_id(text)
+def test_what_is_an_id() -> None:
+    assert_verdicts(corpus("segment_ids"), is_id)

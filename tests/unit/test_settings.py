@@ -9,6 +9,7 @@ import pytest
 from app.cli.preflight import CannotStartError, check_models, read_settings
 from app.setting_files import unknown_variables
 from app.settings import Settings
+from tests.corpus import assert_values, corpus, holds
 
 
 @pytest.fixture(autouse=True)
@@ -31,25 +32,8 @@ def said_of(folder: Path, **files: str) -> str:
     return line
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("prot: 8130\n", "throughline.yaml: prot is no setting (is port meant?). Correct or remove it."),
-        ("chat_modle: offline\nport: 1\n", "chat_modle is no setting (is chat_model meant?)"),
-        ("zebra: 1\n", "zebra is no setting. Correct or remove it."),
-        ("port: [1\n", "throughline.yaml is no YAML at line 2, column 1: expected"),
-        ("- port\n", "throughline.yaml must hold lines of the form `name: value`."),
-        ("port\n", "throughline.yaml must hold lines of the form `name: value`."),
-        ("port: abc\n", "PORT: Input should be a valid integer"),
-        ("log_level: LOUD\n", "log_level: Input should be 'DEBUG'"),
-        ("runner: {compaction: {max_token: 5}}\n", "runner.compaction.max_token"),
-        ("runner: {compactoin: {max_tokens: 5}}\n", "compactoin is no setting (is compaction meant?)"),
-        ("port: 8000\nhost: 127.0.0.1\nport: 8123\n", "throughline.yaml: port is given twice. Remove one."),
-        ("data_dir: ~nobody-of-that-name/data\n", "is in the home folder of nobody here"),
-    ],
-)
-def test_a_wrong_line_of_the_settings_file_is_named(folder: Path, text: str, said: str) -> None:
-    assert said in said_of(folder, yaml=text)
+def test_a_wrong_line_of_the_settings_file_is_named(folder: Path) -> None:
+    assert_values(corpus("settings_faults"), lambda text: said_of(folder, yaml=text), agrees=holds)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
@@ -114,19 +98,13 @@ def test_a_variable_that_resembles_a_setting_is_mentioned_and_a_stranger_is_not(
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("gemeni:x", "THROUGHLINE_CHAT_MODEL (gemeni:x): There is no model provider 'gemeni'."),
-        ("openai:gpt-5-mini", "Models of openai need a key: set OPENAI_API_KEY"),
-        ("gpt-5-mini", "A model is named 'offline' or 'provider:model'"),
-        ("google:gemini-2.5-flash", "GOOGLE_API_KEY"),
-    ],
-)
-def test_a_model_that_cannot_be_built_stops_the_start(name: str, said: str) -> None:
-    with pytest.raises(CannotStartError) as raised:
-        check_models(Settings(chat_model=name))
-    assert said in str(raised.value)
+def test_a_model_that_cannot_be_built_stops_the_start() -> None:
+    def fault(name: str) -> str:
+        with pytest.raises(CannotStartError) as raised:
+            check_models(Settings(chat_model=name))
+        return str(raised.value)
+
+    assert_values(corpus("model_faults"), fault, agrees=holds)
 
 
 def test_the_offline_model_and_a_model_with_a_key_may_start() -> None:

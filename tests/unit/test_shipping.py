@@ -65,8 +65,11 @@ def test_the_build_backend_is_locked() -> None:
 
 
 def test_a_bare_make_prints_help_for_every_target() -> None:
-    shown = subprocess.run(["make"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    for target in "help setup run demo test lint format lock openapi clean".split():  # noqa: SIM905 - reads better
+    shown = subprocess.run(
+        ["make", "--no-print-directory"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    targets = "help setup run demo test test-all test-processes coverage check format lock openapi clean"
+    for target in targets.split():
         assert re.search(rf"^  make {target}\s+\S", shown, flags=re.MULTILINE), target
 
 
@@ -82,7 +85,9 @@ def test_a_python_that_does_not_fit_is_one_clear_line(python: str) -> None:
 def test_ci_runs_the_tests() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111
-    assert script.read_text().splitlines()[-1] == "make test"
+    commands = [line for line in script.read_text().splitlines() if line.startswith("make ")]
+    assert [command.split()[1] for command in commands] == ["check", "test", "test-processes"]
+    assert script.read_text().splitlines()[-1] == commands[-1], "the last line shown is the test runner's"
 
 
 def test_compose_starts_things_in_order(compose: dict[str, Any]) -> None:
@@ -106,6 +111,11 @@ def test_compose_keeps_the_queue_and_locks_the_containers_down(compose: dict[str
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]
         assert service["environment"]["THROUGHLINE_AUTH_REQUIRED"] == "true"
+
+
+def test_compose_starts_again_what_the_watchdog_ends(compose: dict[str, Any]) -> None:
+    for name in ("api", "worker"):
+        assert compose["services"][name]["restart"] == "unless-stopped"
 
 
 def test_compose_sets_only_what_the_settings_know(compose: dict[str, Any]) -> None:

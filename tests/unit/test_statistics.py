@@ -30,6 +30,7 @@ from app.domain.recall.used import draws_on
 from app.domain.records import Attempt, Compaction
 from app.domain.statistics import CallTally, CompactionTally, ExpansionTally, Latency, LevelMeasure, Measured
 from app.services.measuring import count_compaction
+from tests.corpus import assert_values, assert_verdicts, corpus
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -186,22 +187,9 @@ def test_numbers_are_written_as_the_language_writes_them() -> None:
     assert CATALOGUES["ru"].number(1_234.5, 2) == "1\u00a0234,50"
 
 
-@pytest.mark.parametrize(
-    ("wishes", "language"),
-    [
-        (("ru-RU,ru;q=0.9,en;q=0.8", "en"), "ru"),
-        (("en;q=0.1, ru;q=0.9",), "ru"),
-        (("*", "ru"), "ru"),  # what Node's fetch sends
-        ((None, "ru_RU"), "ru"),
-        (("xx, de;q=0.5", "ru"), "ru"),
-        (("ru;q=0", "en"), "en"),
-        (("", None), "en"),
-        (("zh-Hans-CN",), "en"),
-        (("ru;q=NaN", "\0"), "en"),
-    ],
-)
-def test_the_language_that_is_wished_for(wishes: tuple[str | None, ...], language: str) -> None:
-    assert catalogue_of(*wishes).language == language
+def test_the_language_that_is_wished_for() -> None:
+    """``*`` is what Node's fetch sends."""
+    assert_values(corpus("wished_languages"), lambda wishes: catalogue_of(*wishes).language)
 
 
 @given(st.text(max_size=3_000))
@@ -268,12 +256,8 @@ def test_what_was_redacted_is_no_value() -> None:
     assert exact_values([message("the key is [REDACTED:api_key]")]) == ()
 
 
-@pytest.mark.parametrize(
-    ("value", "text", "stands"),
-    [("5", "150 items", False), ("5", "5 items, 150", True), ("B12", "AB12 B123", False), ("$5", "it costs $5.", True)],
-)
-def test_a_value_stands_as_a_whole(value: str, text: str, *, stands: bool) -> None:
-    assert stands_in(value, text) is stands
+def test_a_value_stands_as_a_whole() -> None:
+    assert_verdicts(corpus("whole_values"), lambda text: stands_in(text["value"], text["text"]))
 
 
 def test_signs_of_han_have_no_blanks_between_them() -> None:
@@ -291,18 +275,8 @@ def test_the_work_of_a_probe_is_bounded() -> None:
 PASSAGE = "Anna keeps the rescue dog Pixel at her cottage near Lake Ladoga since 12 May."
 
 
-@pytest.mark.parametrize(
-    ("reply", "question", "used"),
-    [
-        ("Her dog is called Pixel.", "What is her dog called?", True),
-        ("I do not know what the dog is called.", "What is the dog called?", False),
-        ("It is Pixel, you said so.", "Is the dog called Pixel?", False),
-        ("She keeps a rescue dog in a cottage.", "What do you remember?", True),
-        ("", "What?", False),
-    ],
-)
-def test_a_reply_draws_on_what_the_question_lacks(reply: str, question: str, *, used: bool) -> None:
-    assert draws_on(reply, [PASSAGE], question=question) is used
+def test_a_reply_draws_on_what_the_question_lacks() -> None:
+    assert_verdicts(corpus("drawn_replies"), lambda text: draws_on(text["reply"], [PASSAGE], question=text["question"]))
 
 
 def test_russian_replies_draw_on_inflected_words() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.anchors.values import FoundAnchor
@@ -17,6 +17,7 @@ from app.domain.merging.survival import lost_quotes, with_quotes
 from app.domain.schemas import SESSION
 from app.domain.states.state import StateEntry
 from app.domain.weighing.tokens import estimate_text
+from tests.profiles import examples
 from tests.unit.talk import entry, message, talk
 
 
@@ -147,7 +148,7 @@ def test_quotes_stand_among_the_facts_with_their_source() -> None:
     assert (made[1].from_seqs, made[1].origins, made[1].field, made[1].since_version) == ((3,), ("user",), "logos", 4)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(0.4)
 @given(
     st.lists(st.sampled_from([value for group in KINDS.values() for value in group]), max_size=30), st.integers(0, 500)
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.summarizing.system_context import system_context
 from app.domain.weighing.tokens import estimate_text
+from tests.unit.timing import assert_linear_in, timing
 
 ENGLISH = """\
 You are the friendly helper of Northwind.
@@ -62,11 +63,9 @@ def test_it_quotes_and_stays_within_its_room(prompt: str, room: int) -> None:
     assert all(line in prompt for line in found.splitlines())
 
 
-def test_a_hostile_prompt_takes_no_time() -> None:
-    def seconds(size: int) -> float:
-        started = perf_counter()
-        system_context("a " * size + ":" * size + "is " * size, room=500)
-        return perf_counter() - started
+@timing
+def test_a_hostile_prompt_takes_linear_time() -> None:
+    def reading(size: int) -> Callable[[], object]:
+        return lambda: system_context("a " * size + ":" * size + "is " * size, room=500)
 
-    seconds(1_000)
-    assert seconds(80_000) < 40 * max(seconds(4_000), 0.001)
+    assert_linear_in(reading, 80_000)

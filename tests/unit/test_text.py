@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.words.identifiers import find_identifiers
 from app.domain.words.text import identifiers, sentences, stem, stems, words
+from tests.corpus import assert_values, assert_verdicts, corpus
+from tests.unit.timing import assert_linear, timing
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("One. Two! Three? Four… Five", ["One.", "Two!", "Three?", "Four…", "Five"]),
-        (
-            "Dr. Smith paid $3.50, e.g. for tea. See https://a.b/c.html now.",
-            ["Dr. Smith paid $3.50, e.g. for tea.", "See https://a.b/c.html now."],
-        ),
-        ("Version 1.2.3 is out. i like it. it works", ["Version 1.2.3 is out.", "i like it.", "it works"]),
-        (
-            "Мы решили, т.е. Иван и я. А. С. Пушкин писал. Это стоит 2.5 млн. руб. в год.",
-            ["Мы решили, т.е. Иван и я.", "А. С. Пушкин писал.", "Это стоит 2.5 млн. руб. в год."],
-        ),
-        ("今天天气很好。我们去公园吧！你觉得呢？", ["今天天气很好。", "我们去公园吧！", "你觉得呢？"]),
-        ("1. First item. More\n2. Second\n- third", ["1. First item.", "More", "2. Second", "- third"]),
-        ("Am 12. September heiraten wir. Schön.", ["Am 12. September heiraten wir.", "Schön."]),
-        ("He said “go.” Then he left.", ["He said “go.”", "Then he left."]),
-        ("", []),
-        (" \n\t ", []),
-    ],
-)
-def test_sentences(text: str, expected: list[str]) -> None:
-    assert sentences(text) == expected
+def test_sentences() -> None:
+    assert_values(corpus("sentences"), sentences)
 
 
 def test_code_fences_stay_whole() -> None:
@@ -73,56 +52,16 @@ def test_words_drop_grammar_and_pair_ideographs() -> None:
     assert words("и в базе, но не там") == ["базе"]
 
 
-@pytest.mark.parametrize(
-    "family",
-    [
-        ("decide", "decided", "decides", "deciding"),
-        ("city", "cities"),
-        ("paint", "painted", "painting", "paints"),
-        ("run", "runs", "running"),
-        ("база", "базы", "базой", "базами", "базу"),
-        ("решить", "решил", "решила", "решили"),
-    ],
-)
-def test_stems_fold_inflection(family: tuple[str, ...]) -> None:
-    assert len({stem(word) for word in family}) == 1
+def test_stems_fold_inflection_and_keep_words_apart() -> None:
+    assert_verdicts(corpus("word_families"), lambda family: len({stem(word) for word in family}) == 1)
 
 
 def test_stems_keep_words_apart() -> None:
     assert len(set(stems("bus class news data redis process"))) == 6
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "I'm Dana Brooks from Lisbon. Yesterday Anna paid $1,250.50 on May 20th, 2024 at 9:30 am.",
-            ["Dana Brooks", "Lisbon", "Anna", "$1,250.50", "May 20th, 2024", "9:30 am"],
-        ),
-        (
-            "Deploy v2.1.3 of app/domain/words/text.py to https://example.com/x?y=1. Call getUser() with parse_args.",
-            ["v2.1.3", "app/domain/words/text.py", "https://example.com/x?y=1", "getUser()", "parse_args"],
-        ),
-        (
-            "Меня зовут Марина Иванова, бюджет 250 тыс. рублей, срок 15 марта 2025, звонить в 10:30.",
-            ["Марина Иванова", "250 тыс. рублей", "15 марта 2025", "10:30"],
-        ),
-        (
-            "Order A-1001, flight HAT069, id 550e8400-e29b-41d4-a716-446655440000, mia.li@example.com, 20 %",
-            ["A-1001", "HAT069", "550e8400-e29b-41d4-a716-446655440000", "mia.li@example.com", "20 %"],
-        ),
-        ('We said "never on Fridays" and «только утром».', ['"never on Fridays"', "«только утром»"]),
-        ("预算是50000元，2024年5月20日", ["50000元", "2024年5月20日"]),
-        ("The New York office and 3 GB", ["New York", "3 GB"]),
-        (
-            "The clerk is called Mr. Brandt, due by 13 June. Mrs. Petrakis paid 2 million.",
-            ["Brandt", "13 June", "Petrakis", "2 million"],
-        ),
-        ("Nothing of that kind is here. Hello there. Well then.", []),
-    ],
-)
-def test_identifiers(text: str, expected: list[str]) -> None:
-    assert identifiers(text) == expected
+def test_identifiers() -> None:
+    assert_values(corpus("identifiers"), identifiers)
 
 
 @given(st.text())
@@ -138,11 +77,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@timing
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_linear_time_on_hostile_text(unit: str) -> None:
-    text = unit * (200_000 // len(unit))
-    started = time.perf_counter()
-    sentences(text)
-    words(text)
-    identifiers(text)
-    assert time.perf_counter() - started < 6
+    assert_linear(lambda text: [sentences(text), words(text), identifiers(text)], unit * (200_000 // len(unit)))

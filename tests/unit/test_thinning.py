@@ -7,10 +7,12 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from _pytest.mark import ParameterSet
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.conversation import Role
@@ -28,6 +30,7 @@ from app.domain.summarizing.prompts import render_summary
 from bench import replay
 from bench.replay import Replay
 from tests import gemini_honest
+from tests.profiles import examples
 from tests.unit.test_extractive_memory import FACTS, FILLERS
 
 WINDOW: Final = 4_000
@@ -101,9 +104,14 @@ def told_codes(talk: Replay, after: int, text: str) -> set[str]:
     return {code for code in said if code in text}
 
 
-TALKS = pytest.mark.parametrize(
-    ("language", "model"), [(language, model) for language in FACTS for model in MODELS], ids=str
-)
+def talked(language: str, model: str) -> ParameterSet:
+    """A talk is folded once for all tests of it: where several processes run tests, one of them gets these."""
+    return pytest.param(
+        language, model, marks=pytest.mark.xdist_group(f"folded {language} {model}"), id=f"{language}-{model}"
+    )
+
+
+TALKS = pytest.mark.parametrize(("language", "model"), [talked(*one) for one in product(FACTS, MODELS)])
 
 
 @TALKS
@@ -124,8 +132,7 @@ def test_it_tells_of_the_newest_messages_too(language: str, model: str) -> None:
         covered = talk.boundary
 
 
-@pytest.mark.parametrize("language", FACTS)
-@pytest.mark.parametrize("model", ["offline", "wordy"])
+@pytest.mark.parametrize(("language", "model"), [talked(*one) for one in product(FACTS, ["offline", "wordy"])])
 def test_facts_of_the_first_turn_are_in_it_after_every_fold(language: str, model: str) -> None:
     for _, text, _ in folded(language, model):
         assert [value for value in FACTS[language][1] if value not in text] == []
@@ -167,7 +174,7 @@ WORDS = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@examples(0.8)
 @given(st.lists(WORDS | st.text(max_size=60), min_size=1, max_size=60), st.integers(100, 600))
 def test_whatever_a_model_writes_is_cut_to_its_size(parts: list[str], aim: int) -> None:
     talk = Replay.in_window(10 * aim if aim >= 100 else 1_000, "turn_end")

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from app.domain.policies.policy import CompactionPolicy
 from app.domain.policies.presets import PRESETS, TokenDefaults, resolve
 from app.settings import Settings
+from tests.corpus import assert_values, corpus
 
 OWN = TokenDefaults(max_tokens=50_000, keep_tail=5)
 
@@ -40,22 +41,12 @@ def test_minus_one_switches_automatic_compaction_off_and_leaves_the_manual_one()
     assert policy.manual_keep.messages == 7
 
 
-@pytest.mark.parametrize(
-    ("overrides", "found", "kept"),
-    [
-        ({"max_tokens": 60_000}, [(60_000, 0.85, 5)], 5),
-        ({"max_tokens": 0}, [(50_000, 0.85, 5)], 5),
-        ({"max_tokens": -1}, [], 5),
-        ({"keep_tail_messages": 9}, [(50_000, 0.85, 9)], 9),
-        ({"keep_tail_messages": 0}, [(50_000, 0.85, 0)], 0),
-        ({"manual_keep": {"messages": 3}}, [(50_000, 0.85, 20)], 3),
-        ({"triggers": []}, [], 20),
-    ],
-)
-def test_a_conversations_own_come_first(overrides: dict[str, Any], found: list[Any], kept: int) -> None:
-    policy = resolved("handoff", overrides)
-    assert numbers(policy) == found
-    assert policy.manual_keep.messages == kept
+def test_a_conversations_own_come_first() -> None:
+    def limits(overrides: dict[str, Any]) -> tuple[Any, int]:
+        policy = resolved("handoff", overrides)
+        return numbers(policy), policy.manual_keep.messages
+
+    assert_values(corpus("wished_limits"), limits)
 
 
 def test_presets_that_know_no_number_of_tokens_are_untouched() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +27,7 @@ from app.domain.tools import (
     within,
 )
 from app.domain.weighing.tokens import estimate_text
+from tests.corpus import assert_values, corpus
 
 POLICY = CompactionPolicy()
 OWN_TOOL = ToolSpec(name="in_stock", description="", parameters={"type": "object", "properties": {}})
@@ -63,20 +63,8 @@ def test_definitions_weigh_what_they_say() -> None:
     assert 100 < tools_tokens(most_offered(POLICY, ()), "script") < 250
 
 
-@pytest.mark.parametrize(
-    ("given_level", "level"),
-    [
-        *[(name, "full") for name in ("full", "L0", "l0", " FULL ", None, "")],
-        ("L1", "detailed"),
-        ("brief", "brief"),
-        ("l3", "tags"),
-        ("L4", None),
-        ("everything", None),
-        (7, None),
-    ],
-)
-def test_levels_go_by_both_their_names(given_level: object, level: str | None) -> None:
-    assert level_named(given_level) == level
+def test_levels_go_by_both_their_names() -> None:
+    assert_values(corpus("level_names"), level_named)
 
 
 def test_a_result_is_bounded_by_the_budget() -> None:

@@ -1,11 +1,11 @@
-"""Five real conversations, imported in batches and compacted offline while the API answers others."""
+"""Whole conversations, imported in batches and compacted offline while the API answers others."""
 
 from __future__ import annotations
 
-import json
 import statistics
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -15,9 +15,12 @@ import pytest
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import Json, Talk, block_of, served_seqs
-from tests.servers import ROOT
+from tests.talks import locomo, made_talk, with_locomo
 
-DATA: Final = ROOT.parent / "shared" / "data" / "locomo" / "conversations.jsonl"
+OWN: Final = ("texting_en", "strangers_en", "assistant_en", "friends_ru", "sisters_zh", "project_en", "sessions_en")
+FEWEST: Final = 5
+LARGE: Final = 32_000
+"""Tokens of a window in which short conversations do not fill the time: all of them are imported."""
 BATCH: Final = 100
 IDLE_LOOKS: Final = 60
 SLACK: Final = 0.5
@@ -25,11 +28,9 @@ SLACK: Final = 0.5
 MOST_TIMES_SLOWER: Final = 50
 """A loop that waits for whole imports or compactions is slower by hundreds, also in the median."""
 
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the conversations of LoCoMo are not beside this checkout")
 
-
-def conversations() -> list[Json]:
-    return [json.loads(line) for line in DATA.read_text().splitlines()]
+def own() -> list[Json]:
+    return [made_talk(name) for name in OWN]
 
 
 def bring_in(talk: Talk, messages: list[Json]) -> None:
@@ -69,11 +70,13 @@ class Looks:
         return statistics.quantiles(self.seconds, n=100)[int(share * 100) - 1]
 
 
-@pytest.mark.parametrize("window", [4_000, 32_000])
-def test_five_conversations_are_imported_and_compacted_while_the_api_answers(
-    offline: Service, start_talk: StartTalk, window: int
+@pytest.mark.parametrize("window", [4_000, LARGE])
+@pytest.mark.parametrize("conversations", with_locomo(own, locomo))
+def test_whole_conversations_are_imported_and_compacted_while_the_api_answers(
+    offline: Service, start_talk: StartTalk, window: int, conversations: Callable[[], list[Json]]
 ) -> None:
-    given = conversations()
+    given = conversations()[: FEWEST if window < LARGE else None]
+    assert len(given) >= FEWEST
     talks = [start_talk(offline, policy={"context_window": window}) for _ in given]
     idle, busy, done = Looks(offline), Looks(offline), threading.Event()
     idle.idle()
@@ -116,7 +119,10 @@ def check(talk: Talk, messages: list[Json], *, compacted: bool) -> None:
         assert all(row["tokens_after"] < row["tokens_before"] for row in rows)
 
 
-def test_an_import_that_never_reaches_the_threshold_is_left_alone(offline: Service, start_talk: StartTalk) -> None:
+@pytest.mark.parametrize("conversations", with_locomo(own, locomo))
+def test_an_import_that_never_reaches_the_threshold_is_left_alone(
+    offline: Service, start_talk: StartTalk, conversations: Callable[[], list[Json]]
+) -> None:
     """The control: with a large window the same messages lead to no compaction."""
     talk = start_talk(offline, policy={"context_window": 200_000})
     item = conversations()[1]

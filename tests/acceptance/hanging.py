@@ -1,0 +1,64 @@
+"""``throughline run`` over the real API with what holds the interpreter in C: a route, and a certain text."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from unittest import mock
+
+from fastapi import FastAPI
+
+from app import main
+from app.domain.assembling.assembly import AssembledContext, Material
+from app.services import context
+from app.settings import Settings
+
+SECONDS = 600
+POISON = "the text that nobody survives"
+
+
+def hold() -> None:
+    """Keep the interpreter's lock, as a pattern that never ends does; ``CDLL`` would let go of it."""
+    ctypes.PyDLL(None).sleep(SECONDS)
+
+
+def poisonable() -> None:
+    """Let a conversation with that text hang whoever puts its context together."""
+    real = context._assembled
+
+    def assembled(material: Material, budget: int | None) -> AssembledContext:
+        if any(POISON in message.content for message in material.tail):
+            hold()
+        return real(material, budget)
+
+    context._assembled = assembled
+
+
+def create_app() -> FastAPI:
+    """The application, and what hangs it."""
+    poisonable()
+    app = main.create_app()
+
+    @app.get("/hang")
+    async def hang() -> None:
+        hold()
+
+    return app
+
+
+def supervise() -> None:
+    """Start it with a small worker, for the supervision and nothing else."""
+    from app import cli  # noqa: PLC0415 - the application needs nothing of it
+    from app.cli import run  # noqa: PLC0415
+
+    api = run.Commands.of(Settings()).api
+    commands = run.Commands(
+        api=tuple("tests.acceptance.hanging:create_app" if part == "app.main:create_app" else part for part in api),
+        worker=(sys.executable, "-m", "tests.acceptance.stand_in", "worker"),
+    )
+    with mock.patch.object(run.Commands, "of", return_value=commands):
+        cli.app(["run"])
+
+
+if __name__ == "__main__":
+    supervise()

@@ -1,0 +1,193 @@
+"""Data that commit 150b694 stored is kept by every later version, and served as it was then."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import lzma
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final
+from uuid import uuid4
+
+import pytest
+
+from app.adapters.migrations import run_migrations
+from app.domain.segments.markers import find
+from app.embedded import Endpoints
+from bench.fixture import rows
+from bench.fixture.__main__ import FOLDER, RECORDED_AT, ROWS, SERVED
+from bench.fixture.served import Reader, Stored, by_name, differences, record
+from bench.process import StandingClock, running
+from tests.servers import ROOT, execute_sql, with_database
+
+Json = dict[str, Any]
+
+_TOOLS_APART: Final = "what a tool said is recalled in a message of role tool, no longer as words of the user"
+_AS_DATA: Final = "a message that reads like an element or a marker of the service is served as data"
+EXPLAINED: Final[Mapping[str, str]] = {
+    "agent-*.contexts.query.*": _TOOLS_APART,
+    "media.contexts.query.*": _TOOLS_APART,
+    "failing.contexts.*.messages.*": _AS_DATA,
+    "odd-texts.contexts.*.messages.*": _AS_DATA,
+}
+"""Differences that were made on purpose: a pattern of paths (as ``*.contexts.*.gauge.background_at``) → the reason."""
+
+_CHANGED: Final = "semantic-en"
+_NO_MESSAGES: Final = frozenset({"earlier", "anchors", "no-such-segment"})
+"""Markers that stand for a list, and one that a message only writes as a text."""
+
+
+def _recorded() -> dict[str, Json]:
+    found: dict[str, Json] = json.loads(lzma.decompress((ROOT / FOLDER / SERVED).read_bytes()))
+    return found
+
+
+def _dump() -> rows.Dump:
+    return rows.Dump.unpacked((ROOT / FOLDER / ROWS).read_bytes())
+
+
+RECORDED: Final = _recorded()
+STORED: Final = tuple(Stored(**each["stored"]) for each in RECORDED.values())
+
+
+@pytest.fixture(scope="module")
+def loaded(servers: Endpoints) -> Iterator[Endpoints]:
+    """A database with the rows of then, migrated from the schema of then to that of now."""
+    name, dumped = f"fixture_{uuid4().hex}", _dump()
+    execute_sql(servers.database_url, f"CREATE DATABASE {name}")
+    url = with_database(servers.database_url, name)
+    run_migrations(url, dumped.revision)
+    asyncio.run(rows.load(url, dumped))
+    run_migrations(url)
+    yield Endpoints(database_url=url, redis_url=servers.redis_url)
+    execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def _read(loaded: Endpoints, conversations: Sequence[Stored]) -> dict[str, Json]:
+    async with running(loaded, StandingClock(RECORDED_AT)) as process:
+        return await record(process, conversations)
+
+
+@pytest.fixture(scope="module")
+def now_served(loaded: Endpoints) -> dict[str, Json]:
+    """Everything that is served now."""
+    return asyncio.run(_read(loaded, STORED))
+
+
+def _unexplained(now: Mapping[str, Json], *sections: str) -> list[str]:
+    """Where the sections of the conversations differ from what was recorded, as paths."""
+    then = {name: {section: RECORDED[name]["served"][section] for section in sections} for name in now}
+    found = {name: {section: each[section] for section in sections} for name, each in now.items()}
+    return [path for path in differences(then, found) if not any(fnmatchcase(path, pattern) for pattern in EXPLAINED)]
+
+
+def test_the_fixture_holds_conversations_of_every_kind() -> None:
+    tables = {table.name: len(table.rows) for table in _dump().tables}
+
+    assert len(RECORDED) >= 40
+    assert {each.tenant for each in STORED} == {"first", "second"}
+    assert {each["served"]["conversation"]["preset"] for each in RECORDED.values()} == {
+        "semantic",
+        "handoff",
+        "hierarchical",
+        "turn_end",
+        "sessions",
+        "research",
+    }
+    assert all(tables.values()), tables
+
+
+def test_every_message_is_as_it_was(now_served: dict[str, Json]) -> None:
+    assert sum(len(each["messages"]) for each in now_served.values()) > 1_000
+    assert not _unexplained(now_served, "messages")
+
+
+def test_every_state_and_what_led_to_it_is_as_it_was(now_served: dict[str, Json]) -> None:
+    assert sum(len(each["states"]) for each in now_served.values()) > 100
+    assert not _unexplained(now_served, "conversation", "states", "compactions")
+
+
+def test_every_anchor_and_every_level_of_a_segment_is_as_it_was(now_served: dict[str, Json]) -> None:
+    assert not _unexplained(now_served, "anchors", "segments")
+
+
+def test_every_context_is_served_as_it_was(now_served: dict[str, Json]) -> None:
+    assert not _unexplained(now_served, "contexts")
+
+
+def test_every_marker_leads_back_to_the_originals(loaded: Endpoints) -> None:
+    expanded = asyncio.run(_expanded(loaded))
+
+    assert sum(map(len, expanded.values())) > 100
+    for name, segments in expanded.items():
+        originals = {message["seq"]: message for message in RECORDED[name]["served"]["messages"]}
+        for segment, (first, last, messages) in segments.items():
+            expected = [originals[seq] for seq in range(first, last + 1) if originals[seq]["event_type"] != "command"]
+            assert [message["seq"] for message in messages] == [each["seq"] for each in expected], (name, segment)
+            assert [(each["content"], each["parts"]) for each in messages] == [
+                (each["content"], each["parts"]) for each in expected
+            ], (name, segment)
+
+
+def test_a_changed_row_is_noticed(loaded: Endpoints) -> None:
+    """Control: one character of one message, and one word of a stored state."""
+    stored = [each for each in STORED if each.name == _CHANGED]
+
+    with _changed_rows(loaded, stored[0].id):
+        now = asyncio.run(_read(loaded, stored))
+
+    assert _unexplained(now, "messages") == [f"{_CHANGED}.messages.{len(now[_CHANGED]['messages']) - 1}.content"]
+    assert any(path.startswith(f"{_CHANGED}.conversation.") for path in _unexplained(now, "conversation"))
+    assert any(".messages." in path for path in _unexplained(now, "contexts"))
+    assert not _differences_left(loaded, stored)
+
+
+def _differences_left(loaded: Endpoints, stored: Sequence[Stored]) -> list[str]:
+    """What the control left behind: nothing, so that the order of the tests does not matter."""
+    return _unexplained(asyncio.run(_read(loaded, stored)), "messages", "conversation", "contexts")
+
+
+@contextlib.contextmanager
+def _changed_rows(loaded: Endpoints, conversation_id: str) -> Iterator[None]:
+    """Change the last message and the state, and put back what was there."""
+    last = RECORDED[_CHANGED]["served"]["messages"][-1]["seq"]
+    message = f"WHERE conversation_id = '{conversation_id}' AND seq = {last}"
+    state = f"WHERE id = '{conversation_id}'"
+    changed = "compressed_state = replace(compressed_state::text, 'the', 'thy')::jsonb"
+    kept = f"SELECT id, compressed_state FROM conversations {state}"  # noqa: S608 - our own ids
+    execute_sql(loaded.database_url, f"CREATE TABLE kept AS {kept}")
+    execute_sql(loaded.database_url, f"UPDATE messages SET content = content || '.' {message}")  # noqa: S608 - ours
+    execute_sql(loaded.database_url, f"UPDATE conversations SET {changed} {state}")  # noqa: S608 - ours
+    try:
+        yield
+    finally:
+        execute_sql(loaded.database_url, f"UPDATE messages SET content = left(content, -1) {message}")  # noqa: S608
+        back = "compressed_state = kept.compressed_state FROM kept WHERE kept.id = conversations.id"
+        execute_sql(loaded.database_url, f"UPDATE conversations SET {back}")  # noqa: S608 - ours
+        execute_sql(loaded.database_url, "DROP TABLE kept")
+
+
+async def _expanded(loaded: Endpoints) -> dict[str, dict[str, tuple[int, int, list[Json]]]]:
+    """By conversation and segment: its range and the originals that its marker leads to."""
+    async with running(loaded, StandingClock(RECORDED_AT)) as process:
+        return await by_name(process, STORED, _of_markers)
+
+
+async def _of_markers(reader: Reader, stored: Stored) -> dict[str, tuple[int, int, list[Json]]]:
+    """Of every marker in its contexts."""
+    texts = _texts(RECORDED[stored.name]["served"]["contexts"])
+    found = {marker.segment_id for text in texts for marker in find(text)} - _NO_MESSAGES
+    return {name: await reader.originals(name) for name in sorted(found)}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)

@@ -1,0 +1,262 @@
+"""A conversation over which processes ended is set aside, the others go on, and an operator takes it back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import select
+
+from app.adapters.tables import WorkRow
+from app.domain.errors import ConversationSetAsideError, DependencyUnavailableError
+from app.domain.records import Crashes, Page, Work, WorkKind
+from app.ports import UnitOfWork, UnitOfWorkFactory
+from app.services import context as context_module
+from app.services.appending import MessageDraft
+from app.services.chat import ChatInput
+from app.services.manual import CompactInput
+from app.settings import Settings
+from tests.fakes import FAKE_PROFILE
+from tests.integration.services import Gate, Service
+
+PATIENCE = 30.0
+QUICK = Settings(lease_seconds=0.9, heartbeat_seconds=0.1, turn_heartbeat_seconds=0.1, watchdog_seconds=0)
+
+
+@pytest.fixture
+def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
+    return Service(begin, tenant)
+
+
+async def leave_behind(service: Service, conversation_id: UUID, kind: WorkKind = "context", times: int = 1) -> None:
+    """What a process leaves that ends in the middle of its work, its lease over; the sweeper finds it."""
+    for _ in range(times):
+        work = Work(id=uuid4(), tenant_id=service.tenant, conversation_id=conversation_id, process=uuid4(), kind=kind)
+        async with service.begin(service.tenant) as uow:
+            await uow.works.begin(work, seconds=-1)
+        async with service.begin(service.tenant) as uow:
+            await uow.works.begin(replace(work, id=uuid4()), seconds=-1)  # two requests at once are one crash
+        await service.container.sweeper.sweep()
+
+
+async def crashes(service: Service, conversation_id: UUID) -> Crashes | None:
+    async with service.begin(service.tenant) as uow:
+        return await uow.works.crashes(conversation_id)
+
+
+async def on_record(service: Service) -> list[str]:
+    """What is on record now."""
+    async with service.begin(service.tenant) as uow:
+        found: list[Any] = await uow.works._session.all(select(WorkRow))  # type: ignore[attr-defined]
+    return [row.kind for row in found]
+
+
+async def look(service: Service, conversation_id: UUID) -> None:
+    await service.container.context.look(service.tenant, conversation_id)
+    await service.container.work.drain()
+
+
+async def two(service: Service) -> tuple[UUID, UUID]:
+    made = [await service.conversation() for _ in range(2)]
+    for one in made:
+        await service.say(one, 4)
+    return made[0], made[1]
+
+
+async def test_one_crash_sets_nothing_aside_and_the_same_work_done_forgets_it(service: Service) -> None:
+    conversation_id, _ = await two(service)
+    await leave_behind(service, conversation_id)
+    counted = await crashes(service, conversation_id)
+    assert counted is not None
+    assert (counted.count, counted.kind, counted.set_aside_at) == (1, "context", None)
+    await service.say(conversation_id, 1)
+    assert await crashes(service, conversation_id) == counted, "that other work goes well proves nothing"
+    await look(service, conversation_id)
+    assert await crashes(service, conversation_id) is None
+    await leave_behind(service, conversation_id)
+    await look(service, conversation_id)
+
+
+async def test_after_the_second_nothing_is_done_with_its_texts_and_they_can_be_read(service: Service) -> None:
+    conversation_id, other = await two(service)
+    message_id = (await service.row(conversation_id)).last_message_id
+    assert message_id is not None
+    await leave_behind(service, conversation_id, times=2)
+    container, tenant = service.container, service.tenant
+    before = await service.row(conversation_id)
+
+    for work in (
+        lambda: container.context.look(tenant, conversation_id),
+        lambda: container.messages.append(tenant, conversation_id, [MessageDraft(role="user", content="Again?")]),
+        lambda: container.chat.start(tenant, conversation_id, ChatInput(content="Again?")),
+        lambda: container.search.find(tenant, conversation_id, "crates", limit=5),
+        lambda: container.erasure.erase(tenant, conversation_id, message_id),
+    ):
+        with pytest.raises(ConversationSetAsideError) as refused:
+            await work()
+        assert refused.value.extra["reason"] == "context"
+        assert "throughline conversations release" in refused.value.detail
+    assert await service.row(conversation_id) == before, "nothing is half written"
+
+    messages, _ = await container.messages.page(tenant, conversation_id, Page(limit=10, order="asc"))
+    assert len(messages) == 4
+    assert (await container.conversations.get(tenant, conversation_id)).conversation == before
+    await look(service, other)
+    await service.say(other, 1)
+    assert (await service.events(conversation_id)).count("conversation.set_aside") == 1
+
+
+async def test_control_with_more_patience_it_would_go_on(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.working.MOST_CRASHES", 99)
+    conversation_id, _ = await two(service)
+    await leave_behind(service, conversation_id, times=2)
+    await look(service, conversation_id)
+
+
+async def test_an_operator_takes_it_back(service: Service) -> None:
+    conversation_id, other = await two(service)
+    await leave_behind(service, conversation_id, times=2)
+    for _ in range(2):
+        await service.container.release.release(service.tenant, conversation_id)
+    await service.container.release.release(service.tenant, other)
+
+    await look(service, conversation_id)
+    await service.say(conversation_id, 1)
+    assert (await service.events(conversation_id)).count("conversation.released") == 1
+    assert "conversation.released" not in await service.events(other)
+    await leave_behind(service, conversation_id)
+    await look(service, conversation_id)
+
+
+async def test_what_it_has_in_flight_ends_and_nothing_is_claimed(service: Service) -> None:
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 60)
+    (queued,) = await service.compactions(conversation_id)
+    await leave_behind(service, conversation_id, "compaction", times=2)
+    ended = await service.container.compaction.execute(queued.id)
+    assert ended is not None
+    assert (ended.status, ended.reason) == ("failed", "conversation_set_aside")
+    assert service.summarizer.requests == []
+    async with service.begin(service.tenant) as uow:  # the pause after the failure is over
+        row = await uow.conversations.get(conversation_id)
+        await uow.conversations.update(conversation_id, quiet=type(row.quiet)())
+        await uow.commit()
+    await service.container.sweeper.sweep()
+    assert len(await service.compactions(conversation_id)) == 1
+
+    await service.container.release.release(service.tenant, conversation_id)
+    await service.container.sweeper.sweep()
+    assert len(await service.compactions(conversation_id)) == 2, "control: it was due all the time"
+
+
+async def test_two_sweepers_count_a_crash_once(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    services = [Service(begin, tenant, owner=f"process:{number}") for number in range(3)]
+    conversation_id, _ = await two(services[0])
+    work = Work(id=uuid4(), tenant_id=tenant, conversation_id=conversation_id, process=uuid4(), kind="context")
+    async with begin(tenant) as uow:
+        await uow.works.begin(work, seconds=-1)
+    await asyncio.gather(*(one.container.sweeper.sweep() for one in services))
+    counted = await crashes(services[0], conversation_id)
+    assert counted is not None
+    assert counted.count == 1
+
+
+async def test_it_is_on_record_before_it_begins_and_off_when_it_ended(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id, _ = await two(service)
+    await service.container.work.drain()
+    seen: list[list[str]] = []
+    put_together = context_module.ContextService._put_together
+
+    async def noted(self: Any, *given: Any) -> Any:
+        seen.append(await on_record(service))
+        return await put_together(self, *given)
+
+    monkeypatch.setattr(context_module.ContextService, "_put_together", noted)
+    await look(service, conversation_id)
+    assert seen == [["context"]]
+    assert await on_record(service) == []
+
+
+async def test_a_process_that_waits_for_a_model_works_on_nothing(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    gate = Gate()
+    service = Service(begin, tenant, gate)
+    assert FAKE_PROFILE.metered
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 40)
+    running = asyncio.create_task(
+        service.container.manual.compact(tenant, conversation_id, CompactInput(), timeout=PATIENCE)
+    )
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    await service.container.work.drain()
+    assert await on_record(service) == [], "killed now, it was not ended by the text"
+    gate.go_on.set()
+    assert (await running).compaction.status == "applied"
+    await service.container.work.drain()
+    assert await on_record(service) == []
+
+
+async def test_a_process_that_lives_is_not_counted_however_long_it_works(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    service = Service(begin, tenant, settings=QUICK)
+    conversation_id, _ = await two(service)
+    async with service.container.work.on_record(tenant, conversation_id, "context"):
+        await asyncio.sleep(2 * QUICK.lease_seconds)
+        await service.container.sweeper.sweep()
+        assert await crashes(service, conversation_id) is None
+    await service.container.work.drain()
+
+
+async def test_a_record_that_cannot_be_struck_at_once_is_struck_later(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """Otherwise a pause of the database would look like the end of a process."""
+    away: list[bool] = []
+
+    def begin_(tenant_id: UUID | None) -> UnitOfWork:
+        @asynccontextmanager
+        async def refusing() -> AsyncIterator[UnitOfWork]:
+            if tenant_id is None and away:
+                away.pop()
+                raise DependencyUnavailableError("away")
+            async with begin(tenant_id) as unit:
+                yield unit
+
+        return refusing()  # type: ignore[return-value]  # it is used in ``async with`` only
+
+    service = Service(begin_, tenant, settings=QUICK)
+    conversation_id, _ = await two(service)
+    away.extend([True, True])
+    await service.container.context.look(tenant, conversation_id)
+    for _ in range(100):
+        if not await on_record(service):
+            break
+        await asyncio.sleep(0.05)
+    assert await on_record(service) == []
+    assert not away
+
+
+async def test_a_conversation_that_was_deleted_meanwhile_is_forgotten(service: Service) -> None:
+    conversation_id, _ = await two(service)
+    await service.container.conversations.delete(service.tenant, conversation_id)
+    await leave_behind(service, conversation_id)
+    assert await on_record(service) == []
+
+
+async def test_a_model_that_answers_at_once_finds_the_work_on_record_again(service: Service) -> None:
+    """The row from before the call may still be there when the work goes on."""
+    conversation_id, _ = await two(service)
+    async with service.container.work.on_record(service.tenant, conversation_id, "compaction") as record:
+        for _ in range(5):
+            async with record.waiting():
+                pass
+            assert "compaction" in await on_record(service)
+        await service.container.work.drain()
+        assert await on_record(service) == ["compaction"]
+    await service.container.work.drain()
+    assert await on_record(service) == []

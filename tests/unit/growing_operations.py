@@ -1,0 +1,326 @@
+"""What the service does with texts from outside, as work whose growth can be measured: the pure core of each operation.
+
+Each is given one text: as one message, or as many short ones. What a cache remembers is forgotten before each run.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+from app.adapters.repositories.term_keys import keys_of
+from app.domain.anchors.cues import LONGEST as LONGEST_ANCHOR
+from app.domain.anchors.detect import detect
+from app.domain.assembling.assembly import assemble
+from app.domain.conversation import Message
+from app.domain.erasing import Erased, Remaining, lines_without, quotes, suspicious, without
+from app.domain.extraction.answers import respond
+from app.domain.fencing.elision import elide
+from app.domain.fencing.escaping import clean, escape, escape_block, unescape
+from app.domain.fencing.framing import frame, unframe
+from app.domain.fencing.redaction import redact
+from app.domain.gating.cut_off import weigh as weigh_end
+from app.domain.gating.details import check_detail
+from app.domain.gating.excuses import is_excuse
+from app.domain.gating.gate import judge
+from app.domain.model_io import ContextMessage, DetailRequest
+from app.domain.policies.goals import states_goal
+from app.domain.policies.policy import SegmentBy
+from app.domain.recall.choose import choose
+from app.domain.recall.corpus import Corpus, Source
+from app.domain.recall.deciding import decide
+from app.domain.recall.naming import asked_of
+from app.domain.recall.serving import Recall, before_text, passages_in, recalled_in, split_off
+from app.domain.schemas import SESSION
+from app.domain.search import query_of, rank, says, snippet
+from app.domain.segments.cutting import cut
+from app.domain.segments.describing import describe
+from app.domain.segments.extractive import level_text
+from app.domain.segments.reading import read
+from app.domain.summarizing.candidate import CandidateError, parse_candidate
+from app.domain.summarizing.extractive import compress, digest
+from app.domain.summarizing.system_context import system_context
+from app.domain.weighing.tokens import estimate_text, weigh
+from app.domain.words.language import detect as language_in
+from app.services.commands import compact_command
+from bench.replay import Replay
+from tests.builders import material, policy_of
+from tests.builders import message as built
+from tests.unit.growth import Pump
+from tests.unit.pumps import GENERIC
+from tests.unit.talk import answer, entry, fact, message, proposal, request
+
+_TARGET: Final = 0.01
+"""Seconds that the largest text of an operation takes about, where it is an ordinary one."""
+_FIRST: Final = 1_000  # characters
+_LARGEST: Final = 2_000  # a text on which an operation gives up early says little of others
+_SHORT: Final = 160  # characters of each message, where a text is many
+_POLICY: Final = policy_of(context_window=4_000, protect=[])
+_SAID: Final = (
+    "We decided to move room {n} to the port of Turku on {d} May 2027 for {n},250 euros. ",
+    "Why did Clara not call back about order HX-{n}07? I never got the invoice. ",
+    "Мы решили перенести встречу номер {n} на {d} мая, договор № {n}-Б уже подписан. ",
+    "第{n}批货物已发往{d}号码头，订单是 HX-{n}07。",
+    "src/app/part_{n}.py:{d}: error: name_{n} is not defined\n",
+    '{{"id": "item_{n}", "price": {n}.50, "day": "2027-05-{d}"}}\n',
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinary(Pump):
+    """A text as people and tools write, no two sentences of it alike."""
+
+    def text(self, length: int) -> str:
+        """Of about this length."""
+        told: list[str] = []
+        size = number = 0
+        while size < length:
+            told.append(self.unit.format(n=number + 10, d=number % 27 + 1))
+            size += len(told[-1])
+            number += 1
+        return "".join(told)[:length]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation on one text."""
+
+    name: str
+    act: Callable[[str], object]
+    every: bool
+    """All texts, or those that have brought something to light as a rule."""
+
+    @cached_property
+    def largest(self) -> int:
+        """As long as takes about the same time, whatever is done: found out on an ordinary text."""
+        length, pump = _FIRST, Ordinary("", "".join(_SAID))
+        while length < _LARGEST:
+            began = time.thread_time()
+            self.run(pump.text(length))
+            if time.thread_time() - began > _TARGET / 2:
+                break
+            length *= 2
+        return length * (4 if self.every else 1)
+
+    @property
+    def most(self) -> int:
+        return 8 * self.largest
+
+    def pumps(self) -> Sequence[Pump]:
+        ordinary = [Ordinary("", one) for one in _SAID]
+        return [*ordinary, *OWN, *(GENERIC if self.every else ())]
+
+    def run(self, text: str) -> object:
+        for remembered in _caches():
+            remembered.cache_clear()
+        return self.act(text)
+
+
+@functools.cache
+def _caches() -> tuple[Any, ...]:
+    """Everything of the app that is remembered between calls."""
+    every = (one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper))
+    return tuple(one for one in every if str(getattr(one, "__module__", "")).startswith("app.") and _by_text(one))
+
+
+def _by_text(cached: Any) -> bool:
+    """Whether it is bounded, as what grows with texts is; tables are read once and kept."""
+    return cached.cache_parameters()["maxsize"] is not None
+
+
+OWN: Final = (
+    Pump("/compact x", " ", "y"),
+    Pump("port ", "н", ""),
+    Pump("total 3\nfile one 12\na", "_a", "@\nfile two 13\n"),
+    Pump('<recalled of="earlier messages, verbatim">\n', '<message role="user">\n', "\n</recalled>"),
+    Pump("", "１", "x"),
+    Pump("We decided ", "-eyJ", ""),
+    Pump("", "@\n", ""),
+    Pump("", "password: ", ""),
+    Pump("", "<session_state>", ""),
+    Pump("", "\n```\n", ""),
+    Pump("", "Note: a. ", ""),
+    Pump("", "No. ", ""),
+    Pump("", '{"a":[', ""),
+    Pump('[{"id":"', "a_", '@"}]'),
+    Pump("- ", "a b-c/d_e.f@g ", ""),
+    Pump("if ", "a b, ", "never"),
+)
+"""What was slow once, or looks as if it might be."""
+
+
+def operations(argument: Any) -> list[Operation]:
+    """All of them, or those of one of so many parts."""
+    part, parts = argument["part"], argument["parts"]
+    return [Operation(name, act, bool(argument["every"])) for name, act in list(ACTS.items())[part::parts]]
+
+
+def _many(text: str) -> list[Message]:
+    """The text as short messages, user and assistant in turns."""
+    pieces = [text[place : place + _SHORT] for place in range(0, len(text), _SHORT)] or [""]
+    return [message(seq, piece, "user" if seq % 2 else "assistant") for seq, piece in enumerate(pieces, start=1)]
+
+
+def _result(text: str) -> list[Message]:
+    """The text as what a tool gave."""
+    call = {"type": "tool_call", "id": "c", "name": "look", "arguments": {"at": text[:_SHORT]}}
+    return [
+        message(1, "Look it up, please."),
+        message(2, "", "assistant", parts=[call]),
+        message(3, "", "tool", parts=[{"type": "tool_result", "tool_call_id": "c", "content": text}]),
+    ]
+
+
+def _data(text: str) -> list[Message]:
+    """The text as values of JSON that a user pastes."""
+    values = [{"id": text[place : place + 46]} for place in range(0, len(text), 46)]
+    return [message(1, json.dumps(values, ensure_ascii=False))]
+
+
+def _append(text: str) -> None:
+    one = message(1, text)
+    weigh("user", text)
+    detect(one)
+    keys_of([one])
+    states_goal(text)
+
+
+def _sources(messages: Sequence[Message]) -> list[Source]:
+    return [Source(seq=one.seq, role=one.role, text=one.content, at=one.created_at, tokens=60) for one in messages]
+
+
+def _corpus(messages: Sequence[Message]) -> Corpus:
+    return Corpus(_sources(messages))
+
+
+def _recall(messages: Sequence[Message], asked: str) -> None:
+    corpus = _corpus(messages)
+    question = asked_of(asked, corpus)
+    decide(asked, question, corpus, served=["nothing"], seqs=[])
+    choose(corpus, question, room=500)
+
+
+def _search(text: str, messages: Sequence[Message]) -> None:
+    query = query_of(text)
+    rank(query, _sources(messages))
+    says(messages[0].content, query.phrases)
+    snippet(messages[0].content, query)
+
+
+def _fold(messages: Sequence[Message]) -> None:
+    compress(request(messages))
+
+
+def _segments(messages: Sequence[Message]) -> None:
+    for stretch in cut(messages, SegmentBy(by="topic")):
+        described = describe(stretch)
+        for level in ("L1", "L2", "L3"):
+            level_text(level, stretch, described, locale="en")
+
+
+def _replay(text: str) -> None:
+    """Appended one by one and folded, as the service does it, in memory."""
+    talk = Replay.in_window(8_000)
+    for one in _many(text):
+        talk.say(one.role, one.content)
+    talk.fold()
+
+
+def _gate(told: str, span: Sequence[Message]) -> None:
+    facts = [fact(told[place : place + _SHORT], 1) for place in range(0, len(told), _SHORT)]
+    judge(proposal(answer(told, facts)), request(span, entry("F1", told[:_SHORT])))
+    try:
+        parse_candidate(told, SESSION)
+    except CandidateError:
+        return
+
+
+def _detail(told: str, span: Sequence[Message]) -> None:
+    asked = DetailRequest(topic="t", messages=tuple(span), target_tokens=500, max_output_tokens=900)
+    check_detail(proposal(told), asked)
+
+
+def _context(text: str) -> None:
+    messages = [built(seq, one.content) for seq, one in enumerate(_many(text), start=1)]
+    state = {"logos": [text[:_SHORT]], "pathos": [], "abstract": [], "conversation_summary": text}
+    given = material(messages, policy=_POLICY, state=state, boundary=len(messages) // 2)
+    recall = Recall(question=text[:_SHORT], corpus=_corpus(messages), is_explicit=True)
+    assemble(replace(given, recall=recall), digest=digest)
+
+
+def _texts(text: str) -> None:
+    redact(text)
+    unescape(escape(text))
+    escape_block(clean(text))
+    elide(text, 200)
+    estimate_text(text)
+    language_in(text)
+    unframe(text)
+    frame([message(1, text)], max_tokens=500)
+    system_context(text, room=500)
+
+
+def _offline(text: str) -> None:
+    list(recalled_in(split_off(text)[0]))
+    list(passages_in(text))
+    respond((ContextMessage(role="user", content=before_text("", "", text)),))
+
+
+def _erase(text: str) -> None:
+    erased = Erased([text], {1})
+    others = Remaining({one.seq: one.content for one in _many(text)})
+    entries = [entry("F1", text[:_SHORT], seqs=[2]), entry("F2", text, seqs=[2])]
+    without(entries, erased, others)
+    suspicious(entries, erased)
+    lines_without(f"x\n- {text}", erased, others)
+    quotes(text[:1_000], erased, others)
+
+
+def _ends(text: str) -> None:
+    weigh_end(text, is_story=True)
+    weigh_end(text[:LONGEST_ANCHOR], is_story=False)
+    is_excuse(text)
+
+
+ACTS: Final[dict[str, Callable[[str], object]]] = {
+    "append one message": _append,
+    "append and fold many": _replay,
+    "fold one message": lambda text: _fold([message(1, text), message(2, "I see.", "assistant")]),
+    "fold many messages": lambda text: _fold(_many(text)),
+    "fold what a tool gave": lambda text: _fold(_result(text)),
+    "fold data that a user pasted": lambda text: _fold(_data(text)),
+    "read for a segment": lambda text: read(_result(text), "en"),
+    "segments of many messages": lambda text: _segments(_many(text)),
+    "segments of one message": lambda text: _segments([message(1, text)]),
+    "digest": lambda text: digest(_many(text), 300),
+    "gate, a long answer": lambda text: _gate(text, _many("We met in Graz. " * 20)),
+    "gate, a long span": lambda text: _gate("We met in Graz in May.", _many(text)),
+    "gate, both": lambda text: _gate(text, [message(1, text)]),
+    "gate, the detail of a segment": lambda text: _detail(text, _many(text)),
+    "whether a text ends": _ends,
+    "texts as they are served": _texts,
+    "context": _context,
+    "recall from one message": lambda text: _recall([message(1, text), message(2, "ok")], "When did Clara call?"),
+    "recall from many": lambda text: _recall(_many(text), "When did Clara call about room 12?"),
+    "recall with a long question": lambda text: _recall(_many("Clara called about room 12. " * 20), text),
+    "search for a long text": lambda text: _search(text[:1_000], _many(text)),
+    "search one message": lambda text: _search('clara "room 12"', [message(1, text)]),
+    "answer without a model": _offline,
+    "erase": _erase,
+    "typed command": compact_command,
+}
+
+
+def broken(argument: Any) -> list[Operation]:
+    """For the control: an operation that compares each sign with each other."""
+    del argument
+    return [
+        Operation("sound", str.split, every=False),
+        Operation("broken", lambda text: [sum(map(one.__eq__, text)) for one in text for _ in range(4)], every=False),
+    ]

@@ -1,0 +1,42 @@
+"""The typed command: what it is, what its focus is, and that no text makes reading it slow."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from app.services.commands import FOCUS_MAX, compact_command
+
+
+@pytest.mark.parametrize(
+    ("content", "focus"),
+    [
+        ("/compact", None),
+        ("  /compact \n", None),
+        ("/compact the harbours", "the harbours"),
+        ("\t/compact\u2003 the\nharbours \n ", "the\nharbours"),
+        ("/compact " + "x" * 2 * FOCUS_MAX, "x" * FOCUS_MAX),
+    ],
+)
+def test_a_command_with_its_focus(content: str, focus: str | None) -> None:
+    asked = compact_command(content)
+    assert asked is not None
+    assert asked.focus == focus
+
+
+@pytest.mark.parametrize(
+    "content", ["", "compact", "/compactx", "/compact: x", "please /compact", "/Compact", "/ compact"]
+)
+def test_other_texts_are_no_command(content: str) -> None:
+    assert compact_command(content) is None
+
+
+@pytest.mark.parametrize(
+    "content", ["/compact x" + " " * 4_000_000 + "y", " " * 4_000_000 + "/compact", "\n" * 4_000_000]
+)
+def test_a_text_of_the_largest_size_is_read_at_once(content: str) -> None:
+    """A guard against hanging: when blanks were looked through again from each of them, this took days."""
+    began = time.process_time()
+    compact_command(content)
+    assert time.process_time() - began < 10

@@ -1,0 +1,87 @@
+"""Every setting that .env offers reaches the containers, found by reading docker-compose.yml as Compose does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from app.settings import Settings
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+SERVICES: Final = ("api", "worker", "migrate")
+EXAMPLE: Final = re.compile(r"^(?:# )?([A-Z][A-Z_]+)=", re.MULTILINE)
+REFERENCE: Final = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<default>[^}]*)|:\?[^}]*)?\}")
+NOT_SETTINGS: Final = {"POSTGRES_PASSWORD"}
+FIXED: Final = {"DATABASE_URL", "REDIS_URL", "HOST", "PORT", "THROUGHLINE_AUTH_REQUIRED"}
+"""Compose brings its own servers and network: where they are, and that keys are asked for, is not open to .env."""
+
+Compose = dict[str, Any]
+
+
+@pytest.fixture
+def compose() -> Compose:
+    loaded: Compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    return loaded
+
+
+def offered() -> set[str]:
+    """The settings that .env.example names, also those behind a comment sign."""
+    return set(EXAMPLE.findall((ROOT / ".env.example").read_text())) - NOT_SETTINGS
+
+
+def environment(service: Mapping[str, Any], dotenv: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a container: those of its ``env_file``, then its own, with ``${…}`` from the same file."""
+    files = [item["path"] for item in service.get("env_file", ())]
+    assert set(files) <= {".env"}
+
+    def value_of(found: re.Match[str]) -> str:
+        return dotenv.get(found["name"]) or found["default"] or ""
+
+    own = {name: REFERENCE.sub(value_of, str(value)) for name, value in service["environment"].items()}
+    return {**(dotenv if files else {}), **own}
+
+
+def lost(compose: Compose, name: str) -> set[str]:
+    """Settings that stand in .env and do not reach a service as they stand there."""
+    dotenv = {setting: f"value of {setting}" for setting in offered()} | {"POSTGRES_PASSWORD": "secret"}
+    there = environment(compose["services"][name], dotenv)
+    return {setting for setting in offered() - FIXED if there.get(setting) != dotenv[setting]}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_setting_of_the_example_reaches_the_container(compose: Compose, name: str) -> None:
+    assert len(offered() - FIXED) > 20
+    assert lost(compose, name) == set()
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_control_without_the_file_settings_are_lost(compose: Compose, name: str) -> None:
+    without = deepcopy(compose)
+    del without["services"][name]["env_file"]
+    assert "THROUGHLINE_TENANT_CALLS_PER_HOUR" in lost(without, name)
+
+
+def test_what_is_fixed_is_fixed_for_a_reason_and_set(compose: Compose) -> None:
+    api = compose["services"]["api"]["environment"]
+    assert api.keys() >= FIXED
+    assert {"HOST": "0.0.0.0", "PORT": "8000"}.items() <= api.items()  # noqa: S104 - within the container's network
+
+
+def test_a_container_without_a_dotenv_file_starts_from_the_shell_alone(compose: Compose) -> None:
+    assert all(compose["services"][name]["env_file"] == [{"path": ".env", "required": False}] for name in SERVICES)
+
+
+def test_a_spend_limit_in_dotenv_holds_in_the_containers(compose: Compose, monkeypatch: pytest.MonkeyPatch) -> None:
+    dotenv = {"POSTGRES_PASSWORD": "s", "THROUGHLINE_TENANT_CALLS_PER_HOUR": "7", "THROUGHLINE_MODELS": "offline,a:b"}
+    for name in ("api", "worker"):
+        for variable, value in environment(compose["services"][name], dotenv).items():
+            monkeypatch.setenv(variable, value)
+        settings = Settings(_env_file=None)
+        assert (settings.tenant_calls_per_hour, settings.models) == (7, ("offline", "a:b"))
+        assert settings.auth_required is True

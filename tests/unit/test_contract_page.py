@@ -1,0 +1,118 @@
+"""The page of the HTTP contract says what the code has: paths, codes, fields; and the page of failures every case."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from app.api.errors import STATUS, status_of
+from app.domain.errors import ModelFailedError
+from app.openapi import document
+from tests.cases import CASES, MARKER_HALF
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PAGE: Final = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
+DOCUMENT: Final[dict[str, Any]] = json.loads(document())
+OPERATION: Final = re.compile(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`?]*)`")
+CODE: Final = re.compile(r"`([a-z_]+)`")
+RESOURCE: Final = re.compile(r"^\*\*(\w+)\*\* `\{(.+)\}`$", re.MULTILINE)
+
+Operations = set[tuple[str, str]]
+
+
+def section(page: str, title: str) -> str:
+    """What stands under a heading."""
+    return page.split(f"\n## {title}\n")[1].split("\n## ", maxsplit=1)[0]
+
+
+def told(part: str) -> Operations:
+    """Operations in the first column of a table."""
+    cells = (line.split(" | ")[0] for line in part.splitlines() if line.startswith("| `"))
+    return {(method, nameless(path)) for cell in cells for method, path in OPERATION.findall(cell)}
+
+
+def nameless(path: str) -> str:
+    """Without the names of what stands in it: the page writes `id` where that is clear."""
+    return re.sub(r"\{\w+\}", "{}", path)
+
+
+def built() -> Operations:
+    return {(method.upper(), nameless(path)) for path, item in DOCUMENT["paths"].items() for method in item}
+
+
+def codes_on(page: str) -> dict[str, int]:
+    rows = re.findall(r"^\| (\d{3}) \| (.+) \|$", section(page, "Errors"), re.MULTILINE)
+    return {code: int(status) for status, codes in rows for code in CODE.findall(codes)}
+
+
+def codes_in_code() -> dict[str, int]:
+    """Codes by their statuses; those that only a ``raise`` names have the status of a failed model."""
+    failed = status_of(ModelFailedError("x"))
+    return {**dict.fromkeys(_written(), failed), **STATUS}
+
+
+def _written() -> Iterator[str]:
+    """Every ``code = "…"`` of a class and every ``code="…"`` of a call."""
+    for file in sorted((ROOT / "app").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "code":
+                yield from _text(node.value)
+            if isinstance(node, ast.Assign) and any(
+                isinstance(at, ast.Name) and at.id == "code" for at in node.targets
+            ):
+                yield from _text(node.value)
+
+
+def _text(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+
+
+def test_every_endpoint_is_on_the_page_and_none_besides() -> None:
+    assert told(section(PAGE, "Endpoints")) == built()
+
+
+def test_what_is_planned_is_not_there_yet() -> None:
+    planned = told(section(PAGE, "Planned"))
+    assert len(planned) > 10
+    assert planned & built() == set(), "it is there: move its row up"
+    assert not [path for _, path in built() if path.startswith("/v1")]
+
+
+def test_every_code_is_on_the_page_with_its_status() -> None:
+    assert codes_on(PAGE) == codes_in_code()
+
+
+def test_planned_codes_are_in_no_code_yet() -> None:
+    row = next(line for line in section(PAGE, "Planned").splitlines() if line.startswith("| Errors |"))
+    assert codes_in_code().keys() & set(CODE.findall(row)) == set(), "it is there: move it up"
+
+
+@pytest.mark.parametrize(("name", "fields"), RESOURCE.findall(PAGE))
+def test_a_resource_has_the_fields_that_the_page_names(name: str, fields: str) -> None:
+    assert set(fields.split(", ")) == DOCUMENT["components"]["schemas"][name]["properties"].keys()
+
+
+def test_the_resources_are_there() -> None:
+    assert {"Conversation", "Message", "Gauge", "Compaction", "Event"} <= {name for name, _ in RESOURCE.findall(PAGE)}
+
+
+def test_control_a_page_that_forgets_or_invents_is_seen() -> None:
+    row = next(line for line in PAGE.splitlines() if line.startswith("| `GET /presets`"))
+    without = PAGE.replace(row, "| `GET /presents` | each with its policy |")
+    assert told(section(without, "Endpoints")) ^ built() == {("GET", "/presets"), ("GET", "/presents")}
+    fewer = PAGE.replace("`not_folded`, ", "").replace("| 500 | `internal_error` |", "| 501 | `internal_error` |")
+    assert set(codes_in_code().items()) - set(codes_on(fewer).items()) == {("not_folded", 422), ("internal_error", 500)}
+
+
+def test_every_failure_case_is_on_the_page_of_failures() -> None:
+    page = (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
+    numbers = re.findall(r"^(?:    \* )?(\d+[bc]?)\. ", page, re.MULTILINE)
+    assert set(CASES) - {MARKER_HALF} <= set(numbers)
+    assert [int(number) for number in numbers if number.isdigit()] == list(range(1, 68))

@@ -1,0 +1,254 @@
+"""Which models may be named, and what building one may do: off the event loop, once, and never an unknown error."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from app.adapters.models import any as others
+from app.adapters.models.offline import OfflineChat
+from app.adapters.models.registry import ModelRegistry
+from app.adapters.models.shelf import Shelf
+from app.bootstrap import make_models
+from app.cli.preflight import CannotStartError, check_models
+from app.domain.errors import InvalidInputError, ModelNotAllowedError
+from app.domain.policies.policy import MODEL_FIELDS, CompactionPolicy
+from app.settings import DEFAULT_GEMINI_MODEL, Settings
+from tests.fakes import FakeClock
+
+BUILD_SECONDS = 0.4
+AMBIENT = ("deepseek:x", "google-cloud:x", "azure:x", "litellm:x/y", "openai-chat:x", "ollama:x", "gateway/openai:x")
+
+
+def settings(**given: Any) -> Settings:
+    return Settings(_env_file=None, **given)
+
+
+class TestTheList:
+    def test_without_a_key_it_is_the_offline_model(self) -> None:
+        assert settings().allowed_models == {"offline"}
+
+    def test_with_a_key_it_is_the_models_that_settings_name(self) -> None:
+        given = settings(GOOGLE_API_KEY="k", chat_model="openai:a", compaction_model="openai:b")
+        assert given.allowed_models == {"openai:a", "openai:b", DEFAULT_GEMINI_MODEL, "offline"}
+
+    def test_a_list_stands_beside_the_models_in_use(self) -> None:
+        given = settings(chat_model="openai:a", compaction_model="openai:b", models="openai:c, openai:d")
+        assert given.allowed_models == {"openai:a", "openai:b", "openai:c", "openai:d"}
+
+    @pytest.mark.parametrize(
+        "name", ["google:gemini-2.5-pro", "openai-responses:gpt-5", "OFFLINE", "offline ", "x" * 200]
+    )
+    async def test_any_other_name_is_refused_before_anything_is_built(
+        self, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(ModelRegistry, "_open", pytest.fail)
+        models = make_models(settings(OPENAI_API_KEY="k"))
+        for ask in (models.chat, models.summarizer):
+            with pytest.raises(ModelNotAllowedError) as caught:
+                ask(name)
+            assert caught.value.errors[0].field == "model"
+            assert caught.value.extra == {"allowed": ["offline"]}
+            assert "THROUGHLINE_MODELS" in caught.value.detail
+        with pytest.raises(ModelNotAllowedError):
+            await models.prepare(name)
+        assert not models.allows(name)
+
+    async def test_control_a_name_on_the_list_is_built(self) -> None:
+        models = make_models(settings(GOOGLE_API_KEY="k", models=["google:gemini-2.5-pro"]))
+        await models.prepare("google:gemini-2.5-pro")
+        assert models.chat("google:gemini-2.5-pro").profile.name == "google:gemini-2.5-pro"
+        with pytest.raises(ModelNotAllowedError):
+            models.chat("offline")
+
+    def test_an_error_names_a_few_and_counts_the_rest(self) -> None:
+        models = ModelRegistry(allowed=[f"openai:model-{number:02}" for number in range(20)])
+        with pytest.raises(ModelNotAllowedError, match="openai:model-06 and 13 more") as caught:
+            models.chat("nobody:x")
+        assert len(caught.value.extra["allowed"]) == 21
+
+    def test_a_listed_model_that_cannot_be_built_stops_the_start(self) -> None:
+        with pytest.raises(CannotStartError, match=r"THROUGHLINE_MODELS \(openai:c\): Models of openai need a key"):
+            check_models(settings(models="openai:c"))
+
+    def test_every_field_of_a_policy_that_names_a_model_is_known(self) -> None:
+        named = {name for name in CompactionPolicy.model_fields if name.endswith("_model")}
+        assert named == set(MODEL_FIELDS)
+        policy = CompactionPolicy.model_validate(dict.fromkeys(named, "a:b"))
+        assert policy.models == dict.fromkeys(named, "a:b")
+        assert CompactionPolicy().models == {}
+
+
+class TestAmbientCredentials:
+    @pytest.fixture(autouse=True)
+    def credentials(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """All that these providers look for is there."""
+        for name in ("DEEPSEEK_API_KEY", "PYDANTIC_AI_GATEWAY_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"):
+            monkeypatch.setenv(name, "k")
+        monkeypatch.setenv("OLLAMA_BASE_URL", "http://localhost:1/v1")
+        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://localhost:1")
+        monkeypatch.setenv("OPENAI_API_VERSION", "1")
+
+    @pytest.mark.parametrize("name", AMBIENT)
+    def test_they_are_not_even_looked_for_unless_a_setting_says_so(
+        self, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(others, "infer_provider", pytest.fail)
+        with pytest.raises(InvalidInputError, match="THROUGHLINE_AMBIENT_CREDENTIALS=true"):
+            ModelRegistry().chat(name)
+
+    @pytest.mark.parametrize("name", ["deepseek:x", "litellm:x/y", "azure:x"])
+    def test_control_with_the_setting_they_are_used(self, name: str) -> None:
+        models = make_models(settings(models=[name], ambient_credentials=True))
+        assert models.chat(name).profile.name == name
+
+
+class SlowLibrary:
+    """A provider's library that waits for a server and then fails, as one does that looks for a machine's identity."""
+
+    def __init__(self, error: Exception, seconds: float = 0.0) -> None:
+        self.error, self.seconds, self.calls = error, seconds, 0
+
+    def __call__(self, _: str) -> Any:
+        self.calls += 1
+        time.sleep(self.seconds)
+        raise self.error
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Callable[..., SlowLibrary]:
+    def make(error: Exception, seconds: float = 0.0) -> SlowLibrary:
+        made = SlowLibrary(error, seconds)
+        monkeypatch.setattr(others, "infer_provider", made)
+        return made
+
+    return make
+
+
+class DefaultCredentialsError(Exception):
+    """As google.auth's: of no class that anybody here knows."""
+
+
+class TestALibraryThatFails:
+    @pytest.mark.parametrize(
+        "error", [DefaultCredentialsError("no file at /home/me/key.json"), TypeError("x"), KeyError("x"), OSError("x")]
+    )
+    async def test_it_is_an_error_of_ours_without_its_words(
+        self, error: Exception, library: Callable[..., SlowLibrary]
+    ) -> None:
+        library(error)
+        models = ModelRegistry(ambient_credentials=True)
+        with pytest.raises(InvalidInputError) as caught:
+            await models.prepare("deepseek:x")
+        assert caught.value.errors[0].field == "model"
+        assert f"failed with {type(error).__name__}" in caught.value.detail
+        assert "key.json" not in caught.value.detail
+
+    async def test_what_reads_the_new_model_fails_the_same_way(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken(*_: object, **__: object) -> None:
+            raise DefaultCredentialsError
+
+        monkeypatch.setattr("app.adapters.models.shelf.profile_of", broken)
+        with pytest.raises(InvalidInputError, match="failed with DefaultCredentialsError"):
+            await ModelRegistry(openai_api_key="k").prepare("openai:x")
+
+    async def test_a_refusal_is_remembered_for_a_while(self, library: Callable[..., SlowLibrary]) -> None:
+        clock, slow = FakeClock(), library(DefaultCredentialsError())
+        models = ModelRegistry(ambient_credentials=True, monotonic=clock.monotonic)
+        said = set()
+        for _ in range(5):
+            with pytest.raises(InvalidInputError) as caught:
+                await models.prepare("deepseek:x")
+            said.add(caught.value.detail)
+            with pytest.raises(InvalidInputError):
+                models.chat("deepseek:x")
+        assert (slow.calls, len(said)) == (1, 1)
+        await clock.advance(60)
+        with pytest.raises(InvalidInputError):
+            await models.prepare("deepseek:x")
+        assert slow.calls == 2
+
+    async def test_refusals_do_not_pile_up(self, library: Callable[..., SlowLibrary]) -> None:
+        library(DefaultCredentialsError())
+        models = ModelRegistry(ambient_credentials=True)
+        for number in range(200):
+            with pytest.raises(InvalidInputError):
+                models.chat(f"deepseek:{number}")
+        assert models._shelf is not None
+        assert len(models._shelf._refusals) <= 64
+
+
+class TestOffTheLoop:
+    async def test_a_build_that_waits_holds_nobody_up_and_is_one_build(
+        self, library: Callable[..., SlowLibrary]
+    ) -> None:
+        slow = library(DefaultCredentialsError(), BUILD_SECONDS)
+        models = ModelRegistry(ambient_credentials=True)
+        models._open()  # importing the libraries is another matter
+        async with longest_gap() as gap:
+            found = await asyncio.gather(*(models.prepare("deepseek:x") for _ in range(20)), return_exceptions=True)
+        assert all(isinstance(item, InvalidInputError) for item in found)
+        assert slow.calls == 1
+        assert gap() < BUILD_SECONDS / 2
+
+    async def test_control_on_the_loop_it_would(self, library: Callable[..., SlowLibrary]) -> None:
+        library(DefaultCredentialsError(), BUILD_SECONDS)
+        models = ModelRegistry(ambient_credentials=True)
+        models._open()
+        async with longest_gap() as gap:
+            with pytest.raises(InvalidInputError):
+                models.chat("deepseek:x")
+            await asyncio.sleep(0)
+        assert gap() >= BUILD_SECONDS / 2
+
+    async def test_a_request_that_leaves_does_not_end_the_build(self, library: Callable[..., SlowLibrary]) -> None:
+        slow = library(DefaultCredentialsError(), BUILD_SECONDS)
+        models = ModelRegistry(ambient_credentials=True)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(models.prepare("deepseek:x"), BUILD_SECONDS / 10)
+        with pytest.raises(InvalidInputError):
+            await models.prepare("deepseek:x")
+        assert slow.calls == 1
+
+    async def test_what_was_prepared_is_only_looked_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        models = make_models(settings(OPENAI_API_KEY="k", chat_model="openai:a", compaction_model="openai:b"))
+        await models.prepare()
+        monkeypatch.setattr(Shelf, "_build", pytest.fail)
+        await models.prepare()
+        await models.prepare("openai:a")
+        assert models.chat().profile.name == "openai:a"
+        assert models.summarizer().profile.name == "openai:b"
+
+    async def test_the_offline_model_needs_no_preparing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ModelRegistry, "_open", pytest.fail)
+        models = make_models(settings())
+        await models.prepare()
+        await models.prepare("offline")
+        assert isinstance(models.chat(), OfflineChat)
+
+
+@contextlib.asynccontextmanager
+async def longest_gap() -> AsyncIterator[Callable[[], float]]:
+    """The longest time that the event loop did not answer, in seconds."""
+    gaps = [0.0]
+
+    async def beat() -> None:
+        last = time.perf_counter()
+        while True:
+            await asyncio.sleep(BUILD_SECONDS / 100)
+            now = time.perf_counter()
+            gaps.append(now - last)
+            last = now
+
+    beating = asyncio.create_task(beat())
+    await asyncio.sleep(0)
+    try:
+        yield lambda: max(gaps)
+    finally:
+        await asyncio.sleep(BUILD_SECONDS / 50)
+        beating.cancel()

@@ -1,0 +1,46 @@
+"""What was committed goes out, also when whoever committed it is cancelled meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import cast
+from uuid import uuid4
+
+from app.domain.records import Event
+from app.ports import EventBus, UnitOfWorkFactory
+from app.services.outbox import Outbox
+from tests.builders import START
+from tests.fakes import FakeJobQueue
+
+
+class SlowBus:
+    """Publishes when it is told to go on."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.published: list[Event] = []
+
+    async def publish(self, events: Sequence[Event]) -> None:
+        self.begun.set()
+        await self.go_on.wait()
+        self.published += events
+
+
+async def test_events_of_a_cancelled_caller_are_published() -> None:
+    bus = SlowBus()
+    outbox = Outbox(bus=cast("EventBus", bus), queue=FakeJobQueue(), uow=cast("UnitOfWorkFactory", None))
+    event = Event(conversation_id=uuid4(), number=1, type="x", data={}, occurred_at=START)
+
+    delivering = asyncio.create_task(outbox.deliver([event]))
+    await bus.begun.wait()
+    delivering.cancel()
+    with suppress(asyncio.CancelledError):
+        await delivering
+    assert delivering.cancelled(), "control: the caller was cancelled in the middle"
+    bus.go_on.set()
+    await outbox.drain()
+
+    assert bus.published == [event]

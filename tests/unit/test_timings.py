@@ -1,0 +1,80 @@
+"""Leases, heartbeats, sweeps and polls: settings of every process, checked together before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from app.adapters.clock import SystemClock
+from app.bootstrap import Parts, compose
+from app.cli.preflight import CannotStartError, read_settings
+from app.domain.timings import DEFAULT_TIMINGS, Timings
+from app.settings import Settings
+from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue, FakeModels, ScriptedChatModel, ScriptedSummarizer
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_without_settings_they_are_what_they_always_were() -> None:
+    assert Settings().timings == DEFAULT_TIMINGS
+    assert (DEFAULT_TIMINGS.lease_seconds, DEFAULT_TIMINGS.heartbeat_seconds) == (9, 3)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Timings)])
+def test_each_is_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THROUGHLINE_LEASE_SECONDS", "300")
+    monkeypatch.setenv(f"THROUGHLINE_{name.upper()}", "7.25" if name != "lease_seconds" else "725")
+    assert getattr(Settings().timings, name) == (7.25 if name != "lease_seconds" else 725)
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"LEASE_SECONDS": "6"}, "heartbeat_seconds is 3: it may be at most a third of lease_seconds, 2"),
+        ({"HEARTBEAT_SECONDS": "3.5"}, "heartbeat_seconds is 3.5: it may be at most a third of lease_seconds, 3"),
+        ({"TURN_HEARTBEAT_SECONDS": "4"}, "turn_heartbeat_seconds is 4: it may be at most a third of lease_seconds, 3"),
+        ({"SWEEP_SECONDS": "0"}, "SWEEP_SECONDS: Input should be greater than 0"),
+        ({"POLL_SECONDS": "3601"}, "POLL_SECONDS: Input should be less than or equal to 3600"),
+        ({"POLL_SECONDS": "nan"}, "POLL_SECONDS: Input should be a finite number"),
+        ({"WATCHDOG_SECONDS": "0.5"}, "watchdog_seconds must be 0 (off) or at least 1"),
+    ],
+)
+def test_values_that_do_not_go_together_stop_the_start_in_one_line(
+    variables: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"THROUGHLINE_{name}", value)
+    with pytest.raises(CannotStartError) as raised:
+        read_settings()
+    assert said.lower() in str(raised.value).lower()
+    assert "\n" not in str(raised.value)
+    assert ": :" not in str(raised.value)
+
+
+def test_a_value_that_is_no_time_is_refused_also_where_no_settings_are_read() -> None:
+    with pytest.raises(ValueError, match="poll_seconds must be more than 0"):
+        Timings(poll_seconds=-1)
+
+
+async def test_every_service_gets_those_of_the_settings() -> None:
+    async def yes() -> bool:
+        return True
+
+    parts = Parts(
+        uow=lambda _: pytest.fail("nothing is read here"),
+        bus=FakeEventBus(FakeClock()),
+        queue=FakeJobQueue(),
+        models=FakeModels(ScriptedChatModel(), ScriptedSummarizer()),
+        clock=SystemClock(),
+        database_ok=yes,
+    )
+    settings = Settings(lease_seconds=1.5, heartbeat_seconds=0.4, turn_heartbeat_seconds=0.2, sweep_seconds=0.3)
+    container = compose(settings, parts, "process:one")
+    assert container.chat._shell.timings == settings.timings != DEFAULT_TIMINGS
+    assert container.sweeper._timings == settings.timings

@@ -1,0 +1,58 @@
+"""Work that grows in proportion to its size: CPU time at a quarter and at the whole, side by side in one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+STEP = 4
+"""The whole is so many times the part."""
+
+MOST = 8.0
+"""Times as long as the part the whole may take: linear work takes four, quadratic sixteen."""
+
+LEAST = 0.002
+"""Seconds below which the part is taken to be this long: less cannot be compared."""
+
+ATTEMPTS = 4
+"""Whatever disturbs only adds to a time: the least of several counts."""
+
+timing = pytest.mark.xdist_group("timing")
+"""Tests that compare times share one process, so that they do not disturb each other."""
+
+
+def assert_linear(read: Callable[[str], object], text: str) -> None:
+    """Reading all of a text takes a few times as long as reading its first quarter."""
+    shorter = count()  # each time a little less of it, so that nothing is answered from memory
+
+    def reading(size: int) -> Callable[[], object]:
+        part = text[: size - next(shorter)]
+        return lambda: read(part)
+
+    assert_linear_in(reading, len(text))
+
+
+def assert_linear_in(make: Callable[[int], Callable[[], object]], size: int, *, most: float = MOST) -> None:
+    """Work of this size takes a few times as long as work of a quarter.
+
+    Args:
+        make: Prepares the work of a size, which is not timed, and returns it.
+        size: Of the whole.
+        most: Times as long as a quarter the whole may take.
+    """
+    part = whole = float("inf")
+    for _ in range(ATTEMPTS):
+        part = min(part, _seconds(make(size // STEP)), _seconds(make(size // STEP)))
+        whole = min(whole, _seconds(make(size)))
+        if whole <= most * max(part, LEAST):
+            return
+    pytest.fail(f"the whole took {whole:.4f} s, {whole / part:.1f} times as long as a quarter of it, {part:.4f} s")
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
