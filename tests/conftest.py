@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import itertools
 import os
 import signal
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import pytest
 import redis
+import structlog
 
 from app.embedded import EmbeddedServers, Endpoints
 from tests import profiles
@@ -61,6 +63,14 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["LANG"] = "C.UTF-8"
     # Each client of HTTP loads the machine's certificates, which takes longer than most requests; none is ever needed.
     setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))  # noqa: B010 - for mypy
+    # The default renders a traceback with every frame's variables, which takes longer than many tests.
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+        ]
+    )
     profiles.load()
 
 
@@ -80,6 +90,13 @@ def docker_answers() -> bool:
     except Exception as error:  # noqa: BLE001 - whatever it is, there is no engine
         warnings.warn(f"THROUGHLINE_TESTCONTAINERS=1, but no Docker engine answers: {error}", stacklevel=2)
         return False
+
+
+def pytest_collection_finish() -> None:
+    # Thousands of collected tests stay until the end: no collection of garbage needs to look through them again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

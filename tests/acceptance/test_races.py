@@ -69,7 +69,7 @@ def test_fifty_writers_of_one_conversation(offline: Service, start_talk: StartTa
         return [talk.append(content, role) for role, content in lines(MESSAGES, start=1 + MESSAGES * writer)]
 
     written = at_once(WRITERS, write)
-    talk.wait_idle()
+    talk.wait_settled()
 
     history = talk.history()
     assert [item["seq"] for item in history] == list(range(1, WRITERS * MESSAGES + 1))
@@ -101,7 +101,7 @@ def test_five_hundred_messages_one_by_one_around_the_threshold(offline: Service,
     talk = start_talk(offline, policy=WINDOW)
     for role, content in lines(WRITERS * MESSAGES):
         talk.append(content, role)
-    talk.wait_idle()
+    talk.wait_settled()
     rows = talk.compactions()
     assert len(rows) > 10, "it was crossed again and again"
     assert all(row["tokens_before"] >= BACKGROUND for row in rows)

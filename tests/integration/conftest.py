@@ -14,12 +14,28 @@ from app.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant
 
 
+@pytest.fixture(scope="module")
+async def module_engine(module_database_url: str) -> AsyncIterator[AsyncEngine]:
+    """An engine over the module's database: connections and compiled statements outlive a test."""
+    made = make_engine(module_database_url, pool_size=20, max_overflow=40)
+    yield made
+    await made.dispose()
+
+
 @pytest.fixture
-async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
-    """An engine over a migrated database without rows, with as many connections as a race needs."""
+async def own_engine(database_url: str) -> AsyncIterator[AsyncEngine]:
+    """An engine of the test's own, for a database of its own."""
     made = make_engine(database_url, pool_size=20, max_overflow=40)
     yield made
     await made.dispose()
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest, database_url: str) -> AsyncEngine:
+    """An engine over a migrated database without rows, with as many connections as a race needs."""
+    name = "own_engine" if request.node.get_closest_marker("own_database") else "module_engine"
+    made: AsyncEngine = request.getfixturevalue(name)
+    return made
 
 
 @pytest.fixture
