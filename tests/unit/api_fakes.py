@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
 
 import httpx
 from fastapi import FastAPI
+from starlette.datastructures import State
 
+from app.api.shutdown import Stopping
 from app.bootstrap import Container
 from app.domain.anchors.values import Anchor
 from app.domain.conversation import Conversation, Message, Usage
@@ -209,10 +212,20 @@ class World:
         return httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers)
 
 
-def world(**settings: Any) -> World:
+def world(*, lives: bool = False, **settings: Any) -> World:
+    """A service over fakes, whose application starts and stops if it ``lives``; of others one serves them all."""
     calls, keys, feed = Calls(), Keys(), Feed()
     container = fake_container(calls, keys, feed, Settings(_env_file=None, **settings))
-    return World(app=create_app(container=container), calls=calls, keys=keys, feed=feed)
+    if lives or settings:
+        return World(app=create_app(container=container), calls=calls, keys=keys, feed=feed)
+    app = _default_app()
+    app.state = State({"container": container, "stopping": Stopping()})
+    return World(app=app, calls=calls, keys=keys, feed=feed)
+
+
+@cache
+def _default_app() -> FastAPI:
+    return create_app(Settings(_env_file=None))
 
 
 def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> Container:

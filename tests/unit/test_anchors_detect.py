@@ -18,7 +18,7 @@ from app.domain.anchors.tables import TABLES, read_tables
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from tests.unit.talk import message
-from tests.unit.timing import assert_linear, timing
+from tests.unit.timing import assert_linear
 
 GERMAN = r"""
 language = "de"
@@ -434,7 +434,6 @@ def test_whatever_is_said_places_are_exact_and_numbers_bounded(pieces: list[str]
     assert found(content, role) == anchors
 
 
-@timing
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -448,7 +447,7 @@ def test_whatever_is_said_places_are_exact_and_numbers_bounded(pieces: list[str]
     ],
 )
 def test_hostile_texts_take_linear_time(hostile: str) -> None:
-    assert_linear(lambda text: [found(text), found(text, "assistant")], hostile)
+    assert_linear(lambda text: [found(text), found(text, "assistant")], hostile[:100_000])
 
 
 def test_the_tables_are_part_of_the_package() -> None:

@@ -15,7 +15,7 @@ from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Role
 from tests.unit.talk import message
 from tests.unit.test_anchors_transitions import anchors_of
-from tests.unit.timing import assert_linear, timing
+from tests.unit.timing import assert_linear
 
 LABELLED = [
     "Safety rule: never disclose the vault code to any user.",
@@ -190,7 +190,6 @@ standing = ['''^(?:nie|niemals) (?:\w+ )*\w+en\b|^immer \w+en\b''']
     assert [found(text) for text in said] == [[], []]
 
 
-@timing
 @pytest.mark.parametrize(
     "hostile",
     [

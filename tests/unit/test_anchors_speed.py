@@ -13,14 +13,12 @@ from app.domain.conversation import Message, Role
 from app.domain.words.text import words
 from tests.unit.talk import message
 from tests.unit.test_anchors_detect import SAID_BY_USERS
-from tests.unit.timing import timing
 
 MOST = 10.0
 """Times as long as plain tokenising: it takes about six; with every pattern tried on every sentence, twenty-four."""
 
 ROUNDS = 5
 ROLES: tuple[Role, ...] = ("user", "assistant")
-pytestmark = timing
 TALK = (
     "For room {n} we looked at the oak tables from Calder, and the light in there is lovely in the afternoon.",
     "They arrived in good shape; I was glad that nobody had to carry them up all those stairs again.",

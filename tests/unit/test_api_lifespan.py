@@ -155,7 +155,7 @@ async def test_uvicorn_ends_within_seconds_of_a_signal_with_a_stream_open() -> N
         "from tests.unit.api_fakes import world\n"
         "listener = socket.create_server(('127.0.0.1', 0))\n"
         "print(listener.getsockname()[1], flush=True)\n"
-        "config = uvicorn.Config(world().app, log_level='warning', access_log=False, lifespan='on')\n"
+        "config = uvicorn.Config(world(lives=True).app, log_level='warning', access_log=False, lifespan='on')\n"
         "uvicorn.Server(config).run(sockets=[listener])\n"
     )
     process = await asyncio.create_subprocess_exec(

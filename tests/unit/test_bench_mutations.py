@@ -360,6 +360,7 @@ def test_a_test_that_fails_without_the_mutation_kills_nothing(tree: Path, reach:
     assert trial.passed == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("clock", "outcome"), [("import time  # monotonic", "survived"), ("", "killed")])
 def test_a_failure_by_the_clock_counts_when_it_comes_again(tree: Path, reach: Reach, clock: str, outcome: str) -> None:
     """The control: in a file that looks at no clock the first failure counts."""
@@ -375,6 +376,7 @@ def test_a_failure_by_the_clock_counts_when_it_comes_again(tree: Path, reach: Re
     assert (trial.test or trial.noise[0]) == "tests/unit/test_code.py::test_waits"
 
 
+@pytest.mark.long
 def test_properties_do_not_fail_on_a_busy_machine(tree: Path) -> None:
     shutil.copy(ROOT / "bench" / "mutations_plugin.py", tree / "bench")
     (tree / "tests" / "unit" / "test_code.py").write_text(
@@ -385,10 +387,12 @@ def test_properties_do_not_fail_on_a_busy_machine(tree: Path) -> None:
     assert run_tests(tree, ["tests/unit/test_code.py::test_slow"], seconds=600).failed is None
 
 
+@pytest.mark.long
 def test_a_trial_that_does_not_end_is_ended(tree: Path, reach: Reach) -> None:
     assert try_one(tree, reach, ENDLESS, most_seconds=4).outcome == "timeout"
 
 
+@pytest.mark.long
 def test_a_run_that_somebody_interrupts_has_not_ended(tree: Path) -> None:
     shutil.copy(ROOT / "bench" / "mutations_plugin.py", tree / "bench")
     (tree / "tests" / "unit" / "test_code.py").write_text(
@@ -415,6 +419,7 @@ def test_a_line_that_is_gone_or_not_reached_is_said_so(tree: Path, reach: Reach,
         assert bench.try_one(one, copy=copy).outcome == outcome
 
 
+@pytest.mark.long
 def test_processes_that_a_run_leaves_behind_are_ended(tree: Path) -> None:
     shutil.copy(ROOT / "bench" / "mutations_plugin.py", tree / "bench")
     (tree / "tests" / "unit" / "test_code.py").write_text(

@@ -62,6 +62,7 @@ def test_made_up_runs_are_the_same_for_the_same_seed_and_use_what_was_said(kind:
     assert all(run_of(row).values for row in rows(kind, 4))
 
 
+@pytest.mark.long
 def test_what_a_desk_and_a_coding_agent_go_on_with_is_served() -> None:
     made = [row for kind in ("retail", "coding", "telecom") for row in rows(kind, 5)]
     found = [one for row in made for one in outcomes(run_of(row)) if not one.asked]

@@ -18,7 +18,7 @@ from app.domain.summarizing.candidate import (
 )
 from tests.corpus import assert_values, corpus
 from tests.unit.talk import answer, candidate, fact, item, message, talk
-from tests.unit.timing import assert_linear, timing
+from tests.unit.timing import assert_linear
 
 
 def refused(text: str) -> str:
@@ -202,7 +202,6 @@ def test_fields_without_any_text_are_an_empty_summary() -> None:
     assert refused(answer(dropped=[{"entry": "F1", "reason": "resolved", "by_seq": 1}])) == "empty_summary"
 
 
-@timing
 @pytest.mark.case("11")
 @pytest.mark.parametrize(
     "text",

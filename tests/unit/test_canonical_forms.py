@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.domain.canonical.numbers import readings
 from app.domain.canonical_forms import find_values, given_forms
 from tests.corpus import agreed, assert_values, assert_verdicts, corpus, holds
-from tests.unit.timing import assert_linear, timing
+from tests.unit.timing import assert_linear
 
 MONDAY = date(2026, 11, 16)
 
@@ -102,7 +102,6 @@ def test_any_text_can_be_read(text: str) -> None:
     given_forms(text, MONDAY)
 
 
-@timing
 def test_hostile_text_is_read_in_linear_time() -> None:
     for piece in ("1 ", "1,", "12-", "one ", "five and ", "двести ", "十", "next ", "12:0", "$", "3.", "in a "):
-        assert_linear(lambda text: given_forms(text, MONDAY), piece * 8_000)
+        assert_linear(lambda text: given_forms(text, MONDAY), piece * 4_000)

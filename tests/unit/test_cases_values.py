@@ -12,7 +12,7 @@ from app.domain.gating import claims
 from app.domain.gating.grounding import ground
 from tests.corpus import assert_verdicts, corpus
 from tests.unit.talk import candidate, item, request, talk
-from tests.unit.timing import assert_linear, timing
+from tests.unit.timing import assert_linear
 
 
 def needs(text: str) -> list[str]:
@@ -55,7 +55,6 @@ def test_control_where_digits_need_a_blank_before_them_it_is_not(monkeypatch: py
     claims._claims.cache_clear()
 
 
-@timing
 @pytest.mark.parametrize("unit", ["half ", "three and a half ", "пол", "halb ", "first of ", "с половиной ", "元1"])
 def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
-    assert_linear(find_values, unit * 32_000)
+    assert_linear(find_values, unit * 12_000)

@@ -16,7 +16,7 @@ from bench.survival import Talk
 from bench.truncation import measured, states
 from tests.talks import Json, locomo, made_talk, with_locomo
 from tests.unit.talk import answer, fact, proposal, request, talk
-from tests.unit.timing import assert_linear, assert_linear_in, timing
+from tests.unit.timing import assert_linear, assert_linear_in
 
 SAID: Final = {
     "en": (
@@ -166,7 +166,6 @@ def test_the_gate_refuses_an_answer_whose_story_was_cut_off_and_no_honest_one(la
     assert reason(story[: max(story.rfind(","), story.rfind("，")) + 1]) == "cut_off"
 
 
-@timing
 def test_looking_takes_linear_time_whatever_stands_there() -> None:
     def looked_at(count: int) -> Callable[[], object]:
         lines = [f"word{number} " * 20 for number in range(10 * count)]

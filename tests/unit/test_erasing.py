@@ -13,7 +13,7 @@ from app.domain.erasing import Erased, Remaining, lines_without, other_half, sus
 from app.domain.weighing.tokens import weigh
 from tests.corpus import assert_verdicts, corpus
 from tests.unit.talk import entry, message
-from tests.unit.timing import assert_linear_in, timing
+from tests.unit.timing import assert_linear_in
 
 SECRET = "The vault in Trondheim opens with kestrel-7741, and Ragnhild keeps 12 500 euros in the violet envelope."
 OTHERS = {
@@ -140,7 +140,6 @@ def test_everything_that_a_message_tells() -> None:
     assert told.split() == ["Words.", "kestrel-7741", "x", "yes", "12", "https://example.org/vault.png", "beside", "it"]
 
 
-@timing
 def test_thousands_of_messages_are_looked_through_in_linear_time() -> None:
     entries = [entry(f"F{n}", f"Shipment {n} of oak tables reached Trondheim", seqs=[n]) for n in range(1, 101)]
 

@@ -29,7 +29,7 @@ from app.domain.words.identifiers import find_identifiers
 from app.domain.words.language import detect
 from tests.corpus import assert_values, corpus, holds
 from tests.profiles import examples
-from tests.unit.timing import assert_linear, assert_linear_in, timing
+from tests.unit.timing import assert_linear, assert_linear_in
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -797,13 +797,11 @@ def long_talk(copies: int) -> tuple[Message, ...]:
     return talk("\n".join(rows))
 
 
-@timing
 def test_work_is_linear_in_the_number_of_messages() -> None:
     state(long_talk(75))
     assert_linear_in(lambda copies: partial(state, long_talk(copies)), 300, most=6.5)
 
 
-@timing
 @pytest.mark.parametrize(
     "unit", ["a", "1", "?", ". ", "no, ", "Ab ", "«", "`", "well, ", "not ", "is x now ", "да, ", "a: "]
 )
@@ -812,7 +810,7 @@ def test_linear_time_on_hostile_text(unit: str) -> None:
         state([message(1, "user", text), message(2, "assistant", text), message(3, "user", "Is it $5?")])
         respond((ContextMessage(role="user", content=text, seq=1), ContextMessage(role="user", content=text, seq=2)))
 
-    assert_linear(answered, unit * (100_000 // len(unit)))
+    assert_linear(answered, unit * (50_000 // len(unit)))
 
 
 def test_anchors_of_the_block_are_quoted_with_their_number() -> None:

@@ -78,20 +78,15 @@ def remembered(window: int, language: str, most: int = max(AFTER), *, forgets: b
     return found
 
 
-def in_one_process(name: str) -> pytest.MarkDecorator:
-    """A talk is folded once for all tests of it: where several processes run tests, one of them gets these."""
-    return pytest.mark.xdist_group(f"remembered {name}")
-
-
 @pytest.mark.case("23")
 @pytest.mark.parametrize("after", AFTER)
-@pytest.mark.parametrize("language", [pytest.param(name, marks=in_one_process(name)) for name in ("en", "ru", "zh")])
+@pytest.mark.parametrize("language", ["en", "ru", "zh"])
 def test_a_fact_of_the_first_turn_is_remembered_in_a_small_window(language: str, after: int) -> None:
     known = remembered(4_000, language)[after]
     assert [value for value in FACTS[language][1] if value not in known] == []
 
 
-@in_one_process("in a large window")
+@pytest.mark.long
 @pytest.mark.case("23")
 @pytest.mark.parametrize("after", AFTER)
 def test_a_fact_of_the_first_turn_is_remembered_in_a_large_window(after: int) -> None:
@@ -105,7 +100,6 @@ def test_the_check_notices_a_compactor_that_forgets() -> None:
     assert all(value not in known for value in FACTS["en"][1])
 
 
-@in_one_process("en")
 def test_what_came_last_is_remembered_too() -> None:
     talk = remembered(4_000, "en")
     assert "HX-" in talk[5]

@@ -15,7 +15,7 @@ from app.domain.fencing.framing import fence, frame, frame_entries, unframe
 from app.domain.weighing.tokens import estimate_text
 from tests.corpus import agreed, assert_verdicts, corpus
 from tests.unit.talk import entry, message
-from tests.unit.timing import assert_linear, timing
+from tests.unit.timing import assert_linear
 
 TAGS_AND_OTHERS = corpus("tags")
 ATTACKS = [
@@ -292,7 +292,6 @@ def test_an_elided_text_is_cut_between_statements(said: str) -> None:
     assert elide("x" * 9_000, 400).startswith("xxx"), "else anywhere"
 
 
-@timing
 @pytest.mark.parametrize("hostile", ["<" * 300_000, "< /" * 100_000, "<message" * 50_000, "&amp;" * 100_000])
 def test_brackets_take_linear_time(hostile: str) -> None:
     def there_and_back(text: str) -> None:

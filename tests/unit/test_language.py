@@ -12,7 +12,7 @@ from app.domain.gating.gate import judge
 from app.domain.words.language import detect, differs, shares
 from tests.corpus import assert_values, assert_verdicts, corpus, product_of
 from tests.unit.talk import answer, fact, proposal, request, talk
-from tests.unit.timing import assert_linear, timing
+from tests.unit.timing import assert_linear
 
 KNOWN = [row for row in corpus("languages").rows if row.expected]
 TEXTS: dict[str, str] = {row.expected: row.text for row in reversed(KNOWN)}
@@ -148,7 +148,6 @@ def test_never_raises_and_never_differs_from_itself(text: str, other: str) -> No
     differs(text, other)
 
 
-@timing
 @pytest.mark.parametrize("unit", ["a", "`", "a_", "(", "a(", "й", "https://", "@", "a@", "a/", "```", "A: ", "Ab Cd: "])
 def test_linear_time_on_hostile_text(unit: str) -> None:
-    assert_linear(lambda text: differs(text, text + "x"), unit * (200_000 // len(unit)))
+    assert_linear(lambda text: differs(text, text + "x"), unit * (80_000 // len(unit)))

@@ -19,7 +19,7 @@ from app.domain.words.sameness import canonical, covers
 from tests.corpus import assert_verdicts, corpus
 from tests.profiles import examples
 from tests.unit.talk import candidate, entry, item, message, talk
-from tests.unit.timing import assert_linear_in, timing
+from tests.unit.timing import assert_linear_in
 
 SPAN = talk("one", "two", "three", "four", start=20)  # seq 20 to 23
 
@@ -628,7 +628,6 @@ def test_pruning_a_large_state_asks_few_questions() -> None:
     assert asked <= 14
 
 
-@timing
 def test_merging_a_large_candidate_takes_linear_time() -> None:
     def merging(size: int) -> Callable[[], object]:
         earlier = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
-from itertools import pairwise, permutations, product
+from itertools import pairwise, permutations
 from typing import Final
 
 import pytest
@@ -30,6 +30,13 @@ EVERYTHING: Final = FoldRequest(fold="all")
 ALONE: Final = {"anchor_share": 0, "protect": []}
 """Without anchors everything that is known stands in the state, or is lost."""
 PAIRS: Final = list(permutations(sorted(PRESETS), 2))
+EVERYDAY: Final = {"en": 1, "ru": 2}
+"""Steps from the first preset to the second, in alphabetical order and round."""
+
+
+def steps(one: str, other: str) -> int:
+    names = sorted(PRESETS)
+    return (names.index(other) - names.index(one)) % len(names)
 
 
 def schema_of(preset: str) -> str:
@@ -88,10 +95,11 @@ def missing(before: list[str], talk: Replay) -> list[str]:
 
 
 CHANGES = [
-    pytest.param(language, one, other, marks=pytest.mark.xdist_group(f"begun {language} {one}"))
-    for language, (one, other) in product(["en", "ru"], PAIRS)
+    pytest.param(language, one, other, marks=() if steps(one, other) == EVERYDAY[language] else pytest.mark.long)
+    for language in EVERYDAY
+    for one, other in PAIRS
 ]
-"""Changes of one conversation share a process, which begins it once."""
+"""Every pair in the long tests; each day every preset once as the first and once as the second."""
 
 
 @pytest.mark.parametrize(("language", "one", "other"), CHANGES)

@@ -14,7 +14,7 @@ from app.domain.policies.goals import GOALS, states_goal
 from app.domain.policies.protection import decided, protected_reason, size_of, takes_room, units_of
 from tests.builders import message, policy_of
 from tests.corpus import agreed, assert_verdicts, corpus
-from tests.unit.timing import assert_linear, assert_linear_in, timing
+from tests.unit.timing import assert_linear, assert_linear_in
 
 EVERYTHING = ["turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"]
 ROOMY = 10**9
@@ -40,7 +40,6 @@ def test_a_goal_behind_pages_of_pasted_text_is_none() -> None:
     assert not states_goal("word " * 2_000 + A_GOAL)
 
 
-@timing
 @pytest.mark.parametrize(
     "piece", ["my goal ", "цель ", "i want ", "a", "the the ", "# ", "- - ", "goal goal ", "моя ", " ", "цел"]
 )
@@ -160,7 +159,6 @@ class TestDecided:
         ]
         assert [[one.seq for one in unit] for unit in units_of(said)] == [[1, 3, 4, 5, 6], [2], [7, 8], [9]]
 
-    @timing
     def test_units_of_a_long_history_take_linear_time(self) -> None:
         every = [call(str(number)) for number in range(250)]
         results = [result(one["id"]) for one in every]

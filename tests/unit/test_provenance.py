@@ -5,7 +5,7 @@ import pytest
 from app.domain.states.provenance import origin_of, own_words, regions
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.talk import message, talk
-from tests.unit.timing import assert_linear, timing
+from tests.unit.timing import assert_linear
 
 MAIL = """Can you answer this for me? I would accept the offer.
 
@@ -88,7 +88,6 @@ def test_own_words_leave_out_what_was_pasted() -> None:
     assert "Let me look" in own_words(messages)
 
 
-@timing
 @pytest.mark.parametrize("unit", [">", "\n", "```", "From: ", "2026-11-19 02:11:07 ", "a\n\n", "    at a(", "ERROR "])
 def test_linear_time_on_hostile_text(unit: str) -> None:
-    assert_linear(lambda text: origin_of(message(1, text), "the words of an entry"), unit * (300_000 // len(unit)))
+    assert_linear(lambda text: origin_of(message(1, text), "the words of an entry"), unit * (120_000 // len(unit)))

@@ -27,7 +27,7 @@ from app.domain.recall.serving import (
 from app.domain.recall.weights import WEIGHTS
 from app.domain.weighing.tokens import estimate_text, weigh
 from tests.corpus import assert_values, corpus, holds
-from tests.unit.timing import assert_linear, timing
+from tests.unit.timing import assert_linear
 
 DAY = datetime(2025, 5, 8, 10, tzinfo=UTC)
 
@@ -290,7 +290,6 @@ def test_a_speaker_is_recognised_in_each_language() -> None:
 HOSTILE = ["a", "好", "я ", "какого ", "translate: ", "\n", "1", '"', "</recalled", '<passage source="">\n']
 
 
-@timing
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_hostile_texts_take_linear_time(unit: str) -> None:
     def recall_all(text: str) -> None:
@@ -298,4 +297,4 @@ def test_hostile_texts_take_linear_time(unit: str) -> None:
         split_off(recalled_element(recalled((1, "user", text, DAY))) + text)
         split_off(text)
 
-    assert_linear(recall_all, unit * (60_000 // len(unit)))
+    assert_linear(recall_all, unit * (30_000 // len(unit)))

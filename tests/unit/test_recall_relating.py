@@ -19,7 +19,7 @@ from app.domain.recall.question import question_of
 from app.domain.weighing.tokens import weigh
 from app.domain.words.text import stem, stems
 from tests.corpus import assert_values, assert_verdicts, corpus
-from tests.unit.timing import assert_linear, timing
+from tests.unit.timing import assert_linear
 
 FIRST = datetime(2025, 5, 8, 10, tzinfo=UTC)
 
@@ -133,7 +133,6 @@ def test_every_feature_is_a_number_per_piece(said: list[tuple[str, str]], asked:
     assert {len(column) for column in found.values()} == {len(corpus.pieces)}
 
 
-@timing
 @pytest.mark.parametrize("unit", ["a", "я", "好", "abcdefghij ", "цветок", "x1"])
 def test_a_hostile_question_takes_linear_time(unit: str) -> None:
     assert_linear(lambda text: features(talk(*ENGLISH, text), question_of(text, ())), unit * (4_000 // len(unit)))

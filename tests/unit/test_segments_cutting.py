@@ -17,7 +17,7 @@ from app.domain.segments import cutting
 from app.domain.segments.cutting import LONGEST, MOST_TOKENS, SHORTEST, cut
 from tests.profiles import examples
 from tests.unit.talk import START, message, talk
-from tests.unit.timing import assert_linear_in, timing
+from tests.unit.timing import assert_linear_in
 
 PIANO = (
     "I started learning the piano and my teacher picked a Chopin waltz.",
@@ -217,7 +217,6 @@ def test_every_message_is_in_exactly_one_in_order(drawn: list[tuple[Any, ...]], 
                 assert where[made[part["tool_call_id"]]] == where[one.seq]
 
 
-@timing
 def test_time_grows_with_the_number_of_messages() -> None:
     def cutting(count: int) -> Callable[[], object]:
         talked = talk(*(f"word{number % 97} thing{number % 31} item{number}" for number in range(count)))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.domain.summarizing.system_context import system_context
 from app.domain.weighing.tokens import estimate_text
-from tests.unit.timing import assert_linear_in, timing
+from tests.unit.timing import assert_linear_in
 
 ENGLISH = """\
 You are the friendly helper of Northwind.
@@ -63,7 +63,6 @@ def test_it_quotes_and_stays_within_its_room(prompt: str, room: int) -> None:
     assert all(line in prompt for line in found.splitlines())
 
 
-@timing
 def test_a_hostile_prompt_takes_linear_time() -> None:
     def reading(size: int) -> Callable[[], object]:
         return lambda: system_context("a " * size + ":" * size + "is " * size, room=500)

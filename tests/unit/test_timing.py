@@ -6,9 +6,7 @@ import re
 
 import pytest
 
-from tests.unit.timing import assert_linear, assert_linear_in, timing
-
-pytestmark = timing
+from tests.unit.timing import assert_linear, assert_linear_in
 
 
 def test_linear_work_passes() -> None:

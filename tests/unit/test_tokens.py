@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.weighing.tokens import MESSAGE_OVERHEAD, byte_length, estimate_text, tokens_of, weigh
-from tests.unit.timing import assert_linear, timing
+from tests.unit.timing import assert_linear
 from tests.unit.token_samples import SAMPLES as LONGER
 
 SAMPLES = {
@@ -100,7 +100,6 @@ def test_empty_is_zero() -> None:
     assert estimate_text("", "bytes") == 0
 
 
-@timing
 @pytest.mark.parametrize("unit", ["a", "я", " ", "!", "1", "。", "😀", "\ud800", "aB_1 "])
 def test_linear_time_on_long_runs(unit: str) -> None:
     assert_linear(estimate_text, unit * (200_000 // len(unit)))

@@ -57,7 +57,7 @@ def test_a_loop_that_is_silent_ends_the_process_and_shows_where_it_hangs(held: s
 @pytest.mark.parametrize(
     ("seconds", "work"),
     [
-        pytest.param(0, "async def work():\n    hold_in_c()", id="switched off"),
+        pytest.param(0, "async def work():\n    hold_in_c()", id="switched off", marks=pytest.mark.long),
         pytest.param(8, "async def work():\n    hold_in_c()", id="more patient"),
         pytest.param(1, "async def work():\n    await asyncio.to_thread(time.sleep, 3)", id="a thread that waits"),
         pytest.param(

@@ -20,9 +20,6 @@ LEAST = 0.002
 ATTEMPTS = 4
 """Whatever disturbs only adds to a time: the least of several counts."""
 
-timing = pytest.mark.xdist_group("timing")
-"""Tests that compare times share one process, so that they do not disturb each other."""
-
 
 def assert_linear(read: Callable[[str], object], text: str) -> None:
     """Reading all of a text takes a few times as long as reading its first quarter."""
