@@ -17,9 +17,9 @@ SECONDS = 600
 POISON = "the text that nobody survives"
 
 
-def hold() -> None:
+def hold(seconds: int = SECONDS) -> None:
     """Keep the interpreter's lock, as a pattern that never ends does; ``CDLL`` would let go of it."""
-    ctypes.PyDLL(None).sleep(SECONDS)
+    ctypes.PyDLL(None).sleep(seconds)
 
 
 def poisonable() -> None:
