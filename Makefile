@@ -48,12 +48,12 @@ test: $(FOR_TEST) ## Run the tests but the long ones; ARGS="-k name" chooses, SE
 test-all: PROFILE := long
 test-all: $(FOR_TEST) ## Run every test: the long ones too, large examples, the service over processes
 	@$(PYTEST) $(ARGS)
-	@$(MAKE) --no-print-directory test-processes
+	@$(MAKE) --no-print-directory test-processes TESTS=tests/acceptance
 
 test-processes: WORKERS := 2
 # LIMIT=600 leaves out, by name, what would begin after so many seconds.
-test-processes: $(FOR_TEST) ## Run the acceptance tests over processes of their own, those that kill them first
-	@$(PYTEST) tests/acceptance --transport process $(if $(LIMIT),--limit $(LIMIT)) $(ARGS)
+test-processes: $(FOR_TEST) ## Run the service over processes of its own, those that kill them first, and other long tests
+	@$(PYTEST) $(or $(TESTS),tests) --transport process $(if $(LIMIT),--limit $(LIMIT)) $(ARGS)
 
 coverage: $(FOR_TEST) ## Run the tests and show which branches of the code they take
 	@$(PYTEST) -m "not long" --cov --cov-branch --cov-report=term:skip-covered $(ARGS)

@@ -35,6 +35,7 @@ _TEMPLATE = "throughline_template"
 _REDIS_DATABASES = itertools.cycle(range(1, 16))
 _NUMBERS = itertools.count(1)
 _STARTED_AT = time.monotonic()
+_ACCEPTANCE = Path(__file__).parent / "acceptance"
 
 
 # A developer's own settings must not decide what the tests see.
@@ -105,7 +106,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(f"left out: the {limit:.0f} seconds of this run were over")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("transport") == "process":
+        # Elsewhere nothing changes with the transport: the long tests alone.
+        chosen = [item for item in items if _ACCEPTANCE in item.path.parents or item.get_closest_marker("long")]
+        kept = set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = chosen
     items.sort(key=_begins_late)  # stable: the order is otherwise that of the collection
     marked = [item for item in items if item.get_closest_marker("docker")]
     if marked and not docker_answers():
