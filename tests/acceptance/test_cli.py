@@ -88,6 +88,7 @@ class TestChat:
         assert numbers in shown[after:].split("\n", 1)[0]
         assert before < after < shown.rindex(" токенов · ")
 
+    @pytest.mark.long
     def test_the_worker_s_compaction_is_told_of_too(
         self, offline: Service, start_talk: StartTalk, tmp_path: Path
     ) -> None:

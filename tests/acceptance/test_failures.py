@@ -6,6 +6,7 @@ Every failure has its control in the same test: the same call with an honest sum
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 import pytest
@@ -81,7 +82,22 @@ def named_fault(value: object) -> str | None:
     return None
 
 
-every_fault = pytest.mark.parametrize(("fault", "status", "reason"), FAULTS, ids=named_fault)
+SEEN_TWICE: Final = frozenset({"error_503", "bad_key", "nested", "blank", "safety_empty", "recitation", "foreign-ru"})
+"""Of a kind that another fault of every day stands for."""
+SEEN_IN_A_TURN: Final = frozenset({"error_429", "error_500", "too_long", "empty", "safety", "cut", "foreign-zh"})
+"""Where a turn may differ from a manual call: in how often and for how long it asks, and in what it is given back."""
+
+
+def every_fault(everyday: Callable[[str], bool]) -> pytest.MarkDecorator:
+    """All of them, some in long runs only."""
+    return pytest.mark.parametrize(
+        ("fault", "status", "reason"),
+        [
+            pytest.param(*fault, marks=[] if everyday(named_fault(fault[0]) or str(fault[0])) else pytest.mark.long)
+            for fault in FAULTS
+        ],
+        ids=named_fault,
+    )
 
 
 def with_a_state(talk: Talk, size: int) -> Talk:
@@ -116,7 +132,7 @@ def check_the_attempts(row: Json, gemini: Gemini, calls_before: int, status: str
 
 class TestAManualCall:
     @pytest.mark.case("1", "2", "3", "4", "5", "6", "10")
-    @every_fault
+    @every_fault(lambda name: name not in SEEN_TWICE)
     def test_is_an_error_and_changes_nothing(
         self,
         gemini_service: Service,
@@ -163,6 +179,7 @@ class TestAManualCall:
         gemini.script("compaction", default="honest")
         assert talk.compact()["status"] == "applied"
 
+    @pytest.mark.long
     @pytest.mark.case("1")
     def test_that_never_gets_an_answer_ends_with_its_request(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
@@ -180,7 +197,7 @@ class TestAManualCall:
 
 class TestATurn:
     @pytest.mark.case("1", "2", "3", "4", "5", "6", "10")
-    @every_fault
+    @every_fault(lambda name: name in SEEN_IN_A_TURN)
     def test_has_its_reply_and_a_warning(
         self,
         gemini_service: Service,
@@ -322,8 +339,8 @@ class TestInTheBackground:
         [
             ("error_500", "failed", "server_error"),
             ("empty", "rejected", "empty_summary"),
-            ("safety", "rejected", "blocked"),
-            ({"name": "foreign"}, "rejected", "wrong_language"),
+            pytest.param("safety", "rejected", "blocked", marks=pytest.mark.long),
+            pytest.param({"name": "foreign"}, "rejected", "wrong_language", marks=pytest.mark.long),
         ],
         ids=named_fault,
     )

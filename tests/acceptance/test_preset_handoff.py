@@ -183,6 +183,7 @@ class TestTheSections:
 
 
 class TestTheThreshold:
+    @pytest.mark.long
     def test_of_80_000_by_bytes_is_met_before_the_users_message_is_sent(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:

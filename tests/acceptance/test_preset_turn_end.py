@@ -200,7 +200,9 @@ class TestAfterTheTurn:
         rows = talk.wait_ended(claimed)
         assert [(row["trigger"], row["tokens_before"]) for row in rows] == [("completion", tokens)] * claimed
 
-    @pytest.mark.parametrize("way", ["the client leaves", "asked for", "asked for in another process"])
+    @pytest.mark.parametrize(
+        "way", ["the client leaves", pytest.param("asked for", marks=pytest.mark.long), "asked for in another process"]
+    )
     def test_that_is_interrupted_stays(
         self,
         gemini_service: Service,
@@ -413,7 +415,7 @@ class TestAFailure:
         gemini.script("compaction", default="honest")
         assert talk.compact()["status"] == "applied"
 
-    @pytest.mark.parametrize("fault", ["error_401", "please_provide"])
+    @pytest.mark.parametrize("fault", ["error_401", pytest.param("please_provide", marks=pytest.mark.long)])
     def test_between_calls_leaves_the_turn_and_everything_before_it(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, fault: str
     ) -> None:
