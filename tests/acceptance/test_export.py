@@ -62,7 +62,8 @@ def test_before_any_compaction_it_is_the_same_markdown(start_talk: StartTalk, of
     assert talk.http.get(talk.path("/export"), params={"format": "markdown"}).text == before
 
 
-def test_what_cannot_be_exported(talk: Talk) -> None:
+def test_what_cannot_be_exported(start_talk: StartTalk, offline: Service) -> None:
+    talk = start_talk(offline)
     refused(talk.http.get(talk.path("/export"), params={"format": "pdf"}), 422, "invalid_input")
     refused(talk.http.get(f"/conversations/{uuid4()}/export"), 404, "not_found")
     assert good(talk.http.get(talk.path()))["id"] == talk.id
