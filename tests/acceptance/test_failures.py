@@ -456,7 +456,17 @@ def room_of(call: Json) -> int:
 
 @pytest.mark.case("11")
 @pytest.mark.parametrize(
-    "behaviour", ["nul", "raw_nul", "escaped_surrogate", "surrogate", "huge", "nested", "missing_fields", "unfinished"]
+    "behaviour",
+    [
+        "nul",
+        "raw_nul",
+        "escaped_surrogate",
+        "surrogate",
+        "nested",
+        "missing_fields",
+        "unfinished",
+        pytest.param("huge", marks=pytest.mark.long),
+    ],
 )
 def test_an_odd_answer_is_cleaned_or_refused(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini, behaviour: str

@@ -56,8 +56,9 @@ def test_a_budget_lowered_in_mid_conversation_is_met_in_chunks(offline: Service,
     assert talk.compactions() == []
 
     good(talk.patch({"policy": WINDOW}))
-    rows = talk.wait_ended()
+    talk.wait_settled()
 
+    rows = talk.compactions()
     usage = talk.get("/usage")
     assert {row["status"] for row in rows} == {"applied"}
     assert usage["budget"] == BUDGET

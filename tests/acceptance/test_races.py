@@ -327,7 +327,7 @@ def test_a_reader_who_comes_and_goes_hears_everything_once(
             talk.append(content, role)
             if number % 8 == 0:
                 follower.leave()
-        talk.wait_idle()
+        talk.wait_settled()
         follower.check(books)
         assert follower.connections > 5
     assert talk.compactions()
