@@ -215,6 +215,7 @@ def test_fifty_turns_take_one_cycle_and_the_objective_is_there(offline: Service,
     assert row["tokens_after"] <= 0.6 * WINDOW
 
 
+@pytest.mark.long
 def test_a_hundred_turns_take_two_or_three(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     events(talk, 100, EVENT)

@@ -238,7 +238,9 @@ class TestAfterTheTurn:
         (after,) = feed.of_type("compaction.applied")
         assert after["notification"]["message"].startswith("After an interrupted turn, at 90 % or more: ")
 
-    @pytest.mark.parametrize(("tokens", "claimed"), [(2_000, 0), (CRITICAL - 100, 1)])
+    @pytest.mark.parametrize(
+        ("tokens", "claimed"), [(2_000, 0), pytest.param(CRITICAL - 100, 1, marks=pytest.mark.long)]
+    )
     def test_that_is_interrupted_below_90_percent_changes_nothing(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, tokens: int, claimed: int
     ) -> None:

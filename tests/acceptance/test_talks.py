@@ -18,7 +18,7 @@ from tests.acceptance.talk import Json, Talk, block_of, served_seqs
 from tests.talks import locomo, made_talk, with_locomo
 
 OWN: Final = ("texting_en", "strangers_en", "assistant_en", "friends_ru", "sisters_zh", "project_en", "sessions_en")
-FEWEST: Final = 5
+FEWEST: Final = 3
 LARGE: Final = 32_000
 """Tokens of a window in which short conversations do not fill the time: all of them are imported."""
 BATCH: Final = 100
