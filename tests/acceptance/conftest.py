@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import redis
@@ -72,6 +72,8 @@ def own_redis(servers: Endpoints) -> str:
 class SharedServices:
     """The services that many tests use, each started when the first test asks for it."""
 
+    _awake: ClassVar[list[Service]] = []
+
     def __init__(self, servers: Endpoints, template: str, folders: pytest.TempPathFactory) -> None:
         self._servers = servers
         self._template = template
@@ -92,7 +94,15 @@ class SharedServices:
                 run(self._folders.mktemp(name), database_url=database_url, redis_url=redis_url, settings=settings)
             )
             self._started[key] = service
+        service.wake()
+        self._awake.append(service)
         return service
+
+    @classmethod
+    def rest(cls) -> None:
+        """Between tests; each service that is asked for wakes."""
+        while cls._awake:
+            cls._awake.pop().rest()
 
     def stop(self) -> None:
         self._stack.close()
@@ -178,6 +188,7 @@ def start_talk() -> Iterator[StartTalk]:
     yield start
     for talk in talks:
         talk.close()
+    SharedServices.rest()
 
 
 @pytest.fixture

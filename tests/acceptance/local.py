@@ -111,6 +111,7 @@ class LocalService(Service):
         self._app: FastAPI
         self._log: LocalLog
         self._has_worker = True
+        self._is_resting = False
 
     @property
     def processes(self) -> tuple[LocalLog, ...]:  # type: ignore[override]
@@ -143,6 +144,12 @@ class LocalService(Service):
             self._thread.join(_PATIENCE)
             assert not self._thread.is_alive(), "the service did not end"
 
+    def rest(self) -> None:
+        self._is_resting = True
+
+    def wake(self) -> None:
+        self._is_resting = False
+
     def _main(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
@@ -161,6 +168,7 @@ class LocalService(Service):
                 queue.worker = await stack.enter_async_context(self._container("worker:local", queue))
                 stack.push_async_callback(queue.stop)
             container = await stack.enter_async_context(self._container("process:local", queue))
+            self._let_rest(container)
             self._app = create_app(self._settings, container)
             self._log = LocalLog()
             await stack.enter_async_context(self._app.router.lifespan_context(self._app))
@@ -177,6 +185,16 @@ class LocalService(Service):
             yield container
         finally:
             await container.close()
+
+    def _let_rest(self, container: Container) -> None:
+        """While no test uses the service it does not sweep: it would, twice a second, beside each test of another."""
+        sweep = container.sweeper.sweep
+
+        async def sweep_unless_resting() -> None:
+            if not self._is_resting:
+                await sweep()
+
+        setattr(container.sweeper, "sweep", sweep_unless_resting)  # noqa: B010 - for mypy
 
     async def _stop_serving(self) -> None:
         if "url" in self.__dict__:

@@ -27,6 +27,7 @@ START_SECONDS: Final = 90.0  # two seconds of imports on an idle machine
 STOP_SECONDS: Final = 20.0
 LOG_TAIL: Final = 12_000  # characters shown when a test fails
 POLL: Final = 0.02
+LONGEST_POLL: Final = 0.1
 _UNEVENTFUL: Final = re.compile(r"http\.request .*status=2\d\d")
 
 
@@ -52,11 +53,12 @@ class NotReadyError(AssertionError):
 
 def until(condition: Callable[[], object], seconds: float = 30.0, *, what: str = "it") -> None:
     """Return once the condition is true."""
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, POLL
     while not condition():
         if time.monotonic() > deadline:
             raise NotReadyError(f"{what} did not come about within {seconds} s")
-        time.sleep(POLL)
+        time.sleep(pause)
+        pause = min(1.5 * pause, LONGEST_POLL)
 
 
 def eventful(log: str) -> str:
@@ -229,6 +231,12 @@ class Service:
                 process.signal(signal.SIGTERM)
         for process in self.processes:
             process.stop()
+
+    def rest(self) -> None:
+        """No test uses it for now: it need not look for work."""
+
+    def wake(self) -> None:
+        """A test uses it again."""
 
     def client(self, key: str | None = None) -> httpx.Client:
         """A client of the API; no proxy of the environment stands between."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import socket
 import threading
@@ -68,7 +69,7 @@ class Talk:
     def close(self) -> None:
         """Delete it, once nothing is in flight; its service may be gone."""
         with contextlib.suppress(httpx.TransportError), contextlib.closing(self.http):
-            if self.http.get(self.path()).is_success:
+            if self.http.get(self.path("/compactions"), params={"limit": 1}).is_success:
                 self.wait_idle()
                 self.http.delete(self.path())
 
@@ -208,9 +209,15 @@ def refused(response: httpx.Response, status: int, code: str) -> Json:
 
 def weight_of(lines: Sequence[tuple[str, str]]) -> int:
     """What these messages weigh, in tokens."""
-    return sum(weigh(role, content).tokens for role, content in lines)
+    return sum(_weight(role, content) for role, content in lines)
 
 
+@functools.cache
+def _weight(role: str, content: str) -> int:
+    return weigh(role, content).tokens
+
+
+@functools.cache
 def text_of(tokens: int) -> str:
     """A text that weighs exactly this much as a message."""
     low, high = 1, 8 * tokens

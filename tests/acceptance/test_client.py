@@ -161,6 +161,7 @@ def test_awaited(offline: Service) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_a_service_that_was_killed_is_waited_for(start_service: StartService) -> None:
     """No request fails, and each has one effect."""

@@ -14,17 +14,17 @@ from tests.acceptance.talk import MANUAL, Talk, good, lines, refused
 MORE_THAN_A_PAGE = 620
 
 
-@pytest.fixture
-def talk(start_talk: StartTalk, offline: Service) -> Talk:
-    """A long talk, compacted once, with a typed command in it."""
-    talk = start_talk(offline, policy=MANUAL, title="Boats", system_prompt="Speak of boats only.")
-    talk.batch(lines(MORE_THAN_A_PAGE))
+def told(start_talk: StartTalk, service: Service, messages: int) -> Talk:
+    """A talk, compacted once, with a typed command in it."""
+    talk = start_talk(service, policy=MANUAL, title="Boats", system_prompt="Speak of boats only.")
+    talk.batch(lines(messages))
     talk.chat("/compact")
     talk.append("Where were we, капитан? 🚤")
     return talk
 
 
-def test_json_holds_everything(talk: Talk) -> None:
+def test_json_holds_everything(start_talk: StartTalk, offline: Service) -> None:
+    talk = told(start_talk, offline, MORE_THAN_A_PAGE)
     response = talk.http.get(talk.path("/export"))
     exported = json.loads(response.text)
     assert response.headers["content-type"] == "application/json"
@@ -37,7 +37,11 @@ def test_json_holds_everything(talk: Talk) -> None:
     assert exported["anchors"] == talk.pages("/anchors")
 
 
-def test_markdown_is_what_was_said_and_shows_no_compaction(talk: Talk) -> None:
+@pytest.mark.parametrize("messages", [60, pytest.param(MORE_THAN_A_PAGE, marks=pytest.mark.long)])
+def test_markdown_is_what_was_said_and_shows_no_compaction(
+    start_talk: StartTalk, offline: Service, messages: int
+) -> None:
+    talk = told(start_talk, offline, messages)
     response = talk.http.get(talk.path("/export"), params={"format": "markdown"})
     text = response.text
     assert response.headers["content-type"] == "text/markdown; charset=utf-8"
@@ -62,7 +66,8 @@ def test_before_any_compaction_it_is_the_same_markdown(start_talk: StartTalk, of
     assert talk.http.get(talk.path("/export"), params={"format": "markdown"}).text == before
 
 
-def test_what_cannot_be_exported(talk: Talk) -> None:
+def test_what_cannot_be_exported(start_talk: StartTalk, offline: Service) -> None:
+    talk = start_talk(offline)
     refused(talk.http.get(talk.path("/export"), params={"format": "pdf"}), 422, "invalid_input")
     refused(talk.http.get(f"/conversations/{uuid4()}/export"), 404, "not_found")
     assert good(talk.http.get(talk.path()))["id"] == talk.id

@@ -6,6 +6,7 @@ Every failure has its control in the same test: the same call with an honest sum
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 import pytest
@@ -81,7 +82,24 @@ def named_fault(value: object) -> str | None:
     return None
 
 
-every_fault = pytest.mark.parametrize(("fault", "status", "reason"), FAULTS, ids=named_fault)
+SEEN_TWICE: Final = frozenset({"error_503", "bad_key", "nested", "blank", "safety_empty", "recitation", "foreign-ru"})
+"""Of a kind that another fault of every day stands for."""
+SEEN_IN_A_TURN: Final = frozenset({"error_429", "error_500", "too_long", "empty", "safety", "cut", "foreign-zh"})
+"""Where a turn may differ from a manual call: in how often and for how long it asks, and in what it is given back."""
+LEFT_TO_A_TURN: Final = SEEN_IN_A_TURN - {"error_500", "empty"}
+"""Every fault is seen once a day, by hand or in a turn, and these two in both: each is an error of its own by hand."""
+
+
+def every_fault(everyday: Callable[[str], bool]) -> pytest.MarkDecorator:
+    """All of them, some in long runs only."""
+    return pytest.mark.parametrize(
+        ("fault", "status", "reason"),
+        [
+            pytest.param(*fault, marks=[] if everyday(named_fault(fault[0]) or str(fault[0])) else pytest.mark.long)
+            for fault in FAULTS
+        ],
+        ids=named_fault,
+    )
 
 
 def with_a_state(talk: Talk, size: int) -> Talk:
@@ -116,7 +134,7 @@ def check_the_attempts(row: Json, gemini: Gemini, calls_before: int, status: str
 
 class TestAManualCall:
     @pytest.mark.case("1", "2", "3", "4", "5", "6", "10")
-    @every_fault
+    @every_fault(lambda name: name not in SEEN_TWICE | LEFT_TO_A_TURN)
     def test_is_an_error_and_changes_nothing(
         self,
         gemini_service: Service,
@@ -163,6 +181,7 @@ class TestAManualCall:
         gemini.script("compaction", default="honest")
         assert talk.compact()["status"] == "applied"
 
+    @pytest.mark.long
     @pytest.mark.case("1")
     def test_that_never_gets_an_answer_ends_with_its_request(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
@@ -180,7 +199,7 @@ class TestAManualCall:
 
 class TestATurn:
     @pytest.mark.case("1", "2", "3", "4", "5", "6", "10")
-    @every_fault
+    @every_fault(lambda name: name in SEEN_IN_A_TURN)
     def test_has_its_reply_and_a_warning(
         self,
         gemini_service: Service,
@@ -322,8 +341,8 @@ class TestInTheBackground:
         [
             ("error_500", "failed", "server_error"),
             ("empty", "rejected", "empty_summary"),
-            ("safety", "rejected", "blocked"),
-            ({"name": "foreign"}, "rejected", "wrong_language"),
+            pytest.param("safety", "rejected", "blocked", marks=pytest.mark.long),
+            pytest.param({"name": "foreign"}, "rejected", "wrong_language", marks=pytest.mark.long),
         ],
         ids=named_fault,
     )
@@ -371,9 +390,9 @@ class TestTheSecondAttempt:
     @pytest.mark.parametrize(
         ("fault", "reason"),
         [
-            ("please_provide", "not_a_summary"),
+            pytest.param("please_provide", "not_a_summary", marks=pytest.mark.long),
             ("empty", "empty_summary"),
-            ("safety", "blocked"),
+            pytest.param("safety", "blocked", marks=pytest.mark.long),
             ("cut_parseable", "cut_off"),
             ("invalid_json", "unparseable"),
             (NO_ITEMS, "skeleton"),
@@ -439,7 +458,17 @@ def room_of(call: Json) -> int:
 
 @pytest.mark.case("11")
 @pytest.mark.parametrize(
-    "behaviour", ["nul", "raw_nul", "escaped_surrogate", "surrogate", "huge", "nested", "missing_fields", "unfinished"]
+    "behaviour",
+    [
+        "nul",
+        "raw_nul",
+        "escaped_surrogate",
+        "surrogate",
+        "nested",
+        "missing_fields",
+        "unfinished",
+        pytest.param("huge", marks=pytest.mark.long),
+    ],
 )
 def test_an_odd_answer_is_cleaned_or_refused(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini, behaviour: str
@@ -590,7 +619,10 @@ RETOLD: Final = {"russian": RUSSIAN_RETOLD, "migration": MIGRATION_RETOLD, "gard
 @pytest.mark.case("22b")
 @pytest.mark.parametrize(
     ("conversation", "written"),
-    [*((name, None) for name in TALKS), *RETOLD.items()],
+    [
+        *(pytest.param(name, None, marks=pytest.mark.long if name in RETOLD else []) for name in TALKS),
+        *RETOLD.items(),
+    ],
     ids=lambda value: "retold" if isinstance(value, dict) else value or "excerpted",
 )
 def test_an_honest_summary_is_applied_at_the_first_attempt(

@@ -33,7 +33,7 @@ MESSAGES = 110  # three compactions and more
 LIFE_OF_A_JOB = ["compaction.queued", "compaction.started", "compaction.applied"]
 
 
-@pytest.fixture(params=["offline", "gemini_service"])
+@pytest.fixture(params=["offline", pytest.param("gemini_service", marks=pytest.mark.long)])
 def service(request: pytest.FixtureRequest, gemini: Gemini) -> Service:
     return cast("Service", request.getfixturevalue(request.param))
 

@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.acceptance.service import Service
 from tests.servers import ROOT, unused_port
 
@@ -19,6 +21,7 @@ def run(url: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_the_example_runs(offline: Service) -> None:
     done = run(offline.url)
 

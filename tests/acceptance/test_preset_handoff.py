@@ -183,6 +183,7 @@ class TestTheSections:
 
 
 class TestTheThreshold:
+    @pytest.mark.long
     def test_of_80_000_by_bytes_is_met_before_the_users_message_is_sent(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -250,7 +251,10 @@ class TestTheConfiguration:
 
     @pytest.mark.parametrize(
         ("written", "first", "kept"),
-        [("{max_tokens: 6000, keep_tail: 6}", 6_001, 6), ("{max_tokens: 0}", DESIGNED + 1, KEPT)],
+        [
+            ("{max_tokens: 6000, keep_tail: 6}", 6_001, 6),
+            pytest.param("{max_tokens: 0}", DESIGNED + 1, KEPT, marks=pytest.mark.long),
+        ],
     )
     def test_is_what_holds_for_every_conversation(
         self, offline: Service, run_service: RunService, tmp_path: Path, written: str, first: int, kept: int
@@ -384,7 +388,9 @@ class TestAnOversizedMessage:
         assert served.endswith("END-9")
         assert talk.history()[0]["content"] == said
 
-    @pytest.mark.parametrize(("preset", "no_room"), [("handoff", 4_400), ("turn_end", 9_000)])
+    @pytest.mark.parametrize(
+        ("preset", "no_room"), [("handoff", 4_400), pytest.param("turn_end", 9_000, marks=pytest.mark.long)]
+    )
     def test_is_taken_whole_also_where_nothing_is_ever_compacted(
         self, offline: Service, start_talk: StartTalk, preset: str, no_room: int
     ) -> None:
@@ -460,6 +466,7 @@ class TestAFailure:
         assert talk.compact()["status"] == "applied"
         assert talk.context_bytes() != served
 
+    @pytest.mark.long
     def test_of_the_database_preserves_what_was_there(self, offline: Service, start_talk: StartTalk) -> None:
         """The state cannot be written: an error for the command, a warning for a turn, the full history for both."""
         talk = start_talk(offline, preset="handoff", policy=SMALL)

@@ -203,7 +203,7 @@ def test_hostile_words_and_a_giant_come_back_byte_for_byte_and_forge_no_marker(
     good(talk.post("/messages", {"role": "tool", "content": "", "parts": [result]}))
     talked(talk)
     ids: set[str] = set()
-    for cycle in range(3):
+    for cycle in range(2):
         row = talk.compact(keep_tail_messages=2)
         assert (row["status"], row["reason"]) == ("applied", None)
         context = talk.context()

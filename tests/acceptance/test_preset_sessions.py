@@ -55,7 +55,7 @@ def events(talk: Talk, count: int, tokens: int) -> None:
 
 
 def applied(talk: Talk) -> list[Json]:
-    talk.wait_idle()
+    talk.wait_settled()
     return [row for row in talk.compactions() if row["status"] == "applied"]
 
 
@@ -215,6 +215,7 @@ def test_fifty_turns_take_one_cycle_and_the_objective_is_there(offline: Service,
     assert row["tokens_after"] <= 0.6 * WINDOW
 
 
+@pytest.mark.long
 def test_a_hundred_turns_take_two_or_three(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     events(talk, 100, EVENT)
@@ -224,6 +225,7 @@ def test_a_hundred_turns_take_two_or_three(offline: Service, start_talk: StartTa
     assert served_seqs(talk.context())[-1] == 100
 
 
+@pytest.mark.long
 def test_fifty_turns_of_a_thousand_tokens_cost_a_sixth(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     talk.append(OBJECTIVE, event_type="initial_objective")

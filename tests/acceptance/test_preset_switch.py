@@ -94,7 +94,14 @@ def test_versions_of_different_schemas_are_compared_and_restored(offline: Servic
     assert all(value in texts(after["compressed_state"]) for value in ("NW-2026-118", "4711-K", "3 May 2027"))
 
 
-@pytest.mark.parametrize("preset", sorted({*ROUTE} - {"turn_end"}))
+@pytest.mark.parametrize(
+    "preset",
+    [
+        "handoff",
+        "semantic",
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("hierarchical", "research", "sessions")),
+    ],
+)
 def test_one_text_is_kept_word_for_word_by_every_other_preset_and_back(
     offline: Service, start_talk: StartTalk, preset: str
 ) -> None:
@@ -133,8 +140,17 @@ DECIDED: Final = (
 )
 
 
-@pytest.mark.parametrize("preset", ["handoff", "turn_end"])
-@pytest.mark.parametrize("before", ["semantic", "hierarchical", "research"])
+@pytest.mark.parametrize(
+    ("before", "preset"),
+    [
+        ("semantic", "handoff"),
+        ("hierarchical", "turn_end"),
+        ("research", "handoff"),
+        pytest.param("semantic", "turn_end", marks=pytest.mark.long),
+        pytest.param("hierarchical", "handoff", marks=pytest.mark.long),
+        pytest.param("research", "turn_end", marks=pytest.mark.long),
+    ],
+)
 def test_anchors_go_into_a_state_that_none_stand_beside(
     offline: Service, start_talk: StartTalk, before: str, preset: str
 ) -> None:

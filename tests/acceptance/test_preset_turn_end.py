@@ -200,7 +200,9 @@ class TestAfterTheTurn:
         rows = talk.wait_ended(claimed)
         assert [(row["trigger"], row["tokens_before"]) for row in rows] == [("completion", tokens)] * claimed
 
-    @pytest.mark.parametrize("way", ["the client leaves", "asked for", "asked for in another process"])
+    @pytest.mark.parametrize(
+        "way", ["the client leaves", pytest.param("asked for", marks=pytest.mark.long), "asked for in another process"]
+    )
     def test_that_is_interrupted_stays(
         self,
         gemini_service: Service,
@@ -236,7 +238,9 @@ class TestAfterTheTurn:
         (after,) = feed.of_type("compaction.applied")
         assert after["notification"]["message"].startswith("After an interrupted turn, at 90 % or more: ")
 
-    @pytest.mark.parametrize(("tokens", "claimed"), [(2_000, 0), (CRITICAL - 100, 1)])
+    @pytest.mark.parametrize(
+        ("tokens", "claimed"), [(2_000, 0), pytest.param(CRITICAL - 100, 1, marks=pytest.mark.long)]
+    )
     def test_that_is_interrupted_below_90_percent_changes_nothing(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, tokens: int, claimed: int
     ) -> None:
@@ -413,7 +417,7 @@ class TestAFailure:
         gemini.script("compaction", default="honest")
         assert talk.compact()["status"] == "applied"
 
-    @pytest.mark.parametrize("fault", ["error_401", "please_provide"])
+    @pytest.mark.parametrize("fault", ["error_401", pytest.param("please_provide", marks=pytest.mark.long)])
     def test_between_calls_leaves_the_turn_and_everything_before_it(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, fault: str
     ) -> None:

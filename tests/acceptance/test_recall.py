@@ -39,21 +39,26 @@ def test_most_questions_find_their_evidence_at_a_tenth_of_the_tokens(
     budget = math.floor(SHARE * sum(map(estimate_text, texts)))
     questions = [one for one in given["questions"] if one["evidence"]][::EVERY]
 
-    found = [served(talk, texts, one, {"budget": budget, "query": one["question"]}) for one in questions]
-    control = [served(talk, texts, one, {"budget": budget}) for one in questions]
+    found = [holds(told(talk, {"budget": budget, "query": one["question"]}), texts, one) for one in questions]
+    unasked = told(talk, {"budget": budget})
+    control = [holds(unasked, texts, one) for one in questions]
 
     print(f"{sum(found)} of {len(questions)}, without a query {sum(control)}")
     assert sum(found) / len(questions) >= FLOOR
     assert sum(control) / len(questions) <= CONTROL
 
 
-def served(talk: Talk, texts: list[str], asked: Json, body: Json) -> bool:
-    """Whether every evidence message stands in what is served after the system prompt, which keeps to its budget."""
+def holds(text: str, texts: list[str], asked: Json) -> bool:
+    """Whether every evidence message stands in what was told."""
+    return all(texts[seq - 1] in text for seq in asked["evidence"])
+
+
+def told(talk: Talk, body: Json) -> str:
+    """What is served after the system prompt, which keeps to its budget."""
     context = good(talk.post("/context", body))
     gauge = context["gauge"]
     assert gauge["tokens"] - gauge["breakdown"]["system"] <= body["budget"]
-    told = "\n".join(message["content"] for message in context["messages"] if message["role"] != "system")
-    return all(texts[seq - 1] in told for seq in asked["evidence"])
+    return "\n".join(message["content"] for message in context["messages"] if message["role"] != "system")
 
 
 def folded(offline: Service, start_talk: StartTalk, **policy: str) -> Talk:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from _pytest.mark import ParameterSet
 from typer.testing import CliRunner
 
 from app.cli import app
@@ -49,6 +50,8 @@ FIXED: Final[Mapping[str, str]] = {
         "fields of the state by their names in the contract",
     ),
 }
+WITH_GEMINI: Final = frozenset({"semantic", "handoff"})
+"""Every day each preset is looked at once: these with the model, the others without."""
 WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 FRAME: Final = re.compile(r"</?[a-z_]+|\b[a-z_]+=(?=\")|(?<=role=)\"[a-z]+\"|\\u[0-9a-f]{4}|\[REDACTED:\w+\]")
 """Names of tags and of their attributes, roles of the API in them, escaped signs, and marks of secrets."""
@@ -74,6 +77,11 @@ WEATHER: Final = {"type": "tool_call", "id": "call_1", "name": "weather", "argum
 ANSWER: Final = {"type": "tool_result", "tool_call_id": "call_1", "content": {"ответ": "ясно, 21 градус"}}
 LOST: Final = {"type": "tool_call", "id": "call_2", "name": "weather", "arguments": {"город": "Псков"}}
 GIVEN: Final = frozenset({"image", "png", "https", "example", "org", "plan", "weather", "call_1", "call_2"})
+
+
+def often(preset: str, is_everyday: bool) -> ParameterSet:  # noqa: FBT001 - one word more at each call
+    """A variant of every day, or of the long runs only."""
+    return pytest.param(preset, marks=[] if is_everyday else pytest.mark.long)
 
 
 def texts(value: Any, name: str = "") -> Iterator[str]:
@@ -158,7 +166,7 @@ def words_of(events: list[Json]) -> list[str]:
     return [one[name] for one in told for name in ("title", "message")]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", [often(preset, preset not in WITH_GEMINI) for preset in PRESETS])
 def test_without_a_model(offline: Service, start_talk: StartTalk, preset: str) -> None:
     talk = start_talk(offline, preset=preset, locale="ru", title="Кабинеты", system_prompt=ROOMS, policy=SMALL)
     with EventFollower(talk) as feed:
@@ -190,7 +198,7 @@ def saying(text: str) -> Json:
     return {"name": "text", "text": text}
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", [often(preset, preset in WITH_GEMINI) for preset in PRESETS])
 def test_with_gemini(gemini_service: Service, start_talk: StartTalk, gemini: Gemini, preset: str) -> None:
     policy = {**SMALL, "context_window": 16_000}
     talk = start_talk(gemini_service, preset=preset, locale="ru", system_prompt=ROOMS, policy=policy)

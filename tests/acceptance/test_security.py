@@ -211,6 +211,7 @@ def test_health_needs_no_key(guarded: Guarded) -> None:
         assert client.get("/readyz").is_success
 
 
+@pytest.mark.long
 def test_a_service_that_wants_keys_and_has_none_does_not_start(
     servers: Endpoints, database_template: str, tmp_path: Path
 ) -> None:

@@ -120,6 +120,7 @@ class TestATurn:
         ask(talk, "Thanks.")
         assert openai.last.texts == ["Thanks."]
 
+    @pytest.mark.long
     @pytest.mark.processes
     def test_after_a_restart_goes_on_as_before(self, service: Service, start_talk: StartTalk, openai: OpenAI) -> None:
         talk = start_talk(service, policy=ROOMY)

@@ -18,7 +18,7 @@ from tests.acceptance.talk import Json, Talk, block_of, served_seqs
 from tests.talks import locomo, made_talk, with_locomo
 
 OWN: Final = ("texting_en", "strangers_en", "assistant_en", "friends_ru", "sisters_zh", "project_en", "sessions_en")
-FEWEST: Final = 5
+FEWEST: Final = 3
 LARGE: Final = 32_000
 """Tokens of a window in which short conversations do not fill the time: all of them are imported."""
 BATCH: Final = 100
@@ -70,7 +70,7 @@ class Looks:
         return statistics.quantiles(self.seconds, n=100)[int(share * 100) - 1]
 
 
-@pytest.mark.parametrize("window", [4_000, LARGE])
+@pytest.mark.parametrize("window", [4_000, pytest.param(LARGE, marks=pytest.mark.long)])
 @pytest.mark.parametrize("conversations", with_locomo(own, locomo))
 def test_whole_conversations_are_imported_and_compacted_while_the_api_answers(
     offline: Service, start_talk: StartTalk, window: int, conversations: Callable[[], list[Json]]
