@@ -62,8 +62,7 @@ async def told(service: Service, conversation_id: UUID, content: str) -> ChatRes
 async def filled(service: Service, tokens: int, **policy: Any) -> UUID:
     """A conversation with about so many tokens of context, its last message an assistant's."""
     conversation_id = await service.conversation(**policy)
-    while (await service.row(conversation_id)).context_tokens < tokens - 60:
-        await service.say(conversation_id, 2, words=1)
+    await service.fill(conversation_id, tokens - 60, words=1)
     return conversation_id
 
 
@@ -82,7 +81,7 @@ async def shrinks(service: Service) -> None:
     service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=DIGESTS)
     conversation_id = await service.conversation(context_window=200_000)
     for _ in range(2):
-        await service.say(conversation_id, 200, words=8)
+        await service.say(conversation_id, 100, words=16)
     assert (await service.row(conversation_id)).context_tokens > 40_000
     policy = {"policy": {"context_window": 32_000}}
     await service.container.conversations.patch(service.tenant, conversation_id, policy)

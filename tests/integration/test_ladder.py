@@ -446,7 +446,7 @@ class TestATurn:
             raise AssertionError
 
         service = Service(begin, tenant, hangs)
-        conversation_id, warnings, _ = await turn(service, sync_deadline=3)
+        conversation_id, warnings, _ = await turn(service, sync_deadline=0.5)
         (row,) = await service.compactions(conversation_id)
         assert warnings[0] == "compaction_deadline"
         assert (row.status, reasons(row)) == ("queued", ["deadline"])
@@ -461,7 +461,7 @@ class TestAJob:
             await asyncio.Event().wait()
             raise AssertionError
 
-        monkeypatch.setattr("app.services.job.JOB_DEADLINE", 3.0)
+        monkeypatch.setattr("app.services.job.JOB_DEADLINE", 0.5)
         service = Service(begin, tenant, hangs)
         conversation_id = await service.conversation()
         await service.say(conversation_id, 60)

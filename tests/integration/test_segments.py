@@ -46,6 +46,8 @@ TOPICS = (
     "Our invoice {seq} for the roof tiles is 1 {seq} EUR, and the bank in Trondheim has paid it.",
     "The violin lesson number {seq} was about the second movement, and the bow needs new hair.",
 )
+PAGE = 240
+"""Tokens of a page of originals: less than most segments, so that they have borders between pages."""
 ODD = {"zulu": 1, "b": [1e22, -0.0, 1.0], "": None, "яблоко": {"y": True, "x": "\u2028 [a →L1:b]"}, "aa": "é\u0301"}
 
 
@@ -112,7 +114,7 @@ async def expand(service: Service, conversation_id: UUID, segment_id: str, **giv
     after = None
     while True:
         page = await service.container.expansion.expand(
-            service.tenant, conversation_id, segment_id, **{"max_tokens": 60, "after": after} | given
+            service.tenant, conversation_id, segment_id, **{"max_tokens": PAGE, "after": after} | given
         )
         pages.append(page)
         after = page.following
@@ -124,7 +126,7 @@ async def expand(service: Service, conversation_id: UUID, segment_id: str, **giv
 async def originals(service: Service, conversation_id: UUID, segment_id: str) -> list[Message]:
     pages = await expand(service, conversation_id, segment_id, level="full")
     for page in pages:
-        assert page.token_count <= 60 or len(page.messages) == 1
+        assert page.token_count <= PAGE or len(page.messages) == 1
     return [message for page in pages for message in page.messages]
 
 
@@ -410,8 +412,8 @@ class TestStored:
 
 class TestExpansion:
     async def test_pages_of_a_level_are_the_level(self, service: Service) -> None:
-        conversation_id = await service.conversation()
-        await say(service, conversation_id, 30)
+        conversation_id = await service.conversation(segment_by={"by": "messages", "size": 3})
+        await say(service, conversation_id, 8)
         await compact(service, conversation_id)
         one = (await current(service, conversation_id))[0]
         for name, level in ((name, level) for level, name in LEVEL_OF.items() if name):

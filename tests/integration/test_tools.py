@@ -433,8 +433,7 @@ class TestBetweenCalls:
         """Four results of a tenth of the budget each lift a context above nine tenths of it."""
         service = scripted(begin, tenant, *[call("long_list", lines=3_000)] * 4, "I see.", tools=["long_list"])
         conversation_id = await service.conversation(triggers=[MID_TURN])
-        while (await service.row(conversation_id)).context_tokens < 1_900:
-            await service.say(conversation_id, 2)
+        await service.fill(conversation_id, 1_900)
         before = (await service.row(conversation_id)).last_seq
         handle = await start(service, conversation_id, "Go.")
         events = [event async for event in handle.events()]
@@ -463,14 +462,12 @@ class TestBetweenCalls:
         """The controls: the same turn without the trigger, and the trigger without a call."""
         service = scripted(begin, tenant, *[call("long_list", lines=3_000)] * 4, "I see.", tools=["long_list"])
         without = await service.conversation(max_tokens=-1)
-        while (await service.row(without)).context_tokens < 1_900:
-            await service.say(without, 2)
+        await service.fill(without, 1_900)
         await chat(service, without, "Go.")
         assert await service.compactions(without) == []
 
         full = await service.conversation(triggers=[MID_TURN])
-        while (await service.row(full)).context_tokens < 2_900:
-            await service.say(full, 2)
+        await service.fill(full, 2_900)
         await chat(service, full, "Go.")
         assert await service.container.compaction.claim_due(service.tenant, full) is None, "nothing for a sweeper"
         assert await service.compactions(full) == []
