@@ -409,6 +409,11 @@ def check_language_kept(talk: Talk, row: Compaction, spoken: str, told: str) -> 
 
 
 NAMES: Final = ("English", "Russian", "Chinese", "Arabic", "mixed with code")
+FOREIGN: Final = [
+    pytest.param(talk, id=name, marks=() if name in {"Russian", "mixed with code"} else pytest.mark.long)
+    for talk, name in zip(LANGUAGES, NAMES, strict=True)
+]
+"""Each with a summary in another language."""
 
 
 @pytest.mark.case("28")
@@ -421,7 +426,7 @@ async def test_a_state_is_in_the_language_of_its_talk(begin: UnitOfWorkFactory, 
 
 
 @pytest.mark.case("28")
-@pytest.mark.parametrize("talk", LANGUAGES, ids=NAMES)
+@pytest.mark.parametrize("talk", FOREIGN)
 async def test_a_summary_in_another_language_is_never_stored(
     begin: UnitOfWorkFactory, tenant: UUID, talk: Talk
 ) -> None:
@@ -431,7 +436,7 @@ async def test_a_summary_in_another_language_is_never_stored(
 
 
 @pytest.mark.control("28")
-@pytest.mark.parametrize("talk", LANGUAGES, ids=NAMES)
+@pytest.mark.parametrize("talk", FOREIGN)
 async def test_control_without_the_look_at_the_language_it_is(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, talk: Talk
 ) -> None:
@@ -509,7 +514,10 @@ async def test_a_pin_is_served_word_for_word(begin: UnitOfWorkFactory, tenant: U
 
 
 @pytest.mark.control("29")
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "path",
+    [manual, *(pytest.param(path, marks=pytest.mark.long) for path in (background, sync, fallback)), truncation],
+)
 async def test_control_with_nobody_who_holds_it(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, path: Any
 ) -> None:
