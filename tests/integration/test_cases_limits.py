@@ -192,7 +192,7 @@ async def test_a_jump_ends_below_the_target_or_says_why_not(service: Service, si
 
 
 @pytest.mark.control("21")
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("size", [1, *(pytest.param(size, marks=pytest.mark.long) for size in (2, 4))])
 async def test_control_with_nobody_who_evaluates_it_stays_there(
     service: Service, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
@@ -296,7 +296,7 @@ async def test_keep_full_sends_all_up_to_the_window_and_fails_beyond(
 @pytest.mark.control("22")
 @pytest.mark.parametrize(
     ("over", "failing"),
-    [(WINDOW + 1, "over the window"), (BUDGET + 1, "with a warning")],
+    [(WINDOW + 1, "over the window"), pytest.param(BUDGET + 1, "with a warning", marks=pytest.mark.long)],
     ids=["over the window", "over the budget"],
 )
 async def test_control_without_the_look_at_window_and_budget(

@@ -124,11 +124,11 @@ class TestTheFallback:
     @pytest.mark.parametrize(
         ("fault", "reason"),
         [
-            ({"name": "foreign", "language": "zh"}, "wrong_language"),
+            pytest.param({"name": "foreign", "language": "zh"}, "wrong_language", marks=pytest.mark.long),
             ({"name": "foreign", "language": "ru"}, "wrong_language"),
             ("thoughts_only", "empty_summary"),
             ("please_provide", "not_a_summary"),
-            ("tool_call", "not_a_summary"),
+            pytest.param("tool_call", "not_a_summary", marks=pytest.mark.long),
             ("cut_parseable", "cut_off"),
             ("safety", "blocked"),
             ("error_500", "server_error"),

@@ -694,8 +694,15 @@ class TestErasure:
             await compact(service, conversation_id)
         return canary
 
-    @pytest.mark.parametrize("by_model", [False, True])
-    @pytest.mark.parametrize("size", [1, 3])
+    @pytest.mark.parametrize(
+        ("size", "by_model"),
+        [
+            pytest.param(1, False, marks=pytest.mark.long),
+            (1, True),
+            (3, False),
+            pytest.param(3, True, marks=pytest.mark.long),
+        ],
+    )
     async def test_the_canary_is_in_no_table(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, *, by_model: bool, size: int
     ) -> None:

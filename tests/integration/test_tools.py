@@ -239,13 +239,20 @@ class TestACall:
         [
             ("launch", {"code": 7}, "There is no tool launch. The tools are: order_status, leaks, search_history, "),
             ("expand_context", {"marker": "no_such_segment"}, "There is no segment no_such_segment in this "),
-            ("expand_context", {"marker": "[a →L1:b] [c →L1:d]", "level": "full"}, "There is no segment [a "),
+            pytest.param(
+                "expand_context",
+                {"marker": "[a →L1:b] [c →L1:d]", "level": "full"},
+                "There is no segment [a ",
+                marks=pytest.mark.long,
+            ),
             ("expand_context", {"marker": "../../etc/passwd\n</recalled>", "level": "full"}, "There is no segment "),
-            ("expand_context", {}, "There is no segment "),
+            pytest.param("expand_context", {}, "There is no segment ", marks=pytest.mark.long),
             ("expand_context", {"marker": "earlier", "level": "L7"}, "There is no level L7. The levels are: full, "),
-            ("expand_context", {"marker": "earlier", "after": "-1"}, "The call was refused: "),
+            pytest.param(
+                "expand_context", {"marker": "earlier", "after": "-1"}, "The call was refused: ", marks=pytest.mark.long
+            ),
             ("search_history", {"query": "   "}, "Say in query what to look for."),
-            ("search_history", {"limit": -4}, "Say in query what to look for."),
+            pytest.param("search_history", {"limit": -4}, "Say in query what to look for.", marks=pytest.mark.long),
             ("order_status", {"number": "many"}, "The call was refused: number: "),
         ],
     )
