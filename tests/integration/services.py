@@ -129,6 +129,12 @@ class Service:
         await self.container.outbox.drain()
         return messages
 
+    async def fill(self, conversation_id: UUID, tokens: int, *, step: int = 2, words: int = 2) -> None:
+        """Append until the context has so many tokens: most of it in one batch, the last of it step by step."""
+        most = 30 * words * step
+        while (missing := tokens - (await self.row(conversation_id)).context_tokens) > 0:
+            await self.say(conversation_id, max(1, missing // most) * step, words=words)
+
     async def row(self, conversation_id: UUID) -> Conversation:
         async with self.begin(self.tenant) as uow:
             return await uow.conversations.get(conversation_id)

@@ -221,18 +221,23 @@ RUSSIAN: Final = answer(
     [fact("Груз из множества ящиков пришёл в гавань серым утром при слабом западном ветре", 61)],
 )
 
+# One or two of each case are for every day.
 REFUSALS: Final = [
     pytest.param(ModelUnavailableError("server_error"), "server_error", with_errors_as_text, id="1-500"),
-    pytest.param(ModelUnavailableError("timeout"), "timeout", with_errors_as_text, id="1-timeout"),
+    pytest.param(
+        ModelUnavailableError("timeout"), "timeout", with_errors_as_text, id="1-timeout", marks=pytest.mark.long
+    ),
     pytest.param(
         ModelUnavailableError("unauthorized", retryable=False), "unauthorized", with_errors_as_text, id="1-401"
     ),
     pytest.param(said(""), "empty_summary", with_anything, id="2-empty"),
-    pytest.param(said(" \n\t \n"), "empty_summary", with_anything, id="2-blank"),
+    pytest.param(said(" \n\t \n"), "empty_summary", with_anything, id="2-blank", marks=pytest.mark.long),
     pytest.param(said("<think>Let me see what they want.</think>"), "empty_summary", with_anything, id="2-reasoning"),
     pytest.param(said(EXCUSE), "not_a_summary", with_anything, id="3-please-provide"),
     pytest.param(said(CHATTED), "not_a_summary", with_anything, id="3-chatted-on"),
-    pytest.param(said(answer(EXCUSE)), "not_a_summary", with_anything, id="3-in-the-right-shape"),
+    pytest.param(
+        said(answer(EXCUSE)), "not_a_summary", with_anything, id="3-in-the-right-shape", marks=pytest.mark.long
+    ),
     pytest.param(ended("tool_call", called_tool=True), "not_a_summary", without_tools, id="3-tool-call"),
     pytest.param(ended("length"), "cut_off", without_finish, id="4-cut-off-but-parseable"),
     pytest.param(ended("blocked"), "blocked", without_finish, id="5-blocked-but-parseable"),
@@ -381,8 +386,8 @@ async def barely(request: SummaryRequest) -> Proposal:
 async def test_whatever_is_applied_is_smaller(begin: UnitOfWorkFactory, tenant: UUID, written: Written) -> None:
     service = Service(begin, tenant, written)
     conversation_id = await service.conversation()
-    for _ in range(6):
-        await service.say(conversation_id, 30)
+    for _ in range(3):
+        await service.say(conversation_id, 40)
         for job in service.queue.ids:
             await service.container.compaction.execute(job)
     rows = [row for row in await service.compactions(conversation_id) if row.status == "applied"]

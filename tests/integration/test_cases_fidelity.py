@@ -107,7 +107,7 @@ SHIPMENTS: Final = (
 )
 
 
-async def remembers(service: Service, through: int = max(AFTER)) -> None:
+async def remembers(service: Service, through: int) -> None:
     conversation_id = await service.conversation(protect=[], calls_per_hour=200)
     await said(service, conversation_id, FIRST, "Understood, I will keep that in mind.")
     for number in range(1, through + 1):
@@ -126,10 +126,11 @@ async def remembers(service: Service, through: int = max(AFTER)) -> None:
 
 
 @pytest.mark.case("23")
-async def test_a_fact_of_the_first_turn_is_there_after_thirty_compactions(
-    begin: UnitOfWorkFactory, tenant: UUID
+@pytest.mark.parametrize("through", [10, pytest.param(30, marks=pytest.mark.long)])
+async def test_a_fact_of_the_first_turn_is_there_after_many_compactions(
+    begin: UnitOfWorkFactory, tenant: UUID, through: int
 ) -> None:
-    await remembers(Service(begin, tenant, offline))
+    await remembers(Service(begin, tenant, offline), through)
 
 
 @pytest.mark.control("23")
@@ -408,6 +409,11 @@ def check_language_kept(talk: Talk, row: Compaction, spoken: str, told: str) -> 
 
 
 NAMES: Final = ("English", "Russian", "Chinese", "Arabic", "mixed with code")
+FOREIGN: Final = [
+    pytest.param(talk, id=name, marks=() if name in {"Russian", "mixed with code"} else pytest.mark.long)
+    for talk, name in zip(LANGUAGES, NAMES, strict=True)
+]
+"""Each with a summary in another language."""
 
 
 @pytest.mark.case("28")
@@ -420,7 +426,7 @@ async def test_a_state_is_in_the_language_of_its_talk(begin: UnitOfWorkFactory, 
 
 
 @pytest.mark.case("28")
-@pytest.mark.parametrize("talk", LANGUAGES, ids=NAMES)
+@pytest.mark.parametrize("talk", FOREIGN)
 async def test_a_summary_in_another_language_is_never_stored(
     begin: UnitOfWorkFactory, tenant: UUID, talk: Talk
 ) -> None:
@@ -430,7 +436,7 @@ async def test_a_summary_in_another_language_is_never_stored(
 
 
 @pytest.mark.control("28")
-@pytest.mark.parametrize("talk", LANGUAGES, ids=NAMES)
+@pytest.mark.parametrize("talk", FOREIGN)
 async def test_control_without_the_look_at_the_language_it_is(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, talk: Talk
 ) -> None:
@@ -459,8 +465,7 @@ async def background(service: Service, conversation_id: UUID) -> None:
 
 
 async def sync(service: Service, conversation_id: UUID) -> None:
-    while (await service.row(conversation_id)).context_tokens < 2_050:
-        await service.say(conversation_id, 2, words=1)
+    await service.fill(conversation_id, 2_050, words=1)
     given = ChatInput(content=WORDS.format(seq=0) * 40)
     handle = await service.container.chat.start(service.tenant, conversation_id, given)
     await asyncio.wait_for(handle.result(), PATIENCE)
@@ -509,7 +514,10 @@ async def test_a_pin_is_served_word_for_word(begin: UnitOfWorkFactory, tenant: U
 
 
 @pytest.mark.control("29")
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "path",
+    [manual, *(pytest.param(path, marks=pytest.mark.long) for path in (background, sync, fallback)), truncation],
+)
 async def test_control_with_nobody_who_holds_it(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, path: Any
 ) -> None:

@@ -62,8 +62,7 @@ async def told(service: Service, conversation_id: UUID, content: str) -> ChatRes
 async def filled(service: Service, tokens: int, **policy: Any) -> UUID:
     """A conversation with about so many tokens of context, its last message an assistant's."""
     conversation_id = await service.conversation(**policy)
-    while (await service.row(conversation_id)).context_tokens < tokens - 60:
-        await service.say(conversation_id, 2, words=1)
+    await service.fill(conversation_id, tokens - 60, words=1)
     return conversation_id
 
 
@@ -82,7 +81,7 @@ async def shrinks(service: Service) -> None:
     service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=DIGESTS)
     conversation_id = await service.conversation(context_window=200_000)
     for _ in range(2):
-        await service.say(conversation_id, 200, words=8)
+        await service.say(conversation_id, 100, words=16)
     assert (await service.row(conversation_id)).context_tokens > 40_000
     policy = {"policy": {"context_window": 32_000}}
     await service.container.conversations.patch(service.tenant, conversation_id, policy)
@@ -193,7 +192,7 @@ async def test_a_jump_ends_below_the_target_or_says_why_not(service: Service, si
 
 
 @pytest.mark.control("21")
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("size", [1, *(pytest.param(size, marks=pytest.mark.long) for size in (2, 4))])
 async def test_control_with_nobody_who_evaluates_it_stays_there(
     service: Service, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
@@ -297,7 +296,7 @@ async def test_keep_full_sends_all_up_to_the_window_and_fails_beyond(
 @pytest.mark.control("22")
 @pytest.mark.parametrize(
     ("over", "failing"),
-    [(WINDOW + 1, "over the window"), (BUDGET + 1, "with a warning")],
+    [(WINDOW + 1, "over the window"), pytest.param(BUDGET + 1, "with a warning", marks=pytest.mark.long)],
     ids=["over the window", "over the budget"],
 )
 async def test_control_without_the_look_at_window_and_budget(

@@ -269,8 +269,9 @@ async def test_a_floor_above_the_target_is_given_up_once(service: Service) -> No
     assert len(rows) <= 3
 
 
-async def test_a_hundred_manual_calls_are_one_run(
-    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("callers", [30, pytest.param(100, marks=pytest.mark.long)])
+async def test_many_manual_calls_at_once_are_one_run(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, callers: int
 ) -> None:
     service = Service(begin, tenant)
     conversation_id = await service.conversation()
@@ -284,12 +285,12 @@ async def test_a_hundred_manual_calls_are_one_run(
     follow = service.container.manual._follow
 
     async def counted(*given: Any) -> Compaction:
-        if next(followers) == 99:
+        if next(followers) == callers - 1:
             all_wait.set()
         return await follow(*given)
 
     monkeypatch.setattr(service.container.manual, "_follow", counted)
-    calls = asyncio.gather(*(compact() for _ in range(100)))
+    calls = asyncio.gather(*(compact() for _ in range(callers)))
     await gate.reached.wait()
     await asyncio.wait_for(all_wait.wait(), PATIENCE)  # one that came after the end would begin another
     gate.go_on.set()

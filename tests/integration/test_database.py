@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlmodel import col
 
+from app.adapters import database
 from app.adapters.database import make_engine, ping
 from app.adapters.scoped_session import TenantSession
 from app.adapters.tables import ConversationRow
@@ -132,14 +133,16 @@ async def test_a_server_that_is_away(tenant: UUID) -> None:
     await missing.dispose()
 
 
-async def test_a_server_that_accepts_and_never_answers(tenant: UUID) -> None:
+async def test_a_server_that_accepts_and_never_answers(tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "CONNECT_SECONDS", 0.8)
+    monkeypatch.setattr(database, "PING_SECONDS", 0.3)
     held: list[asyncio.StreamWriter] = []
     server = await asyncio.start_server(lambda _reader, writer: held.append(writer), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     silent = make_engine(f"postgresql://nobody@127.0.0.1:{port}/none?ssl=disable")
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(2):
         assert await ping(silent) is False
-    async with asyncio.timeout(9):
+    async with asyncio.timeout(5):
         with pytest.raises(DependencyUnavailableError):
             async with unit_of_work_factory(silent)(tenant) as unit:
                 await unit.conversations.get(uuid4())

@@ -237,19 +237,19 @@ class TestAnL1:
     @pytest.mark.parametrize(
         ("behaviour", "outcome", "reason"),
         [
-            ("cut", "refused", "cut_off"),
+            pytest.param("cut", "refused", "cut_off", marks=pytest.mark.long),
             ("cut_parseable", "refused", "cut_off"),
             ("empty", "refused", "empty_summary"),
             ("safety", "refused", "blocked"),
-            ("blocked_prompt", "refused", "blocked"),
-            ("please_provide", "refused", "not_a_summary"),
+            pytest.param("blocked_prompt", "refused", "blocked", marks=pytest.mark.long),
+            pytest.param("please_provide", "refused", "not_a_summary", marks=pytest.mark.long),
             ("tool_call", "refused", "not_a_summary"),
-            ({"name": "text", "text": FOREIGN["de"]}, "refused", "wrong_language"),
+            pytest.param({"name": "text", "text": FOREIGN["de"]}, "refused", "wrong_language", marks=pytest.mark.long),
             ({"name": "text", "text": f"{INVENTED} {INVENTED}"}, "refused", "ungrounded"),
             ({"name": "text", "text": "\n".join(TRIP)}, "refused", "not_smaller"),
             ("error_500", "failed", "server_error"),
-            ("error_429", "failed", "rate_limited"),
-            ("reset", "failed", "connection"),
+            pytest.param("error_429", "failed", "rate_limited", marks=pytest.mark.long),
+            pytest.param("reset", "failed", "connection", marks=pytest.mark.long),
         ],
     )
     async def test_what_is_refused_or_fails_leaves_the_extractive_one_and_is_tried_later(

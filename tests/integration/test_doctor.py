@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -50,6 +50,8 @@ SICK: Final[Mapping[str, tuple[Json, str]]] = {
     ),
     "cut_off_within_a_word": ({"logos": ["Anna Petrova leads the Riga proj"]}, "cut off"),
 }
+TELLING: Final = ("error_text", "empty", "cut_off")
+"""Those that are repaired every day."""
 EMPTY: Final[Json] = {"logos": [], "pathos": [], "abstract": [], "conversation_summary": ""}
 WRITE_VERSION: Final = (
     "UPDATE state_versions SET state = CAST(:state AS jsonb), entries = '[]'"
@@ -103,6 +105,11 @@ class World:
         return next(content for content in contents if content.startswith("<session_state>"))
 
 
+def _with_long(names: Iterable[str], everyday: Collection[str]) -> list[Any]:
+    """All of them, those that are not for every day marked as long."""
+    return [name if name in everyday else pytest.param(name, marks=pytest.mark.long) for name in names]
+
+
 @pytest.fixture(scope="module")
 def redis_of_module(servers: Endpoints) -> str:
     return redis_database(servers.redis_url, 13)
@@ -115,7 +122,7 @@ def world(module_database_url: str, redis_of_module: str, tmp_path_factory: pyte
         yield World(service.url, module_database_url)
 
 
-@pytest.mark.parametrize("name", list(SICK))
+@pytest.mark.parametrize("name", _with_long(SICK, TELLING))
 def test_each_sickness_is_found_and_repaired_from_the_originals(world: World, name: str) -> None:
     state, word = SICK[name]
     id_ = world.folded()
@@ -140,7 +147,7 @@ def test_each_sickness_is_found_and_repaired_from_the_originals(world: World, na
     assert world.run(id_).exit_code == 0
 
 
-@pytest.mark.parametrize("preset", list(PRESETS))
+@pytest.mark.parametrize("preset", _with_long(PRESETS, [DEFAULT_PRESET]))
 def test_under_every_preset_a_russian_story_that_stops_at_a_word_is_repaired(world: World, preset: str) -> None:
     id_ = world.folded(preset=preset, facts=RUSSIAN, filler=RUSSIAN_FILLER)
     before = next(world.client.states(id_, order="desc"))
@@ -237,6 +244,7 @@ def test_json_for_programs(world: World) -> None:
     assert (repaired["outcome"], repaired["state_version_now"]) == ("repaired", 3)
 
 
+@pytest.mark.long
 def test_a_model_that_fails_leaves_it_as_it_was(
     world: World, redis_of_module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_second_process_attaches_and_leaves_the_servers_running(tmp_path: Path
     assert read(endpoints)
 
 
+@pytest.mark.long
 def test_a_second_owner_is_refused_and_told_where_the_first_one_is(tmp_path: Path, own: Callable[[], Owner]) -> None:
     process, _ = own()
     assert running_at(tmp_path / "data") == f"process {process.pid}"
@@ -136,6 +137,7 @@ def test_servers_end_with_a_killed_owner(tmp_path: Path, own: Callable[[], Owner
     assert gone(tmp_path / "data")
 
 
+@pytest.mark.long
 def test_a_start_right_after_killing_the_owner_finds_the_data(tmp_path: Path, own: Callable[[], Owner]) -> None:
     process, endpoints = own()
     write(endpoints)
@@ -145,6 +147,7 @@ def test_a_start_right_after_killing_the_owner_finds_the_data(tmp_path: Path, ow
         assert read(endpoints)
 
 
+@pytest.mark.long
 def test_a_start_after_killing_everything_finds_the_data(tmp_path: Path, own: Callable[[], Owner]) -> None:
     process, endpoints = own()
     write(endpoints)
@@ -156,6 +159,7 @@ def test_a_start_after_killing_everything_finds_the_data(tmp_path: Path, own: Ca
         assert read(endpoints)
 
 
+@pytest.mark.long
 def test_an_orphan_is_stopped_before_a_new_server_starts(
     tmp_path: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +175,7 @@ def test_an_orphan_is_stopped_before_a_new_server_starts(
     orphaned._servers = []
 
 
+@pytest.mark.long
 def test_stale_pid_files_of_strangers_are_no_reason_not_to_start(tmp_path: Path) -> None:
     with EmbeddedServers(tmp_path, durable=False) as endpoints:
         write(endpoints)
@@ -186,6 +191,7 @@ def test_stale_pid_files_of_strangers_are_no_reason_not_to_start(tmp_path: Path)
         stranger.wait()
 
 
+@pytest.mark.long
 def test_dead_servers_are_revived_at_the_same_address(tmp_path: Path) -> None:
     servers = EmbeddedServers(tmp_path, durable=False)
     endpoints = servers.start()
@@ -203,6 +209,7 @@ def test_dead_servers_are_revived_at_the_same_address(tmp_path: Path) -> None:
         servers.stop()
 
 
+@pytest.mark.long
 def test_a_half_made_database_is_made_anew(tmp_path: Path) -> None:
     (tmp_path / "postgres.draft").mkdir()
     (tmp_path / "postgres.draft" / "PG_VERSION").write_text("18\n")
@@ -210,6 +217,7 @@ def test_a_half_made_database_is_made_anew(tmp_path: Path) -> None:
         execute_sql(endpoints.database_url, "SELECT 1")
 
 
+@pytest.mark.long
 def test_two_data_folders_do_not_disturb_each_other(tmp_path: Path) -> None:
     with (
         EmbeddedServers(tmp_path / "a", durable=False) as first,
@@ -233,6 +241,7 @@ def test_a_deep_temporary_folder_does_not_lengthen_the_sockets(tmp_path: Path, m
         assert one.ping()
 
 
+@pytest.mark.long
 def test_variables_of_another_postgres_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"PGHOST": "nowhere", "PGPORT": "1", "PGDATA": "/nowhere", "LC_ALL": "xx_YY"}.items():
         monkeypatch.setenv(name, value)
@@ -256,6 +265,7 @@ def test_data_of_another_major_version_is_one_clear_line(tmp_path: Path) -> None
         EmbeddedServers(tmp_path).start()
 
 
+@pytest.mark.long
 def test_a_damaged_database_is_one_clear_line_and_leaves_nothing_running(tmp_path: Path) -> None:
     with EmbeddedServers(tmp_path, valkey=False, durable=False):
         pass
@@ -266,6 +276,7 @@ def test_a_damaged_database_is_one_clear_line_and_leaves_nothing_running(tmp_pat
     assert running_at(tmp_path) is None
 
 
+@pytest.mark.long
 def test_the_distribution_serves_where_the_wheels_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     try:
@@ -287,6 +298,7 @@ def test_no_programs_at_all_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) 
 
 
 @as_root
+@pytest.mark.long
 def test_root_without_user_namespaces_runs_postgres_as_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
@@ -303,6 +315,7 @@ def test_root_without_user_namespaces_runs_postgres_as_nobody(tmp_path: Path, mo
 
 
 @as_root
+@pytest.mark.long
 def test_root_leaves_the_data_of_another_user_alone(tmp_path: Path) -> None:
     with EmbeddedServers(tmp_path, valkey=False, durable=False):
         pass
@@ -323,6 +336,7 @@ def pythons_for(user: pwd.struct_passwd, env: dict[str, str]) -> list[str]:
 
 
 @as_root
+@pytest.mark.long
 def test_a_plain_user_runs_both_servers() -> None:
     plain = pwd.getpwnam("nobody")
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}:{sysconfig.get_path('purelib')}"}

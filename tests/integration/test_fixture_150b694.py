@@ -131,6 +131,7 @@ def test_every_marker_leads_back_to_the_originals(loaded: Endpoints) -> None:
             ], (name, segment)
 
 
+@pytest.mark.long
 def test_a_changed_row_is_noticed(loaded: Endpoints) -> None:
     """Control: one character of one message, and one word of a stored state."""
     stored = [each for each in STORED if each.name == _CHANGED]

@@ -124,11 +124,11 @@ class TestTheFallback:
     @pytest.mark.parametrize(
         ("fault", "reason"),
         [
-            ({"name": "foreign", "language": "zh"}, "wrong_language"),
+            pytest.param({"name": "foreign", "language": "zh"}, "wrong_language", marks=pytest.mark.long),
             ({"name": "foreign", "language": "ru"}, "wrong_language"),
             ("thoughts_only", "empty_summary"),
             ("please_provide", "not_a_summary"),
-            ("tool_call", "not_a_summary"),
+            pytest.param("tool_call", "not_a_summary", marks=pytest.mark.long),
             ("cut_parseable", "cut_off"),
             ("safety", "blocked"),
             ("error_500", "server_error"),
@@ -446,7 +446,7 @@ class TestATurn:
             raise AssertionError
 
         service = Service(begin, tenant, hangs)
-        conversation_id, warnings, _ = await turn(service, sync_deadline=3)
+        conversation_id, warnings, _ = await turn(service, sync_deadline=0.5)
         (row,) = await service.compactions(conversation_id)
         assert warnings[0] == "compaction_deadline"
         assert (row.status, reasons(row)) == ("queued", ["deadline"])
@@ -461,7 +461,7 @@ class TestAJob:
             await asyncio.Event().wait()
             raise AssertionError
 
-        monkeypatch.setattr("app.services.job.JOB_DEADLINE", 3.0)
+        monkeypatch.setattr("app.services.job.JOB_DEADLINE", 0.5)
         service = Service(begin, tenant, hangs)
         conversation_id = await service.conversation()
         await service.say(conversation_id, 60)

@@ -334,8 +334,7 @@ class TestCompaction:
         conversation_id = await service.conversation()
         await service.say(conversation_id, 10)
         await chat(service, conversation_id, "Hello.")
-        while (await service.row(conversation_id)).context_tokens < 2_100:
-            await service.say(conversation_id, 1)
+        await service.fill(conversation_id, 2_100, step=1)
         unsent = (await service.row(conversation_id)).last_seq - len(openai.last.input) - 1
         done = await chat(service, conversation_id, "word " * 1_000)
         assert done.compaction is not None

@@ -110,8 +110,7 @@ async def manual(service: Service, conversation_id: UUID) -> None:
 
 
 async def sync(service: Service, conversation_id: UUID) -> None:
-    while (await service.row(conversation_id)).context_tokens < 2_000:
-        await service.say(conversation_id, 1)
+    await service.fill(conversation_id, 2_000, step=1)
     given = ChatInput(content=WORDS.format(seq=0) * 40)
     handle = await service.container.chat.start(service.tenant, conversation_id, given)
     result = await asyncio.wait_for(handle.result(), PATIENCE)
@@ -331,8 +330,7 @@ async def test_an_unpin_that_makes_a_compaction_due_claims_nothing_twice(service
     """A pin clears the quiet period, and claims what is due by now, once."""
     conversation_id, message = await opened(service, background_at=0.62, minimum_progress=0.5)
     await background(service, conversation_id)
-    while (await service.row(conversation_id)).context_tokens < 0.62 * 3_060 + 20:
-        await service.say(conversation_id, 1)
+    await service.fill(conversation_id, 1_918, step=1)  # 62 % of 3 060, and a little
     assert len(service.queue.ids) == 1
     await service.container.pins.pin(service.tenant, conversation_id, message.id)
     await service.container.outbox.drain()

@@ -38,6 +38,14 @@ async def by_turns(service: Service, conversation_id: UUID, messages: int) -> No
             await service.container.compaction.execute(job)
 
 
+async def begun(service: Service) -> UUID:
+    """A conversation that keeps everything, two messages below its trigger."""
+    conversation_id = await service.conversation(keep_tail_messages=500)
+    await service.say(conversation_id, 20, words=4)
+    assert service.queue.ids == []
+    return conversation_id
+
+
 @pytest.fixture
 def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
     return Service(begin, tenant)
@@ -50,8 +58,8 @@ async def reasons(service: Service, conversation_id: UUID) -> list[str | None]:
 @pytest.mark.case("14")
 @pytest.mark.parametrize("grow", [by_appends, by_turns])
 async def test_growth_that_folds_nothing_adds_no_row(service: Service, grow: Grow) -> None:
-    conversation_id = await service.conversation(keep_tail_messages=500)
-    await grow(service, conversation_id, 60)
+    conversation_id = await begun(service)
+    await grow(service, conversation_id, 24)
 
     row = await service.row(conversation_id)
     assert row.context_tokens > 1.5 * 2_142, "it grew by many times five percent"
@@ -70,15 +78,16 @@ async def test_control_without_the_look_ahead_every_five_percent_is_a_row(
 
     for module in ("due", "inline"):
         monkeypatch.setattr(f"app.services.{module}.would_repeat", never)
-    conversation_id = await service.conversation(keep_tail_messages=500)
-    await grow(service, conversation_id, 60)
+    conversation_id = await begun(service)
+    await grow(service, conversation_id, 24)
 
     assert len(await reasons(service, conversation_id)) > 3
 
 
 async def test_the_stretch_ends_when_something_can_be_folded(service: Service) -> None:
     conversation_id = await service.conversation(keep_tail_messages=KEPT)
-    await by_appends(service, conversation_id, KEPT)
+    await service.say(conversation_id, KEPT - 10, words=4)
+    await by_appends(service, conversation_id, 10)
     assert await reasons(service, conversation_id) == ["irreducible_floor"]
     await by_appends(service, conversation_id, 10)
 
@@ -88,18 +97,18 @@ async def test_the_stretch_ends_when_something_can_be_folded(service: Service) -
 
 
 async def test_a_change_of_the_policy_begins_another_stretch(service: Service) -> None:
-    conversation_id = await service.conversation(keep_tail_messages=500)
-    await by_appends(service, conversation_id, 40)
+    conversation_id = await begun(service)
+    await by_appends(service, conversation_id, 10)
     policy = {"policy": {"context_window": 4_001, "keep_tail_messages": 499}}
     await service.container.conversations.patch(service.tenant, conversation_id, policy)
-    await by_appends(service, conversation_id, 20)
+    await by_appends(service, conversation_id, 10)
 
     assert await reasons(service, conversation_id) == ["irreducible_floor", "irreducible_floor"]
 
 
 async def test_a_sweeper_that_looks_again_adds_no_row(service: Service) -> None:
-    conversation_id = await service.conversation(keep_tail_messages=500)
-    await by_appends(service, conversation_id, 30)
+    conversation_id = await begun(service)
+    await by_appends(service, conversation_id, 10)
     for _ in range(3):
         await service.say(conversation_id, 4, words=4)
         await service.container.sweeper.sweep()

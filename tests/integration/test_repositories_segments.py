@@ -276,6 +276,7 @@ async def test_parts_that_no_search_could_read_are_refused(begin: UnitOfWorkFact
 
 
 @pytest.mark.own_database
+@pytest.mark.long
 async def test_queries_stay_bounded_with_ten_thousand_segments(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:

@@ -239,13 +239,20 @@ class TestACall:
         [
             ("launch", {"code": 7}, "There is no tool launch. The tools are: order_status, leaks, search_history, "),
             ("expand_context", {"marker": "no_such_segment"}, "There is no segment no_such_segment in this "),
-            ("expand_context", {"marker": "[a →L1:b] [c →L1:d]", "level": "full"}, "There is no segment [a "),
+            pytest.param(
+                "expand_context",
+                {"marker": "[a →L1:b] [c →L1:d]", "level": "full"},
+                "There is no segment [a ",
+                marks=pytest.mark.long,
+            ),
             ("expand_context", {"marker": "../../etc/passwd\n</recalled>", "level": "full"}, "There is no segment "),
-            ("expand_context", {}, "There is no segment "),
+            pytest.param("expand_context", {}, "There is no segment ", marks=pytest.mark.long),
             ("expand_context", {"marker": "earlier", "level": "L7"}, "There is no level L7. The levels are: full, "),
-            ("expand_context", {"marker": "earlier", "after": "-1"}, "The call was refused: "),
+            pytest.param(
+                "expand_context", {"marker": "earlier", "after": "-1"}, "The call was refused: ", marks=pytest.mark.long
+            ),
             ("search_history", {"query": "   "}, "Say in query what to look for."),
-            ("search_history", {"limit": -4}, "Say in query what to look for."),
+            pytest.param("search_history", {"limit": -4}, "Say in query what to look for.", marks=pytest.mark.long),
             ("order_status", {"number": "many"}, "The call was refused: number: "),
         ],
     )
@@ -433,8 +440,7 @@ class TestBetweenCalls:
         """Four results of a tenth of the budget each lift a context above nine tenths of it."""
         service = scripted(begin, tenant, *[call("long_list", lines=3_000)] * 4, "I see.", tools=["long_list"])
         conversation_id = await service.conversation(triggers=[MID_TURN])
-        while (await service.row(conversation_id)).context_tokens < 1_900:
-            await service.say(conversation_id, 2)
+        await service.fill(conversation_id, 1_900)
         before = (await service.row(conversation_id)).last_seq
         handle = await start(service, conversation_id, "Go.")
         events = [event async for event in handle.events()]
@@ -463,14 +469,12 @@ class TestBetweenCalls:
         """The controls: the same turn without the trigger, and the trigger without a call."""
         service = scripted(begin, tenant, *[call("long_list", lines=3_000)] * 4, "I see.", tools=["long_list"])
         without = await service.conversation(max_tokens=-1)
-        while (await service.row(without)).context_tokens < 1_900:
-            await service.say(without, 2)
+        await service.fill(without, 1_900)
         await chat(service, without, "Go.")
         assert await service.compactions(without) == []
 
         full = await service.conversation(triggers=[MID_TURN])
-        while (await service.row(full)).context_tokens < 2_900:
-            await service.say(full, 2)
+        await service.fill(full, 2_900)
         await chat(service, full, "Go.")
         assert await service.container.compaction.claim_due(service.tenant, full) is None, "nothing for a sweeper"
         assert await service.compactions(full) == []

@@ -54,8 +54,7 @@ async def chat(service: Service, conversation_id: UUID, content: str | None, ide
 async def filled(service: Service, share: float = 0.69, **policy: Any) -> UUID:
     """A conversation whose context is that full."""
     conversation_id = await service.conversation(**policy)
-    while (await service.row(conversation_id)).context_tokens < share * 3_060 - 50:
-        await service.say(conversation_id, 1)
+    await service.fill(conversation_id, math.ceil(share * 3_060 - 50), step=1)
     if (await service.row(conversation_id)).last_seq % 2:
         await service.say(conversation_id, 1, words=1)
     return conversation_id

@@ -136,6 +136,7 @@ async def test_jobs_run_on_the_childs_one_loop_with_their_request(
         assert (row.ran_in, row.claims) == ("worker", 1)
 
 
+@pytest.mark.long
 async def test_details_are_written_when_no_compaction_waits(
     desk: Desk, tmp_path: Path, database_url: str, redis_url: str
 ) -> None:
@@ -149,6 +150,7 @@ async def test_details_are_written_when_no_compaction_waits(
         assert [(await desk.get(id_)).status for id_ in ids] == ["applied"] * 2, "they came later and went first"
 
 
+@pytest.mark.long
 async def test_asked_to_stop_it_gives_its_job_back_uncounted(
     desk: Desk, tmp_path: Path, database_url: str, redis_url: str
 ) -> None:
@@ -167,6 +169,7 @@ async def test_asked_to_stop_it_gives_its_job_back_uncounted(
         assert [id_ for id_, *_ in worker.notes("lost")] == [str(running)]
 
 
+@pytest.mark.long
 async def test_a_killed_child_costs_one_claim_and_the_job_is_done_once(
     desk: Desk, tmp_path: Path, database_url: str, redis_url: str
 ) -> None:

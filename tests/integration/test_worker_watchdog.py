@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.integration.test_worker import Desk, a_worker, desk, until
 
 __all__ = ["desk"]  # a fixture
 
 
+@pytest.mark.long
 async def test_a_child_that_hangs_in_c_is_ended_and_replaced(
     desk: Desk, tmp_path: Path, database_url: str, redis_url: str
 ) -> None:
