@@ -4,6 +4,9 @@
 .PHONY: help setup run demo test test-all test-processes coverage check format lock openapi clean check-python \
 	check-style check-format check-types check-layers check-openapi
 
+# Where the environment forbids it, every process would compile the whole service, and every run all tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 # Stamps: what is installed is as new as the lock files that are older than these.
