@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.acceptance.conftest import StartService, StartTalk, gemini_settings
 from tests.acceptance.service import Service, until
 from tests.acceptance.talk import MANUAL, Json, Talk, lines
@@ -53,6 +55,7 @@ def test_what_the_model_may_not_say_leaves_the_one_by_code(
     assert [segment["content"] for segment in detailed(talk)] == [segment["content"] for segment in before]
 
 
+@pytest.mark.long
 def test_without_a_worker_and_a_broker_it_is_written_all_the_same(
     start_service: StartService, start_talk: StartTalk, gemini: Gemini
 ) -> None:

@@ -12,6 +12,7 @@ from tests.acceptance.service import Service
 from tests.acceptance.talk import MANUAL, Talk, good, lines, refused
 
 MORE_THAN_A_PAGE = 620
+SIZES = pytest.mark.parametrize("messages", [60, pytest.param(MORE_THAN_A_PAGE, marks=pytest.mark.long)])
 
 
 def told(start_talk: StartTalk, service: Service, messages: int) -> Talk:
@@ -23,8 +24,9 @@ def told(start_talk: StartTalk, service: Service, messages: int) -> Talk:
     return talk
 
 
-def test_json_holds_everything(start_talk: StartTalk, offline: Service) -> None:
-    talk = told(start_talk, offline, MORE_THAN_A_PAGE)
+@SIZES
+def test_json_holds_everything(start_talk: StartTalk, offline: Service, messages: int) -> None:
+    talk = told(start_talk, offline, messages)
     response = talk.http.get(talk.path("/export"))
     exported = json.loads(response.text)
     assert response.headers["content-type"] == "application/json"
@@ -37,7 +39,7 @@ def test_json_holds_everything(start_talk: StartTalk, offline: Service) -> None:
     assert exported["anchors"] == talk.pages("/anchors")
 
 
-@pytest.mark.parametrize("messages", [60, pytest.param(MORE_THAN_A_PAGE, marks=pytest.mark.long)])
+@SIZES
 def test_markdown_is_what_was_said_and_shows_no_compaction(
     start_talk: StartTalk, offline: Service, messages: int
 ) -> None:

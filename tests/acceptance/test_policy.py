@@ -46,6 +46,7 @@ def test_what_a_message_weighs_is_what_counting_says(offline: Service, start_tal
     assert counted == weight_of(said) == talk.get("/usage")["breakdown"]["tail"]
 
 
+@pytest.mark.long
 @pytest.mark.case("18")
 def test_a_budget_lowered_in_mid_conversation_is_met_in_chunks(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy={"context_window": 200_000})

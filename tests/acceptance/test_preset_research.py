@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
+
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import Json, Talk, block_of, text_of
@@ -75,6 +77,7 @@ def test_each_kind_of_result_stands_in_its_field(offline: Service, start_talk: S
         assert value in block, "found, with its source"
 
 
+@pytest.mark.long
 def test_what_was_found_on_the_first_day_is_there_after_many(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, preset="research", policy=WINDOW)
     studied(talk)

@@ -112,6 +112,7 @@ def test_five_hundred_messages_one_by_one_around_the_threshold(offline: Service,
     check_that_there_was_one_at_a_time(talk)
 
 
+@pytest.mark.long
 def test_a_hundred_manual_calls_are_one_run(
     service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:
@@ -318,6 +319,7 @@ def test_a_turn_that_nobody_waits_for_any_more_blocks_the_next_only_while_it_run
     assert [turn["status"] for turn in [books.turn(talk)]] == ["completed"]
 
 
+@pytest.mark.long
 def test_a_reader_who_comes_and_goes_hears_everything_once(
     service: Service, start_talk: StartTalk, books: Books
 ) -> None:

@@ -343,6 +343,7 @@ def test_only_the_missing_server_is_started(start: Start, tmp_path: Path) -> Non
         assert running.end() == 0
 
 
+@pytest.mark.long
 def test_the_real_service_starts_answers_and_stops(start: Start) -> None:
     running = start(REAL)
     running.wait_for(RUNNING, 120)

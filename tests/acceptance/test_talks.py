@@ -70,6 +70,7 @@ class Looks:
         return statistics.quantiles(self.seconds, n=100)[int(share * 100) - 1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("window", [4_000, pytest.param(LARGE, marks=pytest.mark.long)])
 @pytest.mark.parametrize("conversations", with_locomo(own, locomo))
 def test_whole_conversations_are_imported_and_compacted_while_the_api_answers(

@@ -117,6 +117,7 @@ def test_every_context_is_served_as_it_was(now_served: dict[str, Json]) -> None:
     assert not _unexplained(now_served, "contexts")
 
 
+@pytest.mark.long
 def test_every_marker_leads_back_to_the_originals(loaded: Endpoints) -> None:
     expanded = asyncio.run(_expanded(loaded))
 

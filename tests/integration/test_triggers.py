@@ -388,6 +388,7 @@ class _Anyway(Insert):
 class TestShrinkingBudgets:
     """Case 18."""
 
+    @pytest.mark.long
     @pytest.mark.case("18")
     async def test_from_200_000_to_32_000_ends_below_85_percent_in_chunks(self, service: Service) -> None:
         conversation_id = await service.conversation(context_window=200_000)

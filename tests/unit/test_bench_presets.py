@@ -18,7 +18,10 @@ def test_every_preset_stands_in_the_table_and_on_the_page() -> None:
     assert [name for name in PRESETS if f"| `{name}` |" not in shown] == []
 
 
-@pytest.mark.parametrize("preset", ["semantic", "turn_end", "handoff"])
+@pytest.mark.parametrize(
+    "preset",
+    ["handoff", pytest.param("semantic", marks=pytest.mark.long), pytest.param("turn_end", marks=pytest.mark.long)],
+)
 def test_a_generated_talk_is_folded_and_most_of_its_opening_is_kept(preset: str, tmp_path: Path) -> None:
     named, lines = presets.lines_of(tmp_path / "none.jsonl", 0)
     assert (named, len(lines)) == ("a generated talk", 400)

@@ -35,6 +35,7 @@ def test_no_question_is_asked_twice() -> None:
     assert len({question(number) for number in range(200)}) == 200
 
 
+@pytest.mark.long
 def test_folds_are_timed_beside_plain_python() -> None:
     found = folds(1)
 

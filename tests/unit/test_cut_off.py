@@ -185,6 +185,7 @@ def test_looking_takes_linear_time_whatever_stands_there() -> None:
         assert_linear(lambda line: weigh(line, is_story=False, beside=beside("logos", line)), hostile)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("chosen", "least_within"), with_locomo((lambda: made_talk("project_en"), 0.8), (lambda: locomo()[0], 0.95))
 )

@@ -75,6 +75,9 @@ MODELS: Final[dict[str, Summarizer]] = {
 }
 
 
+EVERYDAY: Final = {("en", "offline"), ("en", "far too long"), ("ru", "offline")}
+
+
 @cache
 def folded(language: str, model: str, folds: int = FOLDS) -> tuple[tuple[int, str, Replay], ...]:
     """The weight of the served message and its text after each fold, of talk where each sentence has exact values."""
@@ -105,9 +108,8 @@ def told_codes(talk: Replay, after: int, text: str) -> set[str]:
 
 
 def talked(language: str, model: str) -> ParameterSet:
-    """The same is long with most models in languages other than English."""
-    is_long = language != "en" and model not in {"offline", "far too long"}
-    return pytest.param(language, model, marks=pytest.mark.long if is_long else (), id=f"{language}-{model}")
+    marks = () if (language, model) in EVERYDAY else pytest.mark.long
+    return pytest.param(language, model, marks=marks, id=f"{language}-{model}")
 
 
 TALKS = pytest.mark.parametrize(("language", "model"), [talked(*one) for one in product(FACTS, MODELS)])
