@@ -55,7 +55,7 @@ test-all: $(FOR_TEST) ## Run every test: the long ones too, large examples, the 
 
 test-processes: WORKERS := 2
 # LIMIT=600 leaves out, by name, what would begin after so many seconds.
-test-processes: $(FOR_TEST) ## Run the service over processes of its own, those that kill them first, and other long tests
+test-processes: $(FOR_TEST) ## Run the service over processes of its own, those that kill them first, and long tests on real servers
 	@$(PYTEST) $(or $(TESTS),tests) --transport process $(if $(LIMIT),--limit $(LIMIT)) $(ARGS)
 
 coverage: $(FOR_TEST) ## Run the tests and show which branches of the code they take

@@ -35,7 +35,7 @@ _TEMPLATE = "throughline_template"
 _REDIS_DATABASES = itertools.cycle(range(1, 16))
 _NUMBERS = itertools.count(1)
 _STARTED_AT = time.monotonic()
-_ACCEPTANCE = Path(__file__).parent / "acceptance"
+_TESTS = Path(__file__).parent
 
 
 # A developer's own settings must not decide what the tests see.
@@ -75,6 +75,12 @@ def pytest_configure(config: pytest.Config) -> None:
     profiles.load()
 
 
+def _needs_processes(item: pytest.Item) -> bool:
+    """The acceptance tests, and the long ones on real servers."""
+    tier = item.path.relative_to(_TESTS).parts[0]
+    return tier == "acceptance" or (tier == "integration" and item.get_closest_marker("long") is not None)
+
+
 def _begins_late(item: pytest.Item) -> bool:
     """With a limit to their time, tests that kill processes begin first."""
     return item.config.getoption("limit") is not None and item.get_closest_marker("processes") is None
@@ -108,8 +114,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("transport") == "process":
-        # Elsewhere nothing changes with the transport: the long tests alone.
-        chosen = [item for item in items if _ACCEPTANCE in item.path.parents or item.get_closest_marker("long")]
+        chosen = [item for item in items if _needs_processes(item)]
         kept = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = chosen
