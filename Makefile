@@ -42,10 +42,12 @@ WORKERS := 3
 # How many examples a property is tried with: see tests/profiles.py.
 PROFILE := ci
 PYTEST = HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
-# SEED=7 (or SEED=random) shuffles; the seed is printed.
-SHUFFLE = $(if $(SEED),-p randomly -p "no:cacheprovider" $(if $(filter-out random,$(SEED)),-p randomly --randomly-seed=$(SEED)))
+# SEED=7 shuffles, SEED=random by the second of the start; the seed is printed.
+SEED_OF_RUN := $(if $(filter random,$(SEED)),$(shell date +%s),$(SEED))
+SHUFFLE = $(if $(SEED_OF_RUN),-p randomly --randomly-seed=$(SEED_OF_RUN))
 
 test: $(FOR_TEST) ## Run the tests but the long ones; ARGS="-k name" chooses, SEED=random shuffles
+	@$(if $(SEED_OF_RUN),echo "Shuffled: make test SEED=$(SEED_OF_RUN) plays the same order again.")
 	@$(PYTEST) -m "not long" $(SHUFFLE) $(ARGS)
 
 test-all: PROFILE := long
