@@ -361,7 +361,7 @@ class TestTheSummary:
         asked = gemini.requests("compaction")[0]["body"]
         told = asked["systemInstruction"]["parts"][0]["text"]
         assert f"at most about {words}" in told
-        assert "in the language of the conversation itself, Russian" in told
+        assert "in the conversation's own language, Russian" in told
         shown = asked["contents"][0]["parts"][0]["text"]
         terms = "\n".join(["<system_context>", *ROOM_TERMS, "</system_context>"])
         assert (terms in shown) == (preset == "turn_end")

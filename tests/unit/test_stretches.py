@@ -51,7 +51,7 @@ def test_numbered_stretches_stand_with_their_ranges_behind_the_messages() -> Non
     assert "1: messages 1 to 1\n3: messages 3 to 9\n" in behind
     assert "2: messages" not in behind
     assert '"segments"' in asked.system
-    assert "only what its own messages say" in asked.system
+    assert "only from its own messages" in asked.system
 
 
 def test_the_topics_that_code_found_are_not_told() -> None:

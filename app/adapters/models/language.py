@@ -174,7 +174,8 @@ def _offering(tools: Sequence[ToolSpec]) -> ModelRequestParameters:
 
 def _structured(model: Model, schema: dict[str, object]) -> ModelRequestParameters:
     """Constrained decoding, or JSON mode with the schema in the instructions, or the instructions alone."""
-    output = OutputObjectDefinition(json_schema=schema, name=OUTPUT_NAME)
+    # Strict: a provider that wants more of a schema for that, as OpenAI does, has it added by the client.
+    output = OutputObjectDefinition(json_schema=schema, name=OUTPUT_NAME, strict=True)
     if model.profile.get("supports_json_schema_output", False):
         return ModelRequestParameters(output_mode="native", output_object=output, allow_text_output=False)
     return ModelRequestParameters(output_mode="prompted", output_object=output)

@@ -36,8 +36,8 @@ HANDOFF = StateSchema(
             name="goal",
             role="fact",
             ask=(
-                "the objective of the session as the user set it at first, with its requirements and limits, and any "
-                "later change of it"
+                "the objective of the session as the user set it at first, its requirements and limits, any later "
+                "change"
             ),
             use="what the work is for: judge every step by it.",
             takes=frozenset({"objective", "constraint", "rule"}),
@@ -46,23 +46,22 @@ HANDOFF = StateSchema(
             name="progress",
             role="fact",
             ask=(
-                "everything completed or done in part, with its outcome, and each fact and exact value that the work "
-                "rests on: numbers, names, versions, identifiers, commands and their results, copied character by "
-                "character. One per item"
+                "everything completed or done in part, its outcome, and each fact and exact value the work rests on; "
+                "one per item"
             ),
             use="done so far, with exact values: do not do it again.",
         ),
         StateField(
             name="key_decisions",
             role="fact",
-            ask="each decision that was made, who made it, and the reason for it; what was turned down, and why",
+            ask="each decision, who made it, the reason for it; what was turned down, and why",
             use="settled, with reasons: do not reopen unless asked to.",
             takes=frozenset({"decision", "correction"}),
         ),
         StateField(
             name="files_changed",
             role="fact",
-            ask="each file, path or document that was made, changed or looked at, and what was done in it and why",
+            ask="each file, path or document changed or looked at, and what was done in it",
             use="files touched, and what was done there.",
             takes=frozenset({"path"}),
         ),
@@ -70,22 +69,22 @@ HANDOFF = StateSchema(
             name="current_state",
             role="narrative",
             ask=(
-                "a short account for a reader with no access to the conversation: what works now, what does not, and "
-                "exactly where things stand"
+                "for a reader with no access to the conversation: what works now, what does not, and exactly where "
+                "things stand"
             ),
             use="where things stand.",
         ),
         StateField(
             name="blockers",
             role="open",
-            ask="each obstacle, open problem, pitfall or edge case that was met and is not out of the way",
+            ask="each obstacle, pitfall or edge case not yet out of the way",
             use="known obstacles: mind them.",
             takes=frozenset({"obstacle"}),
         ),
         StateField(
             name="next_steps",
             role="open",
-            ask="each next task that is concrete enough to be begun at once, in order, and questions nobody answered",
+            ask="each next task concrete enough to be begun at once, in order, and questions nobody answered",
             use="what to do next, in this order.",
             takes=frozenset({"commitment", "plan", "question"}),
         ),

@@ -32,31 +32,28 @@ RESEARCH = StateSchema(
             name="findings",
             role="fact",
             ask=(
-                "each finding with its source (title, address, document, page, tool or person) and its exact values: "
-                "figures with units, dates, names, quoted words, copied character by character; requirements and "
-                "limits that the user set. One per item; say how certain it is, and what contradicts it"
+                "each finding with its source and exact values, how certain it is, what contradicts it; limits the "
+                "user set; one per item"
             ),
             use="found, with sources: cite them, do not look for them again.",
         ),
         StateField(
             name="hypotheses",
             role="open",
-            ask=(
-                "each working hypothesis, with what speaks for and against it; one that was refuted says so and by what"
-            ),
+            ask="each working hypothesis, what speaks for and against it, or what refuted it",
             use="suppositions, not facts: test them.",
             takes=frozenset({"hypothesis"}),
         ),
         StateField(
             name="open_questions",
             role="open",
-            ask="each question that the research has to answer and has not, contradictions between sources included",
+            ask="each question not answered yet, contradictions between sources included",
             use="still to be answered.",
         ),
         StateField(
             name="next_actions",
             role="open",
-            ask="each next thing to look into or to do, concrete enough to be begun at once, in order",
+            ask="each next thing to look into or do, in order",
             use="what to do next, in this order.",
             takes=frozenset({"commitment", "plan"}),
         ),
@@ -64,8 +61,8 @@ RESEARCH = StateSchema(
             name="research_summary",
             role="narrative",
             ask=(
-                "two to four sentences for someone who was not there: what the research is after, the course it has "
-                "taken over the whole conversation, the earlier part included, and exactly where it stands"
+                "two to four sentences for someone who was not there: what the research is after, its course, where "
+                "it stands"
             ),
             use="the story so far and where it stands.",
         ),

@@ -30,12 +30,9 @@ SESSION = StateSchema(
             name="logos",
             role="fact",
             ask=(
-                "every hard fact that a later reply could depend on: who the user is and what they have told about "
-                "themselves, people and places, decisions with their reasons, requirements and limits, promises and "
-                "open tasks, code and files discussed, results from tools, and each exact value: numbers, amounts, "
-                "dates, names, addresses, versions, identifiers, quoted words, copied character by character. One "
-                "fact per item. Nothing of this kind may get lost: when unsure, put it in. Say who holds an opinion "
-                "or made a proposal, and whether it was accepted"
+                "every hard fact a later reply could need, one per item: who the user is, people, places, decisions "
+                "with reasons, requirements, limits, promises, open tasks, code, files, tool results, each exact "
+                "value; whose an opinion or proposal is, whether accepted"
             ),
             use="ground truth (details, decisions, limits, exact values) unless a later message corrects it.",
         ),
@@ -43,9 +40,8 @@ SESSION = StateSchema(
             name="pathos",
             role="style",
             ask=(
-                "how the two talk: the user's present mood and whether it is improving, stable or worsening, the "
-                "register and form of answer they like, metaphors and running jokes in use, and what they seem to "
-                "need without having said so"
+                "the user's mood and its direction, register and form of answer they like, metaphors and jokes in "
+                "use, needs left unsaid"
             ),
             use="mood and manner: match the tone, keep its metaphors and jokes alive.",
         ),
@@ -53,8 +49,8 @@ SESSION = StateSchema(
             name="abstract",
             role="known",
             ask=(
-                "what both already share and nobody has to explain again: concepts that the user clearly masters, "
-                "frameworks and terms adopted together, premises agreed on"
+                "what both share and nobody has to explain again: concepts the user masters, terms and premises "
+                "agreed on"
             ),
             use="already understood: build on it, do not explain it again.",
         ),
@@ -62,8 +58,8 @@ SESSION = StateSchema(
             name="conversation_summary",
             role="narrative",
             ask=(
-                "two or three sentences for someone who was not there: what has happened over the whole conversation, "
-                "the earlier part included, and exactly where things stand now"
+                "two or three sentences for someone who was not there: the whole conversation so far, and where "
+                "things stand"
             ),
             use="the story so far and where it stands.",
         ),

@@ -18,7 +18,7 @@ from app.domain.anchors.values import AnchorType
 from app.domain.conversation import Message
 from app.domain.fencing.escaping import clean
 from app.domain.segments.values import SegmentDigest
-from app.domain.states.state import StateField, StateSchema
+from app.domain.states.state import StateSchema
 from app.domain.words.overlap import Overlap
 from app.domain.words.patterns import compiled
 from app.domain.words.text import sentences
@@ -103,16 +103,20 @@ class Candidate:
         return [*self.narrative.values(), *(item.text for item in self.items)]
 
 
-def candidate_json_schema(schema: StateSchema, *, segments: bool = False) -> dict[str, Any]:
+def candidate_json_schema(schema: StateSchema, *, segments: bool = False, anchors: bool = True) -> dict[str, Any]:
     """The JSON Schema for constrained decoding: no references, every key required, nothing else allowed.
 
-    ``segments`` says whether stretches are to be described.
+    ``segments`` says whether stretches are to be described, ``anchors`` whether passages are to be proposed.
     """
-    fields = {field.name: _field_schema(field) for field in schema.fields}
-    lists = {"dropped": _DROP_SCHEMA, "anchors": _ANCHOR_SCHEMA}
+    fields = {field.name: _LIST_SCHEMA if field.is_list else {"type": "string"} for field in schema.fields}
+    has_lists = any(field.is_list for field in schema.fields)
+    lists: dict[str, Mapping[str, Any]] = {"dropped": _DROP_SCHEMA} if has_lists else {}
+    if anchors:
+        lists["anchors"] = _ANCHOR_SCHEMA
     if segments:
         lists["segments"] = _DIGEST_SCHEMA
-    return _object({**fields, **{name: {"type": "array", "items": shape} for name, shape in lists.items()}})
+    shape = _object({**fields, **{name: {"type": "array", "items": shape} for name, shape in lists.items()}})
+    return {**shape, "$defs": {"item": _ITEM_SCHEMA}} if has_lists else shape
 
 
 def parse_candidate(text: str, schema: StateSchema) -> Candidate:
@@ -161,20 +165,14 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
         "type": "object",
         "properties": dict(properties),
         "required": list(properties),
-        "additionalProperties": False,
     }
-
-
-def _field_schema(field: StateField) -> dict[str, Any]:
-    if not field.is_list:
-        return {"type": "string"}
-    return {"type": "array", "items": _ITEM_SCHEMA}
 
 
 _STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "string"}}
 _ITEM_SCHEMA: Final = _object(
     {"text": {"type": "string"}, "from": {"type": "array", "items": {"type": "integer"}}, "replaces": _STRINGS}
 )
+_LIST_SCHEMA: Final[Mapping[str, Any]] = {"type": "array", "items": {"$ref": "#/$defs/item"}}
 _DROP_SCHEMA: Final = _object(
     {
         "entry": {"type": "string"},

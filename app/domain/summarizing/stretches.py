@@ -19,12 +19,9 @@ MOST_TAGS: Final = 12
 _OUTPUT_EACH: Final = 200  # tokens: brief, topic and tags with their keys, in scripts that need more of them too
 
 _RULES: Final = """\
-How the stretches are described:
-- The messages are followed by a list of numbered stretches. Beside the record, describe each listed stretch in \
-"segments": "segment" is its number, "topic" names it in two to six words, "brief" says in at most {size} what was \
-wanted, what was decided and where things stand at its end, "tags" are up to {tags} names, identifiers and keywords, \
-as they stand in the messages.
-- Say of a stretch only what its own messages say. These notes do not count towards the size of the record."""
+- "segments": for each stretch listed after the messages its number, a "topic" of two to six words, a "brief" of at \
+most {size} (what was wanted, decided, where it ended), up to {tags} "tags" (names, identifiers, \
+keywords): only from its own messages."""
 
 
 def asked_about(segments: Sequence[CutSegment]) -> tuple[tuple[int, CutSegment], ...]:

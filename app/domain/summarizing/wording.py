@@ -49,10 +49,7 @@ def language_of(messages: Sequence[Message]) -> str | None:
 def language_rule(language: str | None) -> str:
     """In which language to write."""
     name = f", {_LANGUAGES[language]}" if language and language in _LANGUAGES else ""
-    return (
-        f"Write every text in the language of the conversation itself{name}. Never translate; names, code and quoted "
-        "words stay as they are."
-    )
+    return f"Write in the conversation's own language{name}."
 
 
 def size_of(tokens: int, language: str | None) -> str:
