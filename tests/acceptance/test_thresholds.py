@@ -73,14 +73,12 @@ def test_the_first_token_of_the_inline_threshold_counts(
 def test_a_turn_that_is_over_is_compacted_in_the_background(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy={**WINDOW, "triggers": [COMPLETION]})
     talk.fill(BACKGROUND - 300)
-    talk.append(text_of(400))
-    assert talk.get("/usage")["tokens"] > BACKGROUND
-    assert talk.compactions() == [], "control: the user's message ends no turn"
 
-    done = talk.chat()
+    done = talk.chat(text_of(400))
     (row,) = talk.wait_ended()
 
-    assert done["compaction"] is None
+    assert done["context"]["tokens"] > BACKGROUND
+    assert done["compaction"] is None, "control: the user's message ends no turn"
     assert (row["trigger"], row["ran_in"], row["status"]) == ("completion", "worker", "applied")
     assert talk.boundary() == len(talk.history())
 
