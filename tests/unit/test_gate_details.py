@@ -121,7 +121,7 @@ def test_the_prompt_frames_the_messages_as_data_and_names_language_and_size() ->
     assert prompt.system.startswith(TASK)
     assert [message.content for message in unframe(prompt.user)] == [message.content for message in hostile]
     assert "about 60 words" in prompt.system
-    assert "itself, English." in prompt.system
+    assert "own language, English." in prompt.system
     assert "Spell Porto in full." in prompt.user
     assert "</focus> a trip" not in prompt.user
     assert "Russian" in render_detail(asking(RUSSIAN)).system
