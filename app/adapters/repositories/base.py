@@ -17,3 +17,16 @@ class Repository:
         """A record of another tenant than the unit of work's is a defect of the caller."""
         if self._session.tenant_id not in {None, tenant_id}:
             raise ValueError("the record is of another tenant than the unit of work")
+
+
+class LeasedRepository(Repository):
+    """Statements of rows that one process holds for a while.
+
+    Args:
+        session: Runs the statements.
+        lease_seconds: How long a lease lasts without a heartbeat.
+    """
+
+    def __init__(self, session: TenantSession, lease_seconds: float) -> None:
+        super().__init__(session)
+        self._lease_seconds = lease_seconds

@@ -12,11 +12,10 @@ from sqlalchemy import and_, func, literal_column, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
-from app.adapters.repositories.base import Repository
+from app.adapters.repositories.base import LeasedRepository
 from app.adapters.repositories.cursor import BY_ID, cut, paged
 from app.adapters.repositories.leases import lease_end, now
 from app.adapters.repositories.mapping import columns, value
-from app.adapters.scoped_session import TenantSession
 from app.adapters.tables import COMPACTION_IN_FLIGHT, QUEUED, RUNNING, CompactionRow
 from app.domain.conversation import Usage
 from app.domain.errors import NotFoundError
@@ -35,17 +34,8 @@ _RUNNING = text(RUNNING)
 _QUEUED = text(QUEUED)
 
 
-class SqlCompactions(Repository):
-    """``ports.CompactionRepository``.
-
-    Args:
-        session: Runs the statements.
-        lease_seconds: How long a lease lasts without a heartbeat.
-    """
-
-    def __init__(self, session: TenantSession, lease_seconds: float) -> None:
-        super().__init__(session)
-        self._lease_seconds = lease_seconds
+class SqlCompactions(LeasedRepository):
+    """``ports.CompactionRepository``."""
 
     async def claim(self, compaction: Compaction) -> Compaction | None:
         """Insert unless one is in flight; waits for a transaction that is just claiming the same slot."""

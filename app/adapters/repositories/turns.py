@@ -9,10 +9,9 @@ from sqlalchemy import and_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
-from app.adapters.repositories.base import Repository
+from app.adapters.repositories.base import LeasedRepository
 from app.adapters.repositories.leases import lease_end, now
 from app.adapters.repositories.mapping import columns, value
-from app.adapters.scoped_session import TenantSession
 from app.adapters.tables import RUNNING, TurnRow
 from app.domain.errors import NotFoundError, TurnLostError
 from app.domain.records import Turn
@@ -26,17 +25,8 @@ _id = col(TurnRow.id)
 _RUNNING = text(RUNNING)
 
 
-class SqlTurns(Repository):
-    """``ports.TurnRepository``.
-
-    Args:
-        session: Runs the statements.
-        lease_seconds: How long a lease lasts without a heartbeat.
-    """
-
-    def __init__(self, session: TenantSession, lease_seconds: float) -> None:
-        super().__init__(session)
-        self._lease_seconds = lease_seconds
+class SqlTurns(LeasedRepository):
+    """``ports.TurnRepository``."""
 
     async def start(self, turn: Turn) -> Turn | None:
         """Insert with a fresh lease; ``None`` while one runs, or a dead one was not ended."""

@@ -104,7 +104,7 @@ class Candidate:
 
 
 def candidate_json_schema(schema: StateSchema, *, segments: bool = False, anchors: bool = True) -> dict[str, Any]:
-    """The JSON Schema for constrained decoding: no references, every key required, nothing else allowed.
+    """The JSON Schema for constrained decoding: every key is required, and items of all lists share one definition.
 
     ``segments`` says whether stretches are to be described, ``anchors`` whether passages are to be proposed.
     """
