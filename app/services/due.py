@@ -64,7 +64,10 @@ async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, asked: 
 
 async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
     """After a change of the policy, and for the sweeper: the first due trigger in the policy's order."""
-    return await _claimed(uow, shell, resolved, moments_at_rest(resolved.policy))
+    last = await uow.messages.last(resolved.conversation.id)
+    completed = last is not None and last.status != "interrupted" and _ends_turn(last)
+    moments = moments_at_rest(resolved.policy, "completed" if completed else "interrupted")
+    return await _claimed(uow, shell, resolved, moments)
 
 
 async def _claimed(uow: UnitOfWork, shell: Shell, resolved: Resolved, moments: Collection[Moment]) -> UUID | None:

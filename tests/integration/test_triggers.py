@@ -143,18 +143,27 @@ class TestTheEndOfATurn:
 
         assert await claimed(service, conversation_id) == ["manual"]
 
-    async def test_what_an_append_could_not_claim_the_sweeper_does(
-        self, service: Service, begin: UnitOfWorkFactory
+    @pytest.mark.parametrize(
+        ("last", "triggers", "expected"),
+        [("user", ENDINGS, ["interrupted"]), ("user", ENDINGS[:1], []), ("assistant", ENDINGS[1:], [])],
+        ids=["a user waits", "a user waits and no turn is over", "a turn is complete"],
+    )
+    async def test_the_sweeper_claims_for_how_the_newest_turn_ended(
+        self,
+        service: Service,
+        begin: UnitOfWorkFactory,
+        last: Role,
+        triggers: list[dict[str, Any]],
+        expected: list[str],
     ) -> None:
-        conversation_id = await near(service, triggers=ENDINGS)
-        await append(service, conversation_id, ("user", LONG))
+        conversation_id = await near(service, triggers=triggers)
+        reply: list[tuple[Role, str]] = [("assistant", "Yes.")] if last == "assistant" else []
+        await append(service, conversation_id, ("user", LONG), *reply)
         async with begin(None) as uow:
             assert await uow.conversations.due(limit=10) == [(service.tenant, conversation_id)]
         await service.container.compaction.claim_due(service.tenant, conversation_id)
 
-        assert await claimed(service, conversation_id) == ["completion"]
-        async with begin(None) as uow:
-            assert await uow.conversations.due(limit=10) == []
+        assert await claimed(service, conversation_id) == expected
 
 
 class TestMessages:

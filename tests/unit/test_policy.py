@@ -269,7 +269,12 @@ def test_the_sweeper_looks_for_all_that_needs_no_turn() -> None:
         return (
             trigger_tokens(policy, found),
             trigger_messages(policy),
-            claimed(policy, trigger_tokens(policy, found) or 0, moments_at_rest(policy), trigger_messages(policy) or 0),
+            claimed(
+                policy,
+                trigger_tokens(policy, found) or 0,
+                moments_at_rest(policy, "completed"),
+                trigger_messages(policy) or 0,
+            ),
         )
 
     assert first(stored, ended, inline) == (2_201, None, "completion")
@@ -277,6 +282,7 @@ def test_the_sweeper_looks_for_all_that_needs_no_turn() -> None:
     assert first(ended, inline) == (2_001, None, "sync")
     assert first(counted) == (None, 31, "max_messages")
     assert first() == (None, None, None)
+    assert moments_at_rest(policy_of(triggers=[ended]), "interrupted").isdisjoint({"completed"})
 
 
 def test_quiet_ends_by_a_new_message_that_weighs_something() -> None:
@@ -333,7 +339,7 @@ def test_between_calls_is_due_there_and_nowhere_else() -> None:
     assert due(2_753, "between_calls", **only) is None
     assert due(2_754, "before_call", **only) is None
     elsewhere = moments_of_append(policy, turn_is_over=True) | moments_of_reply(interrupted=False)
-    assert "between_calls" not in elsewhere | moments_at_rest(policy)
+    assert "between_calls" not in elsewhere | moments_at_rest(policy, "completed")
     assert trigger_tokens(policy, budgets(policy)) is None, "nothing for the sweeper's index"
 
 

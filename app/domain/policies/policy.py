@@ -337,9 +337,9 @@ def moments_of_reply(*, interrupted: bool) -> frozenset[Moment]:
     return frozenset({"stored", "interrupted" if interrupted else "completed"})
 
 
-def moments_at_rest(policy: CompactionPolicy) -> frozenset[Moment]:
-    """What the sweeper, or a change of the policy, may claim for: everything that does not need a turn to run."""
-    return _appended(policy) | {"completed", "interrupted"}
+def moments_at_rest(policy: CompactionPolicy, end: Moment) -> frozenset[Moment]:
+    """What the sweeper, or a change of the policy, may claim for: a stored message, and how the newest turn ended."""
+    return _appended(policy) | {end}
 
 
 def quiet_over(quiet: Quiet, *, tokens: int, last_seq: int, now: datetime) -> bool:
@@ -385,7 +385,7 @@ def _appended(policy: CompactionPolicy) -> frozenset[Moment]:
 
 
 def _resting(policy: CompactionPolicy) -> list[Trigger]:
-    moments = moments_at_rest(policy)
+    moments = _appended(policy) | {"completed", "interrupted"}
     return [trigger for trigger in policy.triggers if trigger.on in moments]
 
 
