@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -165,6 +166,11 @@ def test_an_element_tells_role_number_time_and_what_is_special() -> None:
     framed = frame([message(12, "Never call me before 9.", event_type='constraint"><message')])
     assert framed.startswith('<message seq="12" role="user" at="2026-11-16T10:54Z Mon" kind="constraint&quot;&gt;&lt;')
     assert framed.endswith("\nNever call me before 9.\n</message>")
+
+
+def test_a_speaker_whose_name_is_known_is_named() -> None:
+    said = replace(message(4, "Hello."), metadata={"name": 'Ana "<Bee>"'})
+    assert ' name="Ana &quot;&lt;Bee&gt;&quot;">' in frame([said])
 
 
 def test_tool_calls_results_and_media_are_marked_and_compact() -> None:

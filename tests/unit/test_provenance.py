@@ -70,6 +70,15 @@ def test_what_people_type_is_their_own() -> None:
     assert_verdicts(corpus("typed"), has_document)
 
 
+def test_a_long_question_is_the_users_own_and_a_long_text_beside_it_is_not() -> None:
+    long = "The gate of the upper lock stood open for most of the night, and nobody knows who had the key. " * 15
+    asking = f"{long}What would you do?"
+
+    assert regions(long) == ("", long)
+    assert regions(f"Good evening.\n\n{asking}")[0] == ""
+    assert regions(f"Please sum this up.\n\n{long}") == (long, "Please sum this up.")
+
+
 def test_a_log_among_tracebacks_and_addresses_is_pasted() -> None:
     for block in (
         'Traceback (most recent call last):\n  File "app.py", line 3, in <module>\nZeroDivisionError',

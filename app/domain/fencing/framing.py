@@ -58,6 +58,8 @@ class _Element:
 def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors: Sequence[FoundAnchor] = ()) -> str:
     """One element per message, with role, ``seq`` and time; calls, results and media as elements inside.
 
+    Who is named in a message's ``metadata.name`` stands beside the role.
+
     Args:
         messages: In order.
         anchors: Passages of these messages (others are ignored) that are marked as kept verbatim.
@@ -97,6 +99,8 @@ def fence(tag: str, text: str) -> str:
 
 def _element(message: Message, content: str, parts: Sequence[_Element], kept: Sequence[FoundAnchor]) -> str:
     attributes = {"seq": str(message.seq), "role": message.role, "at": _time(message.created_at)}
+    if name := message.metadata.get("name"):
+        attributes["name"] = str(name)
     if message.event_type != "casual":
         attributes["kind"] = message.event_type
     if message.status != "complete":

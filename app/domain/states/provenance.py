@@ -35,13 +35,18 @@ def origin_of(message: Message, text: str) -> Origin:
 
 
 def regions(content: str) -> tuple[str, str]:
-    """(what was pasted, the writer's own words) of a message."""
+    """(what was pasted, the writer's own words) of a message.
+
+    A long block is pasted where other words stand beside it and it asks nothing: alone, it is what the user wrote.
+    """
     pasted: list[str] = []
     own: list[str] = []
     forwarded = False
-    for block, is_fenced in _blocks(content):
+    blocks = list(_blocks(content))
+    for block, is_fenced in blocks:
         forwarded = forwarded or len(_MAIL_HEADER.findall(block)) > 1
-        if is_fenced or forwarded or _length(block) >= _BLOCK or _ANNOUNCED.match(block):
+        is_long = len(blocks) > 1 and _length(block) >= _BLOCK and _QUESTION.search(block) is None
+        if is_fenced or forwarded or is_long or _ANNOUNCED.match(block):
             pasted.append(block)
         else:
             inside, outside = _lines(block)
@@ -63,6 +68,7 @@ def own_words(messages: Sequence[Message]) -> str:
 
 _SIGNS: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _FENCE: Final = compiled(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)
+_QUESTION: Final = compiled(r"[?？]")
 _BLANK: Final = compiled(r"\n[ \t]*\n")
 _QUOTED: Final = compiled(r"^\s{0,3}>")
 _MAIL_HEADER: Final = compiled(

@@ -1,0 +1,1 @@
+"""Whether summaries can be trusted: conversations, recorded answers of a strong writer, planted lies, and the bench."""
