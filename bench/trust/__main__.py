@@ -1,0 +1,40 @@
+"""``python -m bench.trust``: what checks do to honest summaries, and to lies.
+
+Without options the open half of the corpus is measured; ``--final`` opens the sealed half. ``--changes FILE`` writes
+every honest text that was changed, for readers who judge it blind; ``--lies FILE`` every lie that went through.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from bench.report import print_table, write_json
+from bench.trust.measures import changes_of, figures_of, lies_of
+from bench.trust.rounds import cases
+
+
+def main() -> int:
+    """The command; its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m bench.trust", description=__doc__)
+    parser.add_argument("--final", action="store_true", help="the sealed half; each use is logged in docs/trust.md")
+    parser.add_argument("--changes", type=Path, help="where to write changed honest texts for readers")
+    parser.add_argument("--lies", type=Path, help="where to write the lies that went through")
+    asked = parser.parse_args()
+    corpus = list(cases(sealed=asked.final))
+    figures = figures_of(corpus)
+    print_table(["figure", "value", "of"], [[name, *map(str, figure)] for name, figure in figures.items()])
+    kinds, through = lies_of(corpus)
+    print()
+    print_table(["lie", "gone", "of"], [[kind, str(gone), str(count)] for kind, (gone, count) in sorted(kinds.items())])
+    for path, rows in ((asked.changes, changes_of(corpus)), (asked.lies, through)):
+        if path:
+            path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    write_json("trust", {"figures": figures, "lies": kinds})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
