@@ -264,6 +264,7 @@ class StateVersionRow(TenantScoped, table=True):
     created_at: datetime = Field(sa_type=MOMENT)
     parent_version: int | None = Field(sa_type=BIG)
     segment_ids: list[str] = Field(sa_type=TEXTS)
+    repairs: list[dict[str, Any]] = Field(sa_type=JSON)
 
 
 CURRENT = "is_current"

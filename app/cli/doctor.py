@@ -24,7 +24,6 @@ from app.cli.showing import field_words
 from app.cli.speaking import spoken, told
 from app.client import ApiError, ConflictError, StateVersion, Throughline, ThroughlineError
 from app.domain.gating.health import Finding, findings
-from app.domain.gating.originals import Originals
 from app.domain.schemas import schema_named
 
 EXIT_FOUND: Final = 1
@@ -100,9 +99,7 @@ def examine(client: Throughline, id_: str) -> Sick | None:
         return Sick(id_, _title(client, id_), version, (), is_known=False)
     said = cache(lambda: list(_said(client, id_, version.boundary_seq)))
     before = _state_before(client, id_, version)
-    found = findings(
-        schema, version.state, covered_messages=version.boundary_seq, originals=Originals(said), before=before
-    )
+    found = findings(schema, version.state, covered_messages=version.boundary_seq, before=before)
     if any(one.sickness == "empty" for one in found):
         found = findings(schema, version.state, covered_messages=len(said()))
     return Sick(id_, _title(client, id_), version, tuple(found)) if found else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from app.domain.anchors.values import Anchor
 from app.domain.conversation import Message, Part, Usage
@@ -13,6 +13,9 @@ from app.domain.states.state import StateEntry, StateSchema
 
 InputCost = Callable[[int], float | None]
 """What a model asks in USD for reading so many tokens, none of them cached; ``None`` where its price is unknown."""
+
+OFFLINE: Final = "offline"
+"""The name of the model that needs no provider: it quotes."""
 
 FinishReason = Literal["stop", "length", "blocked", "tool_call", "other"]
 
@@ -116,6 +119,18 @@ StepEvent = TextDelta | ToolCall | StepFinish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """A statement of a summarizer's answer that it is asked about again."""
+
+    field: str
+    statement: str
+    values: tuple[str, ...] = ()
+    """What of it was shown nowhere; without any, it orders the reader about."""
+    says: str = ""
+    """What the messages hold in place of that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequest:
     """One call of the summarizer, structured.
 
@@ -147,6 +162,15 @@ class SummaryRequest:
     """The most the messages may weigh as shown to an LLM: giants in a heavier chunk are shown elided."""
     segments: tuple[CutSegment, ...] = ()
     """The stretches of the chunk, each to be described too; empty where no digests are wanted."""
+    doubts: tuple[Doubt, ...] = ()
+    """When it is asked again: what of its answer does not hold."""
+    lost: tuple[tuple[int, str], ...] = ()
+    """When it is asked again: (message, sentence) of values that nothing would tell any more."""
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether this is about an answer that was given already."""
+        return bool(self.doubts or self.lost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

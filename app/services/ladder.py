@@ -6,13 +6,14 @@ Every attempt is recorded. All attempts at a chunk share one budget of calls and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from app.domain.conversation import Usage
 from app.domain.errors import ModelUnavailableError
-from app.domain.gating.gate import GateReport, judge
+from app.core.validation.asking import MOST_LOST, doubts_of
+from app.domain.gating.gate import GateReport, judge, judge_again
 from app.domain.merging.apply import Applied
 from app.domain.model_io import ModelProfile, Proposal, SummaryRequest
 from app.domain.planning.withholding import Search
@@ -29,6 +30,8 @@ TOO_LONG: Final = "context_too_long"
 WITHHELD: Final = "withheld"
 """The reason on an accepted attempt that did not see every message, and on its compaction."""
 NOT_ASKED: Final = "circuit_open"
+ASKED_AGAIN: Final = "asked_again"
+"""The reason on an attempt some of whose statements the model was asked about again, by the attempt that follows."""
 FINAL: Final = frozenset({"anchors_over_budget"})
 """Refusals that no model can do anything about."""
 
@@ -86,6 +89,8 @@ class _Answer:
     retry_after: float | None = None
     is_silent: bool = False
     """Not a word came back."""
+    report: GateReport | None = None
+    """What the gate said of it; ``None`` where no answer came."""
 
     @property
     def reason(self) -> str | None:
@@ -115,10 +120,24 @@ class Calls:
         return Climb(attempts=tuple(self.attempts), reason=reason or last, retry_after=self.retry_after)
 
     async def ask(self, summarizer: Summarizer, request: SummaryRequest, apply: Apply) -> _Answer:
-        """One call, recorded whatever becomes of it, also when it is cancelled or the gate has a defect."""
+        """One call, recorded whatever becomes of it, also when it is cancelled or the gate has a defect.
+
+        What does not hold in the answer is asked about again, once, where there are calls and time left for it.
+        """
+        started = self.clock.monotonic()
+        answer = await self._called(summarizer, lambda: _asked(summarizer, request, apply))
+        again = _second_request(answer, request)
+        if again is None or not self.left or self._is_late(started) or answer.report is None:
+            return answer
+        first, report = answer, answer.report
+        self.attempts[-1] = replace(first.attempt, reason=first.reason or ASKED_AGAIN)
+        second = await self._called(summarizer, lambda: _asked_again(summarizer, again, report, apply))
+        return second if second.applied is not None else replace(first, retryable=second.retryable)
+
+    async def _called(self, summarizer: Summarizer, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
         started = self.clock.monotonic()
         try:
-            answer = await _asked(summarizer, request, apply)
+            answer = await call()
         except asyncio.CancelledError:
             self._record(_Answer(attempt=_attempt(summarizer, "error", "deadline")), started)
             raise
@@ -126,6 +145,11 @@ class Calls:
             self._record(_Answer(attempt=_attempt(summarizer, "error", "internal_error")), started)
             raise
         return self._record(answer, started)
+
+    def _is_late(self, started: float) -> bool:
+        """Whether a second call, as long as the first, would not end in time."""
+        now = self.clock.monotonic()
+        return now + (now - started) > self.deadline
 
     async def wait(self, retry_after: float | None) -> bool:
         """Pause before the same provider is asked again; False when it asked for more time than there is."""
@@ -206,16 +230,42 @@ async def _asked(summarizer: Summarizer, request: SummaryRequest, apply: Apply) 
         attempt = _attempt(summarizer, "error", error.reason)
         return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
     # The gate, then the merge: pure work over a whole chunk, off the event loop.
-    judged = await asyncio.to_thread(_judged, proposal, request, apply)
-    if isinstance(judged, str):
-        attempt = _attempt(summarizer, "refused", judged, proposal)
-        return _Answer(attempt=attempt, is_silent=not proposal.text.strip())
-    return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=judged)
+    report, applied = await asyncio.to_thread(_judged, lambda: judge(proposal, request), apply)
+    if isinstance(applied, str):
+        attempt = _attempt(summarizer, "refused", applied, proposal)
+        return _Answer(attempt=attempt, is_silent=not proposal.text.strip(), report=report)
+    return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=applied, report=report)
 
 
-def _judged(proposal: Proposal, request: SummaryRequest, apply: Apply) -> Applied | str:
-    report = judge(proposal, request)
-    return report.reason or apply(report)
+def _judged(judging: Callable[[], GateReport], apply: Apply) -> tuple[GateReport, Applied | str]:
+    report = judging()
+    return report, report.reason or apply(report)
+
+
+def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest | None:
+    """What to ask about an answer again; ``None`` where nothing is wrong with it, or nothing that asking could mend."""
+    report = answer.report
+    if report is None or report.examined is None or not report.by_model:
+        return None
+    doubts = doubts_of(report.examined.failures)
+    lost = answer.applied.lost[:MOST_LOST] if answer.applied else ()
+    if not doubts and not lost:
+        return None
+    return replace(request, doubts=doubts, lost=lost, feedback=None)
+
+
+async def _asked_again(
+    summarizer: Summarizer, request: SummaryRequest, report: GateReport, apply: Apply
+) -> _Answer:
+    try:
+        proposal = await summarizer.propose(request)
+    except ModelUnavailableError as error:
+        attempt = _attempt(summarizer, "error", error.reason)
+        return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
+    again, applied = await asyncio.to_thread(_judged, lambda: judge_again(report, proposal, request), apply)
+    if isinstance(applied, str):
+        return _Answer(attempt=_attempt(summarizer, "refused", applied, proposal), report=again)
+    return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=applied, report=again)
 
 
 def _feedback(request: SummaryRequest, attempt: Attempt) -> str | None:

@@ -145,6 +145,7 @@ def _applying(chunk: Chunk, version: StateVersion) -> Callable[[GateReport], App
             layout=layout,
             counts=EntryCounts(added=len(told), kept=len(kept) - len(told), ungrounded=report.ungrounded),
             tokens_after=resolved.breakdown.total - resolved.breakdown.state + layout.tokens,
+            repairs=report.repairs,
         )
 
     return apply
@@ -188,6 +189,7 @@ async def _write(
         before,
         parent_version=before.version,
         segment_ids=(),
+        repairs=applied.repairs,
         version=present.state_version + 1,
         state=applied.state,
         entries=applied.entries,

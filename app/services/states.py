@@ -119,6 +119,7 @@ class StateService:
             version,
             parent_version=version.version or None,
             segment_ids=(),
+            repairs=(),
             version=present.state_version + 1,
             covered=await uow.messages.sums_at(present.id, version.boundary_seq),
             layout=await self._laid_out(uow, present, version),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from itertools import pairwise
@@ -31,6 +31,7 @@ from app.domain.states.adopting import asked_tokens
 from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema
 from app.domain.summarizing.candidate import CandidateError, parse_candidate
 from app.domain.summarizing.prompts import SUMMARY_VERSION, render_summary
+from app.domain.weighing.tokens import weigh
 from app.services.chunk import DESCRIBED, MINIMUM_OUTPUT
 from app.services.segmenting import cut_span
 from bench.replay import BEGINNING, CONVERSATION, Replay
@@ -192,6 +193,8 @@ def cases_of(talk: Talk, recorded: Mapping[str, Any]) -> Iterator[Case]:
         for number in range(1, ROUNDS + 1):
             one = recorded["answers"][f"{preset}-{number}"]
             request = request_of(talk, preset, number, previous, _anchors(one["anchors"]))
+            if '"segments"' not in one["answer"]:  # asked for no description
+                request = replace(request, segments=())
             yield Case(
                 talk=talk,
                 preset=preset,
@@ -204,6 +207,7 @@ def cases_of(talk: Talk, recorded: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def _message(seq: int, one: Mapping[str, Any]) -> Message:
+    weight = weigh(one["role"], one["content"], tuple(one.get("parts", ())))
     return Message(
         id=UUID(int=1_000_000 + seq),
         conversation_id=CONVERSATION,
@@ -211,6 +215,8 @@ def _message(seq: int, one: Mapping[str, Any]) -> Message:
         role=one["role"],
         content=one["content"],
         parts=tuple(one.get("parts", ())),
+        token_count=weight.tokens,
+        byte_length=weight.bytes,
         metadata=one.get("metadata", {}),
         created_at=datetime.fromisoformat(one["created_at"]),
     )

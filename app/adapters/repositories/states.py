@@ -15,13 +15,15 @@ from app.adapters.repositories.base import Repository
 from app.adapters.repositories.cursor import BY_NUMBER, cut, paged
 from app.adapters.repositories.mapping import LAYOUT, columns, plain, sums_columns, sums_value, value, without
 from app.adapters.tables import StateVersionRow
+from app.core.validation.repairs import Repair
 from app.domain.errors import NotFoundError
 from app.domain.records import Page
 from app.domain.states.state import StateEntry, StateVersion
 
 _ENTRIES = TypeAdapter(tuple[StateEntry, ...])
+_REPAIRS = TypeAdapter(tuple[Repair, ...])
 _number = col(StateVersionRow.version)
-_REWRITTEN = ("state", "entries", "layout")
+_REWRITTEN = ("state", "entries", "layout", "repairs")
 
 
 class SqlStates(Repository):
@@ -58,7 +60,7 @@ class SqlStates(Repository):
         return [_version(row) for row in await self._session.all(statement)]
 
     async def rewrite(self, conversation_id: UUID, version: StateVersion) -> None:
-        """Store a version's ``state``, ``entries``, ``covered`` and ``layout`` again."""
+        """Store a version's ``state``, ``entries``, ``covered``, ``layout`` and ``repairs`` again."""
         values = _columns(version)
         await self._session.execute(
             update(StateVersionRow)
@@ -87,6 +89,7 @@ def _columns(version: StateVersion) -> dict[str, Any]:
         "entries": _ENTRIES.dump_python(version.entries, mode="json"),
         "layout": LAYOUT.dump_python(version.layout, mode="json"),
         "segment_ids": list(version.segment_ids),
+        "repairs": _REPAIRS.dump_python(version.repairs, mode="json"),
         **sums_columns("covered", version.covered),
     }
 
@@ -99,4 +102,5 @@ def _version(row: StateVersionRow) -> StateVersion:
         entries=_ENTRIES.validate_python(row.entries),
         layout=LAYOUT.validate_python(row.layout),
         segment_ids=tuple(row.segment_ids),
+        repairs=_REPAIRS.validate_python(row.repairs),
     )

@@ -25,6 +25,8 @@ TAGS: Final = (
     "digests",
     "kept_verbatim",
     "previous_state",
+    "statements",
+    "passages",
     "entry",
     "message",
     "text_part",

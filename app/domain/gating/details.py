@@ -6,19 +6,21 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from app.core.text.sentences import sentences
+from app.core.text.values import values
+from app.core.validation.orders import Wishes, orders_in
+from app.core.validation.shown import Shown
 from app.domain.fencing.escaping import clean
 from app.domain.fencing.redaction import redact
-from app.domain.gating.evidence import Evidence
+from app.domain.gating.digests import imitates
 from app.domain.gating.excuses import is_excuse
 from app.domain.gating.gate import FINISH
-from app.domain.gating.soundness import Stretch
 from app.domain.model_io import DetailRequest, Proposal
 from app.domain.states.provenance import own_words
 from app.domain.weighing.tokens import estimate_text
-from app.domain.words.language import detect, differs
+from app.domain.words.language import differs
 from app.domain.words.overlap import message_text
 from app.domain.words.patterns import compiled
-from app.domain.words.text import sentences
 
 SHORTER: Final = 0.9
 """Of the messages' tokens at most: the originals themselves are the next level."""
@@ -80,15 +82,20 @@ def _unfit(told: str, request: DetailRequest) -> str | None:
 
 
 def _sound(told: str, request: DetailRequest) -> tuple[str, int]:
-    """The paragraphs without the sentences that do not hold, and how many those are."""
-    stretch = Stretch(request.messages, Evidence(request.messages), detect(told))
-    paragraphs: list[str] = []
-    gone = 0
+    """The paragraphs without the sentences that state what nobody said, or give orders; and how many those are."""
+    shown, paragraphs, gone = Shown(request.messages), list[str](), 0
+    wishes = Wishes(shown.spoken())
     for paragraph in told.split("\n"):
         parts = sentences(paragraph)
-        sound = [part for part in parts if stretch.is_sound(part)]
+        sound = [part for part in parts if _is_sound(part, shown, wishes)]
         gone += len(parts) - len(sound)
         kept = paragraph.strip() if len(sound) == len(parts) else " ".join(sound)
         if kept:
             paragraphs.append(kept)
     return "\n".join(paragraphs), gone
+
+
+def _is_sound(sentence: str, shown: Shown, wishes: Wishes) -> bool:
+    if is_excuse(sentence) or imitates(sentence) or not all(map(wishes.include, orders_in(sentence))):
+        return False
+    return all(shown.sources(value) for value in values(sentence))

@@ -5,8 +5,8 @@ Order matters, and the first refusal is the reason that is recorded. First what 
 (``parse_candidate``). Then what was proposed (``CHECKS``), from "this is no record" to "this is a poor one": a refusal
 in the right shape is no skeleton, and a skeleton has too few words to tell its language.
 
-Checks that refuse stand in those two tables. Checks that *repair* a candidate without a retry (whether each entry rests
-on the span, whether exact values survived) belong between ``CHECKS`` and the report.
+Then the exact checks (``app.core.validation``): what fails in them is no reason to refuse an answer, but to ask about it
+again, and what fails still is cut or goes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.domain.conversation import Message
-from app.domain.gating.cut_off import SURE, beside_of, weigh
-from app.domain.gating.digests import check_digests
+from app.core.validation.asking import second_answer
+from app.core.validation.exact import Examined, corrected, examine, settled
+from app.core.validation.orders import orders_in
+from app.core.validation.repairs import Repair
+from app.core.validation.shown import Shown
+from app.domain.gating.cut_off import is_cut_off
+from app.domain.gating.digests import described
 from app.domain.gating.excuses import is_excuse
-from app.domain.gating.grounding import Grounded, cleaned, ground
-from app.domain.gating.originals import Originals
-from app.domain.model_io import FinishReason, Proposal, SummaryRequest
-from app.domain.states.provenance import own_words
+from app.domain.gating.quoting import quoted
+from app.domain.model_io import OFFLINE, FinishReason, Proposal, SummaryRequest
+from app.domain.states.provenance import origin_of, own_words
 from app.domain.states.state import StateEntry
 from app.domain.summarizing.candidate import (
     Candidate,
@@ -52,19 +56,31 @@ FINISH: Final[Mapping[FinishReason, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateReport:
-    """Either a candidate with its sources attributed, or the reason word of the refusal."""
+    """Either a candidate of which everything holds, or the reason word of the refusal."""
 
     candidate: Candidate | None = None
     reason: str | None = None
-    ungrounded: int = 0
-    """Items replaced by their source, dropped, or cut, because they said what the conversation does not say."""
+    examined: Examined | None = None
+    """The answer as it came: what fails in it can be asked about again, also where that is why it is refused."""
+    repairs: tuple[Repair, ...] = ()
+    by_model: bool = True
+    """A language model wrote it; the offline summarizer quotes, and is not asked again."""
+    shown: Shown | None = None
+
+    @property
+    def ungrounded(self) -> int:
+        """Texts that were changed or went, because they said what nobody said."""
+        return sum(repair.reason in _CHANGES for repair in self.repairs)
+
+
+_CHANGES: Final = frozenset({"novel_value", "order", "narrative_line"})
 
 
 def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
     """Check a summarizer's answer.
 
     Reasons: ``blocked``, ``cut_off``, ``not_a_summary``, ``empty_summary``, ``unparseable``, ``skeleton``,
-    ``wrong_language``. (``not_smaller`` is known only after the merge: see ``not_smaller``.)
+    ``wrong_language``, ``unfounded``. (``not_smaller`` is known only after the merge: see ``not_smaller``.)
     """
     refused = "not_a_summary" if proposal.called_tool and proposal.finish not in FINISH else FINISH.get(proposal.finish)
     if refused:
@@ -76,10 +92,60 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
     for check in CHECKS:
         if reason := check(candidate, request):
             return GateReport(reason=reason)
-    trusted = replace(request, previous=cleaned(request.previous)[0])
     attributed = attribute_sources(_without_excuse(candidate), request.messages)
-    grounded = ground(attributed, trusted)
-    return _described(_report(candidate, grounded, request), grounded, request)
+    by_model = proposal.model != OFFLINE
+    if not by_model:
+        attributed = _with_orders_quoted(attributed, request)
+    whole = replace(attributed, digests=described(attributed.digests, request))
+    shown = Shown.of(request)
+    return _report(whole, request, GateReport(by_model=by_model, shown=shown))
+
+
+def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest) -> GateReport:
+    """The report with what the model answered when it was asked about its answer again; unusable, it changes nothing."""
+    if report.examined is None or FINISH.get(proposal.finish):
+        return report
+    second = second_answer(proposal.text, request.schema, request)
+    candidate, repairs = corrected(report.examined, second.statements)
+    added = [item for item in second.added if request.schema.field(item.field).is_list]
+    told = [item for item in second.added if not request.schema.field(item.field).is_list]
+    narrative = dict(candidate.narrative)
+    for item in told:
+        narrative[item.field] = "\n\n".join(filter(None, [narrative.get(item.field), item.text]))
+    restored = tuple(
+        Repair(field=item.field, reason="value_restored", before="", after=item.text) for item in second.added
+    )
+    candidate = replace(candidate, items=(*candidate.items, *added), narrative=narrative)
+    return _report(candidate, request, replace(report, repairs=(*repairs, *restored)))
+
+
+def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -> GateReport:
+    """What is left after the exact checks, refused when that is nothing, or no item at all of a span that holds facts."""
+    shown = so_far.shown or Shown.of(request)
+    examined = examine(candidate, shown, request)
+    left = settled(examined, request.schema)
+    report = replace(so_far, examined=examined, repairs=(*so_far.repairs, *left.repairs), shown=shown)
+    if left.is_refused:
+        return replace(report, reason="unfounded")
+    nothing = not left.candidate.items and not left.candidate.narrative
+    is_skeleton = candidate.texts() and _is_skeleton(left.candidate, request)
+    if left.repairs and (nothing or is_skeleton):
+        return replace(report, reason="skeleton")
+    return replace(report, candidate=left.candidate, reason=None)
+
+
+def _with_orders_quoted(candidate: Candidate, request: SummaryRequest) -> Candidate:
+    """What the offline summarizer quotes and reads like an order, as the words of whoever said it."""
+    messages = {message.seq: message for message in request.messages}
+    items = []
+    for item in candidate.items:
+        source = next((messages[seq] for seq in item.from_seqs if seq in messages), None)
+        if source is not None and orders_in(item.text):
+            said = quoted(item.text, origin_of(source, item.text), request.locale)
+            items.append(replace(item, text=said))
+        else:
+            items.append(item)
+    return replace(candidate, items=tuple(items))
 
 
 def not_smaller(span_tokens: int, block_before: int, block_after: int) -> bool:
@@ -91,27 +157,6 @@ def not_smaller(span_tokens: int, block_before: int, block_after: int) -> bool:
         block_after: What it weighs now.
     """
     return span_tokens + block_before - block_after < LEAST_SAVED * span_tokens
-
-
-def _report(proposed: Candidate, grounded: Grounded, request: SummaryRequest) -> GateReport:
-    """What is left after the repairs, refused when that is nothing, or no item at all of a span that holds facts."""
-    left = grounded.candidate
-    nothing = not left.items and not left.narrative
-    if grounded.repaired and (nothing or (proposed.texts() and _is_skeleton(left, request))):
-        return GateReport(reason="skeleton", ungrounded=grounded.repaired)
-    return GateReport(candidate=left, ungrounded=grounded.repaired)
-
-
-def _described(report: GateReport, grounded: Grounded, request: SummaryRequest) -> GateReport:
-    """With the descriptions of stretches that hold; none of them is ever a reason to refuse the candidate."""
-    if report.candidate is None:
-        return report
-    checked = check_digests(report.candidate.digests, request, grounded.evidence)
-    return replace(
-        report,
-        candidate=replace(report.candidate, digests=checked.digests),
-        ungrounded=report.ungrounded + checked.repaired,
-    )
 
 
 def _is_no_record(candidate: Candidate, request: SummaryRequest) -> str | None:
@@ -162,13 +207,9 @@ def _is_as_its_source(item: CandidateItem, messages: Sequence[Message], spoken: 
 
 
 def _is_cut_off(candidate: Candidate, request: SummaryRequest) -> str | None:
-    """Some text stops before its end, past all doubt: the brackets of what was cut short may be closed all the same."""
-    said = [*(message_text(message) for message in request.messages), *(entry.text for entry in request.previous)]
-    stories = [(field, text, True) for field, text in candidate.narrative.items()]
-    texts = [*stories, *((item.field, item.text, False) for item in candidate.items)]
-    beside = beside_of(texts, Originals(lambda: said))
-    is_cut = any(weigh(text, is_story=is_story, beside=beside(field, text)) >= SURE for field, text, is_story in texts)
-    return "cut_off" if is_cut else None
+    """A narrative stops in the middle: the brackets of what was cut short may be closed all the same."""
+    del request
+    return "cut_off" if any(is_cut_off(text) for text in candidate.narrative.values()) else None
 
 
 Check = Callable[[Candidate, SummaryRequest], str | None]

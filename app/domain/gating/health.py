@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from app.domain.gating.cut_off import DOUBTFUL, LIKELY, Beside, beside_of, weigh
+from app.domain.gating.cut_off import is_cut_off
 from app.domain.gating.excuses import is_excuse
-from app.domain.gating.originals import Originals
 from app.domain.states.state import StateSchema
 from app.domain.words.patterns import compiled
 
@@ -51,7 +50,6 @@ def findings(
     state: Mapping[str, Any],
     *,
     covered_messages: int,
-    originals: Originals | None = None,
     before: Mapping[str, Any] | None = None,
 ) -> list[Finding]:
     """What is wrong with a state; nothing, as a rule.
@@ -60,18 +58,15 @@ def findings(
         schema: Of the state.
         state: Texts by field.
         covered_messages: How many messages it stands for.
-        originals: What those say; without them, less can be told of where a text was cut.
         before: An earlier state under the same schema that stood for some of them.
     """
     texts = list(_texts(schema, state))
     if not texts:
         return [Finding(sickness="empty")] if covered_messages > FEW else []
-    earlier = {name: text for name, text, is_story in _texts(schema, before or {}) if is_story}
-    beside = beside_of(texts, originals or Originals(), earlier)
     found = [
         Finding(sickness=sickness, field=field, text=text)
-        for field, text, is_story in texts
-        if (sickness := _sickness(text, is_story=is_story, beside=beside(field, text))) is not None
+        for field, text, _ in texts
+        if (sickness := _sickness(text)) is not None
     ]
     return [*found, *_missing(schema, state, before or {})]
 
@@ -94,10 +89,9 @@ def _missing(schema: StateSchema, state: Mapping[str, Any], before: Mapping[str,
             yield Finding(sickness="missing", field=field.name)
 
 
-def _sickness(text: str, *, is_story: bool, beside: Beside) -> Sickness | None:
+def _sickness(text: str) -> Sickness | None:
     if _ERRORS.match(text):
         return "error_text"
     if is_excuse(text):
         return "no_summary"
-    least = DOUBTFUL if is_story else LIKELY
-    return "cut_off" if weigh(text, is_story=is_story, beside=beside) >= least else None
+    return "cut_off" if is_cut_off(text) else None

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from app.core.validation.repairs import Repair
+from app.core.validation.survival import lost_sentences
 from app.domain.anchors.proposals import accept
 from app.domain.anchors.serving import LEAST_ROOM, Served, serve
 from app.domain.anchors.values import Anchor, FoundAnchor
@@ -15,10 +17,9 @@ from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Layout, Message, Sums
 from app.domain.extraction.retold import is_told
 from app.domain.gating.gate import GateReport, not_smaller
-from app.domain.gating.grounding import cleaned
 from app.domain.merging.merge import MergeResult, merge
 from app.domain.merging.outdated import Outdated
-from app.domain.merging.pruning import most_tokens, prune, state_of
+from app.domain.merging.pruning import marked, most_tokens, prune, state_of
 from app.domain.merging.survival import forgotten, lost_quotes, untold, with_quotes
 from app.domain.merging.thinning import left_out
 from app.domain.planning.compaction import CompactionPlan
@@ -27,7 +28,7 @@ from app.domain.records import EntryCounts
 from app.domain.segments.values import SegmentDigest
 from app.domain.states.provenance import origin_of
 from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema, StateVersion
-from app.domain.summarizing.candidate import without_giving_up
+from app.domain.summarizing.candidate import Candidate, without_giving_up
 from app.domain.weighing.tokens import MESSAGE_OVERHEAD, estimate_text
 from app.domain.words.overlap import Overlap
 
@@ -86,6 +87,10 @@ class Applied:
     """Anchors that the model proposed and that stand verbatim in the span."""
     digests: tuple[SegmentDigest, ...] = ()
     """What the model wrote about the chunk's segments, checked."""
+    repairs: tuple[Repair, ...] = ()
+    """What was done to the candidate."""
+    lost: tuple[tuple[int, str], ...] = ()
+    """(message, sentence) of values that code had to bring back: worth asking the model about."""
     anchor_room: int | None = None
     """Tokens for anchors, where their allotment would have outweighed what was folded; ``None``: the allotment."""
 
@@ -104,16 +109,16 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     """
     if report.candidate is None:
         return report.reason or "not_smaller"
-    previous, distrusted = cleaned(to.previous)
     merged = merge(
         to.schema,
-        previous,
+        to.previous,
         without_giving_up(report.candidate) if to.carried else report.candidate,
         to.span,
         to.version,
         to.next_entry,
         to.anchors,
-        Outdated(to.outdated, to.anchors),
+        None if report.by_model else Outdated(to.outdated, to.anchors),
+        by_model=report.by_model,
     )
     if not_smaller(
         _said(to),
@@ -121,29 +126,31 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
         _own_tokens(state_of(to.schema, merged.entries), to),
     ):
         return "not_smaller"
-    counts = replace(
-        merged.counts,
-        ungrounded=report.ungrounded + distrusted,
-        dropped=merged.counts.dropped + len(to.previous) - len(previous),
-    )
+    counts = replace(merged.counts, ungrounded=report.ungrounded)
     merged = replace(merged, counts=counts)
     proposed = accept(report.candidate.anchors, [one for one in to.span if not _is_held(one)], to.anchors)
-    applied = _smallest_loss(merged, to, proposed)
+    applied = _smallest_loss(merged, to, proposed, report.candidate if report.by_model else None)
     if isinstance(applied, str):
         return apply_candidate(report, replace(to, carried=False)) if to.carried else applied
     if _anchors_exceed(applied, to):
         return "anchors_over_budget"
-    return replace(applied, digests=report.candidate.digests)
+    return replace(applied, digests=report.candidate.digests, repairs=(*report.repairs, *merged.repairs))
 
 
-def _smallest_loss(merged: MergeResult, to: Applying, proposed: tuple[FoundAnchor, ...]) -> Applied | str:
+def _smallest_loss(
+    merged: MergeResult, to: Applying, proposed: tuple[FoundAnchor, ...], candidate: Candidate | None
+) -> Applied | str:
     """With as much of what code and model added as keeps the context below its target, or else smaller than it was."""
-    quotes = _quotes(merged, to, proposed)
+    if candidate is None:
+        quotes, lost = _quotes(merged, to, proposed), ()
+    else:
+        quotes, lost = _lost_of_model(merged, to, proposed, candidate)
     smaller: Applied | None = None
     for given_quotes, found in dict.fromkeys(((quotes, proposed), (quotes, ()), ((), proposed), ((), ()))):
         applied = _applied(merged, to, given_quotes, found)
         if applied.tokens_after >= to.tokens_before:
             continue
+        applied = replace(applied, lost=lost)
         if not to.plan.is_last or applied.tokens_after <= to.target:
             return applied
         smaller = smaller or applied
@@ -162,6 +169,37 @@ def _with_fewer_anchors(merged: MergeResult, to: Applying, applied: Applied) -> 
         room = max(room - (applied.tokens_after - to.tokens_before + 1), LEAST_ROOM)
         applied = _applied(merged, to, (), (), room)
     return applied if applied.tokens_after < to.tokens_before else "not_smaller"
+
+
+def _lost_of_model(
+    merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...], candidate: Candidate
+) -> tuple[tuple[tuple[int, str], ...], tuple[tuple[int, str], ...]]:
+    """(message, text) of the sentences that code brings back, as many as have room, and of all that would be lost."""
+    shown = _served(to, found).shown
+    span = {message.seq for message in to.span}
+    served_texts = [
+        *(marked(entry) for entry in merged.entries if not entry.pruned),
+        *(f"{one.topic}. {one.brief}" for one in candidate.digests),
+    ]
+    hidden = [anchor for anchor in (*to.anchors, *found) if anchor.seq in span and anchor not in shown]
+    lost = lost_sentences(to.span, served_texts, shown=shown, hidden=hidden)
+    room = to.budgets.state_cap // QUOTES_SHARE
+    older = _told_before(merged, to, room)
+    room -= sum(estimate_text(text, to.policy.estimator) for _, text in older)
+    kept: list[tuple[int, str]] = []
+    for one in lost:
+        weight = estimate_text(one.said, to.policy.estimator)
+        if weight <= room:
+            kept.append((one.seq, one.said))
+            room -= weight
+    return (*older, *sorted(kept)), tuple((one.seq, one.text) for one in lost)
+
+
+def _told_before(merged: MergeResult, to: Applying, room: int) -> list[tuple[int, str]]:
+    """What a state of one text said with exact values, or was just carried over from lists, and does not say now."""
+    if to.carried:
+        return untold(to.schema, to.previous, merged.entries, outdated=Outdated(to.outdated, to.anchors))
+    return forgotten(to.schema, to.previous, merged.entries, room=room, estimator=to.policy.estimator)
 
 
 def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -> tuple[tuple[int, str], ...]:
@@ -204,7 +242,15 @@ def _applied(
     found: tuple[FoundAnchor, ...],
     room: int | None = None,
 ) -> Applied:
-    entries = with_quotes(to.schema, merged.entries, quotes, to.span, version=to.version, next_entry=merged.next_entry)
+    entries = with_quotes(
+        to.schema,
+        merged.entries,
+        quotes,
+        to.span,
+        version=to.version,
+        next_entry=merged.next_entry,
+        as_paragraph=merged.by_model,
+    )
     whole = replace(merged, entries=entries, next_entry=merged.next_entry + len(quotes))
     applied = _pruned(whole, to, found, cap=_most(to), anchor_room=room)
     cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, to.budgets.state_tokens - SEAM
@@ -282,6 +328,18 @@ def version_of(
         layout=layout,
         compaction_id=compaction_id,
         created_at=now,
+        repairs=_with_entries(applied),
+    )
+
+
+def _with_entries(applied: Applied) -> tuple[Repair, ...]:
+    """The repairs with the entries that they led to."""
+    ids = {(entry.field, entry.text): entry.id for entry in applied.entries}
+    return tuple(
+        repair
+        if repair.entry_id is not None or repair.after is None
+        else replace(repair, entry_id=ids.get((repair.field, repair.after)))
+        for repair in applied.repairs
     )
 
 

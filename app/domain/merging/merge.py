@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from app.core.validation.repairs import Repair
+from app.core.validation.subjects import share_subject
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from app.domain.merging.carrying import carried, uncarried
@@ -38,6 +40,10 @@ class MergeResult:
     next_entry: int
     outdated: tuple[StateEntry, ...] = ()
     """Entries that were dropped although nothing speaks against them: on record as ``pruned`` ones."""
+    repairs: tuple[Repair, ...] = ()
+    """Entries that were set aside."""
+    by_model: bool = False
+    """A language model wrote the candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +54,8 @@ class _Fate:
     dropped: frozenset[str]
     threatened: frozenset[str]
     """Named by an invalid drop or replacement: they stay, and are counted."""
+    aside: frozenset[str] = frozenset()
+    """Given up by the model without a proof: they stay, in doubt."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,6 +91,8 @@ def merge(
     next_entry: int,
     anchors: Sequence[FoundAnchor] = (),
     outdated: Outdated | None = None,
+    *,
+    by_model: bool = False,
 ) -> MergeResult:
     """Merge an accepted candidate into the state.
 
@@ -95,17 +105,24 @@ def merge(
         next_entry: The number of the next new id.
         anchors: The active ones: what a correction among them corrects does not stay in the state.
         outdated: What was superseded among the anchors does not stay either.
+        by_model: A language model wrote the candidate: it names itself what its items replace, and what it replaces or
+            drops without a proof is set aside. Without one, words decide what takes the place of what.
     """
     served = {entry.id: entry for entry in previous if not entry.pruned}
     roles = {field.name: field.role for field in schema.fields}
     dropped = {drop.entry for drop in candidate.dropped}
     unrefuted = {drop.entry for drop in candidate.dropped if drop.reason == "no_longer_relevant"}
-    known = supersede(candidate.items, list(served.values()), roles, span, dropped, anchors, outdated)
-    candidate = replace(candidate, items=known.items)
+    older: Mapping[int, Sequence[CandidateItem]] = {}
+    if not by_model:
+        known = supersede(candidate.items, list(served.values()), roles, span, dropped, anchors, outdated)
+        candidate, older = replace(candidate, items=known.items), known.older
     fate = _fate(served, candidate, roles, {message.seq for message in span})
-    places = _place_items(_staying(served, fate), candidate.items, fate.replaced, known.older)
-    for place, text in carried([(place.text, place.replaced) for place in places]).items():
-        places[place].text = text
+    if by_model:
+        fate = _in_doubt(fate, served, candidate, anchors)
+    places = _place_items(_staying(served, fate), candidate.items, fate.replaced, older)
+    if not by_model:
+        for place, text in carried([(place.text, place.replaced) for place in places]).items():
+            places[place].text = text
     origins = _Origins(span, served.values())
     retold, narratives = _narratives(served, candidate)
     made = sorted((place for place in [*places, *narratives] if place.earlier is None), key=lambda place: place.order)
@@ -113,7 +130,12 @@ def merge(
         _new_entry(place, roles[place.field], number, version, origins)
         for number, place in enumerate(made, start=next_entry)
     ]
-    staying = [_earlier_entry(place, place.earlier, version, origins) for place in places if place.earlier is not None]
+    staying = [
+        replace(one, in_doubt=one.in_doubt or one.id in fate.aside)
+        for place in places
+        if place.earlier is not None
+        for one in [_earlier_entry(place, place.earlier, version, origins)]
+    ]
     untold = [entry for entry in served.values() if entry.role == "narrative" and entry.id not in retold]
     changed = {place.earlier.id for place in places if place.earlier is not None and place.has_changed}
     superseded = {*fate.replaced, *changed, *retold}
@@ -132,6 +154,12 @@ def merge(
             replace(entry, pruned=True)
             for entry in served.values()
             if entry.id in fate.dropped and entry.id in unrefuted
+        ),
+        by_model=by_model,
+        repairs=tuple(
+            Repair(field=one.field, reason="set_aside", before=one.text, after=one.text, entry_id=one.id)
+            for one in staying
+            if one.id in fate.aside
         ),
     )
 
@@ -156,6 +184,31 @@ def _fate(
         replaced=replaced,
         dropped=frozenset(droppable),
         threatened=frozenset(threatened - replaced.keys() - droppable - restated),
+    )
+
+
+def _in_doubt(
+    fate: _Fate, served: Mapping[str, StateEntry], candidate: Candidate, anchors: Sequence[FoundAnchor]
+) -> _Fate:
+    """What a model replaces and drops, as far as its word is enough while nobody has verified it.
+
+    An item takes the place of an entry with which it shares a named thing or a value. Everything else that it gives up
+    is set aside, but for what an active anchor says: nothing doubts that.
+    """
+    proven = {
+        name
+        for item in candidate.items
+        for name in item.replaces
+        if name in fate.replaced and share_subject(item.text, served[name].text)
+    }
+    anchored = [canonical(anchor.content) for anchor in anchors]
+    given_up = (fate.replaced.keys() - proven) | fate.dropped
+    aside = {name for name in given_up if not any(said in canonical(served[name].text) for said in anchored)}
+    return _Fate(
+        replaced={name: entry for name, entry in fate.replaced.items() if name in proven},
+        dropped=frozenset(),
+        threatened=fate.threatened | (given_up - aside),
+        aside=frozenset(aside),
     )
 
 

@@ -15,6 +15,7 @@ from app.domain.gating.claims import is_critical
 from app.domain.merging.thinning import thinned
 from app.domain.policies.policy import Budgets
 from app.domain.states.state import FieldRole, StateEntry, StateSchema
+from app.domain.words.language import detect
 from app.domain.words.text import sentences, stems
 
 _SPARED: Final = 2
@@ -23,6 +24,8 @@ shared knowledge would otherwise never be served at all."""
 _FIRST: Final = 3
 """The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
 _DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
+
+_IN_DOUBT: Final = {"en": "(in doubt)", "ru": "(под сомнением)", "zh": "（存疑）", "de": "(fraglich)"}
 
 Fits = Callable[[dict[str, Any]], bool]
 """Whether a state, in the shape of the schema's model, is small enough; smaller states must fit when larger ones do."""
@@ -43,11 +46,16 @@ def state_of(schema: StateSchema, entries: Sequence[StateEntry]) -> dict[str, An
         KeyError: An entry names a field that the schema lacks.
     """
     texts: dict[str, list[str]] = {field.name: [] for field in schema.fields}
-    for entry in entries:
+    for entry in sorted(entries, key=lambda one: one.in_doubt):
         if not entry.pruned:
-            texts[entry.field].append(entry.text)
+            texts[entry.field].append(marked(entry))
     state = {field.name: texts[field.name] if field.is_list else " ".join(texts[field.name]) for field in schema.fields}
     return schema.model.model_validate(state).model_dump()
+
+
+def marked(entry: StateEntry) -> str:
+    """An entry's text as it is served: one in doubt says so."""
+    return f"{entry.text} {_IN_DOUBT.get(detect(entry.text) or 'en', _IN_DOUBT['en'])}" if entry.in_doubt else entry.text
 
 
 def age(entry: StateEntry) -> int:
@@ -65,7 +73,7 @@ def prune(
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
     """Give up as little as makes the state fit.
 
-    In this order: the narrative but its first sentence (where it is the whole state, statement by statement, those
+    In this order: what is in doubt; the narrative but its first sentence (where it is the whole state, statement by statement, those
     that add least first, its ends last); style and known, doubles first, then the oldest; open ones, the oldest first;
     facts, the oldest first, rules and those with exact values after all others. The newest few of each field, the first
     facts with exact values and what the conversation is for are spared until nothing else is left; then they go by the
@@ -110,6 +118,8 @@ def _after(served: Sequence[StateEntry], steps: Sequence[_Step]) -> tuple[StateE
 
 
 def _steps(schema: StateSchema, served: Sequence[StateEntry], standing: Collection[str]) -> Iterator[_Step]:
+    yield from _removed(entry for entry in _of(served, "fact", "open", "style", "known") if entry.in_doubt)
+    served = [entry for entry in served if not entry.in_doubt]
     for entry in _of(served, "narrative"):
         yield from _thinned(entry, older_first=bool(standing)) if is_told(schema) else _shortened(entry)
     spared = _newest_of_each_field(served) | _first_exact(served) | _first_aims(schema, served)

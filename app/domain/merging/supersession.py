@@ -12,7 +12,7 @@ from typing import Final
 
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
-from app.domain.gating.authority import claims_authority
+from app.core.validation.orders import orders_in
 from app.domain.merging.outdated import Outdated
 from app.domain.merging.untruth import Texts, corrections_of
 from app.domain.states.state import FieldRole, StateEntry
@@ -118,7 +118,7 @@ class _Corrected:
         settled = {entry for item in self._items for entry in item.replaces}
         stale = [one for one in stale if one.id not in settled and max(one.from_seqs, default=0) < anchor.seq]
         stale = [one for one in stale if not _says_again(one.text, staying)]
-        if claims_authority(anchor.content) or not (stale or untrue):
+        if orders_in(anchor.content) or not (stale or untrue):
             return  # words that give orders are never told as a fact
         place = next((place for place in range(len(self._items)) if self._is_of(place, anchor.seq)), len(self._items))
         if place == len(self._items):

@@ -22,7 +22,8 @@ from app.domain.extraction.cues import Cue, cues_of
 from app.domain.extraction.retold import closed, is_about, is_told, statements, unframed
 from app.domain.extraction.scoring import OPENING
 from app.domain.fencing.redaction import redact
-from app.domain.gating.authority import claims_authority, quoted
+from app.core.validation.orders import orders_in
+from app.domain.gating.quoting import quoted
 from app.domain.gating.claims import Claim, find_claims, holders
 from app.domain.gating.evidence import Evidence
 from app.domain.merging.outdated import Outdated
@@ -109,10 +110,14 @@ def with_quotes(
     *,
     version: int,
     next_entry: int,
+    as_paragraph: bool = False,
 ) -> tuple[StateEntry, ...]:
-    """The entries with the quotes among the facts that no field asks for by kind, as the newest; else in the text."""
+    """The entries with the quotes among the facts that no field asks for by kind, as the newest; else in the text.
+
+    ``as_paragraph``: behind a text that is the whole state, and not between its sentences.
+    """
     if is_told(schema):
-        return tuple(_with_told(entry, quotes, version) for entry in entries)
+        return tuple(_with_told(entry, quotes, version, as_paragraph=as_paragraph) for entry in entries)
     target = schema.home("fact")
     messages = {message.seq: message for message in span}
     made = [
@@ -211,7 +216,9 @@ def _is_told_otherwise(text: str, bags: Sequence[frozenset[str]]) -> bool:
     return any(len(said & bag) >= _OTHERWISE * len(said) for bag in bags)
 
 
-def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int) -> StateEntry:
+def _with_told(
+    entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int, *, as_paragraph: bool
+) -> StateEntry:
     """A narrative with what it lost: what opened the talk, or stood in the one before, near its beginning."""
     if entry.role != "narrative" or not quotes:
         return entry
@@ -219,6 +226,8 @@ def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: in
     newer = [_sentence(text) for seq, text in quotes if seq > OPENING]
     first, *rest = statements(entry.text) or [""]
     text = " ".join(part for part in (first, *older, *rest, *newer) if part)
+    if as_paragraph:
+        text = f"{entry.text}\n\n{' '.join([*older, *newer])}"
     if entry.since_version == version:
         return replace(entry, text=text)
     return replace(entry, text=text, since_version=version, superseded=(*entry.superseded, entry.text))
@@ -296,7 +305,7 @@ def _quote(lost: _Lost, span: Sequence[Message]) -> str:
         end = sentence.find(" ", max(last, min(begin + _SENTENCE, len(sentence) - 1)))
         sentence = sentence[begin : end if end > 0 else len(sentence)]
     text = redact(sentence)
-    if claims_authority(text):
+    if orders_in(text):
         message = next(one for one in span if one.seq == lost.seq)
         return quoted(text, origin_of(message, text), detect(message.content))
     return text

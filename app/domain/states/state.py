@@ -13,6 +13,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from app.core.validation.repairs import Repair
 from app.domain.conversation import Layout, Sums
 
 FieldRole = Literal["fact", "open", "style", "known", "narrative"]
@@ -85,6 +86,8 @@ class StateEntry:
     """Where its sources came from, each once, sorted."""
     superseded: tuple[str, ...] = ()
     """Texts that this entry replaced, oldest first."""
+    in_doubt: bool = False
+    """A model gave it up without a proof, or a verifier found nothing that states it: served after the others, marked."""
     pruned: bool = False
     """True only in the version whose cap pushed it out: kept for the record, no longer served."""
 
@@ -109,3 +112,5 @@ class StateVersion:
     """The version that this one goes on from: the one before it, or the one that was restored."""
     segment_ids: tuple[str, ...] = ()
     """Segments that this version covers beyond its parent's."""
+    repairs: tuple[Repair, ...] = ()
+    """What was done to the summary that it was made from."""

@@ -119,6 +119,20 @@ def candidate_json_schema(schema: StateSchema, *, segments: bool = False, anchor
     return {**shape, "$defs": {"item": _ITEM_SCHEMA}} if has_lists else shape
 
 
+def second_json_schema(schema: StateSchema) -> dict[str, Any]:
+    """The JSON Schema of what a summarizer answers when it is asked about its answer again."""
+    fields = [field.name for field in schema.fields if field.is_list] or [field.name for field in schema.fields]
+    added = _object(
+        {
+            "field": {"type": "string", "enum": fields},
+            "text": {"type": "string"},
+            "from": {"type": "array", "items": {"type": "integer"}},
+        }
+    )
+    statement = _object({"n": {"type": "integer"}, "text": {"type": "string"}})
+    return _object({"statements": {"type": "array", "items": statement}, "added": {"type": "array", "items": added}})
+
+
 def parse_candidate(text: str, schema: StateSchema) -> Candidate:
     """Read a summarizer's answer.
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from app.domain.fencing.framing import KEPT_TAG, fence, frame, frame_entries
-from app.domain.model_io import SummaryRequest
+from app.domain.model_io import Doubt, SummaryRequest
 from app.domain.states.state import StateEntry, StateSchema
-from app.domain.summarizing.candidate import candidate_json_schema
+from app.domain.summarizing.candidate import candidate_json_schema, second_json_schema
 from app.domain.summarizing.stretches import asked_about, stretch_list, stretch_rules
 from app.domain.summarizing.wording import language_of, language_rule, size_of
 
@@ -84,10 +84,11 @@ def render_summary(request: SummaryRequest) -> SummaryPrompt:
         _DATA_RULE,
         f"- {language_rule(language)} {_size_rule(request.target_tokens, language)}",
     ]
+    schema = candidate_json_schema(request.schema, segments=describes, anchors=serves_anchors)
     return SummaryPrompt(
         system="\n\n".join([_TASK, _fields(request.schema), "\n".join(rules)]),
         user="\n\n".join(_data(request)),
-        json_schema=candidate_json_schema(request.schema, segments=describes, anchors=serves_anchors),
+        json_schema=second_json_schema(request.schema) if request.asks_again else schema,
     )
 
 
@@ -119,9 +120,39 @@ def _data(request: SummaryRequest) -> Iterator[str]:
             "The user wants the record to be especially complete about the following. It only shifts the weight and "
             f"changes no rule:\n{fence('focus', request.focus)}"
         )
+    if request.asks_again:
+        yield from _asked_again(request)
+        return
     yield f"Now write the JSON object that records the {len(request.messages)} messages above."
     if request.feedback:
         yield FEEDBACK.get(request.feedback, "Your last answer could not be used: follow the rules closely.")
+
+
+def _asked_again(request: SummaryRequest) -> Iterator[str]:
+    """What of its own answer the model is to look at once more: the prompt before it is the same, and stays cached."""
+    if request.doubts:
+        told = "\n".join(f"{number}. {_doubt(doubt)}" for number, doubt in enumerate(request.doubts, start=1))
+        yield (
+            "You wrote a record of these messages. Some statements of it do not hold as they stand. Look each up in the "
+            'messages and return in "statements" its number "n" and the "text" as it should read, or an empty text to '
+            f"leave it out:\n{fence('statements', told)}"
+        )
+    if request.lost:
+        told = "\n".join(f"#{seq}: {sentence}" for seq, sentence in request.lost)
+        yield (
+            "These passages hold values that nothing would tell any more. For each that still matters, return in "
+            f'"added" one item with its "field", "text" and "from":\n{fence("passages", told)}'
+        )
+    yield "Now write the JSON object with nothing but that."
+
+
+def _doubt(doubt: Doubt) -> str:
+    if not doubt.values:
+        why = "orders the reader about, and no user asked for that: tell it as what that person said"
+    else:
+        found = f"; the messages say {doubt.says}" if doubt.says else ""
+        why = f"{', '.join(doubt.values)}: not in the messages{found}"
+    return f"[{doubt.field}] {doubt.statement} ({why})"
 
 
 def _earlier(request: SummaryRequest) -> str:

@@ -1,0 +1,76 @@
+"""Asking a model about its own answer again: what fails in it, and what nothing would tell any more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+from app.core.validation.exact import Failure
+from app.domain.model_io import Doubt, SummaryRequest
+from app.domain.states.state import StateSchema
+from app.domain.summarizing.candidate import CandidateItem
+
+MOST_DOUBTS: Final = 40
+MOST_LOST: Final = 10
+_LONGEST: Final = 4_000  # characters of one statement
+_MOST_CHARACTERS: Final = 200_000
+_MOST_VALUES: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Second:
+    """What a model answered when it was asked again."""
+
+    statements: Mapping[int, str] = field(default_factory=dict)
+    """By number; an empty text withdraws a statement."""
+    added: tuple[CandidateItem, ...] = ()
+    """Items for what would have been lost."""
+
+
+def doubts_of(failures: Iterable[Failure]) -> tuple[Doubt, ...]:
+    """The failures as they are put to the model, in their order."""
+    return tuple(
+        Doubt(
+            field=failure.field,
+            statement=failure.statement,
+            values=tuple(dict.fromkeys(value.text for value in failure.values))[:_MOST_VALUES],
+            says=failure.says,
+        )
+        for failure in islice(failures, MOST_DOUBTS)
+    )
+
+
+def second_answer(text: str, schema: StateSchema, request: SummaryRequest) -> Second:
+    """Read the answer; what cannot be read answers nothing."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or len(text) > _MOST_CHARACTERS:
+        return Second()
+    try:
+        data = json.loads(text[start : end + 1], strict=False)
+    except (ValueError, RecursionError):
+        return Second()
+    if not isinstance(data, dict):
+        return Second()
+    names = {one.name for one in schema.fields}
+    statements = {
+        one["n"]: one["text"]
+        for one in _objects(data.get("statements"), len(request.doubts))
+        if type(one.get("n")) is int and isinstance(one.get("text"), str) and len(one["text"]) <= _LONGEST
+    }
+    added = tuple(
+        CandidateItem(field=one["field"], text=" ".join(one["text"].split()), from_seqs=_seqs(one.get("from")))
+        for one in _objects(data.get("added"), MOST_LOST)
+        if one.get("field") in names and isinstance(one.get("text"), str) and 0 < len(one["text"].strip()) <= _LONGEST
+    )
+    return Second(statements=statements, added=added)
+
+
+def _objects(value: Any, most: int) -> Sequence[Mapping[str, Any]]:
+    return [one for one in value[: 2 * most + 2] if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _seqs(value: Any) -> tuple[int, ...]:
+    return tuple(one for one in value if type(one) is int)[:50] if isinstance(value, list) else ()

@@ -1,0 +1,330 @@
+"""The exact checks of a summary: values that nobody stated, and orders to the reader.
+
+Honest text is never made worse: a text that fails is asked about again; what fails still loses a parenthesis or an element
+of a list that holds the value, or goes as a whole. No other sentence is ever put in its place, but for one: where less
+than half of a narrative holds, the newest entries are told instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.core.text.sentences import sentence_spans, sentences
+from app.core.text.values import Value, values
+from app.core.validation.orders import Wishes, orders_in
+from app.core.validation.repairs import Repair, RepairReason
+from app.core.validation.shown import BACKGROUND, Shown
+from app.domain.model_io import SummaryRequest
+from app.domain.segments.values import SegmentDigest
+from app.domain.states.state import FieldRole, StateSchema
+from app.domain.summarizing.candidate import Candidate, CandidateItem
+from app.domain.summarizing.stretches import asked_about
+from app.domain.words.patterns import compiled
+
+STRETCHES: Final = "segments"
+"""The field of what is told of stretches."""
+_HANDOVER: Final = "current_state"
+"""The field that a handover is for."""
+_MOST_FAILING: Final = 1 / 3
+_LEAST_LEFT: Final = 0.5
+_LINE_ITEMS: Final = 2
+_LEAST_WORDS: Final = 3
+_LEAST_PARTS: Final = 3
+_PARENTHESIS: Final = compiled(r"\s*+[(（\[]([^()（）\[\]]{1,300})[)）\]]")
+_SEPARATOR: Final = compiled(r"(?<=[^\s\d]),(?=\s)|(?<=\d),(?=\s)|;|、|，|；")
+_BOUND: Final = compiled(
+    r"\b(?:not?|never|none|nor|without|unless|except|if|only|n't|не|ни|нет|без|если|кроме|только|nicht|kein\w{0,2}|ohne|nie"
+    r"|niemals|wenn|falls|au(?:ß|ss)er|nur)\b|n['’]t\b|[不没無无未非]|如果|除非|除了|只",
+    re.IGNORECASE,
+)
+"""A negation or a condition: what stands under one is not cut, since the rest would say the contrary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One statement that fails a check."""
+
+    field: str
+    statement: str
+    reason: RepairReason
+    index: int | None = None
+    """Of an item in its candidate, or the number of a stretch; ``None`` for a sentence of a narrative."""
+    values: tuple[Value, ...] = ()
+    says: str = ""
+    """What the messages hold of that kind, for whoever is asked again."""
+
+    @property
+    def key(self) -> tuple[str, int | None, str]:
+        """Where it stands."""
+        return self.field, self.index, self.statement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """A candidate whose sources are complete, with what fails in it."""
+
+    candidate: Candidate
+    failures: tuple[Failure, ...] = ()
+    borrowed: tuple[Repair, ...] = ()
+    """Texts with a value that stands elsewhere than in their sources: no failure, but on record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """A candidate of which everything holds, and what was done for that."""
+
+    candidate: Candidate
+    repairs: tuple[Repair, ...] = ()
+    is_refused: bool = False
+    """More than a third of the text that is the whole state, or of what a handover is for, fails."""
+
+
+def examine(candidate: Candidate, shown: Shown, request: SummaryRequest) -> Examined:
+    """Check every statement of a candidate.
+
+    What is told of a stretch must stand in that stretch: drawn from another message, it would outlive its erasure.
+    """
+    return _Examination(shown, request).of(candidate)
+
+
+class _Examination:
+    def __init__(self, shown: Shown, request: SummaryRequest) -> None:
+        self._shown = shown
+        self._roles: Mapping[str, FieldRole] = {field.name: field.role for field in request.schema.fields}
+        self._stretches = {
+            number: frozenset({BACKGROUND, *range(cut.from_seq, cut.to_seq + 1)})
+            for number, cut in asked_about(request.segments)
+        }
+        self._wishes = Wishes(shown.spoken())
+        self._failures: list[Failure] = []
+        self._borrowed: list[Repair] = []
+
+    def of(self, candidate: Candidate) -> Examined:
+        items = tuple(self._item(index, item) for index, item in enumerate(candidate.items))
+        for field, text in candidate.narrative.items():
+            for sentence in sentences(text):
+                self._statement(field, None, sentence)
+        for digest in candidate.digests:
+            for sentence in (digest.topic, *sentences(digest.brief)):
+                self._statement(STRETCHES, digest.number, sentence)
+        return Examined(
+            candidate=replace(candidate, items=items),
+            failures=tuple(self._failures),
+            borrowed=tuple(self._borrowed),
+        )
+
+    def _item(self, index: int, item: CandidateItem) -> CandidateItem:
+        found = values(item.text)
+        if self._fails_by_order(item.field, index, item.text):
+            return item
+        novel = [value for value in found if not self._shown.sources(value)]
+        if novel:
+            self._fail(item.field, index, item.text, novel, self._shown.near(item.from_seqs))
+            return item
+        near = self._shown.near(item.from_seqs, item.replaces)
+        if near and any(self._is_borrowed(value, near) for value in found):
+            self._borrowed.append(
+                Repair(field=item.field, reason="borrowed_value", before=item.text, after=item.text)
+            )
+        return replace(item, from_seqs=self._shown.completed(item.from_seqs, found))
+
+    def _is_borrowed(self, value: Value, near: set[int]) -> bool:
+        sources = self._shown.sources(value)
+        return BACKGROUND not in sources and sources.isdisjoint(near)
+
+    def _statement(self, field: str, index: int | None, sentence: str) -> None:
+        if self._fails_by_order(field, index, sentence):
+            return
+        allowed = None if index is None else self._stretches.get(index, frozenset())
+        novel = [value for value in values(sentence) if self._is_novel(value, allowed)]
+        if novel:
+            self._fail(field, index, sentence, novel, allowed or ())
+
+    def _is_novel(self, value: Value, allowed: frozenset[int] | None) -> bool:
+        sources = self._shown.sources(value)
+        return not sources if allowed is None else sources.isdisjoint(allowed)
+
+    def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
+        if self._roles.get(field) == "open":
+            return False
+        orders = [order for order in orders_in(text) if not self._wishes.include(order)]
+        if orders:
+            self._failures.append(Failure(field=field, index=index, statement=text, reason="order"))
+        return bool(orders)
+
+    def _fail(
+        self, field: str, index: int | None, text: str, novel: Sequence[Value], near: Iterable[int]
+    ) -> None:
+        told = (self._shown.says(sorted(near), kind) for kind in dict.fromkeys(value.kind for value in novel))
+        self._failures.append(
+            Failure(
+                field=field,
+                index=index,
+                statement=text,
+                reason="novel_value",
+                values=tuple(novel),
+                says="; ".join(filter(None, told)),
+            )
+        )
+
+
+def corrected(examined: Examined, answers: Mapping[int, str]) -> tuple[Candidate, tuple[Repair, ...]]:
+    """The candidate with what the model says when it is asked again.
+
+    Args:
+        examined: Its failures, in the order in which they were asked about.
+        answers: By the failure's number from 1 on; an empty text withdraws the statement. What has no answer stays.
+    """
+    told = {
+        failure.key: (failure, " ".join(answers[number].split()))
+        for number, failure in enumerate(examined.failures, start=1)
+        if number in answers
+    }
+    made = _edited(examined.candidate, lambda key: told.get(key, (None, None))[1])
+    return made, _repairs(told.values())
+
+
+def _repairs(told: Iterable[tuple[Failure, str]]) -> tuple[Repair, ...]:
+    return tuple(
+        Repair(field=failure.field, reason=failure.reason, before=failure.statement, after=text or None)
+        for failure, text in told
+        if text != failure.statement
+    )
+
+
+def settled(examined: Examined, schema: StateSchema) -> Settled:
+    """The candidate without what fails still."""
+    candidate, failures = examined.candidate, examined.failures
+    if _is_unfounded(candidate, failures, schema):
+        return Settled(candidate=candidate, is_refused=True)
+    cut = {failure.key: (failure, _without(failure)) for failure in failures}
+    made = _edited(candidate, lambda key: cut[key][1] if key in cut else None, voids=True)
+    repairs = _repairs(cut.values())
+    narrative, lines = _narratives_left(candidate, made)
+    return Settled(
+        candidate=replace(made, narrative=narrative), repairs=(*examined.borrowed, *repairs, *lines)
+    )
+
+
+def _is_unfounded(candidate: Candidate, failures: Sequence[Failure], schema: StateSchema) -> bool:
+    """Whether the text that matters most is mostly made up."""
+    is_whole = not schema.home("fact").is_list
+    for field, text in candidate.narrative.items():
+        if not is_whole and field != _HANDOVER:
+            continue
+        failing = sum(failure.field == field for failure in failures)
+        if failing > _MOST_FAILING * len(sentences(text)):
+            return True
+    return False
+
+
+def _edited(
+    candidate: Candidate,
+    edit: Callable[[tuple[str, int | None, str]], str | None],
+    *,
+    voids: bool = False,
+) -> Candidate:
+    """The candidate with other statements: ``edit`` gives the new one, empty for none, ``None`` for as it is.
+
+    ``voids``: an item that is changed takes no entry's place any more.
+    """
+    items = []
+    for index, item in enumerate(candidate.items):
+        text = edit((item.field, index, item.text))
+        if text is None:
+            items.append(item)
+        elif text:
+            items.append(replace(item, text=text, replaces=() if voids else item.replaces))
+    narrative = {
+        field: _retold(text, lambda sentence, field=field: edit((field, None, sentence)))  # type: ignore[misc]
+        for field, text in candidate.narrative.items()
+    }
+    digests = tuple(_redescribed(digest, edit) for digest in candidate.digests)
+    return replace(candidate, items=tuple(items), narrative=narrative, digests=digests)
+
+
+def _redescribed(
+    digest: SegmentDigest, edit: Callable[[tuple[str, int | None, str]], str | None]
+) -> SegmentDigest:
+    topic = edit((STRETCHES, digest.number, digest.topic))
+    brief = _retold(digest.brief, lambda sentence: edit((STRETCHES, digest.number, sentence)))
+    if len(brief) < _LEAST_LEFT * len(digest.brief):
+        brief = ""
+    return replace(digest, topic=digest.topic if topic is None else topic, brief=brief)
+
+
+def _retold(text: str, edit: Callable[[str], str | None]) -> str:
+    """A text sentence by sentence; what is not changed stays to the letter, blanks included."""
+    pieces: list[str] = []
+    end = 0
+    for start, stop in sentence_spans(text):
+        sentence = text[start:stop]
+        told = edit(sentence)
+        if told is None:
+            pieces.append(text[end:stop])
+        elif told:
+            pieces += [text[end:start], told]
+        end = stop
+    return "".join(pieces).strip()
+
+
+def _narratives_left(written: Candidate, made: Candidate) -> tuple[dict[str, str], list[Repair]]:
+    """Narratives of which at least half is left, and lines made from the newest entries for the others."""
+    kept: dict[str, str] = {}
+    repairs: list[Repair] = []
+    for field, before in written.narrative.items():
+        text = made.narrative.get(field, "")
+        if text and len(text) >= _LEAST_LEFT * len(before):
+            kept[field] = text
+            continue
+        line = " ".join(_closed(item.text) for item in made.items[-_LINE_ITEMS:]) or text
+        repairs.append(Repair(field=field, reason="narrative_line", before=before, after=line or None))
+        if line:
+            kept[field] = line
+    return kept, repairs
+
+
+def _closed(text: str) -> str:
+    return text if text[-1:] in ".!?…。！？" else f"{text}."
+
+
+def _without(failure: Failure) -> str:
+    """What is left of a statement without its failing values; empty when it has to go as a whole."""
+    text = failure.statement
+    if failure.reason != "novel_value" or failure.field == STRETCHES:
+        return ""
+    for value in failure.values:
+        text = _without_value(text, value.text)
+    return text
+
+
+def _without_value(text: str, value: str) -> str:
+    if value not in text:
+        return text
+    for inside in _PARENTHESIS.finditer(text):
+        if value in inside[1] and not _BOUND.search(inside[1]):
+            left = text[: inside.start()] + text[inside.end() :]
+            return left if value not in left and len(left.split()) >= _LEAST_WORDS else ""
+    return _without_element(text, value)
+
+
+def _without_element(text: str, value: str) -> str:
+    """A sentence without the one element of a list, or the apposition, that holds a value."""
+    if _BOUND.search(text):
+        return ""
+    parts = list(_elements(text))
+    holding = [place for place, part in enumerate(parts) if value in part]
+    if len(parts) < _LEAST_PARTS or len(holding) != 1 or holding[0] in {0, len(parts) - 1}:
+        return ""
+    return "".join(part for place, part in enumerate(parts) if place != holding[0])
+
+
+def _elements(text: str) -> Iterator[str]:
+    start = 0
+    for found in _SEPARATOR.finditer(text):
+        yield text[start : found.start()]
+        start = found.start()
+    yield text[start:]

@@ -1,0 +1,32 @@
+"""What was done to a summary, so that it can be seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+RepairReason = Literal[
+    "novel_value", "borrowed_value", "order", "narrative_line", "set_aside", "date_added", "value_restored"
+]
+"""Why a text was changed.
+
+``novel_value``: it states a value that was not shown. ``borrowed_value``: its value stands elsewhere than in its sources;
+the text is left as it is. ``order``: it orders the reader about, and no person asked for that. ``narrative_line``: less
+than half of a narrative held, and the newest entries stand in its place. ``set_aside``: an entry that the model gave up
+without a proof is kept, in doubt. ``date_added``: a day was put behind a word such as "yesterday". ``value_restored``: a
+sentence whose value would not have been served any more was added.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """One change of a summary by code, or by the model when it was asked again."""
+
+    field: str
+    reason: RepairReason
+    before: str
+    """The text as the model wrote it; empty for what was added."""
+    after: str | None
+    """The text that stands there now; ``None``: nothing does."""
+    entry_id: str | None = None
+    """The entry that it became, or that it is about; ``None`` for a text that became none."""

@@ -1,0 +1,101 @@
+"""Values that users gave, and that nothing would serve any more once a summary takes the place of its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.text.sentences import sentences
+from app.core.text.values import Given, values
+from app.domain.anchors.values import FoundAnchor
+from app.domain.conversation import Message
+from app.domain.fencing.redaction import redact
+from app.domain.gating.quoting import quoted
+from app.domain.states.provenance import origin_of
+from app.domain.words.language import detect
+from app.domain.words.patterns import compiled
+
+_LONGEST: Final = 300  # characters of a sentence that is kept whole; of a longer one the clauses with its values are
+_MOST: Final = 2_000  # values that are looked after in one chunk
+_OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
+_OPENING: Final = 4  # messages with which a talk sets out
+_CLAUSE_END: Final = compiled(r"(?<=[;:，；。、—–])\s?|(?<=[^\d],)\s")
+_MOST_CLAUSES: Final = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostSentence:
+    """A sentence one of whose values would not be served any more."""
+
+    seq: int
+    text: str
+    said: str
+    """The same with its speaker, as an entry of its own."""
+    urgency: int
+    """0: in the messages that opened the talk; 1: in an anchor; 2: in a user's own words; 3: in a long message."""
+
+
+def lost_sentences(
+    span: Sequence[Message],
+    served: Iterable[str],
+    *,
+    shown: Sequence[FoundAnchor],
+    hidden: Sequence[FoundAnchor],
+) -> list[LostSentence]:
+    """The sentences of a span whose values nothing tells, those that matter most first.
+
+    Args:
+        span: The folded messages; held ones are served anyway.
+        served: What is served in their place: entries, narratives, descriptions of stretches.
+        shown: Anchors that are served.
+        hidden: Anchors of the span for which there is no room.
+    """
+    present = Given()
+    for text in served:
+        present.add(1, text)
+    for anchor in shown:
+        present.add(1, anchor.content)
+    for message in span:
+        if message.is_protected or message.role == "system":
+            present.add(1, message.content, message.created_at)
+    anchored = {anchor.seq: anchor.content for anchor in hidden}
+    found: list[LostSentence] = []
+    looked_at = 0
+    for message in span:
+        for text in _told(message, anchored):
+            stated = values(text, message.created_at)
+            looked_at += len(stated)
+            if looked_at > _MOST:
+                return sorted(found, key=lambda one: one.urgency)
+            lost = [value.text for value in stated if not present.holds(value)]
+            if lost:
+                found.append(_sentence(message, text, lost, anchored))
+                present.add(1, text, message.created_at)  # said twice, it is lost once
+    return sorted(found, key=lambda one: one.urgency)
+
+
+def _told(message: Message, anchored: dict[int, str]) -> list[str]:
+    if message.is_protected or message.is_command or message.status == "erased":
+        return []
+    if message.role == "user":
+        return sentences(message.content)
+    return sentences(anchored.get(message.seq, ""))
+
+
+def _sentence(message: Message, text: str, lost: Sequence[str], anchored: dict[int, str]) -> LostSentence:
+    kept = redact(_clauses(" ".join(text.split()), lost))
+    is_own = len(message.content) <= _OWN_WORDS
+    urgency = 0 if message.seq <= _OPENING and is_own else 1 if message.seq in anchored else 2 if is_own else 3
+    said = quoted(kept, origin_of(message, text), detect(message.content))
+    return LostSentence(seq=message.seq, text=kept, said=said, urgency=urgency)
+
+
+def _clauses(sentence: str, lost: Sequence[str]) -> str:
+    if len(sentence) <= _LONGEST:
+        return sentence
+    clauses = _CLAUSE_END.split(sentence, _MOST_CLAUSES)
+    holding = [place for place, clause in enumerate(clauses) if any(value in clause for value in lost)]
+    kept = " … ".join(clauses[place].strip() for place in holding)
+    return kept or sentence
+
