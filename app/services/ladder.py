@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from app.core.validation.asking import MOST_LOST, doubts_of
 from app.domain.conversation import Usage
 from app.domain.errors import ModelUnavailableError
-from app.core.validation.asking import MOST_LOST, doubts_of
 from app.domain.gating.gate import GateReport, judge, judge_again
 from app.domain.merging.apply import Applied
 from app.domain.model_io import ModelProfile, Proposal, SummaryRequest
@@ -254,9 +254,7 @@ def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest 
     return replace(request, doubts=doubts, lost=lost, feedback=None)
 
 
-async def _asked_again(
-    summarizer: Summarizer, request: SummaryRequest, report: GateReport, apply: Apply
-) -> _Answer:
+async def _asked_again(summarizer: Summarizer, request: SummaryRequest, report: GateReport, apply: Apply) -> _Answer:
     try:
         proposal = await summarizer.propose(request)
     except ModelUnavailableError as error:

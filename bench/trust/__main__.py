@@ -28,7 +28,8 @@ def main() -> int:
     print_table(["figure", "value", "of"], [[name, *map(str, figure)] for name, figure in figures.items()])
     kinds, through = lies_of(corpus)
     print()
-    print_table(["lie", "gone", "of"], [[kind, str(gone), str(count)] for kind, (gone, count) in sorted(kinds.items())])
+    rows = [[kind, *map(str, found)] for kind, found in sorted(kinds.items())]
+    print_table(["lie", "gone", "gone where the writer mends it", "of"], rows)
     for path, rows in ((asked.changes, changes_of(corpus)), (asked.lies, through)):
         if path:
             path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")

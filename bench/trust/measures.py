@@ -22,6 +22,7 @@ def figures_of(corpus: Sequence[Case]) -> dict[str, Figure]:
     for case in corpus:
         told = played(case)
         counts["honest answers accepted at the first attempt"].append(told.reason is None)
+        counts["honest answers asked about again"].append(told.asked_again)
         if told.applied is None:
             continue
         for name, verdicts in _judged(case, told):
@@ -56,22 +57,27 @@ def changes_of(corpus: Sequence[Case]) -> Iterator[dict[str, Any]]:
                 }
 
 
-def lies_of(corpus: Sequence[Case]) -> tuple[dict[str, tuple[int, int]], list[dict[str, Any]]]:
-    """By kind (gone, of how many), and those that went through."""
-    counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+def lies_of(corpus: Sequence[Case]) -> tuple[dict[str, tuple[int, int, int]], list[dict[str, Any]]]:
+    """By kind (gone where the writer repeats himself, gone where he mends it, of how many), and what went through."""
+    counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     through: list[dict[str, Any]] = []
     by_id = {case.id: case for case in corpus}
     for talk in dict.fromkeys(case.talk.id for case in corpus):
         for lie in _lies(talk):
             preset, _, number = lie["case"].rpartition("-")
             case = by_id[f"{talk}/{preset}/{number}"]
+            known = {entry.id for entry in case.request.previous}
+            if not known.issuperset([*lie.get("replaces", ()), *([lie["entry"]] if "entry" in lie else [])]):
+                continue  # the state that it was written for has no such entry any more
             kind = f"{lie['kind']}, {lie['label']}" if lie.get("label") else lie["kind"]
-            gone = _is_gone(case, lie, played(case, planted(case, lie)))
+            false = planted(case, lie)
+            gone = _is_gone(case, lie, played(case, false))
             counts[kind][0] += gone
-            counts[kind][1] += 1
+            counts[kind][1] += _is_gone(case, lie, played(case, false, twin=case.answer))
+            counts[kind][2] += 1
             if not gone:
                 through.append({"talk": talk, **lie})
-    return {kind: (gone, count) for kind, (gone, count) in counts.items()}, through
+    return {kind: (gone, mended, count) for kind, (gone, mended, count) in counts.items()}, through
 
 
 def _judged(case: Case, told: Played) -> Iterator[tuple[str, list[bool]]]:

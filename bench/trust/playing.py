@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from app.domain.gating.gate import judge
+from app.core.text.sentences import sentences
+from app.core.validation.asking import doubts_of
+from app.domain.gating.gate import judge, judge_again
 from app.domain.merging.apply import Applied, Applying, apply_candidate, served
-from app.domain.model_io import Proposal, SummaryRequest
+from app.domain.model_io import Doubt, Proposal, SummaryRequest
 from app.domain.planning.compaction import CompactionPlan
 from app.domain.policies.policy import budgets_of
 from app.domain.policies.presets import resolve
 from app.domain.states.adopting import next_after
+from app.domain.summarizing.candidate import parse_candidate
 from bench.replay import OUTPUT_LIMIT
 from bench.trust.rounds import Case
 
@@ -31,6 +34,8 @@ class Played:
     reason: str | None
     """Why it was refused; ``None``: it was not."""
     applied: Applied | None = None
+    asked_again: bool = False
+    """Something of it was asked about again."""
 
     @property
     def items(self) -> dict[str, str]:
@@ -50,15 +55,47 @@ class Played:
         return {one.number: one.brief for one in self.applied.digests} if self.applied else {}
 
 
-def played(case: Case, answer: str | None = None) -> Played:
-    """The case's own answer, or another in its place, as the service would take it."""
-    request = case.request
-    proposal = Proposal(text=case.answer if answer is None else answer, finish="stop", model="recorded")
-    report = judge(proposal, request)
+def played(case: Case, answer: str | None = None, *, twin: str | None = None) -> Played:
+    """The case's own answer, or another in its place, as the service would take it.
+
+    What fails is asked about again, once. Without ``twin`` the writer repeats himself; with it he answers as that other
+    answer says it: the text that stands there in its place, or nothing.
+    """
+    request, told = case.request, case.answer if answer is None else answer
+    applying = _applying(case, request)
+    report = judge(_proposal(told), request)
+    if report.examined is not None and report.examined.failures:
+        doubts = doubts_of(report.examined.failures)
+        texts = [doubt.statement if twin is None else _meant(doubt, told, twin, request) for doubt in doubts]
+        second = {"statements": [{"n": number, "text": text} for number, text in enumerate(texts, start=1)]}
+        report = judge_again(report, _proposal(json.dumps(second, ensure_ascii=False)), replace(request, doubts=doubts))
     if report.reason:
-        return Played(reason=report.reason)
-    applied = apply_candidate(report, _applying(case, request))
-    return Played(reason=applied) if isinstance(applied, str) else Played(reason=None, applied=applied)
+        return Played(reason=report.reason, asked_again=report.examined is not None)
+    applied = apply_candidate(report, applying)
+    asked = bool(report.examined and report.examined.failures)
+    if isinstance(applied, str):
+        return Played(reason=applied, asked_again=asked)
+    return Played(reason=None, applied=applied, asked_again=asked)
+
+
+def _proposal(text: str) -> Proposal:
+    return Proposal(text=text, finish="stop", model="recorded")
+
+
+def _meant(doubt: Doubt, told: str, twin: str, request: SummaryRequest) -> str:
+    """What the twin says where the statement stands."""
+    mine, other = parse_candidate(told, request.schema), parse_candidate(twin, request.schema)
+    for one, honest in zip(mine.items, other.items, strict=False):
+        if one.field == doubt.field and one.text == doubt.statement:
+            return honest.text if honest.field == one.field else ""
+    pairs = [(mine.narrative.get(doubt.field, ""), other.narrative.get(doubt.field, ""))]
+    pairs += [(one.brief, honest.brief) for one, honest in zip(mine.digests, other.digests, strict=False)]
+    for text, honest_text in pairs:
+        said, meant = sentences(text), sentences(honest_text)
+        if doubt.statement in said:
+            place = said.index(doubt.statement)
+            return meant[place] if place < len(meant) and len(said) == len(meant) else ""
+    return ""
 
 
 def planted(case: Case, lie: Mapping[str, Any]) -> str:

@@ -1,15 +1,16 @@
 """The exact checks of a summary: values that nobody stated, and orders to the reader.
 
-Honest text is never made worse: a text that fails is asked about again; what fails still loses a parenthesis or an element
-of a list that holds the value, or goes as a whole. No other sentence is ever put in its place, but for one: where less
-than half of a narrative holds, the newest entries are told instead.
+Honest text is never made worse: a text that fails is asked about again; what fails still loses a parenthesis or an
+element of a list that holds the value, or goes as a whole. No other sentence is ever put in its place, but for one:
+where less than half of a narrative holds, the newest entries are told instead.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, islice
 from typing import Final
 
 from app.core.text.sentences import sentence_spans, sentences
@@ -19,7 +20,7 @@ from app.core.validation.repairs import Repair, RepairReason
 from app.core.validation.shown import BACKGROUND, Shown
 from app.domain.model_io import SummaryRequest
 from app.domain.segments.values import SegmentDigest
-from app.domain.states.state import FieldRole, StateSchema
+from app.domain.states.state import StateSchema
 from app.domain.summarizing.candidate import Candidate, CandidateItem
 from app.domain.summarizing.stretches import asked_about
 from app.domain.words.patterns import compiled
@@ -31,6 +32,9 @@ _HANDOVER: Final = "current_state"
 _MOST_FAILING: Final = 1 / 3
 _LEAST_LEFT: Final = 0.5
 _LINE_ITEMS: Final = 2
+_LARGE: Final = 100
+_MOST_KNOWN: Final = 60
+_EXACT: Final = 1e-6
 _LEAST_WORDS: Final = 3
 _LEAST_PARTS: Final = 3
 _PARENTHESIS: Final = compiled(r"\s*+[(（\[]([^()（）\[\]]{1,300})[)）\]]")
@@ -93,7 +97,6 @@ def examine(candidate: Candidate, shown: Shown, request: SummaryRequest) -> Exam
 class _Examination:
     def __init__(self, shown: Shown, request: SummaryRequest) -> None:
         self._shown = shown
-        self._roles: Mapping[str, FieldRole] = {field.name: field.role for field in request.schema.fields}
         self._stretches = {
             number: frozenset({BACKGROUND, *range(cut.from_seq, cut.to_seq + 1)})
             for number, cut in asked_about(request.segments)
@@ -120,15 +123,13 @@ class _Examination:
         found = values(item.text)
         if self._fails_by_order(item.field, index, item.text):
             return item
-        novel = [value for value in found if not self._shown.sources(value)]
+        novel = self._novel(found, self._shown.amounts(item.from_seqs))
         if novel:
             self._fail(item.field, index, item.text, novel, self._shown.near(item.from_seqs))
             return item
         near = self._shown.near(item.from_seqs, item.replaces)
         if near and any(self._is_borrowed(value, near) for value in found):
-            self._borrowed.append(
-                Repair(field=item.field, reason="borrowed_value", before=item.text, after=item.text)
-            )
+            self._borrowed.append(Repair(field=item.field, reason="borrowed_value", before=item.text, after=item.text))
         return replace(item, from_seqs=self._shown.completed(item.from_seqs, found))
 
     def _is_borrowed(self, value: Value, near: set[int]) -> bool:
@@ -139,25 +140,29 @@ class _Examination:
         if self._fails_by_order(field, index, sentence):
             return
         allowed = None if index is None else self._stretches.get(index, frozenset())
-        novel = [value for value in values(sentence) if self._is_novel(value, allowed)]
+        novel = self._novel(values(sentence), (), allowed)
         if novel:
             self._fail(field, index, sentence, novel, allowed or ())
 
-    def _is_novel(self, value: Value, allowed: frozenset[int] | None) -> bool:
-        sources = self._shown.sources(value)
-        return not sources if allowed is None else sources.isdisjoint(allowed)
+    def _novel(
+        self, found: Sequence[Value], amounts: Iterable[float], allowed: frozenset[int] | None = None
+    ) -> list[Value]:
+        """The values that were not shown, and that are no sum or difference of two that were."""
+        sources = {value: self._shown.sources(value) for value in found}
+        if allowed is not None:
+            sources = {value: known & allowed for value, known in sources.items()}
+        shown = {value.amount for value, known in sources.items() if known and value.amount is not None}
+        return [
+            value for value, known in sources.items() if not known and not is_derived(value, shown, frozenset(amounts))
+        ]
 
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
-        if self._roles.get(field) == "open":
-            return False
         orders = [order for order in orders_in(text) if not self._wishes.include(order)]
         if orders:
             self._failures.append(Failure(field=field, index=index, statement=text, reason="order"))
         return bool(orders)
 
-    def _fail(
-        self, field: str, index: int | None, text: str, novel: Sequence[Value], near: Iterable[int]
-    ) -> None:
+    def _fail(self, field: str, index: int | None, text: str, novel: Sequence[Value], near: Iterable[int]) -> None:
         told = (self._shown.says(sorted(near), kind) for kind in dict.fromkeys(value.kind for value in novel))
         self._failures.append(
             Failure(
@@ -169,6 +174,28 @@ class _Examination:
                 says="; ".join(filter(None, told)),
             )
         )
+
+
+def is_derived(value: Value, told: Collection[float], shown: Collection[float] = ()) -> bool:
+    """Whether a value is the sum or the difference of two others.
+
+    Args:
+        value: A number.
+        told: Numbers of the same statement.
+        shown: Numbers of its sources: only a large one is told from chance among so many.
+    """
+    amount = value.amount
+    if amount is None or value.kind not in {"number", "money"}:
+        return False
+    known = {*told, *shown} if abs(amount) >= _LARGE else {*told}
+    return any(
+        _same(amount, one + other) or _same(amount, abs(one - other))
+        for one, other in combinations(islice(sorted(known), _MOST_KNOWN), 2)
+    )
+
+
+def _same(one: float, other: float) -> bool:
+    return abs(one - other) <= _EXACT * max(abs(one), 1.0)
 
 
 def corrected(examined: Examined, answers: Mapping[int, str]) -> tuple[Candidate, tuple[Repair, ...]]:
@@ -204,9 +231,7 @@ def settled(examined: Examined, schema: StateSchema) -> Settled:
     made = _edited(candidate, lambda key: cut[key][1] if key in cut else None, voids=True)
     repairs = _repairs(cut.values())
     narrative, lines = _narratives_left(candidate, made)
-    return Settled(
-        candidate=replace(made, narrative=narrative), repairs=(*examined.borrowed, *repairs, *lines)
-    )
+    return Settled(candidate=replace(made, narrative=narrative), repairs=(*examined.borrowed, *repairs, *lines))
 
 
 def _is_unfounded(candidate: Candidate, failures: Sequence[Failure], schema: StateSchema) -> bool:
@@ -246,9 +271,7 @@ def _edited(
     return replace(candidate, items=tuple(items), narrative=narrative, digests=digests)
 
 
-def _redescribed(
-    digest: SegmentDigest, edit: Callable[[tuple[str, int | None, str]], str | None]
-) -> SegmentDigest:
+def _redescribed(digest: SegmentDigest, edit: Callable[[tuple[str, int | None, str]], str | None]) -> SegmentDigest:
     topic = edit((STRETCHES, digest.number, digest.topic))
     brief = _retold(digest.brief, lambda sentence: edit((STRETCHES, digest.number, sentence)))
     if len(brief) < _LEAST_LEFT * len(digest.brief):

@@ -10,11 +10,11 @@ RepairReason = Literal[
 ]
 """Why a text was changed.
 
-``novel_value``: it states a value that was not shown. ``borrowed_value``: its value stands elsewhere than in its sources;
-the text is left as it is. ``order``: it orders the reader about, and no person asked for that. ``narrative_line``: less
-than half of a narrative held, and the newest entries stand in its place. ``set_aside``: an entry that the model gave up
-without a proof is kept, in doubt. ``date_added``: a day was put behind a word such as "yesterday". ``value_restored``: a
-sentence whose value would not have been served any more was added.
+``novel_value``: it states a value that was not shown. ``borrowed_value``: its value stands elsewhere than in its
+sources; the text is left as it is. ``order``: it orders the reader about, and no person asked for that.
+``narrative_line``: less than half of a narrative held, and the newest entries stand in its place. ``set_aside``: an
+entry that the model gave up without a proof is kept, in doubt. ``date_added``: a day was put behind a word such as
+"yesterday". ``value_restored``: a sentence whose value would not have been served any more was added.
 """
 
 

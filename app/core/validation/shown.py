@@ -79,6 +79,16 @@ class Shown:
             named.update(dict.fromkeys([newest] if newest > 0 else self._entries[newest].from_seqs))
         return tuple(named)
 
+    def amounts(self, seqs: Iterable[int]) -> frozenset[float]:
+        """The numbers of these messages."""
+        return frozenset(
+            value.amount
+            for seq in seqs
+            if (message := self.messages.get(seq)) is not None
+            for value in values(message_text(message))
+            if value.amount is not None
+        )
+
     def says(self, seqs: Iterable[int], kind: str) -> str:
         """Which values of a kind these messages hold, for whoever is asked again: ``#12: 3 years``."""
         told = (

@@ -1,25 +1,20 @@
-"""Whether two statements are about the same thing."""
+"""Whether a statement may take the place of an earlier one on its own word."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from app.core.text.values import Given, values
 from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, stems
 
-_SHARED: Final = 0.34
-"""Of the shorter statement's content words."""
+_KEPT: Final = 0.4
+"""Of the earlier statement's content words. In the open half of the corpus of ``bench.trust`` 63 % of the honest
+replacements keep as many, and no invented one does: the most that one of those keeps is 37 %."""
 
 
-def share_subject(one: str, other: str) -> bool:
-    """Whether two statements share a value, or a third of the words that say what the shorter one is about."""
-    given = Given()
-    given.add(1, other)
-    if any(given.holds(value) for value in values(one)):
-        return True
-    first, second = _content(one), _content(other)
-    least = min(len(first), len(second))
-    return bool(least) and len(first & second) >= _SHARED * least
+def tells_again(statement: str, earlier: str) -> bool:
+    """Whether a statement says much of what an earlier one says, as one that changes, completes or joins it does."""
+    before = _content(earlier)
+    return bool(before) and len(before & _content(statement)) >= _KEPT * len(before)
 
 
 def _content(text: str) -> frozenset[str]:

@@ -98,4 +98,3 @@ def _clauses(sentence: str, lost: Sequence[str]) -> str:
     holding = [place for place, clause in enumerate(clauses) if any(value in clause for value in lost)]
     kept = " … ".join(clauses[place].strip() for place in holding)
     return kept or sentence
-

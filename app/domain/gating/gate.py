@@ -5,8 +5,8 @@ Order matters, and the first refusal is the reason that is recorded. First what 
 (``parse_candidate``). Then what was proposed (``CHECKS``), from "this is no record" to "this is a poor one": a refusal
 in the right shape is no skeleton, and a skeleton has too few words to tell its language.
 
-Then the exact checks (``app.core.validation``): what fails in them is no reason to refuse an answer, but to ask about it
-again, and what fails still is cut or goes.
+Then the exact checks (``app.core.validation``): what fails in them is no reason to refuse an answer, but to ask about
+it again, and what fails still is cut or goes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from app.domain.conversation import Message
 from app.core.validation.asking import second_answer
 from app.core.validation.exact import Examined, corrected, examine, settled
 from app.core.validation.orders import orders_in
 from app.core.validation.repairs import Repair
 from app.core.validation.shown import Shown
+from app.domain.conversation import Message
 from app.domain.gating.cut_off import is_cut_off
 from app.domain.gating.digests import described
 from app.domain.gating.excuses import is_excuse
@@ -38,7 +38,6 @@ from app.domain.summarizing.candidate import (
 )
 from app.domain.words.identifiers import Identifier, Kind, find_identifiers
 from app.domain.words.language import agrees, differs
-from app.domain.words.overlap import message_text
 from app.domain.words.patterns import compiled
 from app.domain.words.text import stem, stems, words
 from app.domain.words.vocabulary import GENERIC
@@ -102,7 +101,7 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
 
 
 def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest) -> GateReport:
-    """The report with what the model answered when it was asked about its answer again; unusable, it changes nothing."""
+    """The report with what the model answered when it was asked again; what cannot be used changes nothing."""
     if report.examined is None or FINISH.get(proposal.finish):
         return report
     second = second_answer(proposal.text, request.schema, request)
@@ -120,7 +119,7 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
 
 
 def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -> GateReport:
-    """What is left after the exact checks, refused when that is nothing, or no item at all of a span that holds facts."""
+    """What is left after the exact checks; refused when that is nothing, or no item of a span that holds facts."""
     shown = so_far.shown or Shown.of(request)
     examined = examine(candidate, shown, request)
     left = settled(examined, request.schema)

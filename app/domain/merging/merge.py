@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.core.validation.repairs import Repair
-from app.core.validation.subjects import share_subject
+from app.core.validation.subjects import tells_again
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from app.domain.merging.carrying import carried, uncarried
@@ -192,14 +192,14 @@ def _in_doubt(
 ) -> _Fate:
     """What a model replaces and drops, as far as its word is enough while nobody has verified it.
 
-    An item takes the place of an entry with which it shares a named thing or a value. Everything else that it gives up
-    is set aside, but for what an active anchor says: nothing doubts that.
+    An item takes the place of an entry of which it says much again. Everything else that it gives up is set aside, but
+    for what an active anchor says: nothing doubts that.
     """
     proven = {
         name
         for item in candidate.items
         for name in item.replaces
-        if name in fate.replaced and share_subject(item.text, served[name].text)
+        if name in fate.replaced and tells_again(item.text, served[name].text)
     }
     anchored = [canonical(anchor.content) for anchor in anchors]
     given_up = (fate.replaced.keys() - proven) | fate.dropped

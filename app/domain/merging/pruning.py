@@ -55,7 +55,9 @@ def state_of(schema: StateSchema, entries: Sequence[StateEntry]) -> dict[str, An
 
 def marked(entry: StateEntry) -> str:
     """An entry's text as it is served: one in doubt says so."""
-    return f"{entry.text} {_IN_DOUBT.get(detect(entry.text) or 'en', _IN_DOUBT['en'])}" if entry.in_doubt else entry.text
+    return (
+        f"{entry.text} {_IN_DOUBT.get(detect(entry.text) or 'en', _IN_DOUBT['en'])}" if entry.in_doubt else entry.text
+    )
 
 
 def age(entry: StateEntry) -> int:
@@ -73,8 +75,8 @@ def prune(
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
     """Give up as little as makes the state fit.
 
-    In this order: what is in doubt; the narrative but its first sentence (where it is the whole state, statement by statement, those
-    that add least first, its ends last); style and known, doubles first, then the oldest; open ones, the oldest first;
+    In this order: what is in doubt; the narrative but its first sentence (where it is the whole state, statement by
+    statement, those that add least first, its ends last); style and known, doubles first, then the oldest; open ones, the oldest first;
     facts, the oldest first, rules and those with exact values after all others. The newest few of each field, the first
     facts with exact values and what the conversation is for are spared until nothing else is left; then they go by the
     same order, the narrative before the open ones, and the newest fact last of all.

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from app.core.validation.orders import orders_in
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
-from app.core.validation.orders import orders_in
 from app.domain.merging.outdated import Outdated
 from app.domain.merging.untruth import Texts, corrections_of
 from app.domain.states.state import FieldRole, StateEntry

@@ -16,16 +16,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from app.core.validation.orders import orders_in
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from app.domain.extraction.cues import Cue, cues_of
 from app.domain.extraction.retold import closed, is_about, is_told, statements, unframed
 from app.domain.extraction.scoring import OPENING
 from app.domain.fencing.redaction import redact
-from app.core.validation.orders import orders_in
-from app.domain.gating.quoting import quoted
 from app.domain.gating.claims import Claim, find_claims, holders
 from app.domain.gating.evidence import Evidence
+from app.domain.gating.quoting import quoted
 from app.domain.merging.outdated import Outdated
 from app.domain.states.provenance import origin_of
 from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema
@@ -216,9 +216,7 @@ def _is_told_otherwise(text: str, bags: Sequence[frozenset[str]]) -> bool:
     return any(len(said & bag) >= _OTHERWISE * len(said) for bag in bags)
 
 
-def _with_told(
-    entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int, *, as_paragraph: bool
-) -> StateEntry:
+def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int, *, as_paragraph: bool) -> StateEntry:
     """A narrative with what it lost: what opened the talk, or stood in the one before, near its beginning."""
     if entry.role != "narrative" or not quotes:
         return entry

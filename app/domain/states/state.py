@@ -87,7 +87,7 @@ class StateEntry:
     superseded: tuple[str, ...] = ()
     """Texts that this entry replaced, oldest first."""
     in_doubt: bool = False
-    """A model gave it up without a proof, or a verifier found nothing that states it: served after the others, marked."""
+    """A model gave it up without a proof, or nothing was found that states it: served after the others, marked."""
     pruned: bool = False
     """True only in the version whose cap pushed it out: kept for the record, no longer served."""
 

@@ -1,0 +1,1 @@
+"""Taking texts apart: sentences, and the exact values that a text states."""

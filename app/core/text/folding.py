@@ -1,0 +1,86 @@
+"""A text in the plain letters that values are looked for in, with the way back to its own places."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from html import unescape
+from typing import Final
+
+from app.domain.words.patterns import compiled
+
+_MARKUP: Final = compiled(
+    r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});"
+    r"|\\[dt]?frac ?\{ ?(?P<over>\d{1,9}) ?\} ?\{ ?(?P<under>\d{1,9}) ?\}"
+    r"|\\(?:text|mathrm|mathbf|textbf|mathit|operatorname|bf|rm) ?\{"
+    r"|(?P<degree>\^ ?\{? ?\\circ\b ?\}?|\\circ\b|\\degree\b)"
+    r"|(?P<blank>\\[,;:! ]|\\quad\b|</?(?:b|i|u|em|strong|td|th|tr|br|p|li|sub|sup|span|code)(?: [^<>]{0,80})?/?>)"
+    r"|\\(?P<sign>[%$#_&])|\{(?P<comma>[.,])\}|(?P<times>\\times\b|\\cdot\b)"
+    r"|(?P<emphasis>\*\*|~~|`|(?<!\w)\*(?!\s)|(?<![\s*])\*(?!\w))"
+)
+_MAY_HAVE_MARKUP: Final = compiled(r"[\\&*`<{~]")
+_SIGNS: Final = {
+    **{ord(sign): "-" for sign in "‐‑‒–—―−﹣－"},
+    **{ord(sign): " " for sign in "\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\t"},
+    **{ord(sign): "'" for sign in "’‘ʼ′"},
+    **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if chr(code) not in "，－"},
+    ord("ё"): "е", ord("點"): "点", ord("時"): "时", ord("號"): "号", ord("週"): "周", ord("億"): "亿", ord("萬"): "万",
+    ord("兩"): "两", ord("個"): "个", ord("塊"): "块", ord("年"): "年", ord("～"): "~", ord("∶"): ":",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A text without markup, in small letters, its dashes, blanks and wide signs unified."""
+
+    text: str
+    cased: str
+    """The same with its capitals, sign by sign."""
+    breaks: tuple[int, ...]
+    """Places in it after which the distance to the original changes."""
+    distances: tuple[int, ...]
+
+    def original(self, place: int) -> int:
+        """Where a sign of it stands in the original."""
+        return place + self.distances[bisect_right(self.breaks, place) - 1]
+
+
+def folded(text: str) -> Folded:
+    """Fold a text; places in the result lead back to the original."""
+    bare, breaks, distances = _without_markup(text) if _MAY_HAVE_MARKUP.search(text) else (text, (0,), (0,))
+    cased = bare.translate(_SIGNS)
+    small = cased.lower()
+    if len(small) != len(cased):  # a letter whose small form is two
+        small = "".join(sign.lower()[:1] for sign in cased)
+    return Folded(small, cased, breaks, distances)
+
+
+def _without_markup(text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    pieces: list[str] = []
+    breaks, distances = [0], [0]
+    position = length = 0
+    for match in _MARKUP.finditer(text):
+        instead = _instead(match)
+        pieces += [text[position : match.start()], instead]
+        length += match.start() - position + len(instead)
+        position = match.end()
+        breaks.append(length - 1 if instead else length)
+        distances.append(position - length)
+    return "".join([*pieces, text[position:]]), tuple(breaks), tuple(distances)
+
+
+def _instead(match: re.Match[str]) -> str:
+    if match["over"]:
+        return f"{match['over']}/{match['under']}"
+    if match["degree"]:
+        return "°"
+    if match["times"]:
+        return "×"
+    if match["emphasis"]:
+        return ""
+    if match["blank"]:
+        return " "
+    if match.group().startswith("&"):
+        return unescape(match.group())
+    return match["sign"] or match["comma"] or ""

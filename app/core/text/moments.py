@@ -1,0 +1,158 @@
+"""Days and times of day in canonical forms.
+
+``d:2026-09-12`` is a day, ``d:--09-12`` the same without its year, ``d:*-09-12`` one whose year nothing tells,
+``d:2026-09`` and ``d:--09`` a month, ``o:12`` a day of an untold month, ``t:17:00`` a time.
+"""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from collections.abc import Iterable, Iterator
+from datetime import date, timedelta
+from typing import Final
+
+Day = tuple[int | None, int | None, int | None]
+"""Year, month and day of the month, as far as they are told."""
+_WEEK: Final = 7
+_NOON: Final = 12
+
+
+def made(year: int, month: int, day: int) -> date | None:
+    """The date, ``None`` when there is no such day."""
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def is_day(day: Day) -> bool:
+    """Whether there is such a day or month in some year."""
+    year, month, number = day
+    return (
+        month is not None and 1 <= month <= _NOON and (number is None or made(year or 2024, month, number) is not None)
+    )
+
+
+def claimed(day: Day) -> frozenset[str]:
+    """The forms of which one has to be given for a stated day or month."""
+    year, month, number = day
+    if number is None:
+        return frozenset({f"d:{year}-{month:02}"} if year else {f"d:--{month:02}"})
+    if year is None:
+        return frozenset({f"d:--{month:02}-{number:02}", f"d:--{month:02}&o:{number}"})
+    return frozenset(
+        {
+            f"d:{year}-{month:02}-{number:02}",
+            f"d:*-{month:02}-{number:02}",
+            f"d:{year}-{month:02}&o:{number}",
+        }
+    )
+
+
+def given(day: Day, at: date | None) -> Iterator[str]:
+    """What a day or month in a text lets others say; a missing year is that of the last or the next such day."""
+    year, month, number = day
+    if month is None:
+        return
+    if year is None and at is None:
+        yield f"d:--{month:02}"
+        if number:
+            yield f"d:--{month:02}-{number:02}"
+            yield f"d:*-{month:02}-{number:02}"
+        return
+    for each in [year] if year else _years(month, number or 1, at):
+        yield from (f"d:{each}-{month:02}", f"d:--{month:02}", f"n:{each}")
+        if number:
+            yield from (f"d:{each}-{month:02}-{number:02}", f"d:--{month:02}-{number:02}")
+
+
+def of_dates(days: Iterable[date]) -> Iterator[str]:
+    """What known days let others say."""
+    for day in days:
+        yield from given((day.year, day.month, day.day), None)
+
+
+def _years(month: int, number: int, at: date | None) -> list[int]:
+    if at is None:
+        return []
+    days = [day for year in (at.year - 1, at.year, at.year + 1) if (day := made(year, month, number))]
+    past = [day.year for day in days if day < at]
+    return [*past[-1:], *[day.year for day in days if day >= at][:1]]
+
+
+def weekdays(at: date, weekday: int, step: int | None) -> list[date]:
+    """The days that a weekday may mean: the last and the coming one; with a step (-1, 0, 1) those of that week too."""
+    coming = at + timedelta(days=(weekday - at.weekday()) % _WEEK)
+    before, after = coming - timedelta(days=_WEEK), coming + timedelta(days=_WEEK)
+    if step is None:
+        return [before, coming]
+    of_week = at + timedelta(days=weekday - at.weekday() + _WEEK * step)
+    return {-1: [before, of_week], 0: [before, coming, of_week], 1: [coming, after, of_week]}.get(step, [of_week])
+
+
+def moved(at: date, count: float, base: str) -> list[date]:
+    """The day that lies so many days (``base`` "s": seconds) or months (``mo``) away; none beyond the calendar."""
+    try:
+        if base == "mo":
+            return [month_after(at, round(count))]
+        return [at + timedelta(seconds=count)]
+    except (OverflowError, ValueError):
+        return []
+
+
+def month_after(at: date, count: int) -> date:
+    """The same day of another month, or that month's last.
+
+    Raises:
+        ValueError: Beyond the calendar.
+    """
+    year, month = divmod(at.year * _NOON + at.month - 1 + count, _NOON)
+    return date(year, month + 1, min(at.day, monthrange(year, month + 1)[1]))
+
+
+def of_span(at: date, step: int, span: str) -> Iterator[str]:
+    """What "last week", "this month", "next year" let others say."""
+    if span == "year":
+        yield f"n:{at.year + step}"
+        return
+    if span == "month":
+        month = month_after(at.replace(day=1), step)
+        yield from given((month.year, month.month, None), None)
+        yield from of_dates([month, month_end(month)])
+        return
+    monday = at + timedelta(days=_WEEK * step - at.weekday())
+    days = range(4, 7) if span == "weekend" else range(_WEEK)
+    yield from of_dates(monday + timedelta(days=offset) for offset in days)
+
+
+def month_end(at: date) -> date:
+    """The last day of its month."""
+    return at.replace(day=monthrange(at.year, at.month)[1])
+
+
+def days_of_month(at: date, number: int) -> list[date]:
+    """The last and the next such day, and those of the months around."""
+    firsts = [month_after(at.replace(day=1), step) for step in (-1, 0, 1)]
+    return [day for first in firsts if (day := made(first.year, first.month, number))]
+
+
+def times(hour: int, minute: int, half: str) -> frozenset[str]:
+    """The readings of a time: without a half of the day, an hour up to twelve may be either.
+
+    Args:
+        hour: As written.
+        minute: Of it.
+        half: ``a``, ``p``, ``n`` (night), ``0`` (written so that it is plain), or empty.
+    """
+    if hour > 24 or minute > 59:  # noqa: PLR2004 - a length, not a time
+        return frozenset({f"t:{hour}:{minute:02}"})
+    if half == "p":
+        hours = {hour % _NOON + _NOON}
+    elif half == "a":
+        hours = {hour % _NOON}
+    elif half == "n":
+        hours = {hour % _NOON, hour % 24, hour % _NOON + _NOON} if hour > 6 else {hour % _NOON}  # noqa: PLR2004
+    else:
+        hours = {hour % 24} if half == "0" or hour >= _NOON or hour == 0 else {hour, hour + _NOON}
+        hours |= {0} if hour == _NOON and half != "0" else set()
+    return frozenset(f"t:{each:02}:{minute:02}" for each in hours)

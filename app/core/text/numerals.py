@@ -1,0 +1,118 @@
+"""Numbers as they are written: digits with their separators, words, Chinese numerals."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.core.text.tables import COMPOUND_HEADS, COMPOUND_STEMS, NUMBERS, SCALES
+from app.domain.words.patterns import compiled
+
+_GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:[.,]\d{1,9})?")
+_DECIMAL: Final = compiled(r"\d{1,15}[.,]\d{1,12}")
+_SEPARATORS: Final = str.maketrans("", "", ".,' ")
+_HAN_DIGITS: Final = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+_HAN_TENS: Final = {"十": 10, "百": 100, "千": 1_000}
+_HAN_SCALES: Final = {"万": 10_000, "亿": 100_000_000}
+HAN_SIGNS: Final = "零〇一二两三四五六七八九十百千万亿"
+_LONGEST: Final = 15
+"""Digits; longer runs are no amounts."""
+
+
+def plain(number: float) -> str:
+    """A number without a sign and without trailing zeros: ``5000``, ``1.2``."""
+    size = abs(number)
+    return str(int(size)) if size == int(size) else f"{size:.6f}".rstrip("0").rstrip(".")
+
+
+def readings(digits: str) -> list[float]:
+    """What digits may mean: "1,234" is a thousand and something, or one and something.
+
+    Blanks may also stand between two numbers: then each part is a further reading. Empty: no amount.
+    """
+    if digits.isdigit():
+        return [float(digits)] if len(digits) <= _LONGEST else []
+    found: list[float] = []
+    grouped = _GROUPED.fullmatch(digits)
+    if grouped:
+        last = max(digits.rfind("."), digits.rfind(","))
+        has_decimals = last >= 0 and digits[last] != grouped[1]
+        whole, decimals = (digits[:last], digits[last:]) if has_decimals else (digits, "")
+        found.append(float(whole.translate(_SEPARATORS) + decimals.replace(",", ".")))
+    if _DECIMAL.fullmatch(digits):
+        found.append(float(digits.replace(",", ".")))
+    if " " in digits:
+        found += [float(part) for part in digits.split(" ") if part.isdigit()]
+    return found
+
+
+def goes_on(last: float, following: float) -> bool:
+    """Whether two number words make one number: "forty-five", "двести сорок"."""
+    return (last >= 20 and last % 10 == 0 and following < 10) or (last >= 100 and following < 100)  # noqa: PLR2004
+
+
+def of_words(words: list[str]) -> float:
+    """The number that number words make together ("one million two hundred thousand"); zero when they make none."""
+    total = group = 0.0
+    for word in words:
+        scale = SCALES.get(word, 12.0 if word in {"dozen", "dutzend"} else 0.0)
+        if word in {"dozen", "dutzend"}:
+            group = (group or 1) * scale
+        elif word in NUMBERS:
+            group += NUMBERS[word]
+        elif scale > 100:  # noqa: PLR2004 - hundreds stay within their group
+            total, group = total + (group or 1) * scale, 0.0
+        elif scale:
+            group = (group or 1) * scale
+    return total + group
+
+
+def of_german(word: str) -> float:
+    """The number that one German word makes ("zweitausendfünfhundert"); zero for any other word."""
+    if word in NUMBERS:
+        return NUMBERS[word]
+    before, found, after = word.partition("tausend")
+    if not found:
+        return 0.0
+    ones = {"": 1.0, "ein": 1.0} | {}
+    thousands = ones.get(before, NUMBERS.get(before, 0.0))
+    rest = 0.0 if not after else NUMBERS.get(after.removeprefix("und"), -1.0)
+    return thousands * 1_000 + rest if thousands and rest >= 0 else 0.0
+
+
+def of_han(signs: str) -> float:
+    """The number that Chinese numerals make; zero when they make none ("万一", "千万")."""
+    whole, _, decimals = signs.partition("点")
+    if not whole or whole[0] in "百千万亿":
+        return 0.0
+    if all(sign in _HAN_DIGITS for sign in whole):
+        value = float("".join(str(_HAN_DIGITS[sign]) for sign in whole))
+    else:
+        total = section = digit = 0
+        for sign in whole:
+            if sign in _HAN_DIGITS:
+                digit = _HAN_DIGITS[sign]
+            elif sign in _HAN_TENS:
+                section, digit = section + (digit or 1) * _HAN_TENS[sign], 0
+            elif sign in _HAN_SCALES:
+                total, section, digit = total + ((section + digit) or 1) * _HAN_SCALES[sign], 0, 0
+        value = float(total + section + digit)
+    return value + float("0." + "".join(str(_HAN_DIGITS.get(sign, 0)) for sign in decimals)) if decimals else value
+
+
+def of_compound(word: str) -> tuple[float, str] | None:
+    """The number and the unit in one word ("семилетняя", "dreitägig"); the unit may be empty."""
+    rest, number = word, 0.0
+    while True:
+        for size in range(min(len(rest), 24), 2, -1):
+            if rest[:size] in COMPOUND_HEADS:
+                number += COMPOUND_HEADS[rest[:size]]
+                rest = rest[size:]
+                break
+        else:
+            break
+    if not number:
+        return None
+    for size in range(min(len(rest), 10), 1, -1):
+        if rest[:size] in COMPOUND_STEMS:
+            return number, COMPOUND_STEMS[rest[:size]]
+    return None

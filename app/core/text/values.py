@@ -1,0 +1,201 @@
+"""Exact values: what a statement claims, and whether a text that was shown holds it.
+
+A claim is strict: only what is plainly a value (``values``). What was shown is generous (``Given``): a value is found
+when any reading of the text gives it, whatever its unit, currency, separators, words or order. Numbers that follow from
+others by a sum or a difference are not found; days that follow from the message's date are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal
+from urllib.parse import unquote
+
+from app.core.text import moments
+from app.core.text.folding import folded
+from app.core.text.numerals import plain
+from app.core.text.reader import Found, read
+from app.core.text.scanner import squashed
+
+Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
+_EXACT: Final = 1_000
+"""Whole numbers below it are never roundings, unless the text says so."""
+_ROUNDED: Final = 0.02
+_ROUGHLY: Final = 0.1
+_FIRST_YEAR, _LAST_YEAR = 1000, 9000
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An exact value that a text claims."""
+
+    kind: Kind
+    text: str
+    """As it stands there, markup within it included."""
+    start: int
+    end: int
+    forms: frozenset[str]
+    """A text that holds any of them holds the value; parts joined by ``&`` are all needed."""
+    amount: float | None
+    """The number, with its scale, in its own unit; ``None`` for what is no number."""
+    approximate: bool
+    """The text itself says that it is rounded ("about", "18k", "около")."""
+
+
+def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
+    """The exact values that a text claims, in order, none inside another.
+
+    No values: names, abbreviations, numbers of one digit or up to ten in words without a unit, ordinals, fractions,
+    parts of a formula, numbers of a list, of a step or of a message.
+
+    Args:
+        text: Of any length; Markdown, LaTeX and character references are read through.
+        at: The moment of its message; only values that need a year to be understood depend on it.
+    """
+    plain_text = folded(text)
+    found: list[Value] = []
+    last = 0
+    for one in read(plain_text, _day(at), generous=False):
+        start, end = plain_text.original(one.start), plain_text.original(one.end - 1) + 1
+        if not one.is_claim or start < last or end <= start:
+            continue
+        last = end
+        amount = one.readings[0] * one.scale if one.readings else None
+        kind: Kind = one.kind  # type: ignore[assignment] # the reader's kinds are these
+        found.append(Value(kind, text[start:end], start, end, one.forms, amount, one.is_approximate))
+    return tuple(found)
+
+
+class Given:
+    """What was shown, by numbered sources: whether and where a value stands in it."""
+
+    __slots__ = ("_amounts", "_forms", "_squashed", "_texts")
+
+    def __init__(self) -> None:
+        self._forms: defaultdict[str, set[int]] = defaultdict(set)
+        self._amounts: defaultdict[str, dict[float, set[int]]] = defaultdict(dict)
+        self._texts: list[tuple[int, str]] = []
+        self._squashed: list[str] = []
+
+    def add(self, source: int, text: str, at: datetime | None = None) -> None:
+        """Show a text.
+
+        Args:
+            source: Its number; a source may have several texts.
+            text: Of any length.
+            at: The moment of its message: its day and the days around it are given, and relative days follow from it.
+        """
+        plain_text = folded(text)
+        day = _day(at)
+        for found in read(plain_text, day.date() if hasattr(day, "date") else day, generous=True):
+            self._note(source, found)
+        if at is not None and day is not None:
+            around = [day + timedelta(days=days) for days in (-1, 0, 1)]
+            for form in (*moments.of_dates(around), f"t:{at:%H:%M}"):
+                self._forms[form].add(source)
+        small = plain_text.text
+        self._texts.append((source, unquote(small) if "%" in small and "/" in small else small))
+        self._squashed.append("")
+
+    def sources(self, value: Value) -> frozenset[int]:
+        """The sources that hold a value in any form; empty: it was not shown."""
+        found: set[int] = set()
+        for form in value.forms:
+            found |= (
+                set.intersection(*(self._sources_of(part) for part in form.split("&")))
+                if "&" in form
+                else self._sources_of(form)
+            )
+        return frozenset(found | self._rounded(value))
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value was shown anywhere."""
+        if self.sources(value):
+            return True
+        joined = (form.split("&") for form in value.forms if "&" in form and not form.startswith("d:"))
+        return any(all(self._sources_of(part) for part in parts) for parts in joined)
+
+    def _note(self, source: int, found: Found) -> None:
+        for form in found.forms:
+            self._forms[form].add(source)
+        for amount, base in found.amounts:
+            self._amounts[base].setdefault(amount, set()).add(source)
+
+    def _sources_of(self, form: str) -> set[int]:
+        found = set(self._forms.get(form, ()))
+        kind, _, needle = form.partition(":")
+        if kind == "s":
+            found |= {source for source, text in self._texts if _stands_in(needle, text)}
+        elif kind == "i":
+            for number, (source, text) in enumerate(self._texts):
+                self._squashed[number] = self._squashed[number] or squashed(text)
+                if _stands_in_squashed(needle, self._squashed[number]):
+                    found.add(source)
+        return found
+
+    def _rounded(self, value: Value) -> set[int]:
+        """The sources of amounts of which the value is a rounding.
+
+        A text that says "about" (or writes 18k) may be off by half of its last digit that is not zero, at most by a
+        tenth. Any other claim is a rounding only when it has fewer digits than the amount, is within 2 %, and is no
+        whole number below a thousand: 17,995 told as 18,000 is found, 147 told as 150 is not.
+        """
+        found: set[int] = set()
+        for form in value.forms:
+            if form[:2] not in {"n:", "q:"} or "&" in form or value.amount is None:
+                continue
+            number, _, base = form[2:].partition("|")
+            claimed = float(number)
+            if not claimed or (not value.approximate and claimed < _EXACT and claimed == int(claimed)):
+                continue
+            step = _resolution(plain(value.amount)) * (claimed / abs(value.amount) if value.amount else 1)
+            for amount, sources in self._amounts.get(base, {}).items():
+                off = abs(amount - claimed)
+                if value.approximate:
+                    is_rounding = off <= max(min(step / 2, claimed * _ROUGHLY), claimed * _ROUNDED)
+                else:
+                    is_rounding = off <= min(step / 2, claimed * _ROUNDED) and _resolution(plain(amount)) < step
+                if is_rounding:
+                    found |= sources
+        return found
+
+
+def _day(at: datetime | None) -> datetime | None:
+    return at if at is not None and _FIRST_YEAR < at.year < _LAST_YEAR else None
+
+
+def _resolution(number: str) -> float:
+    """The worth of the last digit that is not zero: 100 for 18,200, 0.1 for 2.5."""
+    whole, _, decimals = number.partition(".")
+    if decimals:
+        return float(10 ** -len(decimals))
+    return float(10 ** (len(whole) - len(whole.rstrip("0")))) if whole.strip("0") else 1.0
+
+
+def _stands_in(needle: str, text: str) -> bool:
+    """Whether it stands there with no letter or digit directly before or behind it."""
+    place = text.find(needle)
+    while place >= 0:
+        end = place + len(needle)
+        before, after = text[place - 1 : place], text[end : end + 1]
+        if not (_is_word(before) and _is_word(needle[:1])) and not (_is_word(after) and _is_word(needle[-1:])):
+            return True
+        place = text.find(needle, place + 1)
+    return False
+
+
+def _is_word(sign: str) -> bool:
+    return sign.isalnum() and not "\u3040" <= sign <= "\u9fff"
+
+
+def _stands_in_squashed(needle: str, text: str) -> bool:
+    place = text.find(needle)
+    while place >= 0:
+        end = place + len(needle)
+        before, after = text[place - 1 : place], text[end : end + 1]
+        if not (before.isdigit() and needle[0].isdigit()) and not (after.isdigit() and needle[-1].isdigit()):
+            return True
+        place = text.find(needle, place + 1)
+    return False
