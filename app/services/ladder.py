@@ -119,19 +119,22 @@ class Calls:
         last = self.attempts[-1].reason if self.attempts else None
         return Climb(attempts=tuple(self.attempts), reason=reason or last, retry_after=self.retry_after)
 
-    async def ask(self, summarizer: Summarizer, request: SummaryRequest, apply: Apply) -> _Answer:
+    async def ask(
+        self, summarizer: Summarizer, request: SummaryRequest, apply: Apply, *, again: bool = True
+    ) -> _Answer:
         """One call, recorded whatever becomes of it, also when it is cancelled or the gate has a defect.
 
-        What does not hold in the answer is asked about again, once, where there are calls and time left for it.
+        What does not hold in the answer is asked about again, once, where there are calls and time left for it, unless
+        ``again`` says that the calls are for something else.
         """
         started = self.clock.monotonic()
         answer = await self._called(summarizer, lambda: _asked(summarizer, request, apply))
-        again = _second_request(answer, request)
-        if again is None or not self.left or self._is_late(started) or answer.report is None:
+        second_request = _second_request(answer, request) if again else None
+        if second_request is None or not self.left or self._is_late(started) or answer.report is None:
             return answer
         first, report = answer, answer.report
         self.attempts[-1] = replace(first.attempt, reason=first.reason or ASKED_AGAIN)
-        second = await self._called(summarizer, lambda: _asked_again(summarizer, again, report, apply))
+        second = await self._called(summarizer, lambda: _asked_again(summarizer, second_request, report, apply))
         return second if second.applied is not None else replace(first, retryable=second.retryable)
 
     async def _called(self, summarizer: Summarizer, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
@@ -211,7 +214,7 @@ async def _searched(asking: Asking, calls: Calls) -> Climb:
     while (hidden := search.next(calls.left)) is not None:
         withheld = asking.seqs[hidden.start : hidden.stop]
         request = replace(asking.request(asking.summarizer.profile, withheld), feedback=BLOCKED)
-        answer = await calls.ask(asking.summarizer, request, asking.apply)
+        answer = await calls.ask(asking.summarizer, request, asking.apply, again=False)
         if answer.attempt.outcome == "error":
             break
         if answer.applied is not None:

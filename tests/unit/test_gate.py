@@ -324,7 +324,7 @@ def test_an_excuse_in_the_right_shape_is_no_summary(excuse: str) -> None:
         "The assistant said it cannot help with tax returns; the user will ask an accountant.",
         "The user asked the assistant to please provide the conversation as a PDF.",
         "There are no messages left unanswered; the trip is booked.",
-        "No text messages after ten at night, the user insists.",
+        "No text messages late at night, the user insists.",
         "Sorry to hear it, said the assistant, when the user told of the lost dog.",
         "Asked how it can help, the assistant offered three routes.",
         "I cannot eat gluten, said the user, and chose the rice.",

@@ -95,7 +95,7 @@ def moved(at: date, count: float, base: str) -> list[date]:
     try:
         if base == "mo":
             return [month_after(at, round(count))]
-        return [at + timedelta(seconds=count)]
+        return [at + timedelta(days=round(count / 86_400))]
     except (OverflowError, ValueError):
         return []
 

@@ -47,7 +47,8 @@ def readings(digits: str) -> list[float]:
 
 def goes_on(last: float, following: float) -> bool:
     """Whether two number words make one number: "forty-five", "двести сорок"."""
-    return (last >= 20 and last % 10 == 0 and following < 10) or (last >= 100 and following < 100)  # noqa: PLR2004
+    is_ten = 20 <= last < 100 and last % 10 == 0  # noqa: PLR2004
+    return following < 10 if is_ten else following < 100 <= last or following < 1_000 <= last  # noqa: PLR2004
 
 
 def of_words(words: list[str]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
@@ -13,19 +14,23 @@ from app.core.text.numerals import goes_on, of_words, plain
 from app.core.text.scanner import Token, tokens
 from app.core.text.tables import (
     AGO, AHEAD, APPROXIMATE, ARTICLES, BEFORE_HOURS, BEFORE_MONTHS, CLOCK, CUBES, CURRENCIES, DATE_FILL, EARLY, ENDS,
-    HALF_HOURS, HALF_UNITS, HALVES_AFTER, LATE, LATER, MONTH_ENDS, MONTHS, NAMED_HOURS, NEAR, NEXT, NIGHT,
-    NO_NUMERAL_AFTER, NUMBERING, NUMBERS, ORDINALS, PAST, RANGE_WORDS, SCALES, SHARES, SPANS, SQUARES, TENS, THIS, UNITS,
+    HALF_HOURS, HALF_UNITS, LATE, LATER, MONTH_ENDS, MONTHS, NAMED_HOURS, NEAR, NEXT, NIGHT,
+    NO_NUMERAL_AFTER, NUMBERING, NUMBERS, ONES, ORDINALS, PAST, RANGE_WORDS, SCALES, SHARES, SPANS, SQUARES, TENS, THIS, UNITS,
     WEEKDAYS, WORDS_AND_VERBS,
 )  # fmt: skip
-from app.domain.words.patterns import capped
+from app.domain.words.patterns import capped, compiled
 
 _TIGHT: Final = frozenset({"", " ", "-", "  ", " -", "- "})
 _LOOSE: Final = frozenset({*_TIGHT, ".", ". ", ",", ", ", " (", "/", " /", " - ", " | ", ".-"})
+_DAY_LIST: Final = _LOOSE - {" (", "/", " /", " | "}
+_DIGITS: Final = compiled(r"\d{1,15}")
 _LIST_MARK: Final = capped(r"[.)]\s", 2)
+_ABOUT_AFTER: Final = capped(r"(?:[多余]|[ -]?(?:ish|odd)\b|(?: ?[^\W\d_]{1,20})? ?(?:or so\b|左右|上下))", 30)
 _OPERATOR_BEFORE: Final = capped(
     r"[\w)}\]]\s?[+*×·÷^√]\s?$|(?:(?<!\w)\w|\d|[)}\]])\s?[=≈<>≤≥]\s?$|[\^√_(]\s?$(?<![(])", 6
 )
-_OPERATOR_AFTER: Final = capped(r"\s?(?:[*×·÷^√]|\+\s?[\w(\\]|=\s?[\w(\\-])", 6)
+_OPERATOR_AFTER: Final = capped(r"\s?(?:[*×·÷^√]|\+\s?[\w(\\]|-\s?\d{1,6}\s?=|=\s?[\w(\\-])", 12)
+_AND_A_HALF: Final = (("and", "a", "half"), ("с", "половиной"), ("个半",))
 _SMALL: Final = 10
 _GROUPED: Final = 1_000
 _RANGES: Final = frozenset({"-", "to", "bis", "до", "or", "oder", "или", "到", "至"})
@@ -114,7 +119,8 @@ class _Reader:
     def _finished(self, place: int) -> int:
         token = self._tokens[place]
         if token.kind in {"url", "email", "path", "identifier", "version"}:
-            self._add(token.kind, place, place, frozenset(token.data))
+            inside = _given_inside(token.text) if self._generous else ()
+            self._add(token.kind, place, place, frozenset([*token.data, *inside]))
         elif token.kind == "d":
             self._days(place, place, token.data)
         elif token.kind == "r" and self._at:
@@ -134,6 +140,10 @@ class _Reader:
             forms = frozenset(form for day in possible for form in moments.given(day, self._at))
         else:
             forms = frozenset(form for day in possible for form in moments.claimed(day))
+        parts = self._tokens[last].text.split("/") if first == last else []
+        if len(parts) == 3 and len(parts[2]) == 2:  # noqa: PLR2004 - three numbers, perhaps: "12/14/16 mm"
+            numbers = [f"n:{int(part)}" for part in parts]
+            forms |= set(numbers) if self._generous else {"&".join(numbers)}
         has_more = any(day[0] or day[2] for day in possible)
         self._add("date", first, last, forms, is_claim=has_more)
 
@@ -190,9 +200,9 @@ class _Reader:
                 break
             days.append((day, after, last))
             after = last
-            while self._word(after) in RANGE_WORDS | DATE_FILL and self._is_near(after, _LOOSE) and after - last < 2:  # noqa: PLR2004
+            while self._word(after) in RANGE_WORDS | DATE_FILL and self._is_near(after, _DAY_LIST) and after - last < 2:  # noqa: PLR2004
                 after += 1
-            if not self._is_near(after, _LOOSE):
+            if not self._is_near(after, _DAY_LIST):
                 break
         return days
 
@@ -233,7 +243,8 @@ class _Reader:
                 if len(second) == 2:  # noqa: PLR2004 - minutes
                     self._give(place, moments.times(int(first), int(second), ""))
         number, after = self._day_number(place)
-        ends_with_point = token.kind == "n" and self._text[token.end : token.end + 1] == "."
+        follows = self._kind(place + 1) == "o" and self._gap(place + 1) in {"、", "-", "和", ",", ", ", " - "}
+        ends_with_point = follows or token.kind == "n" and self._text[token.end : token.end + 1] == "."
         if number and (token.kind != "n" or ends_with_point or self._word(place - 1) in DATE_FILL):
             forms = {f"o:{number}"}
             if self._at:
@@ -268,7 +279,10 @@ class _Reader:
         if second is not None:
             exact = frozenset(f"{form}:{second:02}" for form in forms)
             forms = forms | exact if self._generous else exact
-        if half == "h" or hour > _HOURS or minute > 59 or second is not None or self._generous:  # noqa: PLR2004
+        unit, with_unit = self._unit(last)
+        if unit and unit[0] == "s" and second is None:
+            half, last = "h", with_unit
+        if half == "h" or hour > _HOURS or minute > 59 or self._generous:  # noqa: PLR2004 - a length
             length = f"q:{plain(hour * 3600 + minute * 60)}|s"
             forms |= {length, f"q:{plain(hour * 60 + minute)}|s", f"n:{hour}", f"n:{minute}"}
         self._add("time", place, last - 1, forms, is_claim=half != "?")
@@ -280,6 +294,8 @@ class _Reader:
             if not self._is_near(after):
                 break
             word = self._word(after)
+            if word == "дня" and after == place and self._kind(place - 1) != "t":  # "2 дня" are days
+                break
             if word in LATE | EARLY | NIGHT:
                 return _half_of(word), after + 1
             if word not in {"in", "at", "the", *CLOCK}:
@@ -309,7 +325,7 @@ class _Reader:
             return self._spoken(place, place + 1, hour, -15)
         if word == "четверть" and following in ORDINALS and self._is_near(place + 1):
             return self._spoken(place, place + 1, ORDINALS[following], -45)
-        if word == "без":
+        if word == "без" and self._is_near(place + 1) and self._is_near(place + 2):
             minutes = 15 if following == "четверти" else self._small(place + 1)
             last = place + 2
             if following in TENS and 0 < self._small(last) < _SMALL and self._small(last + 1):
@@ -384,9 +400,8 @@ class _Reader:
             self._give(place, frozenset(moments.of_dates(moments.weekdays(at, WEEKDAYS[word], step))))
         elif word in SPANS and (step is not None or SPANS[word] == "weekend"):
             self._give(place, frozenset(moments.of_span(at, step or 0, SPANS[word])))
-        is_end = word in MONTH_ENDS or (
-            SPANS.get(word) == "month" and {before, self._word(place - 2), self._word(place - 3)} & ENDS
-        )
+        words_before = {self._word(place - offset) for offset in (1, 2, 3)} if len(self._gap(place)) < _SMALL else set()
+        is_end = word in MONTH_ENDS or (SPANS.get(word) == "month" and words_before & ENDS)
         if is_end:
             self._give(place, frozenset(moments.of_dates([moments.month_end(at)])))
         return place
@@ -400,6 +415,8 @@ class _Reader:
             self._measured(place, place + 1, [share], UNITS[unit])
             return place + 1
         amounts, after, scale = self._amounts(place)
+        if self._generous:
+            self._joined_words(place, after, amounts)
         if amounts:
             return self._quantity(place, after, amounts, scale)
         if token.kind == "f":
@@ -410,6 +427,25 @@ class _Reader:
         if token.kind == "w" and token.text in UNITS and self._generous:
             return self._single(place)
         return place
+
+    def _joined_words(self, place: int, after: int, amounts: list[float]) -> None:
+        """What only speech writes so: "nineteen eleven", «семьдесят девятого года», «38 и 2», "three point five"."""
+        second, kind = self._word(after), self._kind(after)
+        first = amounts[0] if amounts else 0
+        whole: list[float] = []
+        if first >= _SMALL and self._is_near(after):
+            if second in ORDINALS and goes_on(first, ORDINALS[second]):
+                tens = first + ORDINALS[second]
+                whole = [tens, 1900 + tens, 2000 + tens] if tens < 100 else [tens]  # noqa: PLR2004
+            elif self._tokens[place].kind == "w" and 10 <= NUMBERS.get(second, 0) and first in range(10, 21):  # noqa: PLR2004
+                rest, _ = self._spelled(after)
+                whole = [first * 100 + rest[0]] if rest and rest[0] < 100 else []  # noqa: PLR2004
+        if amounts and second in {"и", "point", "komma", "точка", "comma"} and self._is_near(after):
+            tenth = self._small(after + 1)
+            if self._kind(after + 1) in {"n", "w"} and 0 < tenth < _SMALL and self._is_near(after + 1):
+                whole = [first + tenth / 10]
+        if whole and kind:
+            self._add("number", place, place, frozenset(f"n:{plain(number)}" for number in whole), is_claim=False)
 
     def _shared(self, place: int, after: int, share: float) -> int:
         """ "half an hour", "eine halbe Stunde", "3/4"; a share without a unit is only of use as what a text gives."""
@@ -430,6 +466,13 @@ class _Reader:
         """One of a unit: "a week", "через неделю", "неделю назад"."""
         before, following = self._word(place - 1), self._word(place + 1)
         is_article = before in ARTICLES and self._is_near(place)
+        half = next((words for words in _AND_A_HALF if self._says(place + 1, words)), ())
+        if half:
+            self._measured(place, place + 1, [1.5], UNITS[self._tokens[place].text])
+            return place + 1 + len(half)
+        if not is_article and self._tokens[place].text in ONES:
+            base, factor = UNITS[self._tokens[place].text]
+            self._add("number", place, place, frozenset({f"q:{plain(factor)}|{base}"}), is_claim=False)
         if is_article or before in AHEAD or following in AGO:
             self._measured(place, place + 1, [1.0], UNITS[self._tokens[place].text])
             if is_article:
@@ -449,17 +492,16 @@ class _Reader:
         """What a number may mean, the token after it, and its scale (1 without one)."""
         token, after = self._tokens[place], place + 1
         if token.kind == "n" and token.text not in SCALES:
-            amounts = list(token.data)
+            amounts = list(token.data) if self._generous or " " not in token.text else token.data[:1]
             if self._kind(after) == "f" and self._is_near(after) and "/" not in self._tokens[after].text:
                 amounts, after = [amount + self._tokens[after].data for amount in amounts], after + 1
         elif token.kind == "w" and (token.text in NUMBERS or token.text in SCALES):
             amounts, after = self._spelled(place)
         else:
             return [], place, 1.0
-        if self._word(after + 1) in HALVES_AFTER and self._is_near(after + 1):  # "с половиной"
-            amounts, after = [amount + 0.5 for amount in amounts], after + 2
-        elif self._word(after + 2) in HALVES_AFTER and self._word(after) == "and" and self._word(after + 1) == "a":
-            amounts, after = [amount + 0.5 for amount in amounts], after + 3
+        half = next((words for words in _AND_A_HALF if self._says(after, words)), ())
+        if half:  # "с половиной"
+            amounts, after = [amount + 0.5 for amount in amounts], after + len(half)
         scale = 1.0
         while self._tokens[after].text in SCALES if after < len(self._tokens) else False:
             text = self._tokens[after].text
@@ -471,6 +513,12 @@ class _Reader:
                 break
             scale, after = scale * SCALES[text], after + 1
         return amounts, after, scale
+
+    def _says(self, place: int, words: tuple[str, ...]) -> bool:
+        """Whether these words follow, with blanks alone between them."""
+        return all(
+            self._word(place + offset) == word and self._is_near(place + offset) for offset, word in enumerate(words)
+        )
 
     def _spelled(self, place: int) -> tuple[list[float], int]:
         words: list[str] = []
@@ -502,6 +550,8 @@ class _Reader:
         end = self._tokens[place].end
         following = self._text[end : end + 12].lstrip(" -")
         word = following.split(" ")[0].strip(".,;:!?)")
+        if any(self._says(after, words) for words in _AND_A_HALF):
+            return [1.0], after
         is_pronoun = not following[:1].isalpha() or word in NO_NUMERAL_AFTER
         return ([] if is_pronoun else [1.0]), after
 
@@ -536,7 +586,9 @@ class _Reader:
             last = with_unit
             if self._word(last) == "半" and not self._gap(last):
                 amounts, last = [amount + 0.5 for amount in amounts], last + 1
-        if money and self._word(place - 1) in CURRENCIES and self._is_near(place):
+        if unit:  # "$15 \\text{cm}$" is no money
+            money = ""
+        elif self._word(place - 1) in CURRENCIES and self._is_near(place):
             first = place - 1
         token = self._tokens[place]
         found = Found(
@@ -556,7 +608,7 @@ class _Reader:
         return last
 
     def _is_about(self, first: int, last: int) -> bool:
-        before = self._word(first - 1) if self._is_near(first) else ""
+        before = self._word(first - 1) if self._is_near(first) or self._gap(first) in {".", ". "} else ""
         if (
             before in APPROXIMATE
             or before in {"~", "≈"}
@@ -565,10 +617,8 @@ class _Reader:
             return True
         if before in ARTICLES | {"of"} and self._word(first - 2) in APPROXIMATE:
             return True
-        following = self._word(last) if self._is_near(last) else ""
-        return following in {"左右", "上下", "多", "余", "ish", "odd"} or (
-            following == "or" and self._word(last + 1) == "so"
-        )
+        end = self._tokens[last - 1].end
+        return _ABOUT_AFTER.match(self._text[end : end + 30]) is not None
 
     def _is_no_amount(self, place: int, last: int) -> bool:
         """A list's number, a step's, a part of a formula, a reference."""
@@ -578,7 +628,7 @@ class _Reader:
             self._word(place - 1) in NUMBERING and len(self._gap(place)) <= 2
         ):  # noqa: PLR2004
             return True
-        if _OPERATOR_BEFORE.search(before) or _OPERATOR_AFTER.match(self._text[end : end + 6]):
+        if _OPERATOR_BEFORE.search(before) or _OPERATOR_AFTER.match(self._text[end : end + 12]):
             return True
         line = before.rpartition("\n")[2] if "\n" in before or start <= 6 else "?"  # noqa: PLR2004
         return not line.strip(" >-") and _LIST_MARK.match(self._text[end : end + 2]) is not None
@@ -608,6 +658,13 @@ class _Reader:
                 found.kind = "identifier" if found.kind == "number" and not found.unit else found.kind
             if self._generous and "." in digits:
                 found.forms |= {f"v:{digits}"}
+            if ("," in digits or " " in digits) and (
+                _is_han(self._text[token.start - 1 : token.start]) or _is_han(self._text[token.end : token.end + 1])
+            ):
+                parts = [f"n:{plain(float(part))}" for part in digits.replace(" ", ",").split(",") if part.isdigit()]
+                found.forms |= set(parts) if self._generous else {"&".join(parts)}
+            if self._generous and digits.isdigit():
+                found.forms |= set(_compact_day(digits))
         if previous and found.unit and previous.unit and _go_together(previous, found):
             between = self._text[previous.end : found.start].strip()
             if between in {"", "and", "und", "и", ",", "零", "又"} and found.start - previous.end <= 5:  # noqa: PLR2004
@@ -644,6 +701,25 @@ class _Reader:
         }
         days = [day for way in directions for day in moments.moved(self._at, way * count * factor, base)]
         self._give(first, frozenset(moments.of_dates(days)))
+
+
+def _given_inside(text: str) -> Iterator[str]:
+    """The numbers and days within an identifier or a path."""
+    for match in _DIGITS.finditer(text):
+        yield f"n:{plain(float(match.group()))}"
+        yield from _compact_day(match.group())
+
+
+def _compact_day(digits: str) -> Iterator[str]:
+    """The day that "20260403" is."""
+    if len(digits) == 8 and digits[:2] in {"19", "20"}:  # noqa: PLR2004
+        day = (int(digits[:4]), int(digits[4:6]), int(digits[6:]))
+        if moments.is_day(day):
+            yield from moments.given(day, None)
+
+
+def _is_han(sign: str) -> bool:
+    return "\u3040" <= sign <= "\u9fff"
 
 
 def _half_of(word: str) -> str:

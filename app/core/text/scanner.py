@@ -39,7 +39,7 @@ _VOCABULARY: Final = frozenset().union(
     NUMBERS, SCALES, UNITS, CURRENCIES, MONTHS, WEEKDAYS, NEAR, ORDINALS, SHARES, HALF_UNITS, HALF_HOURS, ARTICLES,
     HALVES_AFTER, APPROXIMATE, SQUARES, CUBES, NUMBERING, RANGE_WORDS, BEFORE_HOURS, BEFORE_MONTHS, LATE, EARLY, NIGHT,
     CLOCK, NAMED_HOURS, PAST, NEXT, THIS, AHEAD, LATER, AGO, DATE_FILL, SPANS, ENDS, MONTH_ENDS,
-    {"past", "без", "vor", "nach", "quarter", "viertel", "четверти", "четверть", "or", "so", "couple", "odd"},
+    {"past", "без", "个半", "ist", "vor", "nach", "quarter", "viertel", "четверти", "четверть", "or", "so", "couple", "odd"},
 )  # fmt: skip
 _HAN: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _FRACTIONS: Final = "".join(SIGNS)
@@ -63,21 +63,22 @@ _SCAN: Final = compiled(
     rf"|(?P<domain>(?<![\w.@/-])[a-z][a-z0-9-]{{1,62}}(?:\.[a-z][a-z0-9-]{{0,62}}){{0,3}}\.(?:com|org|net|io|dev|de|ru|cn|edu|gov|info|app|example|eu|uk|ch|at)(?![\w.@-])(?:/{_NO_ADDRESS}{{0,300}}+)?)"
     r"|(?P<path>(?<![^\s\"'`(\[<«„“:=,])(?:[a-z]:\\|~/|\.{1,2}/|/)[\w.@+-]{1,255}(?:[/\\][\w.@+-]{1,255}){0,40}/?"
     rf"|(?<![\w/\\.~@-])(?:[\w.@-]{{1,100}}/){{0,20}}[\w@-]{{1,100}}(?:\.[\w-]{{1,30}}){{0,3}}\.(?:{_EXTENSIONS})\b)"
+    r"|(?P<tagged>\bv\d{1,5}(?:\.\d{1,5}){1,4}\b)"
     r"|(?P<uuid>(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-]))"
     r"|(?P<iso>(?<![\w-])\d{4}-\d{2}-\d{2}(?:[t ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})?)?(?![\w-]))"
-    r"|(?P<phone>(?<![\w+])(?:\+\d|0\d{2,5}[ /-]|\(0?\d{2,4}\) ?\d|8[ -]\(?\d{3}\)?[ -]\d)(?:[ ()/-]{0,2}\d){5,13}(?![\w]))"
+    r"|(?P<phone>(?<![\w+])(?:\+\d|0\d{2,5}[ -]\d|\(0?\d{2,4}\) ?\d|8[ -]\(?\d{3}\)?[ -]\d)(?:[ ()/-]{0,2}\d){5,13}(?![\w]))"
     rf"|(?P<share>百分之)(?P<percent>\d{{1,3}}(?:\.\d{{1,3}})?|[{HAN_SIGNS}]{{1,8}})"
     rf"|(?P<hfrac>(?P<under>[{HAN_SIGNS}]{{1,4}})分之(?P<over>[{HAN_SIGNS}]{{1,4}}))"
     rf"|(?P<hdate>(?:(?P<year>\d{{4}}|[零〇一二三四五六七八九]{{4}})年)?(?P<month>\d{{1,2}}|[一二三四五六七八九十]{{1,2}})月(?!饼)"
-    rf"(?:(?P<day>\d{{1,2}}|[一二三四五六七八九十]{{1,3}})[日号]?)?|(?<!\d)(?P<lone>\d{{1,2}}|[一二三四五六七八九十]{{1,3}})[日号](?!线))"
+    rf"(?:(?P<day>\d{{1,2}}(?![\d年月点:])|[一二三四五六七八九十]{{1,3}})[日号]?)?|(?<!\d)(?P<lone>\d{{1,2}}|[一二三四五六七八九十]{{1,3}})[日号](?!线))"
     rf"|(?P<htime>(?<![\d.])(?P<hour>\d{{1,2}}|[零一二两三四五六七八九十]{{1,3}})[点时](?![零一二三四五六七八九]{{2}}\w)"
     rf"(?:(?P<part>半|一刻|三刻|整|钟)|(?P<minute>\d{{1,2}}|[零〇一二三四五六七八九十]{{1,3}})分?)?)"
     r"|(?P<hday>(?P<which>上上|上|下下|下|这|本)?个?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天]))"
     r"|(?P<hspan>上上?个?(?:周末|周|星期|礼拜|月)|下下?个?(?:周末|周|星期|礼拜|月)|[这本]个?(?:周末|周|星期|礼拜|月)|[今明去后前]年)"
     rf"|(?P<skip>{_NOT_HAN_NUMBERS})"
     r"|(?P<num>(?:\d{1,3}(?:[ ']\d{3}(?!\d))++(?:[.,]\d{1,9})?|\d++(?:(?:[.,:'/]|\.?-)\d++)*+))"
-    rf"(?P<half> ?[ap]\.? ?m\b\.?)?(?P<tail>(?<!m\.)[^\W\d_{_HAN}{_FRACTIONS}][^\W{_HAN}{_FRACTIONS}]*+(?:-[^\W\d_{_HAN}]++)*+|-[^\W\d_{_HAN}]++(?:-[^\W\d_{_HAN}]++)*+)?"
-    rf"|(?P<run>[^\W\d{_HAN}{_FRACTIONS}][^\W{_HAN}{_FRACTIONS}]*+(?:[-'/][^\W_{_HAN}{_FRACTIONS}][^\W{_HAN}{_FRACTIONS}]*+)*+)"
+    rf"(?P<half> ?[ap](?:m\b|\. ?m\b\.?))?(?P<tail>(?<!m\.)[^\W\d_{_HAN}{_FRACTIONS}][^\W{_HAN}{_FRACTIONS}]*+(?:-[^\W\d_{_HAN}]++)*+|-[^\W\d_{_HAN}]++(?:-[^\W\d_{_HAN}]++)*+)?"
+    rf"|(?P<run>[^\W\d{_HAN}{_FRACTIONS}][^\W{_HAN}{_FRACTIONS}]*+(?:[-'][^\W_{_HAN}{_FRACTIONS}][^\W{_HAN}{_FRACTIONS}]*+)*+)"
     rf"|(?P<hword>{'|'.join(_HAN_WORDS)})"
     rf"|(?P<hnum>[{HAN_SIGNS}]{{1,20}}+(?:点[零一二三四五六七八九]{{1,6}})?)"
     rf"|(?P<frac>[{_FRACTIONS}])|(?P<sign>[$€£¥₽₹₴₩₸₺%~≈]|°[cf]?\b|°)"
@@ -90,7 +91,6 @@ _VERSION: Final = compiled(r"\d{1,5}(?:\.\d{1,5}){2,5}")
 _FRACTION: Final = compiled(r"(\d{1,4})/(\d{1,4})")
 _HOURS_IN_ONE: Final = compiled(r"(?:h|ч|std|uhr)(\d{1,2})(?:m|min|м|мин)?")
 _WORD_VERSION: Final = compiled(r"v\d{1,5}")
-_PIECES: Final = compiled(r"[-/,:]|(?<=\d)[.](?=-)")
 _CENTURY: Final = 2000
 _SQUASHED: Final = compiled(r"[\W_]")
 _TRAILING: Final = ".,;:!?)]}…»”'\"*_"
@@ -159,7 +159,7 @@ def _identifier(run: str, start: int, found: list[Token]) -> None:
 
 
 def _split(run: str) -> list[str]:
-    return run.replace("'", "-").replace("/", "-").split("-")
+    return run.replace("'", "-").split("-")
 
 
 def _unknown_word(word: str, start: int, found: list[Token]) -> None:
@@ -203,6 +203,9 @@ def _other(match: re.Match[str], found: list[Token]) -> None:
         found.append(
             Token("path", text, start, start + len(text), {f"s:{text}", f"s:{last}"} if last else {f"s:{text}"})
         )
+    elif match["tagged"]:
+        forms = {f"v:{text[1:]}", f"s:{text[1:]}", f"n:{text[1:]}"}
+        found.append(Token("version", text, start, end, forms))
     elif match["uuid"] or match["phone"]:
         forms = {f"i:{squashed(text)}"}
         if match["phone"] and len(squashed(text)) > 9:  # noqa: PLR2004 - without the country's or the trunk's digits
@@ -276,6 +279,10 @@ def _number(match: re.Match[str], found: list[Token]) -> None:
     if tail and not half:
         name, *more = tail.removeprefix("-").split("-")
         clock = _HOURS_IN_ONE.fullmatch(tail)
+        moment = _CLOCK.fullmatch(digits)
+        if moment and tail in {"z", "utc", "h", "uhr"}:
+            found.append(Token("t", match.group(), start, match.end(), _clock(moment, "0")))
+            return
         if tail.removeprefix("-") in ORDINAL_ENDINGS and digits.isdigit():
             found.append(Token("o", match.group(), start, match.end(), int(digits[:9])))
             return
@@ -358,12 +365,12 @@ def _digits(digits: str, start: int, found: list[Token]) -> None:
         found.append(Token(kind, digits, start, end, data))
 
     if digits.isdigit() or " " in digits:
-        add("n", readings(digits))
+        add("n", readings(digits) or [float(digits[:300])])
     elif match := _YEAR_MONTH_DAY.fullmatch(digits):
         add("d", [(int(match[1]), int(match[3]), int(match[4]))])
     elif match := _DAY_MONTH_YEAR.fullmatch(digits):
         year = int(match[4]) + (_CENTURY if len(match[4]) < 4 else 0)  # noqa: PLR2004 - two digits
-        days = [(year, int(match[3]), int(match[1]))]
+        days: list[tuple[int, int, int]] = [(year, int(match[3]), int(match[1]))]
         add("d", days if match[2] == "." else [*days, (year, int(match[1]), int(match[3]))])
     elif (match := _YEAR_MONTH.fullmatch(digits)) and digits[4] != ".":
         add("d", [(int(match[1]), int(match[2]), None)])
@@ -373,17 +380,19 @@ def _digits(digits: str, start: int, found: list[Token]) -> None:
         add("version", {f"v:{digits}", f"s:{digits}"})
     elif match := _FRACTION.fullmatch(digits):
         add("f", int(match[1]) / int(match[2]) if int(match[2]) else 0.0)
-    elif len(squashed(digits)) >= 7 and digits.count("-") >= 2:  # noqa: PLR2004 - a telephone's, an order's number
+    elif digits.count("-") >= 2 and digits.replace("-", "").isdigit() and len(digits) >= 9:  # noqa: PLR2004 - a telephone's, an order's number
         add("identifier", {f"i:{squashed(digits)}", f"s:{digits}"})
     elif found_readings := readings(digits):
         add("n", found_readings)
     else:
+        separator = next((sign for sign in "-/,:" if sign in digits), "")
+        if not separator:
+            add("version", {f"s:{digits}", f"v:{digits}"})
+            return
         place = start
-        for piece in _PIECES.split(digits):
-            if piece and piece != digits:
-                _digits(piece, place, found)
-            elif piece:
-                found.append(Token("version", piece, place, place + len(piece), {f"s:{piece}", f"v:{piece}"}))
+        for piece in digits.split(separator):
+            if piece.strip("."):
+                _digits(piece.rstrip("."), place, found)
             place += len(piece) + 1
 
 

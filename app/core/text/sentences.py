@@ -1,14 +1,150 @@
-"""Shim."""
+"""Where a sentence ends, in any of the languages: one splitter for all. Every pattern takes linear time."""
 
-from app.domain.words.text import sentences as sentences
+# ruff: noqa: SIM905 - tables read better as running words
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from app.core.text.tables import MONTHS, WEEKDAYS
+from app.domain.words.patterns import capped, compiled
+
+_FENCE: Final = compiled(r"^[ \t]*+(?:```|~~~)", re.MULTILINE)
+_END: Final = compiled(
+    r"(?:(?<![.!?…])[.!?…]++[\"'”’»“)\]*_]{0,4}+(?=\s)"  # Latin, Cyrillic and the like: a blank must follow
+    r"|[。！？｡؟।۔]++[」』”’）\"]{0,4})"
+)
+_BEFORE: Final = 40
+"""Characters before a full stop that are looked at."""
+_LAST_WORDS: Final = capped(
+    r"(?:(?P<before>[^\W\d_]{1,12})\s)?(?P<last>[^\W_]{1,20}(?:\.[^\W_]{1,3}){0,3})\.$", _BEFORE + 1
+)
+_LIST_MARK: Final = compiled(r"\s*(?:[-*+•–—]|\(?\d{1,3}[.)]|\(?[a-zа-я][.)]|#{1,6}|>)\s")
+_TABLE_RULE: Final = compiled(r"[\s|:=_*-]+")
+_NEXT_WORD: Final = capped(r"\s*[\"'“„«(*_]{0,3}(?P<word>[^\W\d_]*)", 40)
+_NEVER: Final = frozenset(
+    """mr mrs ms dr prof sr st vs e.g i.e eg ie cf al approx fig vol dept ph.d rev u.s u.k т.е т.к т.н им ул д кв пр ср
+    стр рис гл гр акад напр см z.b d.h u.a bzw ca nr evtl ggf sog inkl zzgl bd p.ex ej sra ud str hr fr tel тел
+    проф""".split()
+)
+"""A sentence ends after none of them."""
+_SOMETIMES: Final = frozenset(
+    """jr etc no nos est inc ltd co corp p pp a.m p.m am pm min max dec jan feb mar apr jun jul aug sep sept oct nov mon
+    tue wed thu fri sat sun art av gen т.д т.п и.о н.э др г гг в вв руб коп тыс млн млрд кг км м см usw o.ä mio mrd
+    std min sek""".split()
+)
+"""A sentence ends after them only where the next word begins with a capital, and that is no name of a day."""
+_BEFORE_ORDINALS: Final = frozenset(
+    """am im zum vom der die das dem den des beim ab bis seit jeder jedes jede ein eine einen einem einer ersten zur
+    ins ihr ihre ihren mein meine dieser diese dieses diesem diesen sein seine unser unsere""".split()
+)
+"""German: "im 3. Stock" goes on."""
+_SHORT_WORDS: Final = frozenset(
+    "it is so me us we he do go to in on up at be by an am my ja so es er du wo da я ты он мы вы да не их ее".split()
+)
+_SHORTEST_LAST_WORD: Final = 3
+"""Before a small letter, other words that are shorter are mostly abbreviations."""
+_SOFT_WRAP: Final = 60
+"""A line at least this long may go on in the next."""
+_ENDS: Final = ".!?:;…。！？"
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, in order, without blank ones.
+
+    Line breaks separate, unless a long line plainly goes on in small letters: the break is then a blank. List items and
+    rows of a table stand alone, a fenced block of code is one sentence; abbreviations, initials, decimals, versions,
+    addresses and German ordinals do not split.
+    """
+    return [_in_one_line(text[start:end]) for start, end in sentence_spans(text)]
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    found, start = [], 0
-    for s in sentences(text):
-        at = text.find(s, start)
-        if at < 0:
+    """Where each sentence begins and ends in the text itself."""
+    spans: list[tuple[int, int]] = []
+    for start, end, is_code in _blocks(text):
+        if is_code:
+            spans.append(_stripped(text, start, end))
             continue
-        found.append((at, at + len(s)))
-        start = at + len(s)
-    return found
+        for first, last in _lines(text, start, end):
+            spans.extend(_split(text, first, last))
+    return [span for span in spans if span[0] < span[1]]
+
+
+def _in_one_line(sentence: str) -> str:
+    if "\n" not in sentence or _FENCE.match(sentence):
+        return sentence
+    return " ".join(line.strip() for line in sentence.splitlines())
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Prose and fenced code, in turns; an open fence runs to the end."""
+    fences = [match.start() for match in _FENCE.finditer(text)]
+    position = 0
+    for opening, closing in zip(fences[::2], [*fences[1::2], None], strict=False):
+        end = len(text) if closing is None else (text.find("\n", closing) + 1 or len(text))
+        yield position, opening, False
+        yield opening, end, True
+        position = end
+    yield position, len(text), False
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Lines, those that a long line goes on in joined to it."""
+    position = start
+    first = last = length = -1
+    for raw in text[start:end].splitlines(keepends=True):
+        begin, stop = _stripped(text, position, position + len(raw))
+        position += len(raw)
+        line = text[begin:stop]
+        if first >= 0:
+            goes_on = length >= _SOFT_WRAP and line[:1].islower() and text[last - 1] not in _ENDS
+            if goes_on and not _LIST_MARK.match(line):
+                last, length = stop, stop - begin
+                continue
+            yield first, last
+        first, last, length = (-1, -1, -1) if not line or _TABLE_RULE.fullmatch(line) else (begin, stop, stop - begin)
+    if first >= 0:
+        yield first, last
+
+
+def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    if text[start] == "|":  # a row of a table
+        yield start, end
+        return
+    mark = _LIST_MARK.match(text, start, end)
+    for match in _END.finditer(text, mark.end() if mark else start, end):
+        if _is_end(text, match, start, end):
+            yield _stripped(text, start, match.end())
+            start = match.end()
+    yield _stripped(text, start, end)
+
+
+def _is_end(text: str, match: re.Match[str], start: int, end: int) -> bool:
+    if not match.group().startswith(".") or match.group().startswith(".."):
+        return True
+    words = _LAST_WORDS.search(text[max(start, match.start() - _BEFORE) : match.start() + 1])
+    if words is None:
+        return True
+    last = words["last"].lower()
+    following = _NEXT_WORD.match(text[match.end() : min(end, match.end() + _BEFORE)])
+    word = following["word"] if following else ""
+    is_name_of_day = word.lower() in MONTHS or word.lower() in WEEKDAYS
+    if last.isdigit():
+        is_ordinal = words["before"] is not None and words["before"].lower() in _BEFORE_ORDINALS
+        return not (word.lower() in MONTHS or (is_ordinal and len(last) < 3))  # noqa: PLR2004 - no year
+    if last in _NEVER and not (words["last"].isupper() and len(last) > 1):
+        return False
+    if last in _SOMETIMES:
+        return word[:1].isupper() and not is_name_of_day and (len(word) < 2 or not word.isupper())  # noqa: PLR2004
+    if len(last) == 1 and words["last"].isupper() and last != "i":
+        return False
+    is_word = "." not in last and (len(last) >= _SHORTEST_LAST_WORD or last in _SHORT_WORDS)
+    return is_word or not word[:1].islower() or not last.isalpha()

@@ -308,12 +308,14 @@ HALF_HOURS: Final[Mapping[str, int]] = {
 ARTICLES: Final = frozenset(
     "a an one ein eine einen einem einer eines eins один одну одна одного одной per every each каждый каждую".split()
 )
+ONES: Final = frozenset("неделю неделя час часок месяц год день сутки минуту".split())
+"""Russian has no article: each of them is one."""
 NO_NUMERAL_AFTER: Final = frozenset(
     """of is was has that who can and or but in to on by at for with has would will another has из и не за ли же бы от
     von und ist war der die das""".split()
 )
 """After "one" they show that it stands for a noun: "one of them"."""
-HALVES_AFTER: Final = frozenset({"half", "половиной", "halb"})
+HALVES_AFTER: Final = frozenset({"half", "половиной", "point", "komma", "точка", "comma", "с", "z", "utc"})
 APPROXIMATE: Final = frozenset(
     """about around approximately approx roughly some circa ca nearly almost over under more less ish approaching
     около примерно приблизительно порядка почти более больше свыше чуть где-то ориентировочно

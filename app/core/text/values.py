@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final, Literal
 from urllib.parse import unquote
 
@@ -89,7 +89,7 @@ class Given:
         """
         plain_text = folded(text)
         day = _day(at)
-        for found in read(plain_text, day.date() if hasattr(day, "date") else day, generous=True):
+        for found in read(plain_text, day, generous=True):
             self._note(source, found)
         if at is not None and day is not None:
             around = [day + timedelta(days=days) for days in (-1, 0, 1)]
@@ -162,8 +162,8 @@ class Given:
         return found
 
 
-def _day(at: datetime | None) -> datetime | None:
-    return at if at is not None and _FIRST_YEAR < at.year < _LAST_YEAR else None
+def _day(at: datetime | None) -> date | None:
+    return at.date() if at is not None and _FIRST_YEAR < at.year < _LAST_YEAR else None
 
 
 def _resolution(number: str) -> float:

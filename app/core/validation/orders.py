@@ -12,7 +12,7 @@ from app.domain.words.patterns import compiled
 from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, sentences, stems
 
 _TABLE: Final = Path(__file__).with_suffix(".toml")
-_LEADS: Final = r"\A\W{0,4}+(?:(?:note|important|wichtig|важно|注意)\W{1,3}+)?"
+_LEADS: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"
 _SHARED: Final = 0.7  # of an order's words, for who asks for it: an invented one shares names and topics too
 
 

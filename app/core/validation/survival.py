@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.text.sentences import sentences
-from app.core.text.values import Given, values
+from app.core.text.values import Given, Value, values
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from app.domain.fencing.redaction import redact
@@ -19,6 +19,7 @@ from app.domain.words.patterns import compiled
 _LONGEST: Final = 300  # characters of a sentence that is kept whole; of a longer one the clauses with its values are
 _MOST: Final = 2_000  # values that are looked after in one chunk
 _OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
+_LONG_NUMBER: Final = 5  # digits: a number that long names something
 _OPENING: Final = 4  # messages with which a talk sets out
 _CLAUSE_END: Final = compiled(r"(?<=[;:，；。、—–])\s?|(?<=[^\d],)\s")
 _MOST_CLAUSES: Final = 400
@@ -64,7 +65,7 @@ def lost_sentences(
     looked_at = 0
     for message in span:
         for text in _told(message, anchored):
-            stated = values(text, message.created_at)
+            stated = [value for value in values(text, message.created_at) if _is_critical(value)]
             looked_at += len(stated)
             if looked_at > _MOST:
                 return sorted(found, key=lambda one: one.urgency)
@@ -73,6 +74,14 @@ def lost_sentences(
                 found.append(_sentence(message, text, lost, anchored))
                 present.add(1, text, message.created_at)  # said twice, it is lost once
     return sorted(found, key=lambda one: one.urgency)
+
+
+def _is_critical(value: Value) -> bool:
+    """Whether a value must not get lost: an address, a code, an amount, a date, a measure, a long number."""
+    if value.kind == "number":
+        digits = sum(sign.isdigit() for sign in value.text)
+        return digits >= _LONG_NUMBER or value.text[-1:].isalpha() or value.text.endswith("%")
+    return value.kind != "time"
 
 
 def _told(message: Message, anchored: dict[int, str]) -> list[str]:

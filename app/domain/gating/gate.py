@@ -88,11 +88,13 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
         candidate = parse_candidate(proposal.text, request.schema)
     except CandidateError as error:
         return GateReport(reason=error.reason)
+    by_model = proposal.model != OFFLINE
+    if by_model and any(is_cut_off(text) for text in candidate.narrative.values()):
+        return GateReport(reason="cut_off")
     for check in CHECKS:
         if reason := check(candidate, request):
             return GateReport(reason=reason)
     attributed = attribute_sources(_without_excuse(candidate), request.messages)
-    by_model = proposal.model != OFFLINE
     if not by_model:
         attributed = _with_orders_quoted(attributed, request)
     whole = replace(attributed, digests=described(attributed.digests, request))
@@ -205,15 +207,9 @@ def _is_as_its_source(item: CandidateItem, messages: Sequence[Message], spoken: 
     return agrees(item.text, own_words(sources), spoken)
 
 
-def _is_cut_off(candidate: Candidate, request: SummaryRequest) -> str | None:
-    """A narrative stops in the middle: the brackets of what was cut short may be closed all the same."""
-    del request
-    return "cut_off" if any(is_cut_off(text) for text in candidate.narrative.values()) else None
-
-
 Check = Callable[[Candidate, SummaryRequest], str | None]
 
-CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_cut_off, _is_skeleton, _is_in_another_language)
+CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton, _is_in_another_language)
 """In order; each returns a reason word or nothing."""
 
 
