@@ -34,7 +34,8 @@ RATE_LIMITED = "rate_limited"
 
 
 async def honest(request: SummaryRequest) -> Proposal:
-    first, last = request.messages[0].seq, request.messages[-1].seq
+    seen = [one.seq for one in request.messages if one.content != WITHHELD]
+    first, last = seen[0], seen[-1]
     item = {"text": f"The shipments of {first} to {last} crates reached their harbours", "from": [first, last]}
     told = "Shipments of crates reached their harbours on a grey morning."
     candidate = {"logos": [{**item, "replaces": []}], "pathos": [], "abstract": [], "conversation_summary": told}

@@ -1,0 +1,54 @@
+"""The one splitter of sentences: by example, its places, and on hostile texts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.text.sentences import sentence_spans, sentences
+from tests.corpus import assert_values, corpus
+from tests.unit.timing import assert_linear
+
+
+def test_sentences() -> None:
+    assert_values(corpus("sentences"), sentences)
+    assert_values(corpus("core_sentences"), sentences)
+
+
+def test_code_fences_stay_whole() -> None:
+    code = "```py\nx = 1. + 2\nprint(x)\n```"
+    assert sentences(f"Look. See:\n{code}\nDone. Fine.") == ["Look.", "See:", code, "Done.", "Fine."]
+    assert sentences("Open:\n```\na. b. c")[-1] == "```\na. b. c"
+
+
+def test_a_long_line_goes_on_in_the_next_and_its_place_is_in_the_text() -> None:
+    first = "This line was wrapped by a mail program at some fixed column and"
+    text = f"{first}\n  goes on here. New one."
+    assert sentences(text) == [f"{first} goes on here.", "New one."]
+    assert [text[start:end] for start, end in sentence_spans(text)] == [f"{first}\n  goes on here.", "New one."]
+
+
+@given(st.text())
+def test_sentences_lose_no_visible_sign(text: str) -> None:
+    kept = "".join("".join(sentences(text)).split())
+    lost = [sign for sign in "".join(text.split()) if sign.isalnum()]
+    assert [sign for sign in kept if sign.isalnum()] == lost
+
+
+@given(st.text())
+def test_spans_are_in_order_and_hold_no_blank_ends(text: str) -> None:
+    last = 0
+    for start, end in sentence_spans(text):
+        assert last <= start < end <= len(text)
+        assert text[start:end] == text[start:end].strip()
+        last = end
+
+
+HOSTILE = ["a", "A", "Aa ", "1", "1. ", "a. ", ". ", ".", "…", "?!", "```", "```\n", "。", "\n", "| ", "- ", "a\n", "z.B. ",
+           "\x00", "\ud800", "а.", "\x1c", "\u2028", " "]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_linear_time_on_hostile_text(unit: str) -> None:
+    assert_linear(sentences, unit * (80_000 // len(unit)))

@@ -1,0 +1,164 @@
+"""Exact values: what a statement claims, whether what was shown holds it, and on hostile texts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.text.values import Given, values
+from tests.corpus import assert_values, assert_verdicts, corpus
+from tests.unit.timing import assert_linear
+
+
+def shown(*texts: str, at: datetime | None = None) -> Given:
+    given_texts = Given()
+    for number, text in enumerate(texts, start=1):
+        given_texts.add(number, text, at)
+    return given_texts
+
+
+def is_held(row: Any) -> bool:
+    at = datetime.fromisoformat(row["at"]) if "at" in row else None
+    claimed = values(row["claim"], at)
+    assert claimed, "the row claims no value"
+    return all(shown(row["given"], at=at).holds(value) for value in claimed)
+
+
+def holds(claim: str, text: str) -> bool:
+    return is_held({"claim": claim, "given": text})
+
+
+def test_what_a_statement_claims() -> None:
+    assert_values(corpus("core_claims"), lambda text: [[value.kind, value.text] for value in values(text)])
+
+
+def test_what_a_text_holds() -> None:
+    assert_verdicts(corpus("core_found"), is_held)
+
+
+def test_the_sources_of_a_value() -> None:
+    texts = shown("18k at most", "by Friday", "18,000 euros", at=datetime(2026, 8, 28, tzinfo=UTC))
+    (money,) = values("€18,000")
+    assert texts.sources(money) == {1, 3}
+    assert not texts.sources(values("€19,000")[0])
+    assert texts.sources(values("27 August 2026")[0]) == {1, 2, 3}
+
+
+def test_several_texts_of_one_source() -> None:
+    texts = Given()
+    texts.add(7, "order AB-1234")
+    texts.add(7, "for 42 euros")
+    assert all(texts.sources(value) == {7} for value in values("AB-1234 costs €42"))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_approximate"),
+    [
+        ("about 250 guests", True), ("some 250 guests", True), ("~250 guests", True), ("250 guests or so", True),
+        ("около 250 гостей", True), ("примерно 250 гостей", True), ("约250人", True), ("250人左右", True),
+        ("etwa 250 Gäste", True), ("ca. 250 Gäste", True), ("18k", True), ("2 Mio. Euro", True), ("12万元", True),
+        ("250 guests", False), ("exactly 18,000", False), ("ровно 250 гостей", False), ("250人", False),
+    ],
+)  # fmt: skip
+def test_a_text_may_say_that_it_rounds(text: str, is_approximate: bool) -> None:  # noqa: FBT001
+    (value,) = values(text)
+    assert value.approximate is is_approximate
+
+
+def test_the_amount_is_in_the_unit_of_the_text() -> None:
+    assert [value.amount for value in values("18k, 1.5 hours, €1,200, AB-1")] == [18_000, 1.5, 1_200, None]
+
+
+def test_a_full_date_needs_its_year() -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    texts = shown("on 12 September", at=at)
+    assert texts.holds(values("12 September 2026")[0])
+    assert not texts.holds(values("12 September 2028")[0])
+    assert shown("on 12 September").holds(values("12 September 2028")[0]), "nothing says which year"
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_moments_at_the_ends_of_the_calendar(year: int) -> None:
+    at = datetime(year, 12, 31, 23, tzinfo=UTC)
+    shown("tomorrow, next month, in 9000 years, 5000 weeks ago, on the 31st, next Friday", at=at)
+    shown("in 99999999999 years, 99999999999999 days ago", at=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+NUMBERS = st.integers(min_value=11, max_value=999_999)
+
+
+@given(NUMBERS, st.sampled_from(["{0}", "{0:,}", "€{0:,}", "{0} km", "**{0}**", "$\\text{{{0}}}$", "{0}.0", "-{0}"]))
+def test_a_number_is_found_in_any_spelling(number: int, spelling: str) -> None:
+    assert holds(f"they counted {number} there", f"so {spelling.format(number)} it is")
+    assert holds(f"they paid {number:,} euros", f"so {spelling.format(number)} it is")
+
+
+@given(NUMBERS, st.sampled_from(["{0:,}", "{0:_}", "{0}"]))
+def test_blanks_points_and_apostrophes_part_thousands(number: int, spelling: str) -> None:
+    written = spelling.format(number)
+    for sign in " .'\u00a0\u202f":
+        assert holds(f"they paid {number} euros", "it is " + written.replace(",", sign).replace("_", sign) + " euros")
+
+
+@given(NUMBERS, NUMBERS)
+def test_another_number_is_not_found(number: int, other: int) -> None:
+    far = abs(number - other) > 0.03 * number
+    if far and str(other) not in {str(number), *f"{number:,}".split(",")}:
+        assert not holds(f"they paid {other} euros", f"it is {number} euros")
+
+
+@given(st.dates(min_value=datetime(1990, 1, 1).date(), max_value=datetime(2049, 12, 31).date()))  # noqa: DTZ001
+def test_a_date_is_found_in_any_spelling(day: Any) -> None:
+    spellings = [
+        "%d %B %Y", "%B %d, %Y", "%d.%m.%Y", "%Y-%m-%d", "%d/%m/%Y", "%b %d %Y", "%Y/%m/%d", "%Y年%m月%d日", "%d. %B %Y",
+        "the %dth of %B %Y", "%A, %d %b %Y", "%Y-%m-%dT10:00:00Z", "%Y%m%d",
+    ]  # fmt: skip
+    for spelling in spellings:
+        assert holds(day.strftime("on %d %B %Y"), day.strftime(f"on {spelling}, she said")), spelling
+        assert holds(day.strftime("on %Y-%m-%d"), day.strftime(f"on {spelling}, she said")), spelling
+    for days in (40, 400):
+        other = day + timedelta(days=days)
+        assert not holds(other.strftime("on %d %B %Y"), day.strftime("on %d %B %Y"))
+        assert not holds(day.strftime("on %d %B %Y"), other.strftime("on %Y-%m-%d"))
+
+
+@given(st.integers(0, 23), st.integers(0, 59))
+def test_a_time_is_found_on_either_clock(hour: int, minute: int) -> None:
+    half = "am" if hour < 12 else "pm"
+    written, spoken = f"{hour:02}:{minute:02}", f"{(hour - 1) % 12 + 1}:{minute:02}"
+    for text in (written, f"{spoken} {half}", f"{spoken}{half}", f"{written} Uhr", f"{hour:02}.{minute:02}"):
+        assert holds(f"at {written}", f"it begins at {text}"), text
+    assert not holds(f"at {written}", f"it begins at {hour:02}:{(minute + 7) % 60:02}")
+
+
+@given(st.text())
+def test_values_are_verbatim_in_order_and_none_inside_another(text: str) -> None:
+    last = 0
+    for value in values(text):
+        assert text[value.start : value.end] == value.text
+        assert last <= value.start < value.end
+        last = value.end
+
+
+@given(st.text(alphabet=st.sampled_from("0123456789.,:/-+ abkmT€$%年月日点三十万иячтhalf*`\\^{}&;#x\n")))
+def test_no_text_breaks_the_reading(text: str) -> None:
+    values(text)
+    shown(text, at=datetime(2026, 8, 28, tzinfo=UTC))
+
+
+HOSTILE = [
+    "a", "1", "1,", "1.", "1 ", "1 000 ", "1-", "1:", "1/", "/", "a/", "a@", "a.", "a-1-", "_1", "one ", "one hundred ",
+    "hundert", "zwei", "двух", "一", "十万", "3月", "5点", "第", "€", "half ", "12 May ", "1, ", "1st to ", "the ", "in ",
+    "https://", "www.a", "+1 ", "\\frac{", "&#", "*", "`", "**1**", "1e", "ab12-", "2 h 3 min ", "~", "пол", "о'", "v1.",
+    "2026-09-12T10:", "上个", "百分之", "<b ", "1'", "\x00", "\ud800", "İ", "１", "٣", "²",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_linear_time_on_hostile_text(unit: str) -> None:
+    at = datetime(2026, 8, 28, tzinfo=UTC)
+    assert_linear(lambda text: [values(text), shown(text, at=at)], unit * (40_000 // len(unit)))
