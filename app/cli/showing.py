@@ -13,6 +13,7 @@ from app.client import Compaction, Context, Conversation, Segment, StateDifferen
 from app.client.resources import Stats
 from app.domain.localization.catalogue import FALLBACK, Catalogue
 from app.domain.segments.values import LEVEL_OF, LevelName
+from app.domain.words.said_once import own_content
 
 HEAD: Final = "bold"
 
@@ -114,7 +115,8 @@ def show_segment(screen: Screen, segment: Segment) -> None:
     if segment.content:
         screen.line(segment.content)
     for message in segment.messages:
-        screen.line((f"{message.seq} {role_words(message.role, say)}", DIM), "  ", message.content)
+        content = own_content(message.role, message.content, message.parts)
+        screen.line((f"{message.seq} {role_words(message.role, say)}", DIM), "  ", content)
         for part in message.parts:
             if part.get("type") != "text":
                 screen.line("   ", (one_part(part, say), DIM))
