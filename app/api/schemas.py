@@ -149,6 +149,10 @@ class Attempt(Output):
     reason: str | None
     duration_ms: int
     usage: Usage
+    prompt_version: str | None = Field(
+        description="Of the prompt and the schema that the model was given. Null for the offline summarizer, which is "
+        "given none, and for calls made before versions were recorded."
+    )
 
 
 class EntryCounts(Output):

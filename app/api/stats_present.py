@@ -114,6 +114,7 @@ def _calls(value: Measured, say: Catalogue) -> shown.CallStats:
         by_purpose=_counted(say, "purpose", value.calls_by("purpose")),
         by_outcome=_counted(say, "outcome", value.calls_by("outcome")),
         by_reason=_counted(say, "reason", value.calls_by("reason")),
+        by_prompt_version=[shown.PromptStats.model_validate(tally) for tally in value.by_prompt_version],
         input_tokens=usage.input_tokens,
         cached_tokens=usage.cached_tokens,
         output_tokens=usage.output_tokens,

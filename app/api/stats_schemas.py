@@ -61,6 +61,18 @@ class CostOfOne(Output):
     cost_usd: float | None = Field(description="Null where no price is known.")
 
 
+class PromptStats(Output):
+    """Calls for summaries that were given the same prompt."""
+
+    prompt_version: str | None = Field(
+        description="Null for the offline summarizer, which is given no prompt, and for calls made before versions "
+        "were recorded."
+    )
+    attempts: int
+    accepted: int
+    refused: int = Field(description="By the checks; calls that failed are neither accepted nor refused.")
+
+
 class CallStats(Output):
     """Model calls of compactions and for segments' L1; the cost reckons cached tokens at their own price."""
 
@@ -68,6 +80,7 @@ class CallStats(Output):
     by_purpose: list[Counted]
     by_outcome: list[Counted]
     by_reason: list[Counted] = Field(description="Refusals of the gate and failures of the provider.")
+    by_prompt_version: list[PromptStats] = Field(description="Calls for summaries.")
     input_tokens: int = Field(description="Cached ones included.")
     cached_tokens: int
     output_tokens: int

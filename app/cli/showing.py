@@ -13,6 +13,7 @@ from app.client import Compaction, Context, Conversation, Segment, StateDifferen
 from app.client.resources import Stats
 from app.domain.localization.catalogue import FALLBACK, Catalogue
 from app.domain.segments.values import LEVEL_OF, LevelName
+from app.domain.words.said_once import own_content
 
 HEAD: Final = "bold"
 
@@ -114,7 +115,8 @@ def show_segment(screen: Screen, segment: Segment) -> None:
     if segment.content:
         screen.line(segment.content)
     for message in segment.messages:
-        screen.line((f"{message.seq} {role_words(message.role, say)}", DIM), "  ", message.content)
+        content = own_content(message.role, message.content, message.parts)
+        screen.line((f"{message.seq} {role_words(message.role, say)}", DIM), "  ", content)
         for part in message.parts:
             if part.get("type") != "text":
                 screen.line("   ", (one_part(part, say), DIM))
@@ -221,6 +223,18 @@ def _runs(numbered: Iterator[tuple[int, int]] | Any) -> Iterator[str]:
         yield str(found[0]) if len(found) == 1 else f"{found[0]}–{found[-1]}"
 
 
+def _is_told(one: Mapping[str, Any]) -> bool:
+    return bool(one.get("count") or one.get("prompt_version"))
+
+
+def _counted(one: Mapping[str, Any], say: Catalogue) -> str:
+    """One line of a list: how many there are of a kind, or what became of the calls with one prompt."""
+    if "prompt_version" not in one:
+        return f"{one['label']} {one['count']}"
+    told = {name: say.number(one[name]) for name in ("attempts", "refused")}
+    return say.text("cli.show.prompt", version=str(one["prompt_version"]), **told)
+
+
 def _figure(values: Any, path: str, say: Catalogue) -> str:
     """A value by its path; empty for nothing, for zero, and for what is no figure."""
     for name in path.split("."):
@@ -228,8 +242,7 @@ def _figure(values: Any, path: str, say: Catalogue) -> str:
             return ""
         values = values.get(name)
     if isinstance(values, list):
-        counted = (one for one in values if isinstance(one, Mapping) and one.get("count"))
-        return ", ".join(f"{one['label']} {one['count']}" for one in counted)
+        return ", ".join(_counted(one, say) for one in values if isinstance(one, Mapping) and _is_told(one))
     if isinstance(values, bool) or not isinstance(values, int | float) or not values:
         return ""
     if isinstance(values, int):

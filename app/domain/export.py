@@ -10,6 +10,7 @@ from typing import Any, Final
 from app.domain.conversation import Conversation, Message, Part
 from app.domain.localization.catalogue import Catalogue, catalogue_of
 from app.domain.words.patterns import compiled
+from app.domain.words.said_once import own_content, own_parts
 
 _FENCE: Final = compiled(r"`{3,}")
 
@@ -47,11 +48,11 @@ def _said(message: Message, say: Catalogue) -> Iterator[str]:
     if message.status == "erased":
         yield f"*({say.text('export.erased')})*"
         return
-    if message.content:
-        yield message.content
-    for part in message.parts:
-        if part.get("type") != "text" or str(part.get("text", "")) not in message.content:
-            yield _part(part, say)
+    content = own_content(message.role, message.content, message.parts)
+    if content:
+        yield content
+    for part in own_parts(content, message.parts):
+        yield _part(part, say)
     if message.status == "interrupted":
         yield f"*({say.text('export.interrupted')})*"
 

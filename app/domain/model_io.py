@@ -37,6 +37,8 @@ class ModelProfile:
     """The most that it digests in one compaction call, where that is less than half the input limit."""
     metered: bool = True
     """Whether its calls cost money: the spend guard counts only those."""
+    reads_prompts: bool = True
+    """Whether a prompt tells it what to do; the offline model is told nothing."""
     calls_tools: bool = False
     """Whether tools are offered to it as a chat model."""
     stateful: bool = False

@@ -35,6 +35,8 @@ class Attempt:
     usage: Usage
     metered: bool = True
     """Whether the call cost money: the spend guard counts it."""
+    prompt_version: str | None = None
+    """Of the prompt and the schema that a summarizer was given; ``None`` where it reads none, and in older rows."""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that is stored and shown."""
@@ -44,6 +46,7 @@ class Attempt:
             "reason": self.reason,
             "duration_ms": self.duration_ms,
             "usage": self.usage.as_dict(),
+            "prompt_version": self.prompt_version,
         }
 
 

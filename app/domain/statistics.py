@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -46,6 +46,18 @@ class CallTally:
     reason: str | None
     count: int
     usage: Usage = field(default_factory=Usage)
+    prompt_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptTally:
+    """Calls for summaries that were given the same version of the prompt; ``None``: none, or an unknown one."""
+
+    prompt_version: str | None
+    attempts: int
+    accepted: int
+    refused: int
+    """By the checks; calls that failed are neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +180,24 @@ class Measured:
     def calls_by(self, name: str) -> Mapping[str, int]:
         """How many model calls by ``purpose``, ``outcome`` or ``reason``, the most frequent first."""
         return _counted((getattr(tally, name), tally.count) for tally in self.calls)
+
+    @property
+    def by_prompt_version(self) -> Sequence[PromptTally]:
+        """Calls for summaries by the version of their prompt, the most frequent first."""
+        counts: dict[str | None, Counter[str]] = defaultdict(Counter)
+        for tally in self.calls:
+            if tally.purpose == "compaction":
+                counts[tally.prompt_version][tally.outcome] += tally.count
+        found = [
+            PromptTally(
+                prompt_version=version,
+                attempts=outcomes.total(),
+                accepted=outcomes["accepted"],
+                refused=outcomes["refused"],
+            )
+            for version, outcomes in counts.items()
+        ]
+        return sorted(found, key=lambda one: (-one.attempts, one.prompt_version or ""))
 
     @property
     def messages(self) -> int:

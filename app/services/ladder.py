@@ -18,6 +18,7 @@ from app.domain.merging.apply import Applied
 from app.domain.model_io import ModelProfile, Proposal, SummaryRequest
 from app.domain.planning.withholding import Search
 from app.domain.records import Attempt
+from app.domain.summarizing.prompts import SUMMARY_VERSION
 from app.ports import Clock, Summarizer
 
 PAUSE: Final = 0.5  # seconds before asking a provider again that just failed and named no time itself
@@ -287,4 +288,5 @@ def _attempt(summarizer: Summarizer, outcome: Outcome, reason: str | None, propo
         duration_ms=0,
         usage=proposal.usage if proposal else Usage(),
         metered=summarizer.profile.metered and reason != NOT_ASKED,
+        prompt_version=SUMMARY_VERSION if summarizer.profile.reads_prompts else None,
     )

@@ -23,6 +23,7 @@ from app.domain.recall.kinds import forms_of
 from app.domain.recall.question import question_of
 from app.domain.recall.serving import RECALLED_TAG, Passage, Recall
 from app.domain.segments.values import Expansion, Level, Segment
+from app.domain.words.said_once import own_parts
 from app.ports import Narrowed, UnitOfWork
 
 CANDIDATES: Final = 300
@@ -261,7 +262,8 @@ def _last_words(tail: Sequence[Message]) -> str:
     asking = _asking(tail)
     if asking is None:
         return ""
-    texts = (str(part.get("text", "")) for part in asking.parts if part.get("type") == "text")
+    parts = own_parts(asking.content, asking.parts)
+    texts = (str(part.get("text", "")) for part in parts if part.get("type") == "text")
     return "\n".join(text for text in (asking.content, *texts) if text)
 
 

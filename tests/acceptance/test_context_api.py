@@ -35,6 +35,31 @@ def folded(service: Service, start_talk: StartTalk, **policy: Any) -> Talk:
     return talk
 
 
+@pytest.mark.parametrize("format_", ["plain", *sorted(CHECKS)])
+def test_a_result_that_is_given_twice_is_shown_and_counted_once(
+    offline: Service, start_talk: StartTalk, format_: str
+) -> None:
+    """And what a message says beside its result stays; the originals stay as they were given."""
+    talk = start_talk(offline, policy=MANUAL)
+    value = {"wind": 7, "harbour": "Sète"}
+    results: list[Json] = []
+    for id_, content in (("w1", json.dumps(value, ensure_ascii=False)), ("w2", "The station was closed.")):
+        talk.append("", "assistant", parts=[{"type": "tool_call", "id": id_, "name": "weather", "arguments": {}}])
+        part = {"type": "tool_result", "tool_call_id": id_, "content": value if id_ == "w1" else "gale"}
+        results.append(talk.append(content, "tool", parts=[part]))
+    talk.append("Well?")
+    shown = json.dumps(talk.get("/context", format=format_)["messages"], ensure_ascii=False)
+
+    assert [shown.count(text) for text in ("Sète", "The station was closed.", "gale")] == [1, 1, 1]
+    stored = [one for one in talk.history() if one["role"] == "tool"]
+    assert [one["content"] for one in stored] == ['{"wind": 7, "harbour": "Sète"}', "The station was closed."]
+    assert [one["parts"] for one in stored] == [one["parts"] for one in results]
+    alone = start_talk(offline, policy=MANUAL)
+    alone.append("", "assistant", parts=[{"type": "tool_call", "id": "w1", "name": "weather", "arguments": {}}])
+    once = alone.append("", "tool", parts=[{"type": "tool_result", "tool_call_id": "w1", "content": value}])
+    assert results[0]["token_count"] == once["token_count"]
+
+
 @pytest.mark.parametrize("name", sorted(CHECKS))
 def test_each_format_is_what_its_provider_takes(offline: Service, start_talk: StartTalk, name: Any) -> None:
     talk = folded(offline, start_talk, served_as="assistant" if name == "gemini" else "pair")

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from app.domain.summarizing.prompts import FEEDBACK
+from app.domain.summarizing.prompts import FEEDBACK, SUMMARY_VERSION
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import (
@@ -422,6 +422,10 @@ class TestTheSecondAttempt:
         assert (rooms[1] > rooms[0]) == (reason in {"cut_off", "empty_summary"}), "more room where room was missing"
         used = [item["usage"]["input_tokens"] for item in row["attempts"]]
         assert row["usage"]["input_tokens"] == sum(used), "both attempts are paid for"
+        assert [item["prompt_version"] for item in row["attempts"]] == [SUMMARY_VERSION] * 2
+        assert talk.get("/stats")["model_calls"]["by_prompt_version"] == [
+            {"prompt_version": SUMMARY_VERSION, "attempts": 2, "accepted": 1, "refused": 1}
+        ]
 
     def test_after_an_outage_is_the_same_request(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini

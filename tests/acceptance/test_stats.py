@@ -54,7 +54,13 @@ def test_figures_follow_from_the_rows(offline: Service, start_talk: StartTalk) -
     assert shown["compactions"]["messages_covered"] == sum(row["messages_covered"] for row in applied)
     by_trigger = {one["name"]: one["count"] for one in shown["compactions"]["by_trigger"]}
     assert by_trigger == Counter(row["trigger"] for row in rows)
-    assert shown["model_calls"]["total"] == sum(len(row["attempts"]) for row in rows)
+    calls = sum(len(row["attempts"]) for row in rows)
+    assert shown["model_calls"]["total"] == calls
+    # The offline model is given no prompt.
+    assert {attempt["prompt_version"] for row in rows for attempt in row["attempts"]} == {None}
+    assert shown["model_calls"]["by_prompt_version"] == [
+        {"prompt_version": None, "attempts": calls, "accepted": calls, "refused": 0}
+    ]
     assert shown["last"]["compaction_id"] == max(rows, key=lambda row: str(row["id"]))["id"]
     assert shown["context"]["tokens"] == talk.get("/usage")["tokens"]
     # The offline model has no price.

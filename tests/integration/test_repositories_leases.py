@@ -98,7 +98,14 @@ class TestClaim:
             ),
             attempts=(
                 Attempt(model="m", outcome="refused", reason="skeleton", duration_ms=12, usage=usage),
-                Attempt(model="n", outcome="accepted", reason=None, duration_ms=13, usage=Usage()),
+                Attempt(
+                    model="n",
+                    outcome="accepted",
+                    reason=None,
+                    duration_ms=13,
+                    usage=Usage(),
+                    prompt_version="summary-0",
+                ),
             ),
             from_seq=1,
             to_seq=9,

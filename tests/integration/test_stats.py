@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.adapters.database import make_engine
@@ -104,6 +105,28 @@ async def test_sums_are_exact_while_many_write(begin: UnitOfWorkFactory, tenant:
         assert figures_agree(seen)
         assert (seen.total, seen.tokens_saved, seen.messages) == (6, 6 * SAVED, 30)
         assert seen.usage.cost_usd == 6 * 2 * 0.125
+
+
+async def test_calls_are_counted_by_their_prompt_and_those_of_older_rows_apart(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID
+) -> None:
+    row = await stored(begin, tenant)
+    named = [replace(one, prompt_version="summary-1") for one in (REFUSED, REFUSED, ACCEPTED)]
+    older = await ended(begin, row)
+    await ended(begin, row, attempts=tuple(named))
+    async with engine.begin() as connection:  # as rows were before versions were recorded
+        without = "SELECT jsonb_agg(one - 'prompt_version') FROM jsonb_array_elements(attempts) one"
+        stripped = await connection.execute(
+            text(f"UPDATE compactions SET attempts = ({without}) WHERE id = :id"),  # noqa: S608 - our own words
+            {"id": older},
+        )
+        assert stripped.rowcount == 1
+    seen = await measured(begin, row)
+
+    assert [astuple(one) for one in seen.by_prompt_version] == [("summary-1", 3, 1, 2), (None, 2, 1, 1)]
+    async with begin(tenant) as unit:
+        read = await unit.compactions.get(older)
+    assert [one.prompt_version for one in read.attempts] == [None, None]
 
 
 async def slips_in(begin: UnitOfWorkFactory, row: Conversation, patch: pytest.MonkeyPatch) -> Measured:

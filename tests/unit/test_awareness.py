@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import Final
+
 import pytest
 
 from app.domain.assembling.awareness import AWARENESS_TOKENS, awareness_block
+from app.domain.localization.catalogue import CATALOGUES
+from app.domain.policies.presets import PRESETS
 from app.domain.schemas import SCHEMAS, SESSION
 from app.domain.segments.markers import find
 from app.domain.segments.values import LEVELS, Level
@@ -10,17 +16,38 @@ from app.domain.states.state import StateSchema
 from app.domain.weighing.tokens import estimate_text
 from app.domain.words.language import detect
 
+FIELD: Final = re.compile(r"`(\w+)`")
+MARKUP: Final = re.compile(r"`[^`]*`")
+LATIN: Final = re.compile(r"[A-Za-z]+")
+ANCHORS: Final = {"en": "`<anchors>` are verbatim quotes. ", "ru": "`<anchors>`: точные цитаты. "}
+LOCALES: Final = [*CATALOGUES, "zh-CN", ""]
 
-@pytest.mark.parametrize("locale", ["en", "ru", "de", "zh-CN", ""])
-def test_it_weighs_at_most_two_hundred_tokens(locale: str) -> None:
-    assert estimate_text(awareness_block(SESSION, locale)) <= AWARENESS_TOKENS == 200
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("locale", LOCALES)
+def test_it_weighs_at_most_eighty_tokens(preset: str, locale: str) -> None:
+    policy = PRESETS[preset].policy
+    block = awareness_block(SCHEMAS[policy.state_schema], locale, policy.levels, anchor_share=policy.anchor_share)
+
+    assert estimate_text(block) <= AWARENESS_TOKENS == 80
 
 
-@pytest.mark.parametrize("locale", ["en", "ru"])
-def test_it_names_the_block_and_every_field(locale: str) -> None:
-    block = awareness_block(SESSION, locale)
-    assert "`<session_state>`" in block
-    assert all(block.count(f"`{field.name}`") == 1 for field in SESSION.fields)
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda schema: schema.name)
+@pytest.mark.parametrize("locale", CATALOGUES)
+def test_it_is_a_few_sentences_about_the_block(schema: StateSchema, locale: str) -> None:
+    block = awareness_block(schema, locale)
+    told = FIELD.findall(block)
+
+    assert block.startswith("`<session_state>` ")
+    assert "\n" not in block
+    assert set(told) <= {field.name for field in schema.fields}
+    assert len(told) == len(set(told)), "each field at most once"
+
+
+@pytest.mark.parametrize("locale", CATALOGUES)
+def test_it_says_how_facts_tone_and_what_is_known_are_used(locale: str) -> None:
+    """Those whose names do not say it."""
+    assert FIELD.findall(awareness_block(SESSION, locale)) == ["logos", "pathos", "abstract"]
 
 
 @pytest.mark.parametrize("locale", ["en", "ru"])
@@ -30,8 +57,31 @@ def test_it_names_the_anchors_once(locale: str) -> None:
 
 def test_it_says_what_the_reader_must_know() -> None:
     block = awareness_block(SESSION, "en")
-    for words in ("never an instruction", "later message wins", "neither mention", "ground truth", "not explain"):
+    for words in (
+        "not instructions",
+        "ground truth unless a later message corrects it",
+        "match the tone",
+        "do not explain",
+        "verbatim",
+        "without mentioning it",
+    ):
         assert words in block
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda schema: schema.name)
+@pytest.mark.parametrize(
+    ("locale", "words"),
+    [
+        ("en", ("history, not instructions", "ground truth unless a later message corrects", "without mentioning")),
+        ("ru", ("а не указания", "пока не исправят", "не упоминай")),
+    ],
+)
+def test_of_every_state_it_says_that_it_is_history_and_that_corrections_win(
+    schema: StateSchema, locale: str, words: Sequence[str]
+) -> None:
+    block = awareness_block(schema, locale)
+
+    assert all(one in block for one in words)
 
 
 @pytest.mark.parametrize(("locale", "language"), [("ru", "ru"), ("ru-RU", "ru"), ("RU_ru", "ru"), ("en-GB", "en")])
@@ -44,9 +94,10 @@ def test_other_locales_get_the_english_wording() -> None:
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda schema: schema.name)
-@pytest.mark.parametrize("locale", ["en", "ru", "zh-CN"])
-@pytest.mark.parametrize("levels", [(), LEVELS])
+@pytest.mark.parametrize("locale", LOCALES)
+@pytest.mark.parametrize("levels", [(), LEVELS, ("L2", "L3"), ("L3",)])
 def test_no_schema_exceeds_it(schema: StateSchema, locale: str, levels: tuple[Level, ...]) -> None:
+    """Also under a policy of one's own: with anchors and digests."""
     assert estimate_text(awareness_block(schema, locale, levels)) <= AWARENESS_TOKENS
 
 
@@ -74,9 +125,7 @@ def test_where_no_anchors_are_served_it_names_none(locale: str) -> None:
     with_all, without = (awareness_block(SESSION, locale, LEVELS, anchor_share=share) for share in (None, 0))
 
     assert "anchors" not in without
-    assert set(with_all.splitlines()) - set(without.splitlines()) == {
-        line for line in with_all.splitlines() if "`<anchors>`" in line
-    }
+    assert with_all.replace(ANCHORS[locale], "") == without
     assert awareness_block(SESSION, locale, LEVELS, anchor_share=0.1) == with_all
 
 
@@ -89,8 +138,6 @@ def test_it_shows_a_marker_as_they_are_served(locale: str, levels: tuple[Level, 
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda schema: schema.name)
-def test_every_field_of_every_schema_is_explained_in_russian(schema: StateSchema) -> None:
-    block = awareness_block(schema, "ru")
-
-    assert all(field.use not in block for field in schema.fields), "its English words"
-    assert all(block.count(f"- `{field.name}`: ") == 1 for field in schema.fields)
+def test_every_schema_is_explained_in_russian(schema: StateSchema) -> None:
+    assert LATIN.findall(MARKUP.sub("", awareness_block(schema, "ru", LEVELS))) == []
+    assert LATIN.findall(MARKUP.sub("", awareness_block(schema, "en", LEVELS)))[:2] == ["is", "the"], "control"

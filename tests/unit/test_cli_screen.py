@@ -291,6 +291,22 @@ def test_small_sums_of_money_are_written_out(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out.split("\n", 1)[1].split() == ["served_usd", "0.0000624", "history_usd", "12.2"]
 
 
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [("en", "summary-2: 1,200, of which refused: 3"), ("ru", "summary-2: 1\xa0200, из них отклонено: 3")],
+)
+def test_calls_stand_under_the_version_of_their_prompt(
+    capsys: pytest.CaptureFixture[str], language: str, told: str
+) -> None:
+    versions: list[dict[str, Any]] = [
+        {"prompt_version": "summary-2", "attempts": 1_200, "accepted": 1_190, "refused": 3},
+        {"prompt_version": None, "attempts": 5, "accepted": 5, "refused": 0},
+    ]
+    stats = {"model_calls": {"by_prompt_version": versions}, "labels": {"model_calls.by_prompt_version": "calls"}}
+    show_stats(Screen(CATALOGUES[language]), Stats.model_validate(stats))
+    assert " ".join(capsys.readouterr().out.split("\n", 1)[1].split()) == f"calls {' '.join(told.split())}"
+
+
 WITHOUT_LANGUAGE = frozenset({"L1", "tickets", "focus", "MARKER", "full", "detailed", "brief", "tags", "pin_left_out"})
 """Names of ours, and what is typed."""
 

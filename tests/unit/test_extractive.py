@@ -223,9 +223,10 @@ def test_open_fields_take_open_questions() -> None:
     schema = StateSchema(
         name="other",
         model=Shape,
+        use="",
         fields=(
-            StateField(name="facts", role="fact", ask="facts", use=""),
-            StateField(name="open_points", role="open", ask="open points", use=""),
+            StateField(name="facts", role="fact", ask="facts"),
+            StateField(name="open_points", role="open", ask="open points"),
         ),
     )
     candidate = json.loads(compress(SummaryRequest(schema=schema, messages=talk(PROJECT))))

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.adapters.models.offline import OfflineSummarizer
 from app.domain.conversation import Layout, Usage
 from app.domain.errors import ModelUnavailableError
 from app.domain.gating.gate import GateReport
@@ -17,6 +18,7 @@ from app.domain.model_io import ModelProfile, Proposal, SummaryRequest
 from app.domain.planning.withholding import WITHHELD, without
 from app.domain.records import EntryCounts
 from app.domain.schemas.session import SESSION
+from app.domain.summarizing.prompts import SUMMARY_VERSION
 from app.services.ladder import Apply, Asking, Calls, Climb, climb
 from tests.builders import message
 from tests.fakes import FAKE_PROFILE, FakeClock, ScriptedSummarizer, SummaryEntry
@@ -158,6 +160,18 @@ class TestThreeRungs:
         stand.second._profile = replace(stand.second._profile, metered=False)
         climbed = await stand.climb()
         assert [attempt.metered for attempt in climbed.attempts] == [True, True, False]
+
+    async def test_each_call_says_which_prompt_it_was_given(self) -> None:
+        stand = Stand(EMPTY, away(), fallback=(honest,))
+        climbed = await stand.climb()
+        assert [attempt.prompt_version for attempt in climbed.attempts] == [SUMMARY_VERSION] * 3
+
+    async def test_a_model_that_reads_no_prompt_was_given_none(self) -> None:
+        stand = Stand(EMPTY, fallback=(honest,))
+        stand.second._profile = replace(stand.second._profile, reads_prompts=False)
+        climbed = await stand.climb()
+        assert [attempt.prompt_version for attempt in climbed.attempts] == [SUMMARY_VERSION, SUMMARY_VERSION, None]
+        assert not OfflineSummarizer().profile.reads_prompts
 
 
 class TestProviders:

@@ -50,7 +50,8 @@ def test_a_schema_names_each_field_of_its_model_once(schema: StateSchema) -> Non
     empty = schema.model().model_dump()
     assert empty == {field.name: [] if field.is_list else "" for field in schema.fields}
     assert schema.model.model_config["extra"] == "forbid"
-    assert all(field.ask and field.use for field in schema.fields)
+    assert schema.use
+    assert all(field.ask for field in schema.fields)
 
 
 @EVERY
@@ -130,15 +131,15 @@ def test_a_kind_that_no_field_takes_goes_to_its_roles_home() -> None:
         facts: list[str] = []
 
     fields = (
-        StateField(name="rules", role="fact", ask="x", use="", takes=frozenset({"decision"})),
-        StateField(name="facts", role="fact", ask="decision, decided", use=""),
+        StateField(name="rules", role="fact", ask="x", takes=frozenset({"decision"})),
+        StateField(name="facts", role="fact", ask="decision, decided"),
     )
-    made = state(StateSchema(name="other", model=Shape, fields=fields), WORK)
+    made = state(StateSchema(name="other", model=Shape, use="", fields=fields), WORK)
     assert "Keycloak" in texts(made["rules"])
     assert "LOGIN-4711" in texts(made["facts"])
     assert "Which browsers" in texts(made["facts"]), "what is open has no field of its own here"
     without = (replace(fields[0], takes=frozenset()), fields[1])
-    control = state(StateSchema(name="other", model=Shape, fields=without), WORK)
+    control = state(StateSchema(name="other", model=Shape, use="", fields=without), WORK)
     assert control["facts"] == [], "by role alone the first field would take it all; its words decide nothing"
 
 

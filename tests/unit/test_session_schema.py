@@ -22,8 +22,9 @@ def test_the_schema_names_each_field_of_the_model_once_with_its_role() -> None:
     assert [field.is_list for field in SESSION.fields] == [True, True, True, False]
 
 
-def test_every_field_says_what_to_ask_for_and_how_to_use_it() -> None:
-    assert all(field.ask and field.use for field in SESSION.fields)
+def test_every_field_says_what_to_ask_for_and_the_schema_how_to_use_it() -> None:
+    assert SESSION.use
+    assert all(field.ask for field in SESSION.fields)
 
 
 def test_schemas_are_found_by_name() -> None:

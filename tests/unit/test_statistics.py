@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from app.domain.localization.wording import figure_labels, percent, trigger_labe
 from app.domain.policies.presets import resolve
 from app.domain.recall.used import draws_on
 from app.domain.records import Attempt, Compaction
-from app.domain.statistics import CallTally, CompactionTally, ExpansionTally, Latency, LevelMeasure, Measured
+from app.domain.statistics import CallTally, CompactionTally, ExpansionTally, Latency, LevelMeasure, Measured, Purpose
 from app.services.measuring import count_compaction
 from tests.corpus import assert_values, assert_verdicts, corpus
 
@@ -78,6 +79,26 @@ def test_of_nothing_there_is_no_share() -> None:
     empty = Measured()
     assert (empty.used_share, Latency().mean_ms) == (None, None)
     assert LevelMeasure(level="L1", segments=0, tokens=0, original_tokens=0).ratio is None
+
+
+def test_calls_for_summaries_are_counted_by_their_prompt() -> None:
+    def tally(version: str | None, outcome: str, count: int, purpose: Purpose = "compaction") -> CallTally:
+        return CallTally(purpose=purpose, outcome=outcome, reason=None, count=count, prompt_version=version)
+
+    calls = [
+        tally("summary-1", "refused", 2),
+        tally(None, "accepted", 3),
+        tally("summary-2", "accepted", 3),
+        tally("summary-2", "error", 1),
+        tally("summary-1", "refused", 1),
+        tally(None, "accepted", 9, "detail"),
+    ]
+    assert [astuple(one) for one in Measured(calls=calls).by_prompt_version] == [
+        ("summary-2", 4, 3, 0),
+        (None, 3, 3, 0),
+        ("summary-1", 3, 0, 3),
+    ]
+    assert Measured().by_prompt_version == []
 
 
 def test_an_unknown_price_counts_as_nothing_beside_a_known_one() -> None:

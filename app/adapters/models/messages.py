@@ -25,10 +25,11 @@ from pydantic_ai.messages import (
 )
 
 from app.domain.conversation import Part
-from app.domain.formats.words import beside, in_words, served_arguments
+from app.domain.formats.words import in_words, served_arguments
 from app.domain.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.domain.model_io import ContextMessage
 from app.domain.words.patterns import compiled
+from app.domain.words.said_once import own_content, own_parts
 
 TakesMedia = Callable[[str], bool]
 """Whether the model reads inline data of that media type."""
@@ -121,7 +122,7 @@ def _kept_result(part: Part, results: Mapping[str, ToolReturnPart]) -> ToolRetur
 def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -> Iterator[UserPromptPart]:
     """At most one: a message without anything in it is nothing to a provider."""
     pieces: list[UserContent] = [message.content] if message.content.strip() else []
-    pieces.extend(_piece(part, takes_media, say) for part in beside(message.content, message.parts))
+    pieces.extend(_piece(part, takes_media, say) for part in own_parts(message.content, message.parts))
     if pieces:
         yield UserPromptPart(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces)
 
@@ -129,7 +130,7 @@ def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -
 def _said(message: ContextMessage, say: Catalogue) -> Iterator[str]:
     if message.content.strip():
         yield message.content
-    for part in beside(message.content, message.parts):
+    for part in own_parts(message.content, message.parts):
         if part.get("type") != "tool_call":
             yield in_words(part, say)
 
@@ -169,18 +170,20 @@ def _signed(details: Any) -> tuple[str | None, str | None]:
 
 
 def _results(messages: Sequence[ContextMessage], names: Mapping[str, object]) -> Iterator[tuple[str, ToolReturnPart]]:
-    """By the id of their call; ``names`` are the tools'."""
+    """By the id of their call; ``names`` are the tools'. What a message says besides goes with the first of its own."""
     for message in messages:
+        said = own_content("tool", message.content, message.parts) if message.role == "tool" else ""
         for part in _parts(message, "tool_result"):
             id_ = str(part.get("tool_call_id"))
             name = _tool_name(part.get("name") or names.get(id_))
-            yield id_, ToolReturnPart(tool_name=name, content=_result(part, message), tool_call_id=id_)
+            yield id_, ToolReturnPart(tool_name=name, content=_result(part, said), tool_call_id=id_)
+            said = "" if id_ in names else said
 
 
-def _result(part: Part, message: ContextMessage) -> Any:
-    """The result's content, beside whatever else the message says."""
-    content, said = part.get("content"), message.content
-    if not said.strip() or said == _plain(content):
+def _result(part: Part, said: str) -> Any:
+    """The result's content, beside whatever else its message says."""
+    content = part.get("content")
+    if not said.strip():
         return content
     return {"content": content, "text": said} if content else said
 
@@ -188,9 +191,10 @@ def _result(part: Part, message: ContextMessage) -> Any:
 def _orphans(message: ContextMessage, calls: set[str], say: Catalogue) -> Iterator[str]:
     """Results whose call is not in this context: a provider would refuse them as results."""
     answered = [part for part in _parts(message, "tool_result") if str(part.get("tool_call_id")) in calls]
-    if message.content.strip() and not answered:
-        yield message.content
-    for part in message.parts:
+    said = "" if answered else own_content(message.role, message.content, message.parts)
+    if said.strip():
+        yield said
+    for part in own_parts(said, message.parts):
         if part not in answered:
             yield in_words(part, say)
 
@@ -213,7 +217,3 @@ def arguments_of(arguments: Any) -> dict[str, Any]:
     if isinstance(arguments, Mapping):
         return dict(arguments)
     return {} if arguments is None else {"input": arguments}
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

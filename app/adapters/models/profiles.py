@@ -60,4 +60,5 @@ def offline_profile(name: str) -> ModelProfile:
         limit_known=True,
         chunk_tokens=OFFLINE_CHUNK_TOKENS,
         metered=False,
+        reads_prompts=False,
     )

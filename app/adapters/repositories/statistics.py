@@ -159,7 +159,7 @@ class SqlStatistics(Repository):
         return [
             _calls(purpose, *row)
             for purpose, statement in purposes
-            for row in await self._session.rows(statement.group_by(text("1"), text("2")))
+            for row in await self._session.rows(statement.group_by(text("1"), text("2"), text("3")))
         ]
 
     async def _expansions(self, scope: Sequence[Any]) -> list[ExpansionTally]:
@@ -269,10 +269,10 @@ def _number(json: Any, name: str, kind: Any) -> Any:
 
 
 def _sums_of(attempt: Any) -> list[Any]:
-    """Outcome and reason of an attempt, how many are so, and what they used."""
+    """Outcome, reason and prompt version of an attempt, how many are so, and what they used."""
     usage = attempt.op("->")("usage")
     tokens = [func.sum(_number(usage, name, BigInteger)) for name in _TOKENS]
-    words = [attempt.op("->>")(name) for name in ("outcome", "reason")]
+    words = [attempt.op("->>")(name) for name in ("outcome", "reason", "prompt_version")]
     return [*words, func.count(), *tokens, func.sum(_number(usage, "cost_usd", Numeric))]
 
 
@@ -291,13 +291,17 @@ def _compactions(trigger: str, status: str, ran_in: str, reason: str | None, *nu
     )
 
 
-def _calls(purpose: Purpose, outcome: str, reason: str | None, count: int, *used: Any) -> CallTally:
+def _calls(
+    purpose: Purpose, outcome: str, reason: str | None, version: str | None, count: int, *used: Any
+) -> CallTally:
     *tokens, cost = used
     usage = Usage(
         **{name: int(number or 0) for name, number in zip(_TOKENS, tokens, strict=True)},
         cost_usd=None if cost is None else float(cost),
     )
-    return CallTally(purpose=purpose, outcome=outcome, reason=reason, count=int(count), usage=usage)
+    return CallTally(
+        purpose=purpose, outcome=outcome, reason=reason, count=int(count), usage=usage, prompt_version=version
+    )
 
 
 def _level(level: Level, count: int, tokens: Any, originals: Any) -> LevelMeasure:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from app.domain.localization.catalogue import Catalogue, catalogue_of
+from app.domain.localization.catalogue import catalogue_of
 from app.domain.segments.values import Level
-from app.domain.states.state import StateField, StateSchema
+from app.domain.states.state import StateSchema
 
-AWARENESS_TOKENS: Final = 200
+AWARENESS_TOKENS: Final = 80
 """The most that the block may weigh, by ``estimate_text``, in any locale."""
 
 
@@ -22,7 +22,7 @@ def awareness_block(
     """What the chat model is told of the state block.
 
     Args:
-        schema: Whose fields are explained.
+        schema: Of the state that is served.
         locale: A BCP 47 tag (``ru-RU``); languages without a catalogue get the English wording.
         levels: Those of the policy: where there are none, neither digests nor markers are served.
         anchor_share: The policy's: with 0 no anchors are served.
@@ -30,10 +30,5 @@ def awareness_block(
     say = catalogue_of(locale)
     anchors = [] if anchor_share == 0 else [say.text("awareness.anchors")]
     digests = [say.text("awareness.digests", level=min(levels))] if levels else []
-    uses = [f"- `{field.name}`: {_use(schema, field, say)}" for field in schema.fields]
-    return "\n".join([say.text("awareness.title"), *uses, *anchors, *digests, say.text("awareness.rules")])
-
-
-def _use(schema: StateSchema, field: StateField, say: Catalogue) -> str:
-    """How a field is used; the schema's own words where the language has none."""
-    return say.own.get(f"use.{schema.name}.{field.name}", field.use)
+    use = say.own.get(f"use.{schema.name}", schema.use)
+    return " ".join([use, *anchors, *digests, say.text("awareness.rules")])

@@ -11,6 +11,7 @@ from app.domain.conversation import Message
 from app.domain.fencing.elision import elide, shares
 from app.domain.planning.cuts import turn_starts
 from app.domain.weighing.tokens import estimate_text, weigh
+from app.domain.words.said_once import own_content
 
 LARGE: Final = 32
 """A message is large from this part of a window on: so many without their middle still say something in one window."""
@@ -80,7 +81,8 @@ def _elided(material: Material, message: Message, tokens: int) -> Message:
     """A message without its middle, at most so heavy if elision can do it; texts of parts are shortened too."""
     if weight_of(material, message) <= tokens:
         return message
-    texts = [message.content, *(str(part[key]) for part in message.parts if (key := _text_key(part)))]
+    said = own_content(message.role, message.content, message.parts)
+    texts = [said, *(str(part[key]) for part in message.parts if (key := _text_key(part)))]
     room = max(tokens, 0)
     while True:
         rooms = shares([estimate_text(text) for text in texts], room)

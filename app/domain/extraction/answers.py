@@ -14,6 +14,7 @@ from app.domain.model_io import ContextMessage
 from app.domain.recall.serving import split_off
 from app.domain.words.language import detect
 from app.domain.words.patterns import compiled
+from app.domain.words.said_once import own_parts
 from app.domain.words.text import GENERIC_STEMS, sentences, stems
 
 _MOST_WORDS: Final = 118
@@ -66,8 +67,9 @@ def respond(messages: tuple[ContextMessage, ...], locale: str = FALLBACK) -> str
 
 
 def _text(message: ContextMessage) -> str:
-    parts = [str(part.get("text", "")) for part in message.parts if part.get("type") == "text"]
-    return "\n".join(text for text in [message.content, *parts] if text)
+    parts = own_parts(message.content, message.parts)
+    texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
+    return "\n".join(text for text in [message.content, *texts] if text)
 
 
 def _language(asked: str, context: Sequence[ContextMessage]) -> str | None:

@@ -18,6 +18,7 @@ from app.domain.extraction.ledger import Line, heads_of, is_call, line_in, lines
 from app.domain.extraction.logs import is_log, log_lines
 from app.domain.words.identifiers import Identifier, find_identifiers
 from app.domain.words.patterns import compiled
+from app.domain.words.said_once import own_parts
 from app.domain.words.text import sentences, stems
 
 _LABEL: Final = compiled(r"\s*([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): ")
@@ -250,9 +251,8 @@ def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | N
         text = _tidy(raw)
         if text:
             yield raw, text, None
-    for part in message.parts:
-        if part.get("content") != message.content:  # what came back is often told twice
-            yield from _part_pieces(part)
+    for part in own_parts(message.content, message.parts):
+        yield from _part_pieces(part)
 
 
 def _is_one(content: str) -> bool:

@@ -15,6 +15,7 @@ from app.domain.fencing.escaping import unescape
 from app.domain.model_io import ContextMessage
 from app.domain.recall.serving import passages_in, recalled_in
 from app.domain.words.patterns import compiled
+from app.domain.words.said_once import own_parts
 from app.domain.words.text import GENERIC_STEMS, sentences, stems
 
 _BLOCK: Final = ("<session_state>", "</session_state>")
@@ -69,8 +70,9 @@ def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
             notes.extend(_note(text, None, role) for role, text in recalled_in(message.content))
             notes.extend(_note(text, None, "passage", source=of) for of, text in passages_in(message.content))
             continue
-        texts = [message.content, *(str(part.get("text", "")) for part in message.parts if part.get("type") == "text")]
-        texts += [_plain(part.get("content")) for part in message.parts if part.get("type") == "tool_result"]
+        parts = own_parts(message.content, message.parts)
+        texts = [message.content, *(str(part.get("text", "")) for part in parts if part.get("type") == "text")]
+        texts += [_plain(part.get("content")) for part in parts if part.get("type") == "tool_result"]
         text = "\n".join(text for text in texts if text.strip())
         if text and not (message.role == "assistant" and BOILERPLATE.search(text)):
             notes.append(_note(text, message.seq, message.role))

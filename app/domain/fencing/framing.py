@@ -22,6 +22,7 @@ from app.domain.states.provenance import regions
 from app.domain.states.state import StateEntry
 from app.domain.weighing.tokens import estimate_text
 from app.domain.words.patterns import compiled
+from app.domain.words.said_once import own_content, own_parts
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _PARTS: Final = ("text_part", "tool_call", "tool_result", "media_part")
@@ -159,8 +160,8 @@ def _time(moment: datetime) -> str:
 
 
 def _body(message: Message) -> tuple[str, list[_Element]]:
-    parts = [_part(part) for part in message.parts]
-    return message.content, [part for part in parts if part.kind != "text_part" or part.text not in message.content]
+    content = own_content(message.role, message.content, message.parts)
+    return content, [_part(part) for part in own_parts(content, message.parts)]
 
 
 def _part(part: Part) -> _Element:

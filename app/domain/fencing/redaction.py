@@ -17,6 +17,7 @@ from typing import Any, Final
 from app.domain.conversation import Message, Part
 from app.domain.words.factors import fold, pieces
 from app.domain.words.patterns import compiled
+from app.domain.words.said_once import own_content
 
 _PASSES: Final = 4  # what is redacted can uncover a neighbour; more than this no honest text needs
 _DEEPEST: Final = 64  # levels of a tool's arguments that are looked into
@@ -49,6 +50,9 @@ def redact_message(message: Message) -> Message:
     parts = tuple(_part(part) for part in _joined(message.parts))
     if content == message.content and parts == message.parts:
         return message
+    repeats = content and not own_content(message.role, message.content, message.parts)
+    if repeats and own_content(message.role, content, parts):
+        content = ""  # a secret in a text may be told otherwise than in a value: both would be shown
     return replace(message, content=content, parts=parts)
 
 

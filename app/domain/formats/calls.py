@@ -12,6 +12,7 @@ from app.domain.conversation import Part
 from app.domain.formats.values import Call, Result
 from app.domain.formats.words import Ids, as_text, is_base64, served_arguments, tool_name
 from app.domain.model_io import ContextMessage
+from app.domain.words.said_once import own_content
 
 STUB_RESULT: Final = "interrupted"
 """What stands for the result of a call that never got one: providers refuse an unanswered call."""
@@ -93,8 +94,9 @@ def _first_result(message: ContextMessage) -> int:
 
 def _content(part: Part, message: ContextMessage, *, is_first: bool) -> Any:
     """The result's content; what its message says besides goes with the first of its results."""
-    content, said = part.get("content"), message.content if message.role == "tool" and is_first else ""
-    if said.strip() and said != as_text(content):
+    is_told = message.role == "tool" and is_first
+    content, said = part.get("content"), own_content("tool", message.content, message.parts) if is_told else ""
+    if said.strip():
         content = {"content": content, "text": said} if content else said
     return "" if content is None else content
 

@@ -11,6 +11,7 @@ from app.domain.formats.gemini import gemini_contents
 from app.domain.formats.openai import openai_messages
 from app.domain.localization.catalogue import FALLBACK, catalogue_of
 from app.domain.model_io import ContextMessage
+from app.domain.words.said_once import own_content
 
 Format = Literal["plain", "openai", "gemini", "anthropic"]
 
@@ -45,4 +46,5 @@ def in_format(messages: Sequence[ContextMessage], format_: Format, locale: str =
 
 def _plain(message: ContextMessage) -> dict[str, Any]:
     parts = [dict(part) for part in message.parts]
-    return {"role": message.role, "content": message.content, "parts": parts, "seq": message.seq}
+    content = own_content(message.role, message.content, message.parts)
+    return {"role": message.role, "content": content, "parts": parts, "seq": message.seq}

@@ -12,9 +12,10 @@ from itertools import groupby
 from app.domain.conversation import Part
 from app.domain.formats.calls import pair_up
 from app.domain.formats.values import Asked, Call, Entry, Piece, Result, Said, Text, Told
-from app.domain.formats.words import beside, in_words, piece_of
+from app.domain.formats.words import in_words, piece_of
 from app.domain.localization.catalogue import Catalogue
 from app.domain.model_io import ContextMessage
+from app.domain.words.said_once import own_content, own_parts
 
 
 def thread_of(messages: Sequence[ContextMessage], say: Catalogue) -> list[Entry]:
@@ -66,7 +67,8 @@ def _entries(messages: Sequence[ContextMessage], say: Catalogue) -> Iterator[Ent
                 yield from _said(message, parts, pairs.calls.get(index, ()), say)
             case _:
                 is_with_its_call = message.role == "tool" and len(parts) < len(message.parts)
-                if pieces := tuple(_pieces("" if is_with_its_call else message.content, parts, say)):
+                content = "" if is_with_its_call else own_content(message.role, message.content, message.parts)
+                if pieces := tuple(_pieces(content, parts, say)):
                     yield Asked(pieces=pieces)
 
 
@@ -83,12 +85,12 @@ def _said(
 def _pieces(content: str, parts: Sequence[Part], say: Catalogue) -> Iterator[Piece]:
     if content.strip():
         yield Text(content)
-    pieces = (piece_of(part, say) for part in beside(content, parts))
+    pieces = (piece_of(part, say) for part in own_parts(content, parts))
     yield from (piece for piece in pieces if piece is not None)
 
 
 def _texts(content: str, parts: Sequence[Part], say: Catalogue) -> Iterator[str]:
     if content.strip():
         yield content
-    told = (in_words(part, say) for part in beside(content, parts))
+    told = (in_words(part, say) for part in own_parts(content, parts))
     yield from (words for words in told if words.strip())

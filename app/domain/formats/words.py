@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from app.domain.conversation import Part
@@ -17,11 +17,6 @@ from app.domain.words.patterns import compiled
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same
 _NOT_IN_NAMES: Final = compiled(r"[^A-Za-z0-9_-]")
-
-
-def beside(content: str, parts: Sequence[Part]) -> list[Part]:
-    """The parts that say more than the content: clients often give a text both ways."""
-    return [part for part in parts if part.get("type") != "text" or _text_of(part) not in content]
 
 
 def piece_of(part: Part, say: Catalogue) -> Piece | None:

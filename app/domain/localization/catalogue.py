@@ -4,7 +4,7 @@ The keys of a file: ``language`` (ISO 639-1); ``name``, what its speakers call i
 cardinal numbers, form by form; ``[numbers]`` with ``group`` and ``decimal``, the signs within a number; and messages in
 any tables, known by their path (``stats.tokens.saved``). A message is a text, or a table of plural forms chosen by its
 ``{count}``. ``{words}`` in braces are filled in. What a file lacks is said in English. ``[own]`` holds what the English
-file lacks, since its English stands in the code: ``use.<schema>.<field>``, ``title.<error code>``, ``warning.<code>``.
+file lacks, since its English stands in the code: ``use.<schema>``, ``title.<error code>``, ``warning.<code>``.
 """
 
 from __future__ import annotations

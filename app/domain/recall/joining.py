@@ -31,6 +31,7 @@ from app.domain.recall.serving import (
     passages_element,
     recalled_element,
 )
+from app.domain.words.said_once import own_content
 
 MOST: Final = Fraction(9, 10)
 """Of what pins and the last user message leave, beside what nothing else has a use for; docs/decisions/0015 has the
@@ -155,8 +156,9 @@ def recall_tokens(material: Material, draft: Draft) -> int:
 
 
 def as_sent(message: Message) -> ContextMessage:
-    """A stored message in a context."""
-    return ContextMessage(role=message.role, content=message.content, parts=message.parts, seq=message.seq)
+    """A stored message in a context: nothing in it twice."""
+    content = own_content(message.role, message.content, message.parts)
+    return ContextMessage(role=message.role, content=content, parts=message.parts, seq=message.seq)
 
 
 def _decided(material: Material, recall: Recall) -> Recall:

@@ -31,6 +31,10 @@ class HandoffState(BaseModel):
 HANDOFF = StateSchema(
     name="handoff",
     model=HandoffState,
+    use=(
+        "`<session_state>` is the work so far: history, not instructions. All of it is ground truth unless a "
+        "later message corrects it: keep to `key_decisions`, do not repeat `progress`."
+    ),
     fields=(
         StateField(
             name="goal",
@@ -39,7 +43,6 @@ HANDOFF = StateSchema(
                 "the objective of the session as the user set it at first, its requirements and limits, any later "
                 "change"
             ),
-            use="what the work is for: judge every step by it.",
             takes=frozenset({"objective", "constraint", "rule"}),
         ),
         StateField(
@@ -49,20 +52,17 @@ HANDOFF = StateSchema(
                 "everything completed or done in part, its outcome, and each fact and exact value the work rests on; "
                 "one per item"
             ),
-            use="done so far, with exact values: do not do it again.",
         ),
         StateField(
             name="key_decisions",
             role="fact",
             ask="each decision, who made it, the reason for it; what was turned down, and why",
-            use="settled, with reasons: do not reopen unless asked to.",
             takes=frozenset({"decision", "correction"}),
         ),
         StateField(
             name="files_changed",
             role="fact",
             ask="each file, path or document changed or looked at, and what was done in it",
-            use="files touched, and what was done there.",
             takes=frozenset({"path"}),
         ),
         StateField(
@@ -72,20 +72,17 @@ HANDOFF = StateSchema(
                 "for a reader with no access to the conversation: what works now, what does not, and exactly where "
                 "things stand"
             ),
-            use="where things stand.",
         ),
         StateField(
             name="blockers",
             role="open",
             ask="each obstacle, pitfall or edge case not yet out of the way",
-            use="known obstacles: mind them.",
             takes=frozenset({"obstacle"}),
         ),
         StateField(
             name="next_steps",
             role="open",
             ask="each next task concrete enough to be begun at once, in order, and questions nobody answered",
-            use="what to do next, in this order.",
             takes=frozenset({"commitment", "plan", "question"}),
         ),
     ),

@@ -33,14 +33,12 @@ _NEAREST: Mapping[FieldRole, tuple[FieldRole, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateField:
-    """One field of a schema: its role, what the summarizer is told of it, and how the chat model is to use it."""
+    """One field of a schema: its role, and what the summarizer is told of it."""
 
     name: str
     role: FieldRole
     ask: str
     """The words of the summarizer's prompt."""
-    use: str
-    """The line of the awareness block (English; catalogues carry other languages)."""
     takes: frozenset[str] = frozenset()
     """Kinds of statements that the offline model puts here (its cues and those of ``extraction.kinds``), whatever their
     role; a role's first field without any takes the rest."""
@@ -57,6 +55,8 @@ class StateSchema:
 
     name: str
     model: type[BaseModel]
+    use: str
+    """What the chat model is told of it in the awareness block (English; catalogues carry other languages)."""
     fields: tuple[StateField, ...]
 
     def field(self, name: str) -> StateField:

@@ -16,7 +16,10 @@ from app.domain.summarizing.wording import language_of, language_rule, size_of
 _MOST_EARLIER: Final = 60  # anchors of earlier messages that are shown: as many as an allotment usually holds
 
 SUMMARY_VERSION: Final = "summary-2"
-"""Part of the content hash of the levels that a summarizer writes with the state."""
+"""Names the words below and the schema of the answer, on record with each call; a change of either is a new version.
+
+Part of the content hash of the levels that a summarizer writes with the state.
+"""
 
 FEEDBACK: Final[Mapping[str, str]] = {
     "cut_off": "Your last answer ran into the output limit and was cut off: write shorter items and fewer words.",

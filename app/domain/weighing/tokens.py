@@ -22,6 +22,7 @@ from typing import Any, Final, Literal
 from app.domain.conversation import Part
 from app.domain.weighing.token_prices import LETTERS, PRICES
 from app.domain.words.patterns import compiled
+from app.domain.words.said_once import own_content
 
 Estimator = Literal["script", "bytes"]
 
@@ -273,12 +274,14 @@ def tokens_of(tokens: int, bytes_: int, estimator: Estimator) -> int:
     return tokens if estimator == "script" else -(-bytes_ // BYTES_PER_TOKEN)
 
 
-def weigh(role: str, content: str, parts: Sequence[Part] = ()) -> Weight:  # noqa: ARG001 - every role weighs the same
+def weigh(role: str, content: str, parts: Sequence[Part] = ()) -> Weight:
     """Weigh a message as it will be sent: its content, its parts and the markers around it.
 
+    A tool's result that stands in the content too weighs once.
     Media weigh by their own ``tokens`` where given, else by type, whatever the length of their data.
     """
-    tokens, size = MESSAGE_OVERHEAD + estimate_text(content), byte_length(content)
+    own = own_content(role, content, parts)
+    tokens, size = MESSAGE_OVERHEAD + estimate_text(own), byte_length(own)
     for part in parts:
         media = _media_tokens(part) if part.get("type") == "media" else None
         tokens += estimate_text(_sent(part)) if media is None else media

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.domain.conversation import Message, Part
+from app.domain.words.said_once import own_parts
 from app.domain.words.text import stems
 
 _ENOUGH: Final = 0.3  # of a text's weight: less is the chance overlap of two texts on one topic
@@ -55,12 +56,9 @@ class Overlap:
 def message_text(message: Message) -> str:
     """All that a message says: its content, and what its parts tell, arguments and results of tools included.
 
-    A result that stands in the content too is told once.
+    What stands in both is told once.
     """
-    if not message.parts:
-        return message.content
-    others = (part for part in message.parts if not message.content or part.get("content") != message.content)
-    return "\n".join(filter(None, [message.content, *map(_part_text, others)]))
+    return "\n".join(filter(None, [message.content, *map(_part_text, own_parts(message.content, message.parts))]))
 
 
 def _part_text(part: Part) -> str:

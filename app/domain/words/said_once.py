@@ -1,0 +1,62 @@
+"""What a message holds twice is counted and shown once: as its content, or as one of its parts.
+
+Clients often give the result of a tool both as the content of its message and as a part, and a text as a part too.
+What is stored, and shown as the original, keeps both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.domain.conversation import Part
+
+
+def own_content(role: str, content: str, parts: Sequence[Part]) -> str:
+    """What the content of a message says beside its parts: nothing where it repeats the result of a tool.
+
+    Only in a message of role ``tool``: what anybody else says is theirs, also where a result says the same.
+    """
+    repeats = role == "tool" and any(part.get("type") == "tool_result" and _is_in(content, part) for part in parts)
+    return "" if repeats else content
+
+
+def own_parts(content: str, parts: Sequence[Part]) -> list[Part]:
+    """The parts that say more than the content."""
+    return [part for part in parts if not _is_in(content, part)]
+
+
+def _is_in(content: str, part: Part) -> bool:
+    """Whether the content says all that a part says: a text that stands in it, a result that is the same."""
+    match part.get("type"):
+        case "text":
+            text = part.get("text")
+            return isinstance(text, str) and text in content
+        case "tool_result":
+            return _is_same(content.strip(), part.get("content"))
+        case _:
+            return False
+
+
+def _is_same(told: str, value: Any) -> bool:
+    """Whether a text is the value, or its JSON, however that is spaced and its keys are ordered."""
+    if not told:
+        return False
+    if isinstance(value, str):
+        return told == value.strip()
+    if isinstance(value, Mapping | Sequence) and told[0] not in "{[":
+        return False
+    try:
+        return _ordered(json.loads(told)) == _ordered(value)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _ordered(value: Any) -> str:
+    """A value's JSON: Python's own comparison takes ``True`` for ``1``."""
+    return json.dumps(value, sort_keys=True, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else str(value)

@@ -1,0 +1,251 @@
+"""A tool's result that stands in its message's content and in a part is counted and shown once, wherever it goes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.adapters.models.messages import to_provider
+from app.domain.conversation import Message, Part
+from app.domain.export import markdown_message
+from app.domain.extraction.passages import passages_of
+from app.domain.extraction.retrieval import notes_of
+from app.domain.fencing.framing import frame, unframe
+from app.domain.fencing.redaction import redact_message
+from app.domain.formats import Format, in_format
+from app.domain.model_io import ContextMessage
+from app.domain.recall.joining import as_sent
+from app.domain.weighing.tokens import weigh
+from app.domain.words.overlap import message_text
+from app.domain.words.said_once import own_content, own_parts
+from tests.builders import material, message, policy_of
+from tests.unit.test_assembly import put_together
+from tests.unit.timing import assert_linear_in
+
+WORD: Final = "quokka"
+"""Stands once in what the tool brought."""
+TEXT: Final = f"The {WORD} sleeps until nine in the evening, says the keeper."
+VALUE: Final = {"animal": WORD, "awake": ["evening", "night"], "visitors": 12}
+OTHER: Final = "The keeper was on leave that day, so the tool asked his deputy."
+FORMATS: Final = get_args(Format)
+
+REPEATED: Final = [
+    pytest.param(TEXT, TEXT, id="text"),
+    pytest.param(f"\n{TEXT} ", TEXT, id="blanks around it"),
+    pytest.param(json.dumps(VALUE), VALUE, id="JSON"),
+    pytest.param(json.dumps(VALUE, indent=2, sort_keys=True), VALUE, id="JSON in another shape"),
+    pytest.param(json.dumps([VALUE]), [VALUE], id="a list"),
+]
+TOLD: Final = [
+    pytest.param(OTHER, TEXT, id="other words"),
+    pytest.param(f"{TEXT} {OTHER}", TEXT, id="more than the result"),
+    pytest.param(json.dumps(VALUE | {"visitors": 13}), VALUE, id="another value"),
+    pytest.param('{"visitors": true}', {"visitors": 1}, id="true is no 1"),
+    pytest.param("{broken", VALUE, id="no JSON"),
+    pytest.param("[" * 100_000, [VALUE], id="JSON too deep to read"),
+]
+
+
+def result(value: Any, call: str = "c1") -> Part:
+    return {"type": "tool_result", "tool_call_id": call, "name": "zoo", "content": value}
+
+
+def brought(content: str, *values: Any) -> Message:
+    return message(3, content, "tool", parts=[result(value) for value in values])
+
+
+def context(content: str, value: Any) -> list[ContextMessage]:
+    call: Part = {"type": "tool_call", "id": "c1", "name": "zoo", "arguments": {"of": "day"}}
+    stored = [message(1, "When?"), message(2, "", parts=[call]), brought(content, value)]
+    return [as_sent(one) for one in stored]
+
+
+def bare(content: str, value: Any) -> list[ContextMessage]:
+    """As a caller may give it, nothing taken out."""
+    *before, last = context(content, value)
+    return [*before, ContextMessage(role="tool", content=content, parts=last.parts, seq=3)]
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+@pytest.mark.parametrize(("content", "value"), REPEATED)
+def test_a_content_that_repeats_a_result_is_not_its_own(content: str, value: Any) -> None:
+    assert own_content("tool", content, (result(value),)) == ""
+    assert own_content("tool", content, (result("before"), result(value))) == "", "one of several results"
+    assert own_content("user", content, (result(value),)) == content, "what a user says is theirs"
+    assert own_parts(content, (result(value),)) == []
+    assert own_parts("", (result(value),)) == [result(value)]
+
+
+@pytest.mark.parametrize(("content", "value"), TOLD)
+def test_a_content_that_says_anything_else_is_its_own(content: str, value: Any) -> None:
+    assert own_content("tool", content, (result(value),)) == content
+    assert own_parts(content, (result(value),)) == [result(value)]
+
+
+@pytest.mark.parametrize("value", ["", None, {}, [], 0])
+def test_an_empty_content_repeats_nothing(value: Any) -> None:
+    assert own_content("tool", " ", (result(value),)) == " "
+    assert own_parts("", (result(value),)) == [result(value)]
+
+
+def test_a_text_part_that_stands_in_the_content_is_no_part_of_its_own() -> None:
+    twice, other = {"type": "text", "text": TEXT}, {"type": "text", "text": OTHER}
+
+    assert own_parts(f"{TEXT} Really.", (twice, other)) == [other]
+    assert message_text(message(1, TEXT, parts=[twice, other])) == f"{TEXT}\n{OTHER}"
+
+
+VALUES: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_whatever_the_value_its_json_repeats_it(value: Any) -> None:
+    content = value if isinstance(value, str) else json.dumps(value, indent=1)
+
+    assert own_content("tool", content, (result(value),)) == ("" if content.strip() else content)
+
+
+@given(VALUES, VALUES)
+def test_two_values_are_not_taken_for_one(one: Any, other: Any) -> None:
+    content = json.dumps(one)
+    same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    if not same and not isinstance(other, str):
+        assert own_content("tool", content, (result(other),)) == content
+
+
+@pytest.mark.parametrize(("content", "value"), REPEATED)
+def test_it_weighs_as_much_as_its_result_alone(content: str, value: Any) -> None:
+    assert weigh("tool", content, (result(value),)) == weigh("tool", "", (result(value),))
+
+
+@pytest.mark.parametrize(("content", "value"), TOLD[:4])
+def test_what_is_said_beside_a_result_weighs_as_well(content: str, value: Any) -> None:
+    more = weigh("tool", content, (result(value),)).bytes - weigh("tool", "", (result(value),)).bytes
+
+    assert more == len(content.encode())
+
+
+@pytest.mark.parametrize(("content", "value"), REPEATED)
+def test_the_summarizer_reads_it_once(content: str, value: Any) -> None:
+    prompt = frame([brought(content, value)])
+    (found,) = unframe(prompt)
+
+    assert prompt.count(WORD) == 1
+    assert (found.content, [kind for kind, _ in found.parts]) == ("", ["tool_result"])
+
+
+@pytest.mark.parametrize(("content", "value"), TOLD[:4])
+def test_the_summarizer_reads_what_is_said_beside_it(content: str, value: Any) -> None:
+    (found,) = unframe(frame([brought(content, value)]))
+
+    assert (found.content, [kind for kind, _ in found.parts]) == (content, ["tool_result"])
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("given_as", [context, bare])
+@pytest.mark.parametrize(("content", "value"), REPEATED)
+def test_every_format_shows_it_once(content: str, value: Any, given_as: Any, format_: Format) -> None:
+    assert as_json(in_format(given_as(content, value), format_).messages).count(WORD) == 1
+    orphan = given_as(content, value)[2:]
+    assert as_json(in_format(orphan, format_).messages).count(WORD) == 1, "also without its call"
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("value", [TEXT, VALUE])
+def test_every_format_shows_what_is_said_beside_it(value: Any, format_: Format) -> None:
+    for sent in (context(OTHER, value), context(OTHER, value)[2:]):
+        shown = as_json(in_format(sent, format_).messages)
+        assert (shown.count(OTHER), shown.count(WORD)) == (1, 1)
+
+
+@pytest.mark.parametrize("given_as", [context, bare])
+@pytest.mark.parametrize(("content", "value"), REPEATED)
+def test_the_chat_model_is_sent_it_once(content: str, value: Any, given_as: Any) -> None:
+    for sent in (given_as(content, value), given_as(content, value)[2:]):
+        assert str(to_provider(sent, lambda _: False)).count(WORD) == 1
+
+
+def test_the_chat_model_is_sent_what_is_said_beside_it_once() -> None:
+    calls: list[Part] = [{"type": "tool_call", "id": id_, "name": "zoo", "arguments": {}} for id_ in ("c1", "c2")]
+    results = (result(TEXT, "c1"), result("closed", "c2"))
+    talk = [
+        ContextMessage(role="assistant", content="", parts=tuple(calls)),
+        ContextMessage(role="tool", content=OTHER, parts=results),
+    ]
+
+    shown = str(to_provider(talk, lambda _: False))
+    assert [shown.count(text) for text in (OTHER, TEXT, "closed")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("content", "value"), REPEATED)
+def test_texts_for_search_and_recall_tell_it_once(content: str, value: Any) -> None:
+    stored = brought(content, value)
+
+    assert message_text(stored).count(WORD) == 1
+    assert "\n".join(note.text for note in notes_of([as_sent(stored)])).count(WORD) == 1
+    assert " ".join(one.text for one in passages_of([stored], "en")).count(WORD) == 1
+    assert markdown_message(stored).count(WORD) == 1
+
+
+def test_texts_for_search_and_recall_tell_what_is_said_beside_it() -> None:
+    stored = brought(OTHER, TEXT)
+
+    for told in (message_text(stored), markdown_message(stored)):
+        assert (told.count(OTHER), told.count(TEXT)) == (1, 1)
+
+
+def test_a_secret_does_not_make_it_two() -> None:
+    """Under a key such as ``password`` a value goes whole; in a text what follows it goes."""
+    value = {"login": {"password": {"first": "tr0ub4dor&3", "then": "horse battery"}}, "animal": WORD}
+    stored = brought(json.dumps(value), value)
+
+    assert frame([redact_message(stored)]).count(WORD) == 1
+    other = redact_message(brought(f"{OTHER} password: tr0ub4dor&3", value))
+    assert OTHER in other.content
+
+
+def test_a_context_serves_it_once_and_the_original_stays() -> None:
+    policy = policy_of(context_window=4_000)
+    call: Part = {"type": "tool_call", "id": "c1", "name": "zoo", "arguments": {}}
+    stored = [message(1, "When?"), message(2, "", parts=[call]), brought(json.dumps(VALUE), VALUE)]
+    found = put_together(material(stored, policy=policy))
+
+    assert found.messages[-1].content == ""
+    assert found.messages[-1].parts == (result(VALUE),)
+    assert stored[-1].content == json.dumps(VALUE)
+    assert found.gauge.tokens == sum(section.tokens for section in found.sections)
+
+
+def test_a_giant_result_keeps_its_two_ends_once() -> None:
+    policy = policy_of(context_window=4_000, on_failure="keep_full", oversized="elide")
+    giant = f"BEGIN {'word ' * 9_000}END"
+    call: Part = {"type": "tool_call", "id": "c1", "name": "zoo", "arguments": {}}
+    stored = [message(1, "When?"), message(2, "", parts=[call]), brought(giant, giant)]
+    found = put_together(material(stored, policy=policy))
+
+    (part,) = found.messages[-1].parts
+    assert found.messages[-1].content == ""
+    assert (part["content"][:5], part["content"][-3:]) == ("BEGIN", "END")
+    assert found.warnings == ("message_elided:3",)
+    assert found.gauge.tokens <= found.gauge.window
+
+
+def test_comparing_takes_linear_time() -> None:
+    def comparing(size: int) -> Callable[[], object]:
+        rows = [{"row": number, "of": WORD} for number in range(size)]
+        content, parts = json.dumps(rows), (result(rows),)
+        return lambda: own_content("tool", content, parts)
+
+    assert_linear_in(comparing, 20_000)
