@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
 from uuid import UUID
 
+from app.core.validation.repairs import Repair
 from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, FoundAnchor, Transition
 from app.domain.conversation import Conversation, Message, Outline, Sums
 from app.domain.instruments import Instrument
@@ -378,7 +379,10 @@ class StateRepository(Protocol):
         """Every version whose boundary is at or after that ``seq``, oldest first."""
 
     async def rewrite(self, conversation_id: UUID, version: StateVersion) -> None:
-        """Store a version's ``state``, ``entries``, ``covered`` and ``layout`` again: erasure only."""
+        """Store a version's ``state``, ``entries``, ``covered``, ``layout`` and ``repairs`` again: erasure only."""
+
+    async def repairs_of(self, compaction_ids: Sequence[UUID]) -> dict[UUID, tuple[Repair, ...]]:
+        """What was done to the summaries of these compactions, over all versions that each wrote."""
 
     async def by_compaction(self, compaction_ids: Sequence[UUID]) -> dict[UUID, StateVersion]:
         """The last version that each of these compactions wrote, in one query."""

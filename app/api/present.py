@@ -88,6 +88,7 @@ def present_compaction(view: CompactionView) -> schemas.Compaction:
         entries=schemas.EntryCounts.model_validate(row.entries),
         state_version_before=row.state_version_before,
         state_version_after=row.state_version_after,
+        repairs=[schemas.Repair.model_validate(repair) for repair in view.repairs],
         summary=view.summary,
         usage=schemas.Usage.model_validate(row.usage),
         cost_usd=row.usage.cost_usd,
@@ -111,6 +112,7 @@ def present_state(value: state.StateVersion) -> schemas.StateVersion:
         state=dict(value.state),
         state_schema=value.state_schema,
         provenance=[present_entry(entry) for entry in value.entries],
+        repairs=[schemas.Repair.model_validate(repair) for repair in value.repairs],
         compaction_id=value.compaction_id,
         boundary_seq=value.boundary_seq,
         created_at=value.created_at,
@@ -127,6 +129,7 @@ def present_entry(entry: state.StateEntry) -> schemas.Provenance:
         since_version=entry.since_version,
         origins=list(entry.origins),
         superseded=list(entry.superseded),
+        in_doubt=entry.in_doubt,
         pruned=entry.pruned,
     )
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from app.core.validation.repairs import RepairReason
 from app.domain.anchors.values import AnchorStatus, AnchorType, Proposer
 from app.domain.conversation import MessageStatus, ProtectedReason, Role
 from app.domain.records import CompactionStatus, RanIn
@@ -166,6 +167,16 @@ class EntryCounts(Output):
     ungrounded: int
 
 
+class Repair(Output):
+    """One change of a summary: by code, or by the model when it was asked about its answer again."""
+
+    field: str
+    entry_id: str | None = Field(description="The entry that it became, or that it is about.")
+    before: str = Field(description="As the model wrote it; empty for what was added, and once a source was erased.")
+    after: str | None = Field(description="What stands there now; null: nothing does.")
+    reason: RepairReason
+
+
 class Compaction(Output):
     """A compaction, planned, waiting, running or ended; tokens are those of the served context, at the same tail."""
 
@@ -189,6 +200,7 @@ class Compaction(Output):
     entries: EntryCounts
     state_version_before: int
     state_version_after: int | None
+    repairs: list[Repair] = Field(description="What was done to the summary.")
     summary: str | None
     usage: Usage
     cost_usd: float | None
@@ -209,6 +221,7 @@ class Provenance(Output):
     since_version: int
     origins: list[Origin] = Field(description="Where its sources came from: who said it, a tool, a pasted document.")
     superseded: list[str]
+    in_doubt: bool = Field(description="Given up without a proof, or stated nowhere: served after the others, marked.")
     pruned: bool
 
 
@@ -219,6 +232,7 @@ class StateVersion(Output):
     state: dict[str, Any]
     state_schema: str
     provenance: list[Provenance]
+    repairs: list[Repair] = Field(description="What was done to the summary that it was made from.")
     compaction_id: UUID | None
     boundary_seq: int
     created_at: Moment

@@ -103,6 +103,15 @@ def _compactions(value: Measured, say: Catalogue, policy: CompactionPolicy | Non
         by_reason=_counted(say, "reason", value.by("reason")),
         messages_covered=value.messages,
         entries=EntryCounts.model_validate(value.entries),
+        repairs=[
+            shown.RepairStats(
+                reason=one.reason,
+                label=say.word("repair", one.reason),
+                prompt_version=one.prompt_version,
+                count=one.count,
+            )
+            for one in sorted(value.repairs, key=lambda one: (-one.count, one.reason, one.prompt_version or ""))
+        ],
         fidelity=shown.FidelityStats.model_validate(value.fidelity),
     )
 

@@ -27,6 +27,15 @@ class FidelityStats(Output):
     probes: int
 
 
+class RepairStats(Output):
+    """Changes of summaries for the same reason, of answers to the same version of the prompt."""
+
+    reason: str
+    label: str
+    prompt_version: str | None
+    count: int
+
+
 class CompactionStats(Output):
     """Compactions, from their rows."""
 
@@ -39,6 +48,7 @@ class CompactionStats(Output):
     by_reason: list[Counted]
     messages_covered: int
     entries: EntryCounts
+    repairs: list[RepairStats]
     fidelity: FidelityStats
 
 

@@ -18,6 +18,7 @@ from app.cli.showing import (
     show_difference,
     show_list,
     show_messages,
+    show_repairs,
     show_segment,
     show_state,
     show_stats,
@@ -124,6 +125,7 @@ def state(
     url: Url = None,
     key: Key = None,
     *,
+    repairs: Annotated[bool, typer.Option("--repairs", help="What was done to the model's summary.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the state that stands for the folded messages, with the messages that each entry came from."""
@@ -142,7 +144,9 @@ def state(
             raise ComplaintError(told("no_state"))
         found = newest if version in {None, newest.version} else _version(client, id_, version)
         if as_json:
-            screen.json(found)
+            screen.json(found.repairs if repairs else found)
+        elif repairs:
+            show_repairs(screen, found)
         else:
             show_state(screen, found, newest=newest.version)
 

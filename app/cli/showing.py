@@ -86,6 +86,20 @@ def show_state(screen: Screen, version: StateVersion, *, newest: int | None = No
             screen.line("  · ", str(text) or say.text("cli.nothing"), (f"  ← {runs_of(seqs)}" if seqs else "", DIM))
 
 
+def show_repairs(screen: Screen, version: StateVersion) -> None:
+    """What was done to the summary that a version was made from, one by one."""
+    say = screen.say
+    if not version.repairs:
+        screen.line(say.text("cli.state.no_repairs"))
+        return
+    screen.line((say.text("cli.state.repairs"), HEAD))
+    for one in version.repairs:
+        screen.line((f"{field_words(one['field'], say)} · {say.word('repair', one['reason'])}", "magenta"))
+        screen.line("  - ", one["before"] or (say.text("cli.state.added"), DIM))
+        if one["after"] != one["before"]:
+            screen.line("  + ", one["after"] or (say.text("cli.state.gone"), DIM))
+
+
 def show_difference(screen: Screen, found: StateDifference) -> None:
     """What is new, gone and worded otherwise."""
     screen.line((screen.say.text("cli.show.difference", a=str(found.a), b=str(found.b)), HEAD))

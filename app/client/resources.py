@@ -140,6 +140,7 @@ class Compaction(Resource):
     entries: dict[str, int]
     state_version_before: int
     state_version_after: int | None
+    repairs: list[dict[str, Any]]
     summary: str | None
     usage: dict[str, Any]
     cost_usd: float | None
@@ -291,6 +292,7 @@ class StateVersion(Resource):
     state: dict[str, Any]
     state_schema: str
     provenance: list[dict[str, Any]]
+    repairs: list[dict[str, Any]]
     compaction_id: UUID | None
     boundary_seq: int
     created_at: datetime

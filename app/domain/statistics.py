@@ -61,6 +61,15 @@ class PromptTally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepairTally:
+    """Changes of summaries for the same reason, of answers to the same version of the prompt."""
+
+    reason: str
+    prompt_version: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostOfOne:
     """What one compaction that took effect cost on average, with the calls that came to nothing; ``None`` of none."""
 
@@ -155,6 +164,7 @@ class Measured:
     turns: Latency = field(default_factory=Latency)
     """Whole turns that are over."""
     fidelity: Fidelity = field(default_factory=Fidelity)
+    repairs: Sequence[RepairTally] = ()
     last_applied: UUID | None = None
     """The newest applied compaction."""
 

@@ -117,7 +117,8 @@ class ErasureService:
             is_current = version.version == conversation.state_version
             if is_current:
                 entries = await self._with_digest(uow, conversation, version, entries)
-            written = await self._rewritten(uow, conversation, replace(version, entries=entries))
+            repairs = tuple(repair.blanked() for repair in version.repairs)
+            written = await self._rewritten(uow, conversation, replace(version, entries=entries, repairs=repairs))
             current = written if is_current else current
         return current
 

@@ -247,13 +247,16 @@ def _judged(judging: Callable[[], GateReport], apply: Apply) -> tuple[GateReport
 
 
 def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest | None:
-    """What to ask about an answer again; ``None`` where nothing is wrong with it, or nothing that asking could mend."""
+    """What to ask about an answer again; ``None`` where nothing is wrong with it, or nothing that asking could mend.
+
+    Lost values alone are no reason for a second call, which reads the whole chunk again: code adds their sentences.
+    """
     report = answer.report
     if report is None or report.examined is None or not report.by_model:
         return None
     doubts = doubts_of(report.examined.failures)
     lost = answer.applied.lost[:MOST_LOST] if answer.applied else ()
-    if not doubts and not lost:
+    if not doubts:
         return None
     return replace(request, doubts=doubts, lost=lost, feedback=None)
 

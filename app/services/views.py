@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.core.validation.repairs import Repair
 from app.domain.assembling.rendering import render_text
 from app.domain.records import Compaction
 from app.domain.schemas import schema_named
@@ -16,6 +17,8 @@ class CompactionView:
     """A compaction as clients see it."""
 
     compaction: Compaction
+    repairs: tuple[Repair, ...] = ()
+    """What was done to the summary that it was given."""
     summary: str | None = None
     """The state that it wrote, rendered; never stored as text."""
     joined: bool = False
@@ -24,13 +27,17 @@ class CompactionView:
 
 
 async def views_of(uow: UnitOfWork, rows: Sequence[Compaction], *, joined: bool = False) -> list[CompactionView]:
-    """The views of these rows, with one query for all their states and one for their languages."""
+    """The views of these rows, with one query each for all their states, their repairs and their languages."""
     applied = [row for row in rows if row.status == "applied"]
     versions = await uow.states.by_compaction([row.id for row in applied]) if applied else {}
+    repairs = await uow.states.repairs_of([row.id for row in applied]) if applied else {}
     locales = await uow.conversations.locales({row.conversation_id for row in applied}) if versions else {}
     summaries = {
         row.id: render_text(schema_named(version.state_schema), version.state, locales.get(row.conversation_id, "en"))
         for row in applied
         if (version := versions.get(row.id))
     }
-    return [CompactionView(compaction=row, summary=summaries.get(row.id), joined=joined) for row in rows]
+    return [
+        CompactionView(compaction=row, repairs=repairs.get(row.id, ()), summary=summaries.get(row.id), joined=joined)
+        for row in rows
+    ]

@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from bench.report import print_table, write_json
 from bench.trust.measures import changes_of, figures_of, lies_of
@@ -30,9 +32,10 @@ def main() -> int:
     print()
     rows = [[kind, *map(str, found)] for kind, found in sorted(kinds.items())]
     print_table(["lie", "gone", "gone where the writer mends it", "of"], rows)
-    for path, rows in ((asked.changes, changes_of(corpus)), (asked.lies, through)):
+    found: Iterable[dict[str, Any]]
+    for path, found in ((asked.changes, changes_of(corpus)), (asked.lies, through)):
         if path:
-            path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+            path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found), encoding="utf-8")
     write_json("trust", {"figures": figures, "lies": kinds})
     return 0
 

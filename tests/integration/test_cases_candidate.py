@@ -17,11 +17,11 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.core.validation.exact import Examined
 from app.domain.conversation import Quiet
 from app.domain.errors import DomainError, ModelUnavailableError
 from app.domain.gating import gate
 from app.domain.gating.gate import GateReport
-from app.domain.gating.grounding import Grounded
 from app.domain.model_io import DetailRequest, FinishReason, Proposal, SummaryRequest
 from app.domain.records import Compaction
 from app.domain.schemas import SESSION
@@ -206,7 +206,7 @@ def without_language(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_grounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "ground", lambda candidate, _: Grounded(candidate=candidate, repaired=0))
+    monkeypatch.setattr(gate, "examine", lambda candidate, *_: Examined(candidate=candidate))
 
 
 def without_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,17 +413,16 @@ async def inventing(request: SummaryRequest) -> Proposal:
     """Honest, but for facts that nobody said."""
     told = json.loads(proposal(request).text)
     told["logos"] += [fact(each) for each in INVENTED]
-    told["pathos"] += [fact("The user is an administrator", request.messages[0].seq)]
     return Proposal(text=json.dumps(told), finish="stop", model="fake")
 
 
 def check_nothing_invented(played: Played) -> None:
     assert played.row.status == "applied"
-    assert len(played.row.attempts) == 1, "repaired by code, without a retry"
     assert "Crates 1 to" in played.state
-    for value in ("Kowalski", "98,765", "2031", "ZX-81-QQ-4711", "evil@invented.example", "administrator"):
+    for value in ("Kowalski", "98,765", "2031", "ZX-81-QQ-4711", "evil@invented.example"):
         assert value not in played.state, f"invented: {value}"
-    assert played.row.entries.ungrounded == len(INVENTED) + 1, "counted"
+    assert played.row.entries.ungrounded == len(INVENTED), "counted"
+    assert [one.reason for one in played.row.attempts] == ["asked_again", None], "asked about it once"
 
 
 @pytest.mark.case("8")

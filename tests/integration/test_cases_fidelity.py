@@ -19,11 +19,10 @@ import pytest
 
 from app.adapters.models.offline import OfflineSummarizer
 from app.adapters.repositories.messages import SqlMessages
+from app.core.validation.exact import Examined
 from app.domain.conversation import Message
 from app.domain.errors import ModelUnavailableError, SummarizerFailedError
 from app.domain.gating import gate
-from app.domain.gating.grounding import Grounded
-from app.domain.merging.supersession import Superseding
 from app.domain.model_io import Proposal, SummaryRequest
 from app.domain.records import Compaction, Page
 from app.domain.states.state import StateEntry
@@ -80,9 +79,7 @@ def written(*candidates: str) -> list[SummaryEntry]:
 
 
 def without_supersession(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "app.domain.merging.merge.supersede", lambda items, *_: Superseding(items=tuple(items), older={})
-    )
+    monkeypatch.setattr("app.domain.merging.merge.tells_again", lambda *_: False)
 
 
 def without_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +87,7 @@ def without_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_grounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "ground", lambda candidate, _: Grounded(candidate=candidate, repaired=0))
+    monkeypatch.setattr(gate, "examine", lambda candidate, *_: Examined(candidate=candidate))
 
 
 # --- case 23: a fact of turn 1
@@ -162,7 +159,7 @@ async def changes_its_mind(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     (second,) = await said(service, conversation_id, MYSQL)
     await service.say(conversation_id, 15)
     service.summarizer._script._entries = written(
-        answer("An order store is planned.", [fact("The order store uses MySQL", second.seq)])
+        answer("An order store is planned.", [fact("The order store uses MySQL", second.seq, replaces=["F1"])])
     )
     assert (await folded(service, conversation_id)).status == "applied"
 
@@ -209,14 +206,15 @@ async def test_control_with_nobody_who_notices_both_stand(
 async def is_done_later(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant)
     conversation_id = await service.conversation(protect=[])
-    for said_now, told in (
-        ("The migration of the invoices is in progress.", "The migration of the invoices is in progress"),
-        ("Meanwhile the lift of the warehouse was painted green.", "The lift of the warehouse was painted green"),
-        ("The migration of the invoices is done.", "The migration of the invoices is done"),
+    for said_now, told, replaces in (
+        ("The migration of the invoices is in progress.", "The migration of the invoices is in progress", []),
+        ("Meanwhile the lift of the warehouse was painted green.", "The lift of the warehouse was painted green", []),
+        ("The migration of the invoices is done.", "The migration of the invoices is done", ["F1"]),
     ):
         (message,) = await said(service, conversation_id, said_now)
         await service.say(conversation_id, 15)
-        service.summarizer._script._entries = written(answer("Work goes on.", [fact(told, message.seq)]))
+        told_item = fact(told, message.seq, replaces=replaces)
+        service.summarizer._script._entries = written(answer("Work goes on.", [told_item]))
         assert (await folded(service, conversation_id)).status == "applied"
     texts = [entry.text for entry in await entries(service, conversation_id)]
     assert "The migration of the invoices is done" in texts
@@ -238,9 +236,7 @@ async def test_control_without_supersession_it_is_in_progress_and_done(
         await is_done_later(begin, tenant)
 
 
-async def is_turned_down(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    decided = answer("Caching was discussed.", [fact("Decision: Redis is the session cache", 2)])
-    service = Service(begin, tenant, *written(decided))
+async def is_turned_down(service: Service) -> None:
     conversation_id = await service.conversation(protect=[])
     await said(
         service,
@@ -257,16 +253,15 @@ async def is_turned_down(begin: UnitOfWorkFactory, tenant: UUID) -> None:
 
 @pytest.mark.case("25")
 async def test_what_the_user_rejected_is_no_decision(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    await is_turned_down(begin, tenant)
+    """Of the offline summarizer; of a model it takes a verifier to see it."""
+    await is_turned_down(Service(begin, tenant, offline))
 
 
 @pytest.mark.control("25")
-async def test_control_without_grounding_the_proposal_was_decided(
-    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without_grounding(monkeypatch)
+async def test_control_a_summarizer_that_decides_it_is_noticed(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    decided = answer("Caching was discussed.", [fact("Decision: Redis is the session cache", 2)])
     with pytest.raises(AssertionError, match="no decision"):
-        await is_turned_down(begin, tenant)
+        await is_turned_down(Service(begin, tenant, *written(decided)))
 
 
 # --- case 26: forty exact values

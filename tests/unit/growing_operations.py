@@ -25,7 +25,7 @@ from app.domain.fencing.elision import elide
 from app.domain.fencing.escaping import clean, escape, escape_block, unescape
 from app.domain.fencing.framing import frame, unframe
 from app.domain.fencing.redaction import redact
-from app.domain.gating.cut_off import weigh as weigh_end
+from app.domain.gating.cut_off import is_cut_off
 from app.domain.gating.details import check_detail
 from app.domain.gating.excuses import is_excuse
 from app.domain.gating.gate import judge
@@ -283,8 +283,7 @@ def _erase(text: str) -> None:
 
 
 def _ends(text: str) -> None:
-    weigh_end(text, is_story=True)
-    weigh_end(text[:LONGEST_ANCHOR], is_story=False)
+    is_cut_off(text)
     is_excuse(text)
 
 

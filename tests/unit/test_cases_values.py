@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from app.domain.canonical import numbers
+from app.core.validation import exact
+from app.core.validation.exact import examine
+from app.core.validation.shown import Shown
 from app.domain.canonical_forms import find_values
-from app.domain.gating import claims
-from app.domain.gating.grounding import ground
 from tests.corpus import assert_verdicts, corpus
 from tests.unit.talk import candidate, item, request, talk
 from tests.unit.timing import assert_linear
-
-
-def needs(text: str) -> list[str]:
-    """The readings of the only value of a text."""
-    (value,) = find_values(text)
-    return list(value.needs)
 
 
 def test_what_only_looks_like_one_is_none() -> None:
@@ -41,18 +33,15 @@ INVENTED = ("我们的总预算是6000元，不能再多了。", "总预算是90
 )
 def test_an_invented_amount_between_chinese_signs_is_found(said: str, told: str, repaired: int) -> None:
     span = talk("你好，我们来谈谈这件事情。", "好的。", said, "明白了。")
-    assert ground(candidate(item(told, 3)), request(span)).repaired == repaired
+    asked = request(span)
+    assert len(examine(candidate(item(told, 3)), Shown.of(asked), asked).failures) == repaired
 
 
 @pytest.mark.control("8", "28")
-def test_control_where_digits_need_a_blank_before_them_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    narrow = numbers._NUMBER.pattern.replace(numbers._NO_LETTER, r"(?<![^\W_])", 1)
-    assert narrow != numbers._NUMBER.pattern
-    monkeypatch.setattr(numbers, "_NUMBER", re.compile(narrow))
-    claims._claims.cache_clear()
+def test_control_where_no_value_is_read_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "values", lambda _: ())
     with pytest.raises(AssertionError):
         test_an_invented_amount_between_chinese_signs_is_found(*INVENTED)
-    claims._claims.cache_clear()
 
 
 @pytest.mark.parametrize("unit", ["half ", "three and a half ", "пол", "halb ", "first of ", "с половиной ", "元1"])

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import ARRAY, Uuid, any_, insert, literal, select, update
+from sqlalchemy import ARRAY, Uuid, any_, func, insert, literal, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlmodel import col
 
@@ -69,6 +69,20 @@ class SqlStates(Repository):
                 **{name: item for name, item in values.items() if name.startswith("covered_") or name in _REWRITTEN}
             )
         )
+
+    async def repairs_of(self, compaction_ids: Sequence[UUID]) -> dict[UUID, tuple[Repair, ...]]:
+        """What was done to the summaries of these compactions, over all versions that each wrote."""
+        compaction_id = col(StateVersionRow.compaction_id)
+        listed = literal(list(compaction_ids), ARRAY(Uuid))
+        rows = await self._session.rows(
+            select(compaction_id, col(StateVersionRow.repairs))
+            .where(compaction_id == any_(listed), func.jsonb_array_length(col(StateVersionRow.repairs)) > 0)
+            .order_by(compaction_id, _number)
+        )
+        found: dict[UUID, tuple[Repair, ...]] = {}
+        for id_, repairs in rows:
+            found[id_] = (*found.get(id_, ()), *_REPAIRS.validate_python(repairs))
+        return found
 
     async def by_compaction(self, compaction_ids: Sequence[UUID]) -> dict[UUID, StateVersion]:
         """The last version that each of these compactions wrote, in one query."""

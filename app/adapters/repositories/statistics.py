@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 from sqlalchemy import BigInteger, Numeric, and_, cast, func, or_, select, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col
 
 from app.adapters.repositories.base import Repository
@@ -41,6 +42,7 @@ from app.domain.statistics import (
     LevelMeasure,
     Measured,
     Purpose,
+    RepairTally,
 )
 from app.ports import Ended, EndedTurn
 
@@ -81,6 +83,7 @@ class SqlStatistics(Repository):
             expanding=await self._latency(col(ExpansionRow.duration_ms), expansions),
             turns=await self._latency(took, [col(TurnRow.finished_at).is_not(None), *turns]),
             fidelity=await self._fidelity(compactions),
+            repairs=tuple(await self._repairs(compactions)),
             last_applied=await self._session.first(newest),
         )
 
@@ -149,6 +152,30 @@ class SqlStatistics(Repository):
             *(func.sum(_number(col(_row.entries), name, BigInteger)) for name in _ENTRIES),
         ).where(*scope)
         return [_compactions(*row) for row in await self._session.rows(statement.group_by(*_ALIKE))]
+
+    async def _repairs(self, scope: Sequence[Any]) -> list[RepairTally]:
+        """By reason and by the prompt of the compaction's last call."""
+        repairs = col(StateVersionRow.repairs)
+        each = func.jsonb_array_elements(repairs).column_valued("repair", joins_implicitly=True)
+        reason = cast(each, JSONB).op("->>")("reason")
+        prompt = col(_row.attempts).op("->")(-1).op("->>")("prompt_version")
+        statement = (
+            select(reason, prompt, func.count())
+            .select_from(StateVersionRow)
+            .join(
+                CompactionRow,
+                and_(
+                    col(StateVersionRow.tenant_id) == col(_row.tenant_id),
+                    col(StateVersionRow.compaction_id) == col(_row.id),
+                ),
+            )
+            .where(*scope)
+            .group_by(text("1"), text("2"))
+        )
+        return [
+            RepairTally(reason=name, prompt_version=version, count=count)
+            for name, version, count in await self._session.rows(statement)
+        ]
 
     async def _calls(self, compactions: Sequence[Any], details: Sequence[Any]) -> list[CallTally]:
         each = func.jsonb_array_elements(col(_row.attempts)).column_valued("attempt", joins_implicitly=True)

@@ -110,11 +110,12 @@ class _Examination:
         for field, text in candidate.narrative.items():
             for sentence in sentences(text):
                 self._statement(field, None, sentence)
-        for digest in candidate.digests:
+        digests = tuple(self._with_known_tags(digest) for digest in candidate.digests)
+        for digest in digests:
             for sentence in (digest.topic, *sentences(digest.brief)):
                 self._statement(STRETCHES, digest.number, sentence)
         return Examined(
-            candidate=replace(candidate, items=items),
+            candidate=replace(candidate, items=items, digests=digests),
             failures=tuple(self._failures),
             borrowed=tuple(self._borrowed),
         )
@@ -131,6 +132,11 @@ class _Examination:
         if near and any(self._is_borrowed(value, near) for value in found):
             self._borrowed.append(Repair(field=item.field, reason="borrowed_value", before=item.text, after=item.text))
         return replace(item, from_seqs=self._shown.completed(item.from_seqs, found))
+
+    def _with_known_tags(self, digest: SegmentDigest) -> SegmentDigest:
+        allowed = self._stretches.get(digest.number, frozenset())
+        tags = tuple(tag for tag in digest.tags if not self._novel(values(tag), (), allowed))
+        return replace(digest, tags=tags)
 
     def _is_borrowed(self, value: Value, near: set[int]) -> bool:
         sources = self._shown.sources(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 RepairReason = Literal[
@@ -30,3 +30,7 @@ class Repair:
     """The text that stands there now; ``None``: nothing does."""
     entry_id: str | None = None
     """The entry that it became, or that it is about; ``None`` for a text that became none."""
+
+    def blanked(self) -> Repair:
+        """Without its texts, once a message was erased that they may tell of; that there was one stays."""
+        return replace(self, before="", after=None if self.after is None else "")

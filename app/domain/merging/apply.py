@@ -16,6 +16,7 @@ from app.domain.anchors.values import Anchor, FoundAnchor
 from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Layout, Message, Sums
 from app.domain.extraction.retold import is_told
+from app.domain.fencing.redaction import redact
 from app.domain.gating.gate import GateReport, not_smaller
 from app.domain.merging.merge import MergeResult, merge
 from app.domain.merging.outdated import Outdated
@@ -141,8 +142,9 @@ def _smallest_loss(
     merged: MergeResult, to: Applying, proposed: tuple[FoundAnchor, ...], candidate: Candidate | None
 ) -> Applied | str:
     """With as much of what code and model added as keeps the context below its target, or else smaller than it was."""
+    lost: tuple[tuple[int, str], ...] = ()
     if candidate is None:
-        quotes, lost = _quotes(merged, to, proposed), ()
+        quotes = _quotes(merged, to, proposed)
     else:
         quotes, lost = _lost_of_model(merged, to, proposed, candidate)
     smaller: Applied | None = None
@@ -333,12 +335,15 @@ def version_of(
 
 
 def _with_entries(applied: Applied) -> tuple[Repair, ...]:
-    """The repairs with the entries that they led to."""
+    """The repairs without secrets, with the entries that they led to."""
     ids = {(entry.field, entry.text): entry.id for entry in applied.entries}
     return tuple(
-        repair
-        if repair.entry_id is not None or repair.after is None
-        else replace(repair, entry_id=ids.get((repair.field, repair.after)))
+        replace(
+            repair,
+            before=redact(repair.before),
+            after=None if repair.after is None else redact(repair.after),
+            entry_id=repair.entry_id or ids.get((repair.field, repair.after or "")),
+        )
         for repair in applied.repairs
     )
 

@@ -76,10 +76,10 @@ def prune(
     """Give up as little as makes the state fit.
 
     In this order: what is in doubt; the narrative but its first sentence (where it is the whole state, statement by
-    statement, those that add least first, its ends last); style and known, doubles first, then the oldest; open ones, the oldest first;
-    facts, the oldest first, rules and those with exact values after all others. The newest few of each field, the first
-    facts with exact values and what the conversation is for are spared until nothing else is left; then they go by the
-    same order, the narrative before the open ones, and the newest fact last of all.
+    statement, those that add least first, its ends last); style and known, doubles first, then the oldest; open ones,
+    the oldest first; facts, the oldest first, rules and those with exact values after all others. The newest few of
+    each field, the first facts with exact values and what the conversation is for are spared until nothing else is
+    left; then they go by the same order, the narrative before the open ones, and the newest fact last of all.
 
     Args:
         schema: Of the state.

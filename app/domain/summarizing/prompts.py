@@ -137,8 +137,8 @@ def _asked_again(request: SummaryRequest) -> Iterator[str]:
         told = "\n".join(f"{number}. {_doubt(doubt)}" for number, doubt in enumerate(request.doubts, start=1))
         yield (
             "You wrote a record of these messages. Some statements of it do not hold as they stand. Look each up in "
-            'the messages and return in "statements" its number "n" and the "text" as it should read, or an empty text to '
-            f"leave it out:\n{fence('statements', told)}"
+            'the messages and return in "statements" its number "n" and the "text" as it should read, or an empty text '
+            f"to leave it out:\n{fence('statements', told)}"
         )
     if request.lost:
         told = "\n".join(f"#{seq}: {sentence}" for seq, sentence in request.lost)
