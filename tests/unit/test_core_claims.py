@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.core.validation.claims import (
     MOST_CLAIMS,
@@ -15,7 +12,6 @@ from app.core.validation.claims import (
     claims_of,
     digest_texts,
     older_sources,
-    sentence_places,
 )
 from app.core.validation.repairs import Repair
 from app.domain.segments.values import CutSegment, SegmentDigest
@@ -145,10 +141,3 @@ def test_many_claims_are_put_in_calls_of_about_the_same_size(count: int, sizes: 
     assert [len(call) for call in calls] == sizes
     assert [claim for call in calls for claim in call] == list(claims)
     assert all(len(call) <= MOST_CLAIMS for call in calls)
-
-
-@given(st.text(max_size=200))
-def test_sentences_stand_where_they_are_said_to_stand_and_do_not_overlap(text: str) -> None:
-    places = sentence_places(text)
-    assert all(start < end for start, end in places)
-    assert all(before[1] <= after[0] for before, after in pairwise(places))

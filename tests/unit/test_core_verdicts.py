@@ -360,13 +360,13 @@ def test_a_contradicted_sentence_goes_and_the_rest_stays_to_the_letter() -> None
     ]
 
 
-def test_a_sentence_that_could_not_be_judged_stays_when_its_neighbour_goes() -> None:
+def test_what_stands_between_sentences_and_is_none_stays_when_its_neighbour_goes() -> None:
     wrapped = "This line is long enough to be one that an editor broke somewhere\nin the middle of what it says."
-    after = [entry("N1", f"{wrapped} The budget was 500. Bob stayed.")]
+    after = [entry("N1", f"{wrapped}\n-----\nThe budget was 500. Bob stayed.")]
     claims = claims_of([], after)
-    assert [claim.text for claim in claims] == ["The budget was 500.", "Bob stayed."]
-    state = applied_verdicts(after, claims, [said(claims[0], "contradicted", **TRUE)], shown=SHOWN)
-    assert state.entries[0].text == f"{wrapped}  Bob stayed."
+    assert [claim.text for claim in claims] == [wrapped, "The budget was 500.", "Bob stayed."]
+    state = applied_verdicts(after, claims, [said(claims[1], "contradicted", **TRUE)], shown=SHOWN)
+    assert state.entries[0].text == f"{wrapped}\n-----\n Bob stayed."
 
 
 def test_a_narrative_of_which_nothing_is_left_is_on_record() -> None:

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from app.core.text.sentences import sentence_spans
 from app.core.validation.repairs import Repair
 from app.domain.segments.values import CutSegment, SegmentDigest
 from app.domain.states.state import StateEntry
-from app.domain.words.text import sentences
 
 ClaimKind = Literal["item", "sentence", "digest", "dropped", "replaced"]
 
@@ -137,18 +137,6 @@ def older_sources(claims: Iterable[Claim], shown: Collection[int]) -> tuple[int,
     return tuple(sorted(rested.difference(shown)))
 
 
-def sentence_places(text: str) -> list[tuple[int, int]]:
-    """(start, end) of each sentence of a narrative that stands there as one piece."""
-    places: list[tuple[int, int]] = []
-    end = 0
-    for sentence in sentences(text):
-        start = text.find(sentence, end)
-        if start >= 0:
-            end = start + len(sentence)
-            places.append((start, end))
-    return places
-
-
 def _has_borrowed(entry: StateEntry, repairs: Iterable[Repair]) -> bool:
     return any(
         one.reason == "borrowed_value"
@@ -162,7 +150,7 @@ def _item(entry: StateEntry) -> Claim:
 
 
 def _sentences(entry: StateEntry) -> Iterator[Claim]:
-    for start, end in sentence_places(entry.text):
+    for start, end in sentence_spans(entry.text):
         yield Claim(n=0, kind="sentence", field=entry.field, text=entry.text[start:end], target=entry.id)
 
 

@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast, get_args
 
-from app.core.validation.claims import Claim, sentence_places
+from app.core.text.sentences import sentence_spans
+from app.core.validation.claims import Claim
 from app.core.validation.repairs import Repair
 from app.domain.fencing.escaping import clean, unescape
 from app.domain.states.state import StateEntry
@@ -373,7 +374,7 @@ def _without(text: str, gone: set[str]) -> tuple[str, list[str]]:
     pieces: list[str] = []
     removed: list[str] = []
     end = 0
-    for start, stop in sentence_places(text):
+    for start, stop in sentence_spans(text):
         if text[start:stop] in gone:
             removed.append(text[start:stop])
             pieces.append(text[end:start] if text[end:start].strip() else "")
