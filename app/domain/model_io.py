@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from app.core.validation.claims import Claim
 from app.domain.anchors.values import Anchor
 from app.domain.conversation import Message, Part, Usage
 from app.domain.segments.values import CutSegment
@@ -188,6 +189,23 @@ class DetailRequest:
     instructions: str = ""
     shown_tokens: int | None = None
     """The most the messages may weigh as shown to an LLM: giants are shown elided. ``None``: all in full."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationRequest:
+    """One call of the verifier: what the summarizer saw, and the claims of what it wrote."""
+
+    messages: tuple[Message, ...]
+    """The chunk, with the same secrets withheld as from the summarizer."""
+    claims: tuple[Claim, ...]
+    previous: tuple[StateEntry, ...] = ()
+    """The entries that were served before."""
+    older: tuple[tuple[int, str], ...] = ()
+    """(message, excerpt) of earlier messages on which the entries rest that a claim replaces, drops or joins."""
+    max_output_tokens: int = 4_096
+    locale: str = "en"
+    chunk_tokens: int | None = None
+    """As the summarizer was asked with: giants in a heavier chunk are shown elided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,24 @@ def test_what_is_dropped_although_nothing_speaks_against_it_stays_on_record() ->
     assert result.counts.dropped == 2
 
 
+def test_what_a_model_replaces_or_sets_aside_stays_on_record_with_what_was_written_in_its_place() -> None:
+    earlier = [entry("F1", "The budget is 900 francs"), entry("F2", "Has a cat"), entry("F3", "Waits for Bob")]
+    proposed = candidate(
+        item("The budget is 700 francs", 21, replaces=["F1"]),
+        item("Flies to Porto", 22, replaces=["F1", "F2"]),
+        dropped=[("F3", "resolved", 22)],
+    )
+    result = merge(SESSION, earlier, proposed, SPAN, 7, 50, by_model=True)
+    assert result.outdated == (replace(earlier[0], pruned=True, replaced_by=("F50", "F51")),)
+    assert [(each.id, each.in_doubt, each.replaced_by) for each in result.entries] == [
+        ("F2", True, ("F51",)),
+        ("F3", True, ()),
+        ("F50", False, ()),
+        ("F51", False, ()),
+    ]
+    assert merged(earlier, candidate(item("The budget is 700 francs", 21, replaces=["F1"]))).outdated == ()
+
+
 def test_several_entries_may_be_joined_in_one_and_one_split_in_several() -> None:
     earlier = [entry("F1", "Likes tea"), entry("F2", "Likes coffee", seqs=(2,))]
     joined = merged(earlier, candidate(item("Likes tea and coffee", 20, replaces=["F1", "F2"])))

@@ -6,7 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 RepairReason = Literal[
-    "novel_value", "borrowed_value", "order", "narrative_line", "set_aside", "date_added", "value_restored"
+    "novel_value",
+    "borrowed_value",
+    "order",
+    "narrative_line",
+    "set_aside",
+    "date_added",
+    "value_restored",
+    "contradicted",
+    "not_stated",
+    "dropped",
 ]
 """Why a text was changed.
 
@@ -15,6 +24,10 @@ sources; the text is left as it is. ``order``: it orders the reader about, and n
 ``narrative_line``: less than half of a narrative held, and the newest entries stand in its place. ``set_aside``: an
 entry that the model gave up without a proof is kept, in doubt. ``date_added``: a day was put behind a word such as
 "yesterday". ``value_restored``: a sentence whose value would not have been served any more was added.
+
+By a verifier: ``contradicted``: a message says otherwise, and was quoted; the text goes, or an entry that had wrongly
+been given up comes back. ``not_stated``: nothing that was shown states it; the text is left as it is, in doubt.
+``dropped``: an entry that the model gave up goes, since the messages show that it is untrue, settled or useless.
 """
 
 

@@ -36,6 +36,7 @@ TAGS: Final = (
     "focus",
     "instructions",
     "system_context",
+    "claim",
 )
 """Every element that the service writes around a text; what begins like one is escaped too (``<messages>``)."""
 

@@ -39,7 +39,8 @@ class MergeResult:
     counts: EntryCounts
     next_entry: int
     outdated: tuple[StateEntry, ...] = ()
-    """Entries that were dropped although nothing speaks against them: on record as ``pruned`` ones."""
+    """Entries that were dropped although nothing speaks against them, and those that a language model replaced: on
+    record as ``pruned`` ones."""
     repairs: tuple[Repair, ...] = ()
     """Entries that were set aside."""
     by_model: bool = False
@@ -69,6 +70,8 @@ class _Place:
     superseded: list[str]
     replaced: list[str] = dataclasses.field(default_factory=list)
     """Texts of entries that it takes the place of now."""
+    named: list[str] = dataclasses.field(default_factory=list)
+    """Ids of entries that a candidate would have it take the place of, whether or not it does."""
     earlier: StateEntry | None = None
 
     @property
@@ -130,8 +133,9 @@ def merge(
         _new_entry(place, roles[place.field], number, version, origins)
         for number, place in enumerate(made, start=next_entry)
     ]
+    successors = _successors(places, made, fresh)
     staying = [
-        replace(one, in_doubt=one.in_doubt or one.id in fate.aside)
+        replace(one, in_doubt=True, replaced_by=successors.get(one.id, ())) if one.id in fate.aside else one
         for place in places
         if place.earlier is not None
         for one in [_earlier_entry(place, place.earlier, version, origins)]
@@ -151,9 +155,9 @@ def merge(
         ),
         next_entry=next_entry + len(fresh),
         outdated=tuple(
-            replace(entry, pruned=True)
+            replace(entry, pruned=True, replaced_by=successors.get(entry.id, ()))
             for entry in served.values()
-            if entry.id in fate.dropped and entry.id in unrefuted
+            if (entry.id in fate.dropped and entry.id in unrefuted) or (entry.id in fate.replaced and by_model)
         ),
         by_model=by_model,
         repairs=tuple(
@@ -267,6 +271,7 @@ def _take_over(
     place: _Place, item: CandidateItem, replaced: Sequence[StateEntry], older: Sequence[CandidateItem]
 ) -> None:
     place.from_seqs.update(item.from_seqs)
+    place.named += item.replaces
     sources: list[StateEntry | CandidateItem] = [*replaced, *older]
     for source in sources:
         place.from_seqs.update(source.from_seqs)
@@ -334,6 +339,19 @@ def _earlier_entry(place: _Place, entry: StateEntry, version: int, origins: _Ori
         origins=tuple(sorted({*entry.origins, *origins.of(place.text, new)})),
         superseded=tuple(dict.fromkeys(place.superseded)),
     )
+
+
+def _successors(
+    places: Sequence[_Place], made: Sequence[_Place], fresh: Sequence[StateEntry]
+) -> Mapping[str, tuple[str, ...]]:
+    """By the id of an earlier entry: which entries were written to take its place."""
+    found: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+    standing = [(place, place.earlier) for place in places if place.earlier is not None]
+    for place, entry in [*standing, *zip(made, fresh, strict=True)]:
+        for name in dict.fromkeys(place.named):
+            if name != entry.id:
+                found[name] += (entry.id,)
+    return found
 
 
 def _in_served_order(schema: StateSchema, entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:

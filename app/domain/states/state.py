@@ -89,7 +89,10 @@ class StateEntry:
     in_doubt: bool = False
     """A model gave it up without a proof, or nothing was found that states it: served after the others, marked."""
     pruned: bool = False
-    """True only in the version whose cap pushed it out: kept for the record, no longer served."""
+    """True only in the version that stopped serving it, for the record: the cap pushed it out, another entry took its
+    place, or a verdict removed it."""
+    replaced_by: tuple[str, ...] = ()
+    """Ids of the entries that a model wrote to take its place, while it is on record as pruned or in doubt for that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

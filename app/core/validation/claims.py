@@ -1,0 +1,211 @@
+"""What a verifier is asked about a new version of a state: each thing that it says or gives up, as a numbered claim.
+
+Claims are made from two lists of entries alone, so that they can be made again when the verdicts are applied. Nothing
+that a verifier reads of a claim says which messages prove it: it looks for its evidence itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from app.core.text.sentences import sentence_spans
+from app.core.validation.repairs import Repair
+from app.domain.segments.values import CutSegment, SegmentDigest
+from app.domain.states.state import StateEntry
+
+ClaimKind = Literal["item", "sentence", "digest", "dropped", "replaced"]
+
+DIGEST_FIELD: Final = "segments"
+"""The field of a claim about what is told of a stretch."""
+MOST_CLAIMS: Final = 60
+"""In one call: an answer about more gets careless."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One thing to judge."""
+
+    n: int
+    """Its number, unique among all claims of a version, also where they are put in several calls."""
+    kind: ClaimKind
+    field: str
+    text: str
+    """Of the entry, the sentence or the digest that it is about, to the letter: verdicts are applied by it."""
+    target: str
+    """The id of that entry; of a sentence, of its narrative; of a digest, of its stretch."""
+    seqs: tuple[int, ...] = ()
+    """The messages that its target names as its sources; of a digest, the first and the last of its stretch."""
+    by: str | None = None
+    """Of a replaced entry: the id of the one that took its place."""
+    by_text: str = ""
+    """Of a replaced entry: the text that took its place."""
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether it is about an entry that the summarizer wants to be rid of."""
+        return self.kind in {"dropped", "replaced"}
+
+    @property
+    def statement(self) -> str:
+        """What the verifier reads."""
+        if self.kind == "replaced":
+            return f"{self.target} ({self.text}) no longer holds because {self.by} ({self.by_text})"
+        if self.kind == "dropped":
+            return f"{self.target} ({self.text}) is untrue, settled or useless now"
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestText:
+    """What a summarizer told of a stretch of messages."""
+
+    id: str
+    """How its maker finds it again: the id of a stored segment, or the number of a stretch that has none yet."""
+    topic: str
+    brief: str
+    from_seq: int
+    to_seq: int
+
+    @property
+    def text(self) -> str:
+        """Topic and brief in one."""
+        return ": ".join(filter(None, [self.topic, self.brief]))
+
+
+def digest_texts(digests: Iterable[SegmentDigest], segments: Sequence[CutSegment]) -> tuple[DigestText, ...]:
+    """The digests of an answer that is not stored yet, with the messages that each is about."""
+    return tuple(
+        DigestText(
+            id=str(digest.number),
+            topic=digest.topic,
+            brief=digest.brief,
+            from_seq=segments[digest.number - 1].from_seq,
+            to_seq=segments[digest.number - 1].to_seq,
+        )
+        for digest in digests
+        if 1 <= digest.number <= len(segments) and (digest.topic or digest.brief)
+    )
+
+
+def claims_of(
+    before: Sequence[StateEntry],
+    after: Sequence[StateEntry],
+    *,
+    digests: Iterable[DigestText] = (),
+    repairs: Iterable[Repair] = (),
+) -> tuple[Claim, ...]:
+    """The claims of a new version, the most doubtful first.
+
+    In order: new and changed items with a borrowed value, the other items, entries that were replaced or set aside,
+    the sentences of narratives that changed, digests.
+
+    Args:
+        before: Entries of the version that was verified last, or of the parent.
+        after: Entries of the version that is to be verified, those on record as pruned included.
+        digests: What a model told of stretches that this version covers and ``before`` does not.
+        repairs: Of all versions since ``before``. They tell which values were borrowed, and which entries were set
+            aside: an entry may also be in doubt because an earlier verification found nothing that states it.
+    """
+    repairs = tuple(repairs)
+    earlier = {entry.id: entry for entry in before if not entry.pruned}
+    served = [entry for entry in after if not entry.pruned]
+    fresh = [entry for entry in served if entry.id not in earlier or earlier[entry.id].text != entry.text]
+    items = [entry for entry in fresh if entry.role != "narrative"]
+    aside = {one.entry_id for one in repairs if one.reason == "set_aside"}
+    ordered = (
+        *(_item(entry) for entry in sorted(items, key=lambda entry: not _has_borrowed(entry, repairs))),
+        *_given_up(earlier, after, aside),
+        *(claim for entry in fresh if entry.role == "narrative" for claim in _sentences(entry)),
+        *(_digest(digest) for digest in digests if digest.text),
+    )
+    return tuple(replace(claim, n=n) for n, claim in enumerate(ordered, start=1))
+
+
+def batches(claims: Sequence[Claim], most: int = MOST_CLAIMS) -> tuple[tuple[Claim, ...], ...]:
+    """The claims in as few calls as there must be, all of about the same size; the first holds the most doubtful."""
+    calls = -(-len(claims) // most)
+    size = -(-len(claims) // calls) if calls else 1
+    return tuple(tuple(claims[start : start + size]) for start in range(0, len(claims), size))
+
+
+def older_sources(claims: Iterable[Claim], shown: Collection[int]) -> tuple[int, ...]:
+    """The messages on which claims rest and that are not among those shown anyway: the verifier needs them too."""
+    rested = {seq for claim in claims if claim.kind != "digest" for seq in claim.seqs}
+    return tuple(sorted(rested.difference(shown)))
+
+
+def _has_borrowed(entry: StateEntry, repairs: Iterable[Repair]) -> bool:
+    return any(
+        one.reason == "borrowed_value"
+        and (one.entry_id == entry.id or (one.field == entry.field and one.after == entry.text))
+        for one in repairs
+    )
+
+
+def _item(entry: StateEntry) -> Claim:
+    return Claim(n=0, kind="item", field=entry.field, text=entry.text, target=entry.id, seqs=entry.from_seqs)
+
+
+def _sentences(entry: StateEntry) -> Iterator[Claim]:
+    for start, end in sentence_spans(entry.text):
+        yield Claim(n=0, kind="sentence", field=entry.field, text=entry.text[start:end], target=entry.id)
+
+
+def _digest(digest: DigestText) -> Claim:
+    return Claim(
+        n=0,
+        kind="digest",
+        field=DIGEST_FIELD,
+        text=digest.text,
+        target=digest.id,
+        seqs=(digest.from_seq, digest.to_seq),
+    )
+
+
+def _given_up(
+    earlier: Mapping[str, StateEntry], after: Sequence[StateEntry], aside: Collection[str | None]
+) -> Iterator[Claim]:
+    """Entries that were replaced or set aside since; what only the cap pushed out is no claim."""
+    served = {entry.id: entry for entry in after if not entry.pruned}
+    known = {entry.id for entry in after}
+    for entry in after:
+        is_aside = not entry.pruned and entry.in_doubt and entry.id in aside
+        if entry.role == "narrative" or not (is_aside or (entry.pruned and entry.id in earlier)):
+            continue
+        successors = [served[name] for name in entry.replaced_by if name in served and name != entry.id]
+        yield from (_replaced(entry, one) for one in successors)
+        if is_aside and not successors:
+            yield Claim(n=0, kind="dropped", field=entry.field, text=entry.text, target=entry.id, seqs=entry.from_seqs)
+    successor_of = _successors(earlier, served.values())
+    for entry in earlier.values():
+        if entry.role != "narrative" and entry.id not in known:
+            yield from (_replaced(entry, one) for one in successor_of.get((entry.field, entry.text), ()))
+
+
+def _successors(
+    earlier: Mapping[str, StateEntry], served: Iterable[StateEntry]
+) -> Mapping[tuple[str, str], Sequence[StateEntry]]:
+    """Which entries name a text as one that they replaced since: of older versions that is all that is on record."""
+    found: defaultdict[tuple[str, str], list[StateEntry]] = defaultdict(list)
+    for entry in served:
+        known = earlier[entry.id].superseded if entry.id in earlier else ()
+        for text in dict.fromkeys(entry.superseded):
+            if text not in known:
+                found[entry.field, text].append(entry)
+    return found
+
+
+def _replaced(entry: StateEntry, successor: StateEntry) -> Claim:
+    return Claim(
+        n=0,
+        kind="replaced",
+        field=entry.field,
+        text=entry.text,
+        target=entry.id,
+        seqs=entry.from_seqs,
+        by=successor.id,
+        by_text=successor.text,
+    )

@@ -1,0 +1,472 @@
+"""What a verifier answers, and what that does to a state.
+
+The verifier is a model, and may be wrong, careless or hostile. So nothing that the summarizer wrote goes on its word
+alone: a contradiction counts only with a quote that stands in what was shown, and whatever cannot be read changes
+nothing. What the summarizer itself gave up goes when the verifier agrees; otherwise it stays, and comes back where it
+was replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, cast, get_args
+
+from app.core.text.sentences import sentence_spans
+from app.core.validation.claims import Claim
+from app.core.validation.repairs import Repair
+from app.domain.fencing.escaping import clean, unescape
+from app.domain.states.state import StateEntry
+from app.domain.words.patterns import compiled
+
+VerdictWord = Literal["supported", "contradicted", "not_stated"]
+ShownTexts = Mapping[int, tuple[str, ...]]
+"""By message: the texts of it that were shown, each of which a quote may come from, as they were shown."""
+
+VERDICT_WORDS: Final[tuple[str, ...]] = get_args(VerdictWord)
+LONGEST_QUOTE: Final = 200
+"""Characters; what is longer is no quote."""
+
+_LEAST_QUOTE: Final = 4
+"""Letters and digits, an ideograph as two: what is shorter stands everywhere, and proves nothing."""
+_MOST_CHARACTERS: Final = 200_000
+_MOST_READ: Final = 1_000
+_MOST_PLACES: Final = 100  # of one quote in one text that are looked at
+_MOST_DIGITS: Final = 15
+_ARRAY: Final = compiled(r"\[\s*+\{")
+_BLANKLESS: Final = compiled(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff]")
+"""Letters of scripts that put no blanks between words."""
+_IDEOGRAPH: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_MARKS: Final = str.maketrans(dict.fromkeys("'‘’‚‛“”„‟«»‹›`´′″＂＇「」『』〝〞〟", '"'))
+_READER: Final = json.JSONDecoder(strict=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the verifier says of one claim."""
+
+    n: int
+    verdict: VerdictWord
+    seq: int | None = None
+    """The message that contradicts the claim."""
+    quote: str = ""
+    """Its words; only of a contradiction, and not yet looked up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictCounts:
+    """How many claims had which verdict."""
+
+    supported: int = 0
+    contradicted: int = 0
+    """With a quote that stands where it should."""
+    not_stated: int = 0
+    unproven: int = 0
+    """Contradictions without such a quote: they change nothing."""
+    unanswered: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedState:
+    """A state's entries with the verdicts applied."""
+
+    entries: tuple[StateEntry, ...]
+    """Served ones first, then those on record as pruned."""
+    counts: VerdictCounts
+    repairs: tuple[Repair, ...] = ()
+    digests: tuple[str, ...] = ()
+    """The targets of digests that were contradicted: code's own take their place."""
+    is_changed: bool = False
+    is_order_only: bool = False
+    """Nothing changed but what is in doubt, which is an order of service: that can wait for the next compaction."""
+
+
+def verdicts_of(text: str, claims: Iterable[Claim]) -> tuple[Verdict, ...]:
+    """Read an answer: an array of verdicts, alone, in an object, or among other words; also one that was cut off.
+
+    What is no verdict on one of these claims is passed over. A claim with two verdicts that differ has none.
+    """
+    known = {claim.n for claim in claims}
+    found: dict[int, Verdict] = {}
+    disputed: set[int] = set()
+    for raw in _objects(text)[:_MOST_READ]:
+        verdict = _verdict(raw)
+        if verdict is None or verdict.n not in known:
+            continue
+        if found.setdefault(verdict.n, verdict).verdict != verdict.verdict:
+            disputed.add(verdict.n)
+    return tuple(found[n] for n in sorted(found.keys() - disputed))
+
+
+def applied_verdicts(
+    entries: Sequence[StateEntry],
+    claims: Sequence[Claim],
+    verdicts: Iterable[Verdict],
+    *,
+    shown: ShownTexts,
+    before: Sequence[StateEntry] = (),
+) -> VerifiedState:
+    """Apply verdicts, by entry id, to the version that is current now.
+
+    An entry that is gone, or whose text is no longer the one that was judged, is passed over.
+
+    Args:
+        entries: Of the current version, those on record as pruned included.
+        claims: That were judged.
+        verdicts: On them; several calls' verdicts together.
+        shown: What the verifier saw, for looking up its quotes.
+        before: Entries of the version that the claims were made against, read now: what they replaced comes back as it
+            stands there, without what was erased since.
+    """
+    said, unproven = _effective(verdicts, Quotes(shown))
+    judged = [(claim, said[claim.n]) for claim in claims if claim.n in said]
+    state = _State(entries, before)
+    refuted = state.judge_items(judged, {claim.target for claim in claims if claim.gives_up})
+    state.judge_sentences(judged)
+    state.judge_given_up([claim for claim in claims if claim.gives_up], said, refuted)
+    digests = [claim for claim, word in judged if claim.kind == "digest" and word == "contradicted"]
+    words = Counter(word for _, word in judged)
+    after = state.entries()
+    is_changed = after != tuple(_on_record_last(entries))
+    return VerifiedState(
+        entries=after if is_changed else tuple(entries),
+        counts=VerdictCounts(
+            supported=words["supported"],
+            contradicted=words["contradicted"],
+            not_stated=words["not_stated"],
+            unproven=sum(claim.n in unproven for claim in claims),
+            unanswered=sum(claim.n not in said and claim.n not in unproven for claim in claims),
+        ),
+        repairs=(
+            *state.repairs,
+            *(Repair(field=one.field, reason="contradicted", before=one.text, after=None) for one in digests),
+        ),
+        digests=tuple(claim.target for claim in digests),
+        is_changed=is_changed or bool(digests),
+        is_order_only=is_changed and not digests and _served(after) == _served(entries),
+    )
+
+
+class Quotes:
+    """What was shown, for looking up whether a quote stands there.
+
+    Forms of Unicode, blanks and quotation marks are folded, nothing else. A quote ends where words end, so that
+    "a budget of 90" does not stand in "a budget of 900".
+    """
+
+    def __init__(self, shown: ShownTexts) -> None:
+        self._shown: Final = shown
+        self._folded: Final[dict[int, tuple[str, ...]]] = {}
+
+    def include(self, quote: str, seq: int | None) -> bool:
+        """Whether the quote stands in its message, or else in exactly one other: numbers are mistaken more often."""
+        if len(quote) > LONGEST_QUOTE:
+            return False
+        forms = {
+            form for text in (quote, unescape(quote)) if _weight(form := _folded(text).strip('" ')) >= _LEAST_QUOTE
+        }
+        if not forms:
+            return False
+        if seq is not None and seq in self._shown and self._holds(seq, forms):
+            return True
+        return sum(self._holds(other, forms) for other in self._shown) == 1
+
+    def _holds(self, seq: int, forms: Iterable[str]) -> bool:
+        if seq not in self._folded:
+            self._folded[seq] = tuple(map(_folded, self._shown[seq]))
+        return any(_stands_in(text, form) for text in self._folded[seq] for form in forms)
+
+
+class _State:
+    """Entries in the making."""
+
+    def __init__(self, entries: Sequence[StateEntry], before: Iterable[StateEntry]) -> None:
+        self._entries: Final = list(entries)
+        self._places: Final = {entry.id: place for place, entry in enumerate(entries)}
+        self._before: Final = {entry.id: entry for entry in before if not entry.pruned}
+        self.repairs: list[Repair] = []
+
+    def judge_items(self, judged: Iterable[tuple[Claim, VerdictWord]], given_up: Collection[str]) -> set[str]:
+        """Apply what was said of items; the ids of those that were contradicted.
+
+        Args:
+            judged: Claims with what was said of them.
+            given_up: Entries that are in doubt for another reason than that nothing states them.
+        """
+        refuted: set[str] = set()
+        for claim, word in judged:
+            if claim.kind != "item":
+                continue
+            entry, earlier = self._current(claim.target), self._before.get(claim.target)
+            if entry is None or entry.text not in {claim.text, earlier.text if earlier else claim.text}:
+                continue
+            if word == "contradicted":
+                refuted.add(entry.id)
+            if entry.pruned or entry.text != claim.text:
+                continue
+            if word == "contradicted":
+                self._refute(entry, earlier)
+            elif word == "not_stated" and not entry.in_doubt:
+                self._put(replace(entry, in_doubt=True))
+                self._record(entry, "not_stated", entry.text)
+            elif word == "supported" and entry.in_doubt and entry.id not in given_up:
+                self._put(replace(entry, in_doubt=False))
+        return refuted
+
+    def judge_sentences(self, judged: Iterable[tuple[Claim, VerdictWord]]) -> None:
+        """Take contradicted sentences out of their narratives; what else is said of them changes nothing."""
+        gone: defaultdict[str, set[str]] = defaultdict(set)
+        for claim, word in judged:
+            if claim.kind == "sentence" and word == "contradicted":
+                gone[claim.target].add(claim.text)
+        for name, told in gone.items():
+            entry = self._current(name)
+            if entry is None or entry.pruned:
+                continue
+            left, removed = _without(entry.text, told)
+            if removed:
+                self._put(replace(entry, text=left) if left else replace(entry, pruned=True))
+            self.repairs += [
+                Repair(field=entry.field, reason="contradicted", before=sentence, after=None, entry_id=name)
+                for sentence in removed
+            ]
+
+    def judge_given_up(self, claims: Sequence[Claim], said: Mapping[int, VerdictWord], refuted: Iterable[str]) -> None:
+        """Decide on every entry that the summarizer gave up, by what was said of it and of what took its place.
+
+        Args:
+            claims: That an entry was replaced or dropped.
+            said: Verdicts, by number.
+            refuted: Items that were contradicted: what they replaced comes back.
+        """
+        refuted = frozenset(refuted)
+        by_target: defaultdict[str, list[Claim]] = defaultdict(list)
+        for claim in claims:
+            by_target[claim.target].append(claim)
+        for one in self._entries:
+            if refuted.intersection(one.replaced_by):
+                by_target.setdefault(one.id, [])
+        for name, about in by_target.items():
+            successors = dict.fromkeys(claim.by for claim in about if claim.by is not None)
+            entry = self._given_up(name, tuple(successors))
+            if entry is None or entry.role == "narrative" or any(claim.text != entry.text for claim in about):
+                continue
+            successors.update(dict.fromkeys(entry.replaced_by))
+            if entry.pruned and not successors:
+                continue  # the cap pushed it out since
+            words = {said[claim.n] for claim in about if claim.n in said}
+            self._decide(entry, words, tuple(successors), refuted)
+
+    def entries(self) -> tuple[StateEntry, ...]:
+        """All of them, those on record last."""
+        return tuple(_on_record_last(self._entries))
+
+    def _decide(
+        self, entry: StateEntry, words: set[VerdictWord], successors: tuple[str, ...], refuted: frozenset[str]
+    ) -> None:
+        """What contradicts itself, here or in the verdict on a successor, leaves the entry served and in doubt."""
+        doubted = replace(entry, pruned=False, in_doubt=True, replaced_by=successors)
+        trusted = replace(entry, pruned=False, in_doubt=False, replaced_by=())
+        if "contradicted" in words:
+            self._serve(entry, doubted if "supported" in words else trusted, "contradicted")
+        elif refuted.intersection(successors):
+            is_taken = "supported" in words or any(map(self._stands, set(successors) - refuted))
+            before = self._before.get(entry.id)
+            stood = before if before is not None and before.text == entry.text else trusted
+            self._serve(entry, doubted if is_taken else stood, "contradicted")
+        elif words == {"supported"}:
+            if not entry.pruned:
+                self._put(replace(entry, pruned=True))
+                self._record(entry, "dropped", None)
+        elif words:
+            self._serve(entry, doubted, "not_stated")
+
+    def _serve(self, entry: StateEntry, kept: StateEntry, reason: Literal["contradicted", "not_stated"]) -> None:
+        """Keep an entry in the state, or bring it back, unless another says the same by now."""
+        if not entry.pruned:
+            self._put(kept)
+            if kept.in_doubt != entry.in_doubt:
+                self._record(entry, reason, entry.text)
+        elif not self._is_told(entry):
+            self._insert(kept)
+            self._record(kept, reason, kept.text, before="")
+
+    def _refute(self, entry: StateEntry, earlier: StateEntry | None) -> None:
+        if earlier is None:
+            self._put(replace(entry, pruned=True))
+            self._record(entry, "contradicted", None)
+        else:
+            self._put(earlier)
+            self._record(entry, "contradicted", earlier.text)
+
+    def _current(self, name: str) -> StateEntry | None:
+        place = self._places.get(name)
+        return None if place is None else self._entries[place]
+
+    def _given_up(self, name: str, successors: Iterable[str]) -> StateEntry | None:
+        """An entry that is in the state or on record, or was in the version before and has a successor here still."""
+        current, before = self._current(name), self._before.get(name)
+        if current is None and before is not None and any(one in self._places for one in successors):
+            return replace(before, pruned=True)
+        return current
+
+    def _stands(self, name: str) -> bool:
+        entry = self._current(name)
+        return entry is not None and not entry.pruned
+
+    def _is_told(self, entry: StateEntry) -> bool:
+        """Whether another entry says the same by now."""
+        return any(
+            one.field == entry.field and one.text == entry.text and one.id != entry.id and not one.pruned
+            for one in self._entries
+        )
+
+    def _put(self, entry: StateEntry) -> None:
+        self._entries[self._places[entry.id]] = entry
+
+    def _insert(self, entry: StateEntry) -> None:
+        """Put an entry that was not served where it belongs: among those of its field, by age."""
+        others = [one for one in self._entries if one.id != entry.id]
+        place = _place_for(entry, others)
+        self._entries[:] = [*others[:place], entry, *others[place:]]
+        self._places.update({one.id: index for index, one in enumerate(self._entries)})
+
+    def _record(
+        self,
+        entry: StateEntry,
+        reason: Literal["contradicted", "not_stated", "dropped"],
+        after: str | None,
+        *,
+        before: str | None = None,
+    ) -> None:
+        told = entry.text if before is None else before
+        self.repairs.append(Repair(field=entry.field, reason=reason, before=told, after=after, entry_id=entry.id))
+
+
+def _place_for(entry: StateEntry, others: Sequence[StateEntry]) -> int:
+    """Behind the older served entries of its field, else before the newer ones, else behind all that is served."""
+    same = [(place, one) for place, one in enumerate(others) if one.field == entry.field and not one.pruned]
+    older = [place for place, one in same if _age(one) < _age(entry)]
+    if older:
+        return older[-1] + 1
+    if same:
+        return same[0][0]
+    return sum(1 for one in others if not one.pruned)
+
+
+def _age(entry: StateEntry) -> int:
+    return int(entry.id[1:])
+
+
+def _on_record_last(entries: Iterable[StateEntry]) -> list[StateEntry]:
+    return sorted(entries, key=lambda entry: entry.pruned)
+
+
+def _served(entries: Iterable[StateEntry]) -> set[tuple[str, str]]:
+    return {(entry.id, entry.text) for entry in entries if not entry.pruned}
+
+
+def _without(text: str, gone: set[str]) -> tuple[str, list[str]]:
+    """A text without some sentences, the rest to the letter, blanks included; and those that stood there."""
+    pieces: list[str] = []
+    removed: list[str] = []
+    end = 0
+    for start, stop in sentence_spans(text):
+        if text[start:stop] in gone:
+            removed.append(text[start:stop])
+            pieces.append(text[end:start] if text[end:start].strip() else "")
+        else:
+            pieces.append(text[end:stop])
+        end = stop
+    pieces.append(text[end:])
+    return ("".join(pieces).strip(), removed) if removed else (text, [])
+
+
+def _effective(verdicts: Iterable[Verdict], quotes: Quotes) -> tuple[dict[int, VerdictWord], set[int]]:
+    """By number of the claim: what was said of it and counts; and the numbers of contradictions without a proof."""
+    said: dict[int, VerdictWord] = {}
+    unproven: set[int] = set()
+    for verdict in verdicts:
+        if verdict.verdict == "contradicted" and not quotes.include(verdict.quote, verdict.seq):
+            unproven.add(verdict.n)
+        else:
+            said[verdict.n] = verdict.verdict
+    return said, unproven - said.keys()
+
+
+def _objects(text: str) -> list[Any]:
+    if len(text) > _MOST_CHARACTERS:
+        return []
+    for piece in _pieces(text):
+        try:
+            value, _ = _READER.raw_decode(piece)
+        except (ValueError, RecursionError):
+            continue
+        return value if isinstance(value, list) else [value]
+    return []
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Where an array of objects begins, as it is and as if it ended with its last whole object; else one object."""
+    starts = [found.start() for found in _ARRAY.finditer(text)]
+    for start in dict.fromkeys([*starts[:1], *starts[-1:]]):
+        yield text[start:]
+        yield f"{text[start : text.rfind('}') + 1]}]"
+    if not starts and "{" in text:
+        yield text[text.find("{") :]
+
+
+def _verdict(raw: Any) -> Verdict | None:
+    if not isinstance(raw, dict):
+        return None
+    n, word = _number(raw.get("n")), _word(raw.get("verdict"))
+    if n is None or word is None:
+        return None
+    if word != "contradicted":
+        return Verdict(n=n, verdict=word)
+    quote = raw.get("quote")
+    told = clean(quote).strip() if isinstance(quote, str) and len(quote) <= 2 * LONGEST_QUOTE else ""
+    return Verdict(n=n, verdict=word, seq=_number(raw.get("seq")), quote=told if len(told) <= LONGEST_QUOTE else "")
+
+
+def _word(value: Any) -> VerdictWord | None:
+    plain = "_".join(value.lower().replace("-", " ").split()) if isinstance(value, str) else ""
+    return cast("VerdictWord", plain) if plain in VERDICT_WORDS else None
+
+
+def _number(value: Any) -> int | None:
+    """A number, also as ``"12"``, ``12.0`` or ``"#12"``."""
+    if isinstance(value, str):
+        digits = value.strip().removeprefix("#")
+        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text.translate(_MARKS)).translate(_MARKS).split())
+
+
+def _weight(text: str) -> int:
+    return sum(2 if _IDEOGRAPH.match(character) else 1 for character in text if character.isalnum())
+
+
+def _stands_in(text: str, quote: str) -> bool:
+    start = text.find(quote)
+    for _ in range(_MOST_PLACES):
+        if start < 0:
+            return False
+        if _is_edge(text, start) and _is_edge(text, start + len(quote)):
+            return True
+        start = text.find(quote, start + 1)
+    return False
+
+
+def _is_edge(text: str, place: int) -> bool:
+    """Whether no word of letters and digits goes on here."""
+    sides = text[max(place - 1, 0) : place + 1]
+    return not 0 < place < len(text) or not sides.isalnum() or _BLANKLESS.search(sides) is not None
