@@ -21,6 +21,7 @@ BY_HAND: Final = {
 """Modules that may use ``re`` directly, and why no text from outside reaches their patterns."""
 
 FROM_TABLES: Final = {
+    "app/core/validation/orders.py": {"_patterns"},
     "app/domain/anchors/cues.py": {"__init__"},
     "app/domain/anchors/tables.py": {"_table", "_row", "_opening"},
     "app/domain/policies/goals.py": {"_compiled"},
