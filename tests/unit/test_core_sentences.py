@@ -45,7 +45,8 @@ def test_spans_are_in_order_and_hold_no_blank_ends(text: str) -> None:
         last = end
 
 
-HOSTILE = ["a", "A", "Aa ", "1", "1. ", "a. ", ". ", ".", "…", "?!", "```", "```\n", "。", "\n", "| ", "- ", "a\n", "z.B. ",
+HOSTILE = ["a", "A", "Aa ", "1", "1. ", "a. ", ". ", ".", "…", "?!", "```", "```\n", "。", "\n",
+"| ", "- ", "a\n", "z.B. ",
            "\x00", "\ud800", "а.", "\x1c", "\u2028", " "]  # fmt: skip
 
 

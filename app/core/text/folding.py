@@ -19,6 +19,7 @@ _MARKUP: Final = compiled(
     r"|\\(?P<sign>[%$#_&])|\{(?P<comma>[.,])\}|(?P<times>\\times\b|\\cdot\b)"
     r"|(?P<emphasis>\*\*|~~|`|(?<!\w)\*(?!\s)|(?<![\s*])\*(?!\w))"
 )
+_PLAIN: Final = {"degree": "°", "times": "×", "blank": " "}
 _MAY_HAVE_MARKUP: Final = compiled(r"[\\&*`<{~]")
 _SIGNS: Final = {
     **{ord(sign): "-" for sign in "‐‑‒–—―−﹣－"},
@@ -73,14 +74,6 @@ def _without_markup(text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
 def _instead(match: re.Match[str]) -> str:
     if match["over"]:
         return f"{match['over']}/{match['under']}"
-    if match["degree"]:
-        return "°"
-    if match["times"]:
-        return "×"
-    if match["emphasis"]:
-        return ""
-    if match["blank"]:
-        return " "
     if match.group().startswith("&"):
         return unescape(match.group())
-    return match["sign"] or match["comma"] or ""
+    return _PLAIN.get(match.lastgroup or "", match["sign"] or match["comma"] or "")

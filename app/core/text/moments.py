@@ -37,7 +37,7 @@ def claimed(day: Day) -> frozenset[str]:
     """The forms of which one has to be given for a stated day or month."""
     year, month, number = day
     if number is None:
-        return frozenset({f"d:{year}-{month:02}"} if year else {f"d:--{month:02}"})
+        return frozenset({f"d:{year}-{month:02}", f"d:--{month:02}&n:{year}"} if year else {f"d:--{month:02}"})
     if year is None:
         return frozenset({f"d:--{month:02}-{number:02}", f"d:--{month:02}&o:{number}"})
     return frozenset(
@@ -142,7 +142,7 @@ def times(hour: int, minute: int, half: str) -> frozenset[str]:
     Args:
         hour: As written.
         minute: Of it.
-        half: ``a``, ``p``, ``n`` (night), ``0`` (written so that it is plain), or empty.
+        half: ``a``, ``p``, ``n`` (night), ``0`` (written on the 24-hour clock); anything else leaves it open.
     """
     if hour > 24 or minute > 59:  # noqa: PLR2004 - a length, not a time
         return frozenset({f"t:{hour}:{minute:02}"})

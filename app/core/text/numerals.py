@@ -14,6 +14,7 @@ _HAN_DIGITS: Final = {sign: value for value, sign in enumerate("零一二三四�
 _HAN_TENS: Final = {"十": 10, "百": 100, "千": 1_000}
 _HAN_SCALES: Final = {"万": 10_000, "亿": 100_000_000}
 HAN_SIGNS: Final = "零〇一二两三四五六七八九十百千万亿"
+_LARGEST: Final = 1e18
 _LONGEST: Final = 15
 """Digits; longer runs are no amounts."""
 
@@ -21,6 +22,8 @@ _LONGEST: Final = 15
 def plain(number: float) -> str:
     """A number without a sign and without trailing zeros: ``5000``, ``1.2``."""
     size = abs(number)
+    if size > _LARGEST:
+        return f"{size:.15g}"
     return str(int(size)) if size == int(size) else f"{size:.6f}".rstrip("0").rstrip(".")
 
 
@@ -74,8 +77,7 @@ def of_german(word: str) -> float:
     before, found, after = word.partition("tausend")
     if not found:
         return 0.0
-    ones = {"": 1.0, "ein": 1.0} | {}
-    thousands = ones.get(before, NUMBERS.get(before, 0.0))
+    thousands = 1.0 if before in {"", "ein"} else NUMBERS.get(before, 0.0)
     rest = 0.0 if not after else NUMBERS.get(after.removeprefix("und"), -1.0)
     return thousands * 1_000 + rest if thousands and rest >= 0 else 0.0
 

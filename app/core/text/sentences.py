@@ -136,15 +136,14 @@ def _is_end(text: str, match: re.Match[str], start: int, end: int) -> bool:
     last = words["last"].lower()
     following = _NEXT_WORD.match(text[match.end() : min(end, match.end() + _BEFORE)])
     word = following["word"] if following else ""
-    is_name_of_day = word.lower() in MONTHS or word.lower() in WEEKDAYS
     if last.isdigit():
-        is_ordinal = words["before"] is not None and words["before"].lower() in _BEFORE_ORDINALS
-        return not (word.lower() in MONTHS or (is_ordinal and len(last) < 3))  # noqa: PLR2004 - no year
-    if last in _NEVER and not (words["last"].isupper() and len(last) > 1):
-        return False
+        is_ordinal = (words["before"] or "").lower() in _BEFORE_ORDINALS and len(last) < 3  # noqa: PLR2004 - no year
+        return word.lower() not in MONTHS and not is_ordinal
     if last in _SOMETIMES:
-        return word[:1].isupper() and not is_name_of_day and (len(word) < 2 or not word.isupper())  # noqa: PLR2004
-    if len(last) == 1 and words["last"].isupper() and last != "i":
+        is_name = word.lower() in MONTHS or word.lower() in WEEKDAYS or (len(word) > 1 and word.isupper())
+        return word[:1].isupper() and not is_name
+    is_capital = words["last"].isupper()
+    if (last in _NEVER and (not is_capital or len(last) == 1)) or (len(last) == 1 and is_capital and last != "i"):
         return False
     is_word = "." not in last and (len(last) >= _SHORTEST_LAST_WORD or last in _SHORT_WORDS)
     return is_word or not word[:1].islower() or not last.isalpha()

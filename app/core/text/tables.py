@@ -70,7 +70,8 @@ s 0.001 ms msec millisecond milliseconds мс миллисекунд/а/ы/у mi
 s 1 s sec secs second seconds сек секунд/а/ы/у/е/ам/ами/ах sekunde sekunden sek 秒 秒钟
 s 60 min mins minute minutes мин минут/а/ы/у/е/ой/ам/ами/ах минутк/а/у/и minuten 分钟 分
 s 3600 h hr hrs hour hours ч час/а/ов/у/ом/е/ам/ами/ах stunde stunden std 小时 个小时 钟头
-s 86400 d day days night nights дн день дн/я/ей/ю/ем/ям/ями/ях сут сутки суток сутками сутками ноч/ь/и/ей tag tage tagen tages nacht nächte nächten 天 晚 个晚上
+s 86400 d day days night nights дн день дн/я/ей/ю/ем/ям/ями/ях сут сутки суток сутками ноч/ь/и/ей
+s 86400 tag tage tagen tages nacht nächte nächten 天 晚 个晚上
 s 604800 week weeks wk wks недел/я/и/ь/ю/е/ей/ям/ями/ях woche wochen 周 个星期 星期 礼拜 个礼拜
 s 1209600 fortnight fortnights
 mo 1 month months mo mos мес месяц/а/ев/у/ем/е/ы/ам/ами/ах monat monate monaten monats 个月
@@ -105,7 +106,7 @@ l 1 l liter liters litre litres л литр/а/ов/у litern 升
 pint 1 pint pints
 pint 8 gal gallon gallons галлон/а/ов
 cal 1 cal kcal calorie calories ккал калори/й/и/я kalorien 卡 大卡 千卡
-km/h 1 kmh 
+km/h 1 kmh
 mph 1 mph
 B 1 byte bytes байт/а/ов 字节
 B 1000 kb kilobyte kilobytes кб килобайт/а
@@ -286,15 +287,17 @@ ORDINALS: Final[Mapping[str, int]] = {
 TENS: Final[Mapping[str, int]] = {"twenty": 20, "thirty": 30, "двадцать": 20, "тридцать": 30}
 """What may stand before an ordinal: "twenty-first"."""
 SHARES: Final[Mapping[str, float]] = _table(_SHARES)
-SIGNS: Final[Mapping[str, float]] = {
-    "½": 1 / 2, "⅓": 1 / 3, "⅔": 2 / 3, "¼": 1 / 4, "¾": 3 / 4, "⅕": 1 / 5, "⅛": 1 / 8, "⅜": 3 / 8, "⅝": 5 / 8, "⅞": 7 / 8,
+FRACTION_SIGNS: Final[Mapping[str, float]] = {
+    "½": 1 / 2, "⅓": 1 / 3, "⅔": 2 / 3, "¼": 1 / 4, "¾": 3 / 4, "⅕": 1 / 5, "⅛": 1 / 8, "⅜": 3 / 8,
+    "⅝": 5 / 8, "⅞": 7 / 8,
 }  # fmt: skip
 HALF_UNITS: Final[Mapping[str, tuple[float, str]]] = {
     "полчаса": (0.5, "час"), "получаса": (0.5, "час"), "полдня": (0.5, "день"), "полминуты": (0.5, "минуту"),
     "полгода": (0.5, "год"), "полугода": (0.5, "год"), "полкило": (0.5, "кило"), "пол-литра": (0.5, "литр"),
     "полкилометра": (0.5, "км"), "viertelstunde": (0.25, "h"), "dreiviertelstunde": (0.75, "h"),
     "halbstunde": (0.5, "h"), "halbjahr": (0.5, "jahr"), "vierteljahr": (0.25, "jahr"), "полпроцента": (0.5, "%"),
-    "半小时": (0.5, "小时"), "半个小时": (0.5, "小时"), "半年": (0.5, "年"), "半天": (0.5, "天"), "半个月": (0.5, "个月"),
+    "半小时": (0.5, "小时"), "半个小时": (0.5, "小时"), "半年": (0.5, "年"), "半天": (0.5, "天"), "半个月": (0.5,
+    "个月"),
     "一刻钟": (0.25, "小时"), "三刻钟": (0.75, "小时"),
 }  # fmt: skip
 """One word that says how much of which unit."""
@@ -306,58 +309,66 @@ HALF_HOURS: Final[Mapping[str, int]] = {
 """The hour that is half over: in Russian the one that began is not named."""
 
 ARTICLES: Final = frozenset(
-    "a an one ein eine einen einem einer eines eins один одну одна одного одной per every each каждый каждую".split()
+    """a an one ein eine einen einem einer eines eins один одну одна одного одной per every each
+    каждый каждую""".split()
 )
 ONES: Final = frozenset("неделю неделя час часок месяц год день сутки минуту".split())
 """Russian has no article: each of them is one."""
 NO_NUMERAL_AFTER: Final = frozenset(
-    """of is was has that who can and or but in to on by at for with has would will another has из и не за ли же бы от
-    von und ist war der die das""".split()
+    """of is was has that who can and or but in to on by at for with would will another из и не за ли же бы от von
+    und ist war der die das""".split()
 )
 """After "one" they show that it stands for a noun: "one of them"."""
-HALVES_AFTER: Final = frozenset({"half", "половиной", "point", "komma", "точка", "comma", "с", "z", "utc"})
+JOINTS: Final = frozenset(
+    """half половиной point komma точка comma с past без vor nach четверти or so odd 个半 z utc halb als than swiss
+    us и""".split()
+)
+"""Words that only join others."""
 APPROXIMATE: Final = frozenset(
     """about around approximately approx roughly some circa ca nearly almost over under more less ish approaching
-    около примерно приблизительно порядка почти более больше свыше чуть где-то ориентировочно
-    etwa rund ungefähr zirka knapp fast gut über annähernd ca gegen
-    约 大约 大概 近 将近 接近 超过 差不多 上下 左右 多 余 来""".split()
+    около примерно приблизительно порядка почти более больше свыше чуть где-то ориентировочно etwa rund ungefähr
+    zirka knapp fast gut über annähernd gegen 约 大约 大概 近 将近 接近 超过 差不多 上下 左右 多 余 来""".split()
 )
 SQUARES: Final = frozenset("sq square кв квадратных квадратный квадратного квадратные квадратные квадратныe".split())
 CUBES: Final = frozenset("cubic куб кубических кубический кубометров".split())
 NUMBERING: Final = frozenset(
-    """step steps round rounds phase stage iteration attempt option message messages msg seq entry item figure version
-    шаг шага шаге раунд раунда этап этапа этапе сообщение сообщении сообщения сообщениях сообщениям вариант варианте
-    пункт пункте пункта задание schritt runde phase nachricht nachrichten punkt 第 消息 步骤 seqs""".split()
+    """step steps round rounds phase stage iteration attempt option message messages msg seq entry item figure
+    version шаг шага шаге раунд раунда этап этапа этапе сообщение сообщении сообщения сообщениях сообщениям
+    вариант варианте пункт пункте пункта задание schritt runde nachricht nachrichten punkt 第 消息 步骤 seqs""".split()
 )
 """A bare number after them counts something off."""
-RANGE_WORDS: Final = frozenset(
-    "to and or bis und oder по до и или 到 至 和 或 through until till - through thru".split()
-)
+RANGE_WORDS: Final = frozenset("""to and or bis und oder по до и или 到 至 和 或 through until till - thru""".split())
 BEFORE_HOURS: Final = frozenset(
-    """at by until till from after before around about to between since um ab gegen bis von vor nach в во к ко до с со
-    около после часов at""".split()
+    """at by until till from after before around about to between since um ab gegen bis von vor nach в во к ко до с
+    со около после часов""".split()
 )
 LATE: Final = frozenset(
-    "pm вечера дня пополудни evening afternoon tonight abends nachmittags abend nachmittag 下午 傍晚 晚上 晚 中午 今晚 明晚 昨晚".split()
+    """pm вечера дня пополудни evening afternoon tonight abends nachmittags abend nachmittag 下午 傍晚
+    晚上 晚 中午 今晚 明晚 昨晚""".split()
 )
 EARLY: Final = frozenset(
-    "am утра ночи morning morgens früh vormittags vormittag 凌晨 清晨 早上 上午 早 今早 明早".split()
+    """am утра ночи morning morgens früh vormittags vormittag 凌晨 清晨 早上 上午 早 今早 明早""".split()
 )
 NIGHT: Final = frozenset("night nachts ночи 夜里 半夜 深夜".split())
 CLOCK: Final = frozenset("o'clock oclock uhr час часа часов".split())
 NAMED_HOURS: Final[Mapping[str, tuple[int, int]]] = {
     "noon": (12, 0), "midday": (12, 0), "midnight": (0, 0), "полдень": (12, 0), "полдня": (12, 0), "полночь": (0, 0),
-    "полудня": (12, 0), "полуночи": (0, 0), "mittag": (12, 0), "mittags": (12, 0), "mitternacht": (0, 0), "正午": (12, 0),
+    "полудня": (12, 0), "полуночи": (0, 0), "mittag": (12, 0), "mittags": (12, 0),
+    "mitternacht": (0, 0), "正午": (12, 0),
     "午夜": (0, 0), "零点": (0, 0),
 }  # fmt: skip
 PAST: Final = frozenset(
-    "last past previous lastest letzten letzte letzter letztem letztes vergangenen vergangene vorigen vorige 上 上个 去 прошл прошлом прошлой прошлую прошлый прошлого прошлые прошлая прошедшую прошедшие минувшую".split()
+    """last past previous lastest letzten letzte letzter letztem letztes vergangenen vergangene vorigen vorige 上 上个
+    去 прошл прошлом прошлой прошлую прошлый прошлого прошлые прошлая прошедшую прошедшие минувшую""".split()
 )
 NEXT: Final = frozenset(
-    "next coming following upcoming nächsten nächste nächster nächstem nächstes kommenden kommende kommender 下 下个 明 следующ следующей следующую следующем следующий следующего следующие следующая ближайшую ближайший ближайшие ближайшее будущей будущем".split()
+    """next coming following upcoming nächsten nächste nächster nächstem nächstes kommenden kommende kommender 下 下个
+    明 следующ следующей следующую следующем следующий следующего следующие следующая ближайшую ближайший
+    ближайшие ближайшее будущей будущем""".split()
 )
 THIS: Final = frozenset(
-    "this current diesen diese dieser diesem dieses 这 本 这个 今 эту этой этот этом эти это текущей текущем".split()
+    """this current diesen diese dieser diesem dieses 这 本 这个 今 эту этой этот этом эти это текущей
+    текущем""".split()
 )
 AHEAD: Final = frozenset("in within after через спустя за binnen nach innerhalb".split())
 """Before a length of time: then."""
@@ -374,7 +385,7 @@ SPANS: Final[Mapping[str, str]] = {
 ENDS: Final = frozenset("end конец конце конца концу ende".split())
 MONTH_ENDS: Final = frozenset("monatsende month-end 月底 月末".split())
 BEFORE_MONTHS: Final = frozenset(
-    "in by until till since of early late mid this next last from through before after".split()
+    """in by until till since of early late mid this next last from through before after""".split()
 )
 WORDS_AND_VERBS: Final = frozenset(
     {"may", "march", "mar", "sept", "mai", "mo", "do", "so", "sa", "di", "mi", "fr", "sat", "sun", "wed", "mon"}
@@ -383,10 +394,14 @@ WORDS_AND_VERBS: Final = frozenset(
 ORDINAL_ENDINGS: Final = frozenset("st nd rd th го й я е му ое ю ой ая ый ого".split())
 NUMBER_ENDINGS: Final = frozenset("ти ми х м и s er x ers ies ish plus fold mal ".split())
 COMPOUND_STEMS: Final[Mapping[str, str]] = {
-    "летн": "год", "годичн": "год", "годовал": "год", "дневн": "день", "суточн": "день", "недельн": "неделя", "месячн": "месяц", "часов": "час",
-    "минутн": "минута", "секундн": "секунда", "процентн": "%", "километров": "км", "метров": "м", "литров": "л", "кратн": "",
-    "комнатн": "", "звездочн": "", "звездн": "", "этажн": "", "разов": "", "рублев": "руб", "местн": "", "тысячн": "тыс",
-    "jährig": "jahr", "jahres": "jahr", "tägig": "tag", "tages": "tag", "wöchig": "woche", "monatig": "monat", "stündig": "h",
+    "летн": "год", "годичн": "год", "годовал": "год", "дневн": "день", "суточн": "день",
+    "недельн": "неделя", "месячн": "месяц", "часов": "час",
+    "минутн": "минута", "секундн": "секунда", "процентн": "%", "километров": "км", "метров": "м",
+    "литров": "л", "кратн": "",
+    "комнатн": "", "звездочн": "", "звездн": "", "этажн": "", "разов": "", "рублев": "руб",
+    "местн": "", "тысячн": "тыс",
+    "jährig": "jahr", "jahres": "jahr", "tägig": "tag", "tages": "tag", "wöchig": "woche",
+    "monatig": "monat", "stündig": "h",
     "minütig": "min", "prozentig": "%", "teilig": "", "köpfig": "", "fach": "", "mal": "", "zimmer": "", "stöckig": "",
     "seitig": "", "spaltig": "", "sitzer": "", "bett": "", "er": "",
 }  # fmt: skip

@@ -16,8 +16,9 @@ from urllib.parse import unquote
 from app.core.text import moments
 from app.core.text.folding import folded
 from app.core.text.numerals import plain
-from app.core.text.reader import Found, read
-from app.core.text.scanner import squashed
+from app.core.text.reader import read
+from app.core.text.shapes import squashed
+from app.core.text.tokens import Found
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
 _EXACT: Final = 1_000

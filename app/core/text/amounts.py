@@ -1,0 +1,300 @@
+"""Numbers with their scales, units and currencies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.core.text.days import compact, give_distance, short_forms
+from app.core.text.numerals import goes_on, of_words, plain
+from app.core.text.tables import (
+    AGO,
+    AHEAD,
+    APPROXIMATE,
+    ARTICLES,
+    CURRENCIES,
+    HALF_UNITS,
+    NO_NUMERAL_AFTER,
+    NUMBERING,
+    NUMBERS,
+    ONES,
+    ORDINALS,
+    RANGE_WORDS,
+    SCALES,
+    SHARES,
+    UNITS,
+)
+from app.core.text.tokens import TIGHT, Cursor, Found, Token, Unit
+from app.domain.words.patterns import capped
+
+_LIST_MARK: Final = capped(r"[.)]\s", 2)
+_REFERENCE: Final = capped(r"(?:#|№ ?)$", 6)
+_ABOUT_AFTER: Final = capped(r"(?:[多余]|[ -]?(?:ish|odd)\b|(?: ?[^\W\d_]{1,20})? ?(?:or so\b|左右|上下))", 30)
+_OPERATOR_BEFORE: Final = capped(r"[\w)}\]]\s?[+*×·÷^√]\s?$|(?:(?<!\w)\w|\d|[)}\]])\s?[=≈<>≤≥]\s?$|[\^√_]\s?$", 6)
+_OPERATOR_AFTER: Final = capped(r"\s?(?:[*×·÷^√]|\+\s?[\w(\\]|-\s?\d{1,6}\s?=|=\s?[\w(\\-])", 12)
+_BEFORE, _AFTER, _NOTE_AFTER = 6, 12, 30
+"""Characters around a number that are looked at."""
+_AND_A_HALF: Final = (("and", "a", "half"), ("с", "половиной"), ("个半",))
+_ABOUT: Final = APPROXIMATE | {"~", "≈"}
+_RANGES: Final = frozenset({"-", "to", "bis", "до", "or", "oder", "или", "到", "至"})
+_UNIT_RANGES: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
+_JOINTS: Final = frozenset({"", "and", "und", "и", ",", "零", "又"})
+_POINTS: Final = frozenset({"и", "point", "komma", "точка", "comma"})
+_DOZENS: Final = frozenset({"dozen", "dutzend"})
+_SHORT_SCALES: Final = frozenset({"m", "b", "t"})
+"""Directly behind their number only: "5 m" are metres, "5m" may be millions."""
+_SMALL, _HUNDRED, _THOUSAND = 10, 100, 1_000
+_MOST_WORDS, _MOST_SCALES, _NOT_FAR = 12, 3, 6
+_LONG_CODE: Final = 7
+
+
+def number_at(c: Cursor, place: int) -> int:
+    """Read a number that begins at a token: the token after it, or the same where none begins."""
+    token = c.tokens[place]
+    readings, after, scale = _readings(c, place)
+    if readings:
+        _give_spoken(c, place, after, readings[0])
+        return _quantity(c, place, after, readings, scale)
+    if token.kind == "w" and token.text in HALF_UNITS:
+        share, unit = HALF_UNITS[token.text]
+        return _measured(c, place, place + 1, share, UNITS[unit])
+    if token.kind == "f" or (token.kind == "w" and token.text in SHARES):
+        return _shared(c, place, token.data if token.kind == "f" else SHARES[token.text])
+    if token.kind == "w" and token.text in UNITS and c.generous:
+        return _one_of(c, place)
+    return place
+
+
+def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
+    """What a number may mean, the token after it, and its scale (1 without one)."""
+    token, after = c.tokens[place], place + 1
+    if token.kind == "n" and token.text not in SCALES:
+        readings = list(token.data) if c.generous or " " not in token.text else token.data[:1]
+        if c.kind(after) == "f" and c.near(after) and "/" not in c.tokens[after].text:
+            readings, after = [reading + c.tokens[after].data for reading in readings], after + 1
+    elif token.kind == "w" and (token.text in NUMBERS or token.text in SCALES):
+        readings, after = _spelled(c, place)
+    else:
+        return [], place, 1.0
+    half = _half_more(c, after)
+    if half:
+        readings, after = [reading + 0.5 for reading in readings], after + half
+    scale, first = 1.0, after
+    while after < len(c.tokens) and after - first < _MOST_SCALES and c.tokens[after].text in SCALES:
+        if not c.near(after, TIGHT | {" ("}) or (c.gap(after) and c.tokens[after].text in _SHORT_SCALES):
+            break
+        scale, after = scale * SCALES[c.tokens[after].text], after + 1
+    return readings, after, scale
+
+
+def _half_more(c: Cursor, place: int) -> int:
+    """How many tokens say "and a half"."""
+    return next((len(words) for words in _AND_A_HALF if c.says(place, *words)), 0)
+
+
+def _spelled(c: Cursor, place: int) -> tuple[list[float], int]:
+    """The number that words make together, and the token after them."""
+    words: list[str] = []
+    after, last = place, 0.0
+    while len(words) < _MOST_WORDS and (not words or c.gap(after) in {"", " ", "-", "  "}):
+        word = c.word(after)
+        if word in NUMBERS and (not last or word in _DOZENS or goes_on(last, NUMBERS[word])):
+            last = NUMBERS[word]
+        elif word in SCALES and len(word) > 1 and word not in NUMBERS:
+            last = SCALES[word]
+        elif word == "and" and last >= _HUNDRED and c.word(after + 1) in NUMBERS:
+            after += 1
+            continue
+        else:
+            break
+        words.append(word)
+        after += 1
+    if len(words) == 1 and NUMBERS.get(words[0]) == 1 and _is_pronoun(c, place):
+        return [], place
+    return ([of_words(words)], after) if words else ([], place)
+
+
+def _is_pronoun(c: Cursor, place: int) -> bool:
+    """Such as "one" counts what follows, unless it stands in the place of a noun ("one of them", "this one.")."""
+    end = c.tokens[place].end
+    following = c.text[end : end + _AFTER].lstrip(" -")
+    word = following.split(" ")[0].strip(".,;:!?)")
+    return not _half_more(c, place + 1) and (not following[:1].isalpha() or word in NO_NUMERAL_AFTER)
+
+
+def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
+    """Give what only speech writes so: "nineteen eleven", «семьдесят девятого года», «38 и 2», "three point five"."""
+    second = c.word(after) if c.near(after) else ""
+    if not c.generous or not second:
+        return
+    whole: list[float] = []
+    if first >= _SMALL and second in ORDINALS and goes_on(first, ORDINALS[second]):
+        tens = first + ORDINALS[second]
+        whole = [tens, 1900 + tens, 2000 + tens] if tens < _HUNDRED else [tens]
+    elif c.kind(place) == "w" and first in range(10, 21) and NUMBERS.get(second, 0) >= _SMALL:
+        rest, _ = _spelled(c, after)
+        whole = [first * 100 + rest[0]] if rest and rest[0] < _HUNDRED else []
+    elif second in _POINTS and 0 < c.small(after + 1) < _SMALL and c.near(after + 1):
+        whole = [first + c.small(after + 1) / 10]
+    c.give(place, [f"n:{plain(number)}" for number in whole], "number")
+
+
+def _shared(c: Cursor, place: int, share: float) -> int:
+    """Such as "half an hour", "eine halbe Stunde", "3/4 cup"; a share without a unit only gives something."""
+    after = place + 1
+    while c.word(after) in ARTICLES | {"of"} and c.near(after):
+        after += 1
+    unit, last = c.unit(after) if after < len(c.tokens) else (None, after)
+    if unit and unit[0] != "%":
+        return _measured(c, place, last, share, unit)
+    parts = c.tokens[place].text.split("/")
+    numbers = [f"n:{int(part)}" for part in parts] if len(parts) > 1 else []
+    c.give(place, [f"n:{plain(share)}", f"n:{share * 100:.0f}", *numbers], "number")
+    return place + 1
+
+
+def _one_of(c: Cursor, place: int) -> int:
+    """Such as "a week", "через неделю", "неделю назад", "an hour and a half"."""
+    word = c.word(place)
+    unit, half = UNITS[word], _half_more(c, place + 1)
+    is_article = c.before(place) in ARTICLES
+    if is_article or half or c.word(place - 1) in AHEAD or c.word(place + 1) in AGO:
+        _measured(c, place, place + 1, 1.5 if half else 1.0, unit)
+        give_distance(c, place - is_article, place + 1, 1.0, unit)
+        return place + 1 + half
+    if word in ONES:
+        c.give(place, [f"q:{plain(unit[1])}|{unit[0]}"], "number")
+    return place
+
+
+def _measured(c: Cursor, first: int, after: int, amount: float, unit: Unit) -> int:
+    found = Found("number", c.tokens[first].start, c.tokens[after - 1].end, readings=[amount], unit=unit)
+    _keep(c, found)
+    return after
+
+
+def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: float) -> int:
+    """Keep a number with all that stands around it; the token after that."""
+    token, first, last = c.tokens[place], place, after
+    unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
+    money_before = c.before(place) in CURRENCIES
+    money_at = after + (c.word(after) in {"us", "swiss"})
+    if c.word(money_at) in CURRENCIES and c.near(money_at, TIGHT | {". ", ".", "/"}) and not (unit and money_before):
+        last, unit = money_at + 1, None
+    elif unit:  # "$15 \text{cm}$" is no money
+        money_before, last = False, with_unit
+        if c.word(last) == "半" and not c.gap(last):
+            readings, last = [reading + 0.5 for reading in readings], last + 1
+    first -= money_before
+    is_money = money_before or (last > after and not unit)
+    found = Found("money" if is_money else "number", c.tokens[first].start, c.tokens[last - 1].end, readings=readings)
+    found.unit, found.scale = unit, scale
+    found.is_approximate = _is_about(c, first, last) or (scale != 1 and token.text not in SCALES)
+    has_digits = token.kind == "n" and sum(sign.isdigit() for sign in token.text) > 1
+    is_long = has_digits or max(readings) * scale > _SMALL
+    found.is_claim = is_money or bool(unit) or (is_long and not _is_no_amount(c, place, last))
+    _keep(c, found, token)
+    if unit:
+        give_distance(c, place, last, readings[0] * scale, unit)
+    return last
+
+
+def _is_about(c: Cursor, first: int, after: int) -> bool:
+    """Whether the text itself says that a number is rounded."""
+    before = c.word(first - 1) if c.near(first) or c.gap(first) in {".", ". "} else ""
+    if before in _ABOUT or (before in {"than", "als", "of"} | ARTICLES and c.word(first - 2) in APPROXIMATE):
+        return True
+    end = c.tokens[after - 1].end
+    return _ABOUT_AFTER.match(c.text[end : end + _NOTE_AFTER]) is not None
+
+
+def _is_no_amount(c: Cursor, place: int, after: int) -> bool:
+    """A list's number, a step's, a part of a formula, a reference."""
+    start, end = c.tokens[place].start, c.tokens[after - 1].end
+    before, behind = c.text[max(0, start - _BEFORE) : start], c.text[end : end + _AFTER]
+    if _REFERENCE.search(before) or _OPERATOR_BEFORE.search(before) or _OPERATOR_AFTER.match(behind):
+        return True
+    if c.word(place - 1) in NUMBERING and len(c.gap(place)) <= 2:  # noqa: PLR2004 - a blank, a colon
+        return True
+    begins_line = "\n" in before or start < _BEFORE
+    return begins_line and not before.rpartition("\n")[2].strip(" >-") and _LIST_MARK.match(behind) is not None
+
+
+def _keep(c: Cursor, found: Found, token: Token | None = None) -> None:
+    """Work out the forms of an amount, join it to the one before where both are one, and keep it."""
+    previous = c.found[-1] if c.found and c.found[-1].readings else None
+    between = (
+        c.text[previous.end : found.start].strip() if previous and found.start - previous.end <= _NOT_FAR else None
+    )
+    if previous and between is not None:
+        _share_unit(c, previous, found, between)
+    _state(found, generous=c.generous)
+    if token is not None and token.kind == "n":
+        _state_digits(c, found, token)
+    if previous and between in _JOINTS and _go_together(previous, found):
+        _join(c, previous, found)
+    else:
+        c.found.append(found)
+
+
+def _share_unit(c: Cursor, previous: Found, found: Found, between: str) -> None:
+    """Such as "3–5 days", "2 to 3 million": unit and scale of the second are the first one's too."""
+    is_range = between in _RANGES or (between in _UNIT_RANGES and found.scale == 1)
+    is_bare = not previous.unit and previous.scale == 1 and previous.kind == "number"
+    if is_range and is_bare and (found.unit or found.scale != 1) and max(previous.readings) < _THOUSAND:
+        previous.unit, previous.scale = found.unit, found.scale
+        previous.is_claim |= bool(found.unit)
+        previous.is_approximate |= found.is_approximate
+        _state(previous, generous=c.generous)
+
+
+def _state(found: Found, *, generous: bool) -> None:
+    """Fill in the forms and amounts of a number with its unit and scale."""
+    scaled = [reading * found.scale for reading in found.readings]
+    if generous and found.scale != 1:
+        scaled += found.readings
+    base, factor = found.unit or ("", 1.0)
+    forms = {f"n:{plain(amount)}" for amount in scaled}
+    found.amounts = [(amount, "") for amount in scaled]
+    if base == "%":
+        forms |= {f"n:{plain(amount / 100)}" for amount in scaled}
+    elif base:
+        forms |= {f"q:{plain(amount * factor)}|{base}" for amount in scaled}
+        found.amounts += [(amount * factor, base) for amount in scaled]
+    found.forms = frozenset(forms)
+
+
+def _state_digits(c: Cursor, found: Found, token: Token) -> None:
+    """What digits may be besides an amount: a code, a version, a day, two numbers of a Chinese text."""
+    digits = token.text
+    if digits.isdecimal() and len(digits) > 2 and (len(digits) >= _LONG_CODE or digits[0] == "0"):  # noqa: PLR2004
+        found.forms |= {f"i:{digits}"}
+        found.kind = "identifier" if found.kind == "number" and not found.unit else found.kind
+    if found.kind == "number" and not found.unit and found.scale == 1 and (c.generous or len(digits) > 4):  # noqa: PLR2004
+        found.forms |= short_forms(digits)
+    if c.generous:
+        found.forms |= {f"v:{digits}", *compact(digits)}
+    around = c.text[max(0, token.start - _BEFORE) : token.start] + c.text[token.end : token.end + 1]
+    if ("," in digits or " " in digits) and any("\u3001" <= sign <= "\u9fff" for sign in around):
+        parts = [f"n:{int(part[:20])}" for part in digits.replace(" ", ",").split(",") if part.isdecimal()]
+        found.forms |= set(parts) if c.generous else {"&".join(parts)}
+
+
+def _go_together(previous: Found, found: Found) -> bool:
+    (first, larger), (second, smaller) = previous.unit or ("", 1.0), found.unit or ("", 1.0)
+    return first == second and first not in {"", "%"} and larger > smaller
+
+
+def _join(c: Cursor, previous: Found, found: Found) -> None:
+    """Such as "2 h 15 min": one length."""
+    base = found.unit[0] if found.unit else ""
+    total = sum(one.readings[0] * one.scale * (one.unit[1] if one.unit else 1) for one in (previous, found))
+    joined = Found(previous.kind, previous.start, found.end, frozenset({f"q:{plain(total)}|{base}"}), not c.generous)
+    joined.amounts = [(total, base)]
+    joined.is_approximate = previous.is_approximate or found.is_approximate
+    if c.generous:
+        c.found += [joined, found]
+        return
+    joined.readings, joined.unit = [total], (base, 1.0)
+    first, second = (plain(one.readings[0] * one.scale) for one in (previous, found))
+    joined.forms |= {f"n:{first}&n:{second}"}
+    c.found[-1] = joined

@@ -1,0 +1,221 @@
+"""Dates of several words, and days that are told by their distance from the message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from app.core.text import moments
+from app.core.text.moments import Day
+from app.core.text.tables import (
+    AGO,
+    AHEAD,
+    APPROXIMATE,
+    BEFORE_HOURS,
+    BEFORE_MONTHS,
+    DATE_FILL,
+    ENDS,
+    LATER,
+    MONTH_ENDS,
+    MONTHS,
+    NEAR,
+    NEXT,
+    ORDINALS,
+    PAST,
+    RANGE_WORDS,
+    SPANS,
+    TENS,
+    THIS,
+    UNITS,
+    WEEKDAYS,
+    WORDS_AND_VERBS,
+)
+from app.core.text.tokens import LOOSE, Cursor, Unit
+
+_DAY_LIST: Final = LOOSE - {" (", "/", " /", " | "}
+_BETWEEN_DAYS: Final = RANGE_WORDS | DATE_FILL
+_TWO_ORDINALS: Final = frozenset({"、", "-", "和", ",", ", ", " - "})
+_BEFORE_DAYS: Final = BEFORE_HOURS | DATE_FILL | AHEAD | {"on"}
+_VERBS: Final = frozenset({"may", "march", "mar"})
+_LAST_DAY, _LIST, _FILLING = 31, 4, 2
+_DAY: Final = 86_400
+_HOUR: Final = 3_600
+_NOT_FAR: Final = 10
+"""Characters between the end and its month: "Ende des Monats"."""
+
+
+def date_at(c: Cursor, place: int) -> int:
+    """Read a date that begins at a token: the token after it, or the same where none begins."""
+    days = _day_numbers(c, place)
+    if days:
+        month_at = after = days[-1][2]
+        while c.word(month_at) in DATE_FILL and c.near(month_at) and month_at - after < _FILLING:
+            month_at += 1
+        month = MONTHS.get(c.word(month_at), 0) if c.near(month_at, LOOSE) else 0
+        if month and not _is_verb(c, month_at):
+            return _days_of_month(c, place, month_at + 1, month, days)
+    if c.word(place) not in MONTHS:
+        return _day_alone(c, place)
+    month = MONTHS[c.word(place)]
+    first = place + 1 + (c.word(place + 1) == "the")
+    days = _day_numbers(c, first) if c.near(first, LOOSE) and not _is_verb(c, place) else []
+    if days:
+        return _days_of_month(c, place, days[-1][2], month, days)
+    return _month_alone(c, place, month)
+
+
+def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
+    """Keep a date of which each of these days is a reading."""
+    possible = [day for day in days if moments.is_day(day)]
+    forms = {form for day in possible for form in (moments.given(day, c.at) if c.generous else moments.claimed(day))}
+    parts = c.tokens[first].text.split("/")
+    if len(parts) == 3 and len(parts[2]) == 2:  # noqa: PLR2004 - or three numbers: "12/14/16 mm"
+        numbers = [f"n:{int(part)}" for part in parts]
+        forms |= set(numbers) if c.generous else {"&".join(numbers)}
+    if forms:
+        c.add("date", first, after, forms, is_claim=any(day[0] or day[2] for day in possible))
+
+
+def relative(c: Cursor, place: int) -> int:
+    """Give the days that "tomorrow", "next Friday", "end of the month" mean; never more than that is read."""
+    at, word = c.at, c.word(place)
+    if not c.generous or at is None or not word:
+        return place
+    before = c.before(place)
+    step = -1 if before in PAST else 1 if before in NEXT else 0 if before in THIS else None
+    if word in NEAR:
+        far = {"after": 2, "before": -2}.get(before, 0) if abs(NEAR[word]) == 1 else 0
+        days = [day for count in (NEAR[word], far) for day in moments.moved(at, count * _DAY, "s")]
+        c.give(place, moments.of_dates(days))
+    if word in WEEKDAYS and (word not in WORDS_AND_VERBS or c.is_capital(place)):
+        c.give(place, moments.of_dates(moments.weekdays(at, WEEKDAYS[word], step)))
+    elif word in SPANS and (step is not None or SPANS[word] == "weekend"):
+        c.give(place, moments.of_span(at, step or 0, SPANS[word]))
+    is_end = SPANS.get(word) == "month" and ENDS & {c.word(place - 1), c.word(place - 2), c.word(place - 3)}
+    if word in MONTH_ENDS or (is_end and len(c.gap(place)) < _NOT_FAR):
+        c.give(place, moments.of_dates([moments.month_end(at)]))
+    return place
+
+
+def give_distance(c: Cursor, first: int, after: int, count: float, unit: Unit) -> None:
+    """Give the day that an amount of time means: "in two weeks", "vor drei Tagen", "2 дня назад"."""
+    base, factor = unit
+    if not c.generous or c.at is None or base not in {"s", "mo"} or (base == "s" and factor < _HOUR):
+        return
+    words = {c.word(first - 1), c.word(first - 2) if c.word(first - 1) in APPROXIMATE else ""}
+    following = c.word(after) if c.near(after) else ""
+    ways = {1: words & AHEAD or following in LATER, -1: following in AGO or words & {"vor", "last", "past"}}
+    days = [
+        day for way, is_meant in ways.items() if is_meant for day in moments.moved(c.at, way * count * factor, base)
+    ]
+    c.give(first, moments.of_dates(days))
+
+
+def compact(digits: str) -> Iterator[str]:
+    """What "20260403" gives."""
+    if len(digits) == 8 and digits.isdecimal() and digits[:2] in {"19", "20"}:  # noqa: PLR2004
+        day = (int(digits[:4]), int(digits[4:6]), int(digits[6:]))
+        if moments.is_day(day):
+            yield from moments.given(day, None)
+
+
+def short_forms(digits: str) -> frozenset[str]:
+    """The day and the time that a number may be as well: "12.9", "19.01", "14.30"."""
+    first, _, second = digits.partition(".")
+    if not (first.isdecimal() and second.isdecimal() and len(digits) <= 5):  # noqa: PLR2004
+        return frozenset()
+    day = (None, int(second), int(first))
+    forms = moments.claimed(day) if moments.is_day(day) else frozenset()
+    return forms | (moments.times(int(first), int(second), "") if len(second) > 1 else frozenset())
+
+
+def _is_verb(c: Cursor, place: int) -> bool:
+    return c.word(place) in _VERBS and not c.is_capital(place)
+
+
+def _month_alone(c: Cursor, place: int, month: int) -> int:
+    """Such as "September 2026" is stated; "in September" only gives something."""
+    word = c.word(place)
+    year, after = _year(c, place + 1)
+    is_plain = word not in WORDS_AND_VERBS
+    if year and not _is_verb(c, place):
+        stated(c, place, after, [(year, month, None)])
+        return after
+    is_named = c.is_capital(place) and c.word(place - 1) in BEFORE_MONTHS and c.gap(place) == " "
+    if c.at and (is_plain or is_named):
+        c.give(place, moments.given((None, month, None), c.at))
+    return place + 1 if is_plain and word not in UNITS else place
+
+
+def _days_of_month(c: Cursor, first: int, after: int, month: int, days: list[tuple[int, int, int]]) -> int:
+    """One date for each day; the month belongs to the first of them where it stands first, else to the last."""
+    year, last = _year(c, after)
+    for number, (day, start, end) in enumerate(days):
+        is_last = number == len(days) - 1
+        stated(c, start if number else first, last if is_last else end, [(year, month, day)])
+    return last
+
+
+def _day_numbers(c: Cursor, place: int) -> list[tuple[int, int, int]]:
+    """Days in a row ("1", "1st to the 3rd", "с первого по десятое"), each with its token and the one after it."""
+    days: list[tuple[int, int, int]] = []
+    while len(days) < _LIST:
+        day, after = _day_number(c, place)
+        if not day:
+            break
+        days.append((day, place, after))
+        place = after
+        while c.word(place) in _BETWEEN_DAYS and c.near(place, _DAY_LIST) and place - after < _FILLING:
+            place += 1
+        if not c.near(place, _DAY_LIST):
+            break
+    return days
+
+
+def _day_number(c: Cursor, place: int) -> tuple[int, int]:
+    token = c.tokens[place] if place < len(c.tokens) else None
+    if token is None:
+        return 0, place
+    number, after = 0, place + 1
+    if token.kind == "o":
+        number = token.data
+    elif token.kind == "n" and token.text.isdecimal() and len(token.text) <= 2:  # noqa: PLR2004
+        number = int(token.text)
+    elif token.text in TENS and c.word(after) in ORDINALS and c.near(after):
+        number, after = TENS[token.text] + ORDINALS[c.word(after)], after + 1
+    elif token.kind == "w":
+        number = ORDINALS.get(token.text, 0)
+    return (number, after) if number and 1 <= number <= _LAST_DAY else (0, place)
+
+
+def _year(c: Cursor, place: int) -> tuple[int | None, int]:
+    text = c.tokens[place].text if c.kind(place) == "n" and c.near(place, LOOSE) else ""
+    if len(text) == 4 and text.isdecimal() and text[0] in "12":  # noqa: PLR2004
+        return int(text), place + 1
+    return None, place
+
+
+def _day_alone(c: Cursor, place: int) -> int:
+    """Ordinals alone, "am 12.", "12.9.", "on 3/8": days, but only as what a text gives."""
+    token = c.tokens[place]
+    if c.generous and token.kind == "f" and "/" in token.text:
+        _give_slashed(c, place)
+    elif c.generous and token.kind == "n" and "." in token.text:
+        first, _, second = token.text.partition(".")
+        if short_forms(token.text) and moments.is_day((None, int(second), int(first))):
+            c.give(place, moments.given((None, int(second), int(first)), c.at))
+    number, _ = _day_number(c, place)
+    is_day = token.kind != "n" or c.word(place - 1) in DATE_FILL or c.text[token.end : token.end + 1] == "."
+    is_first_of_two = c.kind(place + 1) == "o" and c.gap(place + 1) in _TWO_ORDINALS
+    if number and (is_day or is_first_of_two):
+        days = moments.days_of_month(c.at, number) if c.at else []
+        c.give(place, [f"o:{number}", *moments.of_dates(days)])
+    return place + 1 if token.kind == "o" else place
+
+
+def _give_slashed(c: Cursor, place: int) -> None:
+    text = c.tokens[place].text
+    over, under = (int(part) for part in text.split("/"))
+    if len(text) > 3 or c.word(place - 1) in _BEFORE_DAYS:  # noqa: PLR2004 - "3/8" alone is a fraction
+        days: list[Day] = [(None, under, over), (None, over, under)]
+        c.give(place, [form for day in days if moments.is_day(day) for form in moments.given(day, c.at)])

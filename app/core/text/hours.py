@@ -1,0 +1,140 @@
+"""Times of day: "17:00", "5 pm", "half past six", "Viertel vor neun", «без четверти девять»."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.core.text import moments
+from app.core.text.numerals import plain
+from app.core.text.tables import (
+    BEFORE_HOURS,
+    CLOCK,
+    EARLY,
+    HALF_HOURS,
+    LATE,
+    NAMED_HOURS,
+    NIGHT,
+    ORDINALS,
+    RANGE_WORDS,
+    TENS,
+    UNITS,
+)
+from app.core.text.tokens import Cursor
+
+_PARTS_OF_DAY: Final = LATE | EARLY | NIGHT
+_IN_BETWEEN: Final = CLOCK | {"in", "at", "the"}
+_LENGTHS: Final = frozenset({"час", "часа", "часов"})
+"""Alone they are as often lengths as times."""
+_MINUTE_WORDS: Final = {"half": 30, "quarter": 15, "viertel": 15}
+_TO_OR_PAST: Final = {"past": 1, "nach": 1, "after": 1, "to": -1, "vor": -1, "before": -1}
+_HALVES: Final = frozenset({"половина", "половине", "половину"})
+_CLOCK_HOURS, _HOURS, _MINUTES, _TEN = 12, 24, 59, 10
+
+
+def time_at(c: Cursor, place: int) -> int:
+    """Read a time that begins at a token: the token after it, or the same where none begins."""
+    word = c.word(place)
+    if c.kind(place) == "t":
+        return _written(c, place)
+    if word in NAMED_HOURS:
+        hour, minute = NAMED_HOURS[word]
+        c.add("time", place, place + 1, {f"t:{hour:02}:{minute:02}"})
+        return place + 1
+    for spoken in (_past_or_to, _half_of_hour, _before_hour):
+        hour, minutes, last = spoken(c, place)
+        if 1 <= hour <= _CLOCK_HOURS:
+            half, after = _half(c, last + 1)
+            total = (hour * 60 + minutes) % (_CLOCK_HOURS * 60)
+            c.add("time", place, after, moments.times(total // 60 or _CLOCK_HOURS, total % 60, half))
+            return after
+    return _hour(c, place)
+
+
+def _written(c: Cursor, place: int) -> int:
+    hour, minute, second, half = c.tokens[place].data
+    told, after = _half(c, place + 1)
+    unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
+    if told or c.before(place) in _PARTS_OF_DAY:
+        half = told or _name_of_half(c.before(place))
+    elif unit and unit[0] == "s" and second is None:  # "1:30 h"
+        half, after = "h", with_unit
+    forms = moments.times(hour, minute, half)
+    if second is not None:
+        exact = frozenset(f"{form}:{second:02}" for form in forms)
+        forms = forms | exact if c.generous else exact
+    if half == "h" or hour > _HOURS or minute > _MINUTES or c.generous:  # or a length
+        lengths = {f"q:{plain(hour * 3600 + minute * 60)}|s", f"q:{plain(hour * 60 + minute)}|s"}
+        forms |= {*lengths, f"n:{hour}", f"n:{minute}"}
+    c.add("time", place, after, forms, is_claim=half != "?")
+    return after
+
+
+def _half(c: Cursor, place: int) -> tuple[str, int]:
+    """The half of the day that the next words name, empty for none, and the token after them."""
+    for after in range(place, place + 3):
+        word = c.word(after) if c.near(after) else ""
+        if word == "дня" and after == place and c.kind(place - 1) != "t":  # "2 дня" are days
+            break
+        if word in _PARTS_OF_DAY:
+            return _name_of_half(word), after + 1
+        if word not in _IN_BETWEEN:
+            break
+    return "", place + (c.word(place) in CLOCK and c.near(place))
+
+
+def _name_of_half(word: str) -> str:
+    return "p" if word in LATE else "n" if word in NIGHT else "a"
+
+
+def _past_or_to(c: Cursor, place: int) -> tuple[int, int, int]:
+    """Such as "half past six", "quarter to nine", "zwanzig nach acht": the hour, minutes to add, the last token."""
+    word, joint = c.word(place), c.word(place + 1)
+    minutes = _MINUTE_WORDS.get(word) or c.small(place)
+    way = _TO_OR_PAST.get(joint, 0)
+    is_plain = word in _MINUTE_WORDS or joint in {"past", "vor", "nach"}
+    is_maybe = c.generous and joint == "to" and c.before(place) != "from"
+    if not (minutes and way and (is_plain or is_maybe) and c.near(place + 1) and c.near(place + 2)):
+        return 0, 0, place
+    return c.small(place + 2), way * minutes, place + 2
+
+
+def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
+    """Such as "halb sieben", "dreiviertel neun", «половина седьмого», «полседьмого», «четверть девятого»: likewise."""
+    word, following = c.word(place), c.word(place + 1)
+    if word in HALF_HOURS:
+        return HALF_HOURS[word], -30, place
+    if not c.near(place + 1):
+        return 0, 0, place
+    if word in {"halb", "dreiviertel"} and c.word(place + 2) not in UNITS:
+        return c.small(place + 1), -30 if word == "halb" else -15, place + 1
+    if word in _HALVES or word == "четверть":
+        return ORDINALS.get(following, 0), -45 if word == "четверть" else -30, place + 1
+    return 0, 0, place
+
+
+def _before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
+    """«без четверти девять», «без двадцати пяти девять»: likewise."""
+    if c.word(place) != "без" or not (c.near(place + 1) and c.near(place + 2)):
+        return 0, 0, place
+    minutes, last = 15 if c.word(place + 1) == "четверти" else c.small(place + 1), place + 2
+    if c.word(place + 1) in TENS and 0 < c.small(last) < _TEN and c.small(last + 1):
+        minutes, last = minutes + c.small(last), last + 1
+    return (c.small(last) if minutes and c.near(last) else 0), -minutes, last
+
+
+def _hour(c: Cursor, place: int) -> int:
+    """Such as "17 Uhr", "в 8 вечера"; "at 7" only gives something."""
+    hour, word = c.small(place), c.word(place + 1)
+    if hour > _HOURS or (hour == 0 and c.tokens[place].text not in {"0", "00"}):
+        return place
+    half, after = _half(c, place + 1)
+    if half or (word in CLOCK - _LENGTHS and c.near(place + 1)):
+        minute = c.small(place + 2) if word == "uhr" and c.gap(place + 2) == " " and not half else 0
+        after += minute > 0
+        c.add("time", place, after, moments.times(hour, minute, half))
+        return after
+    before = c.before(place)
+    if before in BEFORE_HOURS | _PARTS_OF_DAY | {"-"} or (word in RANGE_WORDS and hour):
+        half = _name_of_half(before) if before in _PARTS_OF_DAY else ""
+        c.give(place, moments.times(hour, 0, half), "time")
+    return place

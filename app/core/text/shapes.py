@@ -1,0 +1,319 @@
+"""The tokens of each shape that the scan knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import unquote
+
+from app.core.text.numerals import of_compound, of_german, of_han, readings
+from app.core.text.tables import COMPOUND_STEMS, FRACTION_SIGNS, HEADS, NUMBER_ENDINGS, ORDINAL_ENDINGS, SCALES, UNITS
+from app.core.text.tokens import Token
+from app.core.text.vocabulary import VOCABULARY
+from app.domain.words.patterns import compiled
+
+_DAY_MONTH_YEAR: Final = compiled(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})")
+_YEAR_MONTH_DAY: Final = compiled(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})")
+_YEAR_MONTH: Final = compiled(r"(\d{4})[-/](0[1-9]|1[0-2])")
+_CLOCK: Final = compiled(r"(\d{1,3})[:.](\d{2})(?::(\d{2}))?")
+_FRACTION: Final = compiled(r"(\d{1,4})/(\d{1,4})")
+_CODE: Final = compiled(r"\d{1,20}(?:-\d{1,20}){2,8}")
+_HOURS_IN_ONE: Final = compiled(r"(?:h|ч|std|uhr)(\d{1,2})(?:m|min|м|мин)?")
+_SIMPLE_VERSION: Final = compiled(r"v\d{1,5}")
+_SQUASHED: Final = compiled(r"[\W_]")
+_TRAILING: Final = ".,;:!?)]}…»”'\"*_"
+_CENTURY: Final = 2000
+_HALF_DAY: Final = 12
+_LOCAL: Final = 9
+"""Digits of a telephone number without those of the country or the trunk."""
+_SHORTEST_CODE: Final = 9
+_SHORTEST_COMPOUND: Final = 5
+_WEEKDAYS: Final = {sign: day for day, sign in enumerate("一二三四五六日")} | {"天": 6}
+_STEPS: Final = {"上": -1, "上上": -2, "下": 1, "下下": 2, "这": 0, "本": 0}
+_YEARS: Final = {"今年": 0, "明年": 1, "去年": -1, "后年": 2, "前年": -2}
+_MINUTES: Final = {"半": 30, "一刻": 15, "三刻": 45}
+
+
+def squashed(text: str) -> str:
+    """Letters and digits alone."""
+    return _SQUASHED.sub("", text)
+
+
+def address(text: str) -> str:
+    """A URL without its scheme, ``www.``, escapes and the slash at its end."""
+    bare = text.partition("://")[2] or text
+    return unquote(bare.removeprefix("www.")).rstrip("/" + _TRAILING).lower()
+
+
+def url(match: re.Match[str]) -> Iterator[Token]:
+    """An address of a page."""
+    text = match.group().rstrip(_TRAILING)
+    yield _token("url", text, match.start(), {f"s:{address(text)}"})
+
+
+def email(match: re.Match[str]) -> Iterator[Token]:
+    """An address of a person."""
+    text = match.group().rstrip(".-")
+    yield _token("email", text, match.start(), {f"s:{text}"})
+
+
+def path(match: re.Match[str]) -> Iterator[Token]:
+    """A file or folder, also found by its last part."""
+    text = match.group().rstrip(".,-")
+    last = text.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+    yield _token("path", text, match.start(), {f"s:{part}" for part in (text, last) if part})
+
+
+def version(match: re.Match[str]) -> Iterator[Token]:
+    """Such as "v2.4.1"."""
+    yield _version(match.group(), match.start())
+
+
+def code(match: re.Match[str]) -> Iterator[Token]:
+    """A UUID."""
+    yield _token("identifier", match.group(), match.start(), {f"i:{squashed(match.group())}"})
+
+
+def phone(match: re.Match[str]) -> Iterator[Token]:
+    """A telephone number."""
+    digits = squashed(match.group())
+    yield _token("identifier", match.group(), match.start(), {f"i:{digits}", f"i:{digits[-max(_LOCAL, 7) :]}"})
+
+
+def iso(match: re.Match[str]) -> Iterator[Token]:
+    """A day, perhaps with its time."""
+    text, start = match.group(), match.start()
+    yield _token("d", text[:10], start, [(int(text[:4]), int(text[5:7]), int(text[8:10]))])
+    clock = _CLOCK.match(text, 11)
+    if clock:
+        yield _token("t", clock.group(), start + 11, _clock(clock))
+
+
+def percent(match: re.Match[str]) -> Iterator[Token]:
+    """Such as "百分之十五"."""
+    share = match["share"]
+    yield Token("n", share, match.start(), match.end(), [float(share) if share[0].isdecimal() else of_han(share)])
+    yield Token("w", "%", match.end(), match.end())
+
+
+def parts(match: re.Match[str]) -> Iterator[Token]:
+    """Such as "四分之一"."""
+    under = of_han(match["under"])
+    if under:
+        yield _token("f", match.group(), match.start(), of_han(match["over"]) / under)
+
+
+def han_date(match: re.Match[str]) -> Iterator[Token]:
+    """Such as "2026年9月12日", "九月十二日"."""
+    yield _token("d", match.group(), match.start(), [tuple(_whole(match[part]) for part in ("year", "month", "day"))])
+
+
+def han_day(match: re.Match[str]) -> Iterator[Token]:
+    """Such as "12号"."""
+    yield _token("o", match.group(), match.start(), _whole(match["lone"]))
+
+
+def han_time(match: re.Match[str]) -> Iterator[Token]:
+    """Such as "八点半"; numerals with 点 alone may also be points."""
+    part, hour = match["part"] or "", match["hour"]
+    minute = _MINUTES.get(part) or _whole(match["minute"]) or 0
+    is_plain = bool(part or match["minute"]) or hour[0].isdecimal()
+    yield _token("t", match.group(), match.start(), (_whole(hour), minute, None, "" if is_plain else "?"))
+
+
+def weekday(match: re.Match[str]) -> Iterator[Token]:
+    """Such as "下周五"."""
+    yield _token("weekday", match.group(), match.start(), (_STEPS.get(match["which"] or ""), _WEEKDAYS[match["name"]]))
+
+
+def span(match: re.Match[str]) -> Iterator[Token]:
+    """Such as "上个月", "明年"."""
+    text = match.group()
+    if text in _YEARS:
+        yield _token("span", text, match.start(), (_YEARS[text], "year"))
+        return
+    name = "weekend" if text.endswith("末") else "month" if text.endswith("月") else "week"
+    yield _token("span", text, match.start(), (_STEPS.get(text[:2], _STEPS[text[0]]), name))
+
+
+def word(match: re.Match[str]) -> Iterator[Token]:
+    """A known word."""
+    yield _token("w", match.group(), match.start())
+
+
+def han_number(match: re.Match[str]) -> Iterator[Token]:
+    """Chinese numerals, also as a scale behind digits."""
+    text = match.group()
+    value = of_han(text)
+    if value or text in SCALES or text == "零":
+        yield _token("n", text, match.start(), [value])
+
+
+def fraction(match: re.Match[str]) -> Iterator[Token]:
+    """Such as "½"."""
+    yield _token("f", match.group(), match.start(), FRACTION_SIGNS[match.group()])
+
+
+def sign(match: re.Match[str]) -> Iterator[Token]:
+    """A currency's, a unit's; of degrees whatever scale."""
+    yield Token("s", match.group()[:1], match.start(), match.end())
+
+
+def run(text: str, start: int, cased: str) -> Iterator[Token]:
+    """Letters, perhaps with digits, hyphens and apostrophes: words, or an identifier."""
+    if text in VOCABULARY:
+        yield _token("w", text, start)
+        return
+    pieces = [text] if text.isalpha() else text.replace("'", "-").split("-")
+    if not any(letter.isdigit() for letter in text):
+        yield from _words(pieces, start)
+        return
+    is_phrase = len(pieces) > 1 and all(piece.isalpha() or piece.isdecimal() for piece in pieces)
+    if is_phrase and cased[start : start + len(text)].islower() and not VOCABULARY.isdisjoint(pieces):  # "mid-2026"
+        yield from _words(pieces, start)
+        return
+    yield _identifier(text, start, pieces)
+
+
+def number(match: re.Match[str]) -> Iterator[Token]:
+    """Digits with what is written directly behind them: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e"."""
+    digits, half, tail, start = match["digits"], match["half"], match["tail"], match.start()
+    if half and (hours := list(_half_day(digits, half, start))):
+        yield from hours
+        return
+    if not tail:
+        yield from _digits(digits, start)
+        return
+    clock, minutes = _CLOCK.fullmatch(digits), _HOURS_IN_ONE.fullmatch(tail)
+    name, *more = tail.removeprefix("-").split("-")
+    if clock and tail in {"z", "utc", "h", "uhr"}:
+        yield _token("t", match.group(), start, _clock(clock, "0"))
+    elif digits.isdecimal() and not more and name in ORDINAL_ENDINGS:
+        yield _token("o", match.group(), start, int(digits[:9]))
+    elif digits.isdecimal() and minutes and len(digits) <= 2:  # noqa: PLR2004 - hours
+        yield _token("t", match.group(), start, (int(digits), int(minutes[1]), None, "h"))
+    elif name in VOCABULARY or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_in(name):
+        yield from _digits(digits, start)
+        yield from _words([_unit_in(piece) or piece for piece in (name, *more)], match.start("tail") + (tail[0] == "-"))
+    else:
+        yield _identifier(match.group(), start, match.group().split("-"))
+
+
+def _token(kind: str, text: str, start: int, data: object = None) -> Token:
+    return Token(kind, text, start, start + len(text), data)
+
+
+def _whole(digits: str | None) -> int | None:
+    if not digits:
+        return None
+    return int(digits) if digits.isdecimal() else int(of_han(digits))
+
+
+def _version(text: str, start: int) -> Token:
+    bare = text.removeprefix("v")
+    return _token("version", text, start, {f"v:{bare}", f"s:{bare}", f"n:{bare}"})
+
+
+def _identifier(text: str, start: int, pieces: list[str]) -> Token:
+    if text in UNITS:
+        return _token("w", text, start)
+    if _SIMPLE_VERSION.fullmatch(text):
+        return _version(text, start)
+    numbers = [piece for piece in pieces if piece.isdecimal()]
+    single = {f"n:{int(numbers[0][:20])}"} if len(numbers) == 1 else set()
+    return _token("identifier", text, start, {f"s:{text}", f"i:{squashed(text)}", *single})
+
+
+def _words(pieces: list[str], start: int) -> Iterator[Token]:
+    """The known ones among words with one sign between them, and the numbers that are written as one word."""
+    for piece in pieces:
+        if piece in VOCABULARY:
+            yield _token("w", piece, start)
+        elif piece.isdecimal():
+            yield _token("n", piece, start, readings(piece) or [0.0])
+        elif len(piece) >= _SHORTEST_COMPOUND and piece[:3] in HEADS:
+            yield from _compound(piece, start)
+        start += len(piece) + 1
+
+
+def _compound(text: str, start: int) -> Iterator[Token]:
+    """Such as "zweitausendfünfhundert", "семилетняя"."""
+    value, unit = of_german(text), ""
+    if not value:
+        value, unit = of_compound(text) or (0.0, "")
+    if value:
+        yield _token("n", text, start, [value])
+    if unit:
+        yield Token("w", unit, start + len(text), start + len(text))
+
+
+def _unit_in(text: str) -> str:
+    """The unit that the end of a compound names: "летний", "tägig"."""
+    if text in VOCABULARY:
+        return ""
+    return next((COMPOUND_STEMS[text[:size]] for size in range(9, 3, -1) if text[:size] in COMPOUND_STEMS), "")
+
+
+def _half_day(digits: str, half: str, start: int) -> Iterator[Token]:
+    """Such as "5 pm", "5-7 pm": of the first of two hours the half is open."""
+    pieces = digits.split("-")
+    letter = half.strip()[0]
+    for count, piece in enumerate(pieces, start=1):
+        is_last = count == len(pieces)
+        clock = _CLOCK.fullmatch(piece)
+        if clock or (piece.isdecimal() and int(piece[:3]) <= _HALF_DAY):
+            text = piece + half if is_last else piece
+            hour = _clock(clock) if clock else (int(piece[:3]), 0, None, "")
+            yield _token("t", text, start, (*hour[:3], letter if is_last else hour[3]))
+        start += len(piece) + 1
+
+
+def _clock(match: re.Match[str], half: str = "") -> tuple[int, int, int | None, str]:
+    """Hour, minute and second; a zero before the hour says that it is told on the 24-hour clock."""
+    is_full = match[1][0] == "0"
+    return int(match[1]), int(match[2]), int(match[3]) if match[3] else None, half or ("0" if is_full else "")
+
+
+def _digits(digits: str, start: int) -> Iterator[Token]:
+    """One token for digits that belong together, one for each part of a range or a list."""
+    token = _digits_in_one(digits, start)
+    if token:
+        yield token
+        return
+    separator = next((sign for sign in "-/,:'" if sign in digits), "")
+    for piece in digits.split(separator) if separator else ():
+        if piece.strip("."):
+            yield from _digits(piece.rstrip("."), start)
+        start += len(piece) + 1
+
+
+def _digits_in_one(digits: str, start: int) -> Token | None:
+    amounts = readings(digits)
+    if digits.isdecimal() or " " in digits:
+        return _token("n", digits, start, amounts or [float(digits[:30].replace(" ", ""))])
+    if days := _days(digits):
+        return _token("d", digits, start, days)
+    if match := _FRACTION.fullmatch(digits):
+        return _token("f", digits, start, int(match[1]) / max(int(match[2]), 1))
+    match = _CLOCK.fullmatch(digits)
+    if amounts or match:
+        return (
+            _token("n", digits, start, amounts) if amounts or not match else _token("t", digits, start, _clock(match))
+        )
+    if _CODE.fullmatch(digits) and len(digits) >= _SHORTEST_CODE:  # a telephone's, an order's number
+        return _token("identifier", digits, start, {f"i:{squashed(digits)}", f"s:{digits}"})
+    is_version = not set(digits) & set("-/,:'")
+    return _version(digits, start) if is_version else None
+
+
+def _days(digits: str) -> list[tuple[int, int, int | None]]:
+    """The days that digits may be; none when they are no date."""
+    if match := _YEAR_MONTH_DAY.fullmatch(digits):
+        return [(int(match[1]), int(match[3]), int(match[4]))]
+    if match := _DAY_MONTH_YEAR.fullmatch(digits):
+        year = int(match[4]) + (_CENTURY if len(match[4]) == 2 else 0)  # noqa: PLR2004
+        first, second = int(match[1]), int(match[3])
+        return [(year, second, first)] if match[2] == "." else [(year, second, first), (year, first, second)]
+    match = _YEAR_MONTH.fullmatch(digits)
+    return [(int(match[1]), int(match[2]), None)] if match else []

@@ -1,0 +1,133 @@
+"""What a scan finds: pieces of a text, and what stands around each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Final
+
+from app.core.text.tables import CUBES, NUMBERS, SQUARES, UNITS
+
+TIGHT: Final = frozenset({"", " ", "-", "  ", " -", "- "})
+"""What may stand between a number and its unit."""
+LOOSE: Final = frozenset({*TIGHT, ".", ". ", ",", ", ", " (", "/", " /", " - ", " | ", ".-"})
+"""What may stand within a date."""
+Unit = tuple[str, float]
+"""The base of a unit and the factor to it."""
+_PREPOSITIONS: Final = frozenset({"с", "в", "д", "a", "t", "s", "do"})
+"""They are units only directly behind their number."""
+_MINUTES: Final = 60
+
+
+@dataclass(slots=True)
+class Token:
+    """One piece of a text.
+
+    ``kind`` is ``w`` (a known word), ``s`` (a sign), ``n`` (a number; ``data`` its readings), ``o`` (an ordinal; its
+    number), ``f`` (a fraction; its amount), ``d`` (a date; its possible days), ``t`` (a time; hour, minute, second,
+    half of the day), ``weekday`` and ``span`` (Chinese; step and weekday or span), or a kind of value that is complete
+    (``data`` its forms).
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    data: Any = None
+
+
+@dataclass(slots=True)
+class Found:
+    """A value at its place in the folded text."""
+
+    kind: str
+    start: int
+    end: int
+    forms: frozenset[str] = frozenset()
+    is_claim: bool = True
+    """Whether a statement that holds it states an exact value; otherwise it is only of use as what a text gives."""
+    is_approximate: bool = False
+    readings: list[float] = field(default_factory=list)
+    """Of a number, as written."""
+    unit: Unit | None = None
+    scale: float = 1.0
+    amounts: list[tuple[float, str]] = field(default_factory=list)
+    """Each with the base of its unit; empty: as written."""
+
+
+@dataclass(slots=True)
+class Cursor:
+    """The tokens of a text, and the values that were made of them."""
+
+    text: str
+    cased: str
+    tokens: list[Token]
+    at: date | None
+    generous: bool
+    """Whether all that the text may mean is wanted, not only what it states."""
+    found: list[Found] = field(default_factory=list)
+
+    def kind(self, place: int) -> str:
+        """Of a token; empty beyond the ends."""
+        return self.tokens[place].kind if 0 <= place < len(self.tokens) else ""
+
+    def word(self, place: int) -> str:
+        """The word or sign there; empty for anything else."""
+        return self.tokens[place].text if self.kind(place) in {"w", "s"} else ""
+
+    def gap(self, place: int) -> str:
+        """What stands between a token and the one before it; a line break beyond the ends."""
+        if not 0 < place < len(self.tokens):
+            return "\n"
+        return self.text[self.tokens[place - 1].end : self.tokens[place].start]
+
+    def near(self, place: int, gaps: frozenset[str] = TIGHT) -> bool:
+        """Whether a token belongs to the one before it."""
+        return self.gap(place) in gaps
+
+    def before(self, place: int) -> str:
+        """The word before a token, where it belongs to it."""
+        return self.word(place - 1) if self.near(place) else ""
+
+    def says(self, place: int, *words: str) -> bool:
+        """Whether these words follow, each belonging to the one before."""
+        return all(self.word(place + number) == word and self.near(place + number) for number, word in enumerate(words))
+
+    def is_capital(self, place: int) -> bool:
+        """Whether a token begins with a capital."""
+        return self.cased[self.tokens[place].start].isupper()
+
+    def small(self, place: int) -> int:
+        """A whole number below sixty at a token, in digits or one word; zero when there is none."""
+        value: float = 0
+        if self.kind(place) == "n":
+            value = self.tokens[place].data[0]
+        elif self.kind(place) == "w":
+            value = 1 if self.word(place) == "ein" else NUMBERS.get(self.word(place), 0)
+        return int(value) if value < _MINUTES and value == int(value) else 0
+
+    def unit(self, place: int) -> tuple[Unit | None, int]:
+        """The unit at a token ("м", "sq m", "кв. м"), and the token after it."""
+        gap = self.gap(place)
+        if gap not in TIGHT and gap != " (":
+            return None, place
+        word = self.tokens[place].text
+        power = 2 if word in SQUARES else 3 if word in CUBES else 1
+        base, factor = UNITS.get(self.word(place + 1), ("", 1.0)) if power > 1 else ("", 1.0)
+        if base in {"m", "in"} and self.near(place + 1, LOOSE):
+            return (f"{base}{' ²³'[power - 1]}", factor**power), place + 2
+        if word in UNITS and not (gap and word in _PREPOSITIONS):
+            return UNITS[word], place + 1
+        return None, place
+
+    def add(self, kind: str, first: int, after: int, forms: Iterable[str], *, is_claim: bool = True) -> None:
+        """Keep a value that reaches from one token up to another."""
+        start, end = self.tokens[first].start, self.tokens[after - 1].end
+        self.found.append(Found(kind, start, end, frozenset(forms), is_claim))
+
+    def give(self, place: int, forms: Iterable[str], kind: str = "date") -> None:
+        """Keep what a text gives without stating it."""
+        every = frozenset(forms) if self.generous else frozenset()
+        if every:
+            self.add(kind, place, place + 1, every, is_claim=False)
