@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any, Final
 
 from app.adapters.repositories.term_keys import keys_of
-from app.domain.anchors.cues import LONGEST as LONGEST_ANCHOR
 from app.domain.anchors.detect import detect
 from app.domain.assembling.assembly import assemble
 from app.domain.conversation import Message

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable
-from pathlib import Path
+from importlib.resources import files
 from typing import Final
 
 from app.domain.words.patterns import compiled
 from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, sentences, stems
 
-_TABLE: Final = Path(__file__).with_suffix(".toml")
+_TABLE: Final = files("app.core.validation") / "orders.toml"
 _LEADS: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"
 _SHARED: Final = 0.7  # of an order's words, for who asks for it: an invented one shares names and topics too
 
