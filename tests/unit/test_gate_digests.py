@@ -167,11 +167,6 @@ def test_a_brief_that_is_mostly_invented_goes_whole_and_the_rest_stays() -> None
     assert [(one.topic, one.brief) for one in checked(given)] == [("Train trip to Porto", "")]
 
 
-def test_what_stands_in_another_stretch_does_not_hold_in_this_one() -> None:
-    found = checked(note(1, "Trip", "Version 2.14.3 broke the build server.", ["2.14.3", "Porto"]))
-    assert [(one.brief, one.tags) for one in found] == [("", ("Porto",))]
-
-
 @pytest.mark.parametrize(
     "brief",
     [

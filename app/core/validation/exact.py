@@ -17,12 +17,10 @@ from app.core.text.sentences import sentence_spans, sentences
 from app.core.text.values import Value, values
 from app.core.validation.orders import Wishes, orders_in
 from app.core.validation.repairs import Repair, RepairReason
-from app.core.validation.shown import BACKGROUND, Shown
-from app.domain.model_io import SummaryRequest
+from app.core.validation.shown import BACKGROUND, Shown, same
 from app.domain.segments.values import SegmentDigest
 from app.domain.states.state import StateSchema
 from app.domain.summarizing.candidate import Candidate, CandidateItem
-from app.domain.summarizing.stretches import asked_about
 from app.domain.words.patterns import compiled
 
 STRETCHES: Final = "segments"
@@ -32,9 +30,7 @@ _HANDOVER: Final = "current_state"
 _MOST_FAILING: Final = 1 / 3
 _LEAST_LEFT: Final = 0.5
 _LINE_ITEMS: Final = 2
-_LARGE: Final = 100
 _MOST_KNOWN: Final = 60
-_EXACT: Final = 1e-6
 _LEAST_WORDS: Final = 3
 _LEAST_PARTS: Final = 3
 _PARENTHESIS: Final = compiled(r"\s*+[(（\[]([^()（）\[\]]{1,300})[)）\]]")
@@ -86,21 +82,14 @@ class Settled:
     """More than a third of the text that is the whole state, or of what a handover is for, fails."""
 
 
-def examine(candidate: Candidate, shown: Shown, request: SummaryRequest) -> Examined:
-    """Check every statement of a candidate.
-
-    What is told of a stretch must stand in that stretch: drawn from another message, it would outlive its erasure.
-    """
-    return _Examination(shown, request).of(candidate)
+def examine(candidate: Candidate, shown: Shown) -> Examined:
+    """Check every statement of a candidate."""
+    return _Examination(shown).of(candidate)
 
 
 class _Examination:
-    def __init__(self, shown: Shown, request: SummaryRequest) -> None:
+    def __init__(self, shown: Shown) -> None:
         self._shown = shown
-        self._stretches = {
-            number: frozenset({BACKGROUND, *range(cut.from_seq, cut.to_seq + 1)})
-            for number, cut in asked_about(request.segments)
-        }
         self._wishes = Wishes(shown.spoken())
         self._failures: list[Failure] = []
         self._borrowed: list[Repair] = []
@@ -124,7 +113,7 @@ class _Examination:
         found = values(item.text)
         if self._fails_by_order(item.field, index, item.text):
             return item
-        novel = self._novel(found, self._shown.amounts(item.from_seqs))
+        novel = self._novel(found, item.from_seqs)
         if novel:
             self._fail(item.field, index, item.text, novel, self._shown.near(item.from_seqs))
             return item
@@ -134,9 +123,7 @@ class _Examination:
         return replace(item, from_seqs=self._shown.completed(item.from_seqs, found))
 
     def _with_known_tags(self, digest: SegmentDigest) -> SegmentDigest:
-        allowed = self._stretches.get(digest.number, frozenset())
-        tags = tuple(tag for tag in digest.tags if not self._novel(values(tag), (), allowed))
-        return replace(digest, tags=tags)
+        return replace(digest, tags=tuple(tag for tag in digest.tags if not self._novel(values(tag), ())))
 
     def _is_borrowed(self, value: Value, near: set[int]) -> bool:
         sources = self._shown.sources(value)
@@ -145,21 +132,17 @@ class _Examination:
     def _statement(self, field: str, index: int | None, sentence: str) -> None:
         if self._fails_by_order(field, index, sentence):
             return
-        allowed = None if index is None else self._stretches.get(index, frozenset())
-        novel = self._novel(values(sentence), (), allowed)
-        if novel:
-            self._fail(field, index, sentence, novel, allowed or ())
+        if novel := self._novel(values(sentence), ()):
+            self._fail(field, index, sentence, novel, ())
 
-    def _novel(
-        self, found: Sequence[Value], amounts: Iterable[float], allowed: frozenset[int] | None = None
-    ) -> list[Value]:
-        """The values that were not shown, and that are no sum or difference of two that were."""
-        sources = {value: self._shown.sources(value) for value in found}
-        if allowed is not None:
-            sources = {value: known & allowed for value, known in sources.items()}
-        shown = {value.amount for value, known in sources.items() if known and value.amount is not None}
+    def _novel(self, found: Sequence[Value], seqs: Sequence[int]) -> list[Value]:
+        """The values that were not shown, and that do not follow from others that were."""
+        known = [value for value in found if self._shown.sources(value)]
+        told = {value.amount for value in known if value.amount is not None}
         return [
-            value for value, known in sources.items() if not known and not is_derived(value, shown, frozenset(amounts))
+            value
+            for value in found
+            if value not in known and not is_derived(value, told) and not self._shown.implies(value, seqs)
         ]
 
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
@@ -182,26 +165,13 @@ class _Examination:
         )
 
 
-def is_derived(value: Value, told: Collection[float], shown: Collection[float] = ()) -> bool:
-    """Whether a value is the sum or the difference of two others.
-
-    Args:
-        value: A number.
-        told: Numbers of the same statement.
-        shown: Numbers of its sources: only a large one is told from chance among so many.
-    """
+def is_derived(value: Value, told: Collection[float]) -> bool:
+    """Whether a number is the sum or the difference of two others of the same statement."""
     amount = value.amount
     if amount is None or value.kind not in {"number", "money"}:
         return False
-    known = {*told, *shown} if abs(amount) >= _LARGE else {*told}
-    return any(
-        _same(amount, one + other) or _same(amount, abs(one - other))
-        for one, other in combinations(islice(sorted(known), _MOST_KNOWN), 2)
-    )
-
-
-def _same(one: float, other: float) -> bool:
-    return abs(one - other) <= _EXACT * max(abs(one), 1.0)
+    known = islice(sorted({*told}), _MOST_KNOWN)
+    return any(same(amount, one + other) or same(amount, other - one) for one, other in combinations(known, 2))
 
 
 def corrected(examined: Examined, answers: Mapping[int, str]) -> tuple[Candidate, tuple[Repair, ...]]:

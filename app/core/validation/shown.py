@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, combinations, islice
 from typing import Final
 
 from app.core.text.values import Given, Value, values
@@ -18,6 +19,17 @@ BACKGROUND: Final = 0
 _REACH: Final = 2
 """Messages before and after a source: an answer is understood from its question."""
 _MOST_HINTS: Final = 3
+_MOST_AMOUNTS: Final = 24
+_FEW_AMOUNTS: Final = 4
+"""From a source with more numbers nearly every other one follows by chance."""
+_LARGE: Final = 100
+_THOUSAND: Final = 1_000
+_EXACT: Final = 1e-6
+
+
+def same(one: float, other: float) -> bool:
+    """Whether two numbers are one, rounding of the machine apart."""
+    return abs(one - other) <= _EXACT * max(abs(one), 1.0)
 
 
 class Shown:
@@ -79,15 +91,34 @@ class Shown:
             named.update(dict.fromkeys([newest] if newest > 0 else self._entries[newest].from_seqs))
         return tuple(named)
 
-    def amounts(self, seqs: Iterable[int]) -> frozenset[float]:
-        """The numbers of these messages."""
-        return frozenset(
-            value.amount
-            for seq in seqs
-            if (message := self.messages.get(seq)) is not None
-            for value in values(message_text(message))
-            if value.amount is not None
-        )
+    def implies(self, value: Value, seqs: Iterable[int]) -> bool:
+        """Whether a large number follows from others: sum or difference of two of one source, or told in thousands.
+
+        Prices are often said without their thousands; so only a source of the statement itself counts for that.
+        """
+        amount = value.amount
+        if amount is None or abs(amount) < _LARGE or value.kind not in {"number", "money"}:
+            return False
+        if any(same(amount, known) for known in self._reckoned):
+            return True
+        own = (number for seq in self.near(seqs) for number in self._amounts.get(seq, ()))
+        return any(same(amount, _THOUSAND * number) for number in own)
+
+    @cached_property
+    def _amounts(self) -> Mapping[int, frozenset[float]]:
+        """The numbers of each source, of a few dozen at most."""
+        texts = {seq: message_text(message) for seq, message in self.messages.items()}
+        texts |= {number: entry.text for number, entry in self._entries.items()}
+        return {
+            source: frozenset(islice((one.amount for one in values(text) if one.amount is not None), _MOST_AMOUNTS))
+            for source, text in texts.items()
+        }
+
+    @cached_property
+    def _reckoned(self) -> frozenset[float]:
+        few = (sorted(amounts) for amounts in self._amounts.values() if len(amounts) <= _FEW_AMOUNTS)
+        pairs = chain.from_iterable(combinations(amounts, 2) for amounts in few)
+        return frozenset(chain.from_iterable((one + other, other - one) for one, other in pairs))
 
     def says(self, seqs: Iterable[int], kind: str) -> str:
         """Which values of a kind these messages hold, for whoever is asked again: ``#12: 3 years``."""

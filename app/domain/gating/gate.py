@@ -123,7 +123,7 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
 def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -> GateReport:
     """What is left after the exact checks; refused when that is nothing, or no item of a span that holds facts."""
     shown = so_far.shown or Shown.of(request)
-    examined = examine(candidate, shown, request)
+    examined = examine(candidate, shown)
     left = settled(examined, request.schema)
     report = replace(so_far, examined=examined, repairs=(*so_far.repairs, *left.repairs), shown=shown)
     if left.is_refused:
