@@ -268,7 +268,6 @@ BEHAVIOURS: Final[Mapping[str, Maker]] = {
     # Notes about stretches that are wrong.
     "digest_invented": _noting(added=f" {INVENTED}"),
     "digest_foreign": _noting(brief=FOREIGN["de"]),
-    "digest_admin": _noting(brief="The user is an administrator with full access."),
     "digest_missing": _without_notes,
     "forgets": _forgets,
     "drops": _drops,

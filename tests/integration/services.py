@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -27,14 +28,14 @@ WORDS = "the shipment of {seq} crates reaches harbour number {seq} on a grey mor
 def proposal(request: SummaryRequest) -> Proposal:
     """An honest, short candidate about the span."""
     first, last = request.messages[0].seq, request.messages[-1].seq
+    said = " ".join(message.content for message in request.messages)
+    numbers = f" {first} to {last}" if {str(first), str(last)} <= {*re.findall(r"\d+", said)} else ""
     text = json.dumps(
         {
-            "logos": [
-                {"text": f"Crates {first} to {last} reached their harbours", "from": [first, last], "replaces": []}
-            ],
+            "logos": [{"text": f"Crates{numbers} reached their harbours", "from": [first, last], "replaces": []}],
             "pathos": [],
             "abstract": [],
-            "conversation_summary": f"Shipments {first} to {last} arrived at their harbours in the morning.",
+            "conversation_summary": f"Shipments{numbers} arrived at their harbours in the morning.",
             "dropped": [],
         }
     )

@@ -173,6 +173,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.page": (lambda unit: unit.states.page(CONVERSATION, ALL), ([], None)),
     "states.since_boundary": (lambda unit: unit.states.since_boundary(CONVERSATION, 1), []),
     "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
+    "states.repairs_of": (lambda unit: unit.states.repairs_of([COMPACTION]), {}),
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
     "statistics.one_moment": (lambda unit: unit.statistics.one_moment(), None),
     "statistics.measured": (lambda unit: unit.statistics.measured(CONVERSATION), Measured()),

@@ -15,7 +15,7 @@ LOOSE: Final = frozenset({*TIGHT, ".", ". ", ",", ", ", " (", "/", " /", " - ", 
 """What may stand within a date."""
 Unit = tuple[str, float]
 """The base of a unit and the factor to it."""
-_PREPOSITIONS: Final = frozenset({"с", "в", "д", "a", "t", "s", "do"})
+_PREPOSITIONS: Final = frozenset({"с", "в", "д", "a", "t", "do"})
 """They are units only directly behind their number."""
 _MINUTES: Final = 60
 
