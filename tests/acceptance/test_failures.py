@@ -168,7 +168,7 @@ class TestAManualCall:
     def test_that_saves_too_little_is_skipped(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
-        talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_400)
+        talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_500)
         talk.batch(long_lines(6))
         state, context = talk.state(), talk.context_bytes()
         gemini.script("compaction", default="larger")
@@ -239,7 +239,7 @@ class TestATurn:
         state, block = talk.state(), served_block(talk)
         gemini.script("compaction", default="error_500")
 
-        done = talk.chat(text_of(1_250))
+        done = talk.chat(text_of(1_340))
 
         assert done["warnings"] == ["compaction_failed:server_error", "context_truncated"]
         assert done["reply"]["content"]
@@ -508,7 +508,7 @@ def entries_of(version: Json, field: str = "logos") -> dict[str, str]:
 def test_facts_that_the_model_leaves_out_or_drops_without_a_source_are_carried_forward(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini, behaviour: str | Behaviour
 ) -> None:
-    talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_400)
+    talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_500)
     gemini.script("compaction", behaviour)
 
     row = talk.compact()

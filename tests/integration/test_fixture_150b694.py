@@ -8,13 +8,15 @@ import json
 import lzma
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import pytest
 
 from app.adapters.migrations import run_migrations
+from app.domain.localization.catalogue import catalogue_of
 from app.domain.segments.markers import find
+from app.domain.states.state import StateSchema
 from app.embedded import Endpoints
 from bench.fixture import rows
 from bench.fixture.__main__ import FOLDER, RECORDED_AT, ROWS, SERVED
@@ -26,7 +28,11 @@ Json = dict[str, Any]
 
 _TOOLS_APART: Final = "what a tool said is recalled in a message of role tool, no longer as words of the user"
 _AS_DATA: Final = "a message that reads like an element or a marker of the service is served as data"
+_ONCE: Final = "a result that stands in its message's content too is served in its part alone"
+_VERSIONS: Final = "calls name the version of their prompt: null of those that were made before"
 EXPLAINED: Final[Mapping[str, str]] = {
+    "agent-*.contexts.plain.messages.*.content": _ONCE,
+    "*.compactions.*.attempts.*.prompt_version": _VERSIONS,
     "agent-*.contexts.query.*": _TOOLS_APART,
     "media.contexts.query.*": _TOOLS_APART,
     "failing.contexts.*.messages.*": _AS_DATA,
@@ -66,8 +72,44 @@ def loaded(servers: Endpoints) -> Iterator[Endpoints]:
 
 
 async def _read(loaded: Endpoints, conversations: Sequence[Stored]) -> dict[str, Json]:
-    async with running(loaded, StandingClock(RECORDED_AT)) as process:
-        return await record(process, conversations)
+    """What is served with the awareness block of then: a shorter one leaves more room, and other messages fill it."""
+    blocks = _awareness_blocks()
+
+    def of_then(
+        schema: StateSchema, locale: str, levels: Sequence[str] = (), *, anchor_share: float | None = None
+    ) -> str:
+        return blocks[_Kind(schema.name, catalogue_of(locale).language, tuple(levels), anchor_share != 0)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.services.resolve.awareness_block", of_then)
+        async with running(loaded, StandingClock(RECORDED_AT)) as process:
+            return await record(process, conversations)
+
+
+class _Kind(NamedTuple):
+    """What an awareness block depends on."""
+
+    schema: str
+    language: str
+    levels: tuple[str, ...]
+    names_anchors: bool
+
+
+def _awareness_blocks() -> dict[_Kind, str]:
+    """Those of then, which end the system text."""
+    blocks: dict[_Kind, str] = {}
+    for each in RECORDED.values():
+        of, text = each["served"]["conversation"], each["served"]["contexts"]["plain"]["messages"][0]["content"]
+        policy = of["policy"]
+        kind = _Kind(
+            of["state_schema"] or policy["state_schema"],
+            catalogue_of(of["locale"]).language,
+            tuple(policy["levels"]),
+            policy["anchor_share"] != 0,
+        )
+        block = text[text.rindex("## `<session_state>`") :]
+        assert blocks.setdefault(kind, block) == block
+    return blocks
 
 
 @pytest.fixture(scope="module")

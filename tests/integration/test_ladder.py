@@ -523,7 +523,7 @@ async def turn(
         conversation_id = await service.conversation(**policy)
         await service.say(conversation_id, 48)
     chat = service.container.chat
-    handle = await chat.start(service.tenant, conversation_id, ChatInput(content=WORDS.format(seq=99) * 22))
+    handle = await chat.start(service.tenant, conversation_id, ChatInput(content=WORDS.format(seq=99) * 27))
     result = await asyncio.wait_for(handle.result(), PATIENCE)
     return conversation_id, result.warnings, result.reply.content
 

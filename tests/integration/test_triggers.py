@@ -299,7 +299,7 @@ class TestFloors:
     @pytest.mark.case("14")
     async def test_one_beside_what_can_be_folded_is_given_up_after_folding_that(self, service: Service) -> None:
         conversation_id = await service.conversation()
-        await append(service, conversation_id, ("system", WORDS.format(seq=0) * 90))
+        await append(service, conversation_id, ("system", WORDS.format(seq=0) * 95))
         await service.say(conversation_id, 30)
         (row,) = await service.compactions(conversation_id)
         await service.container.compaction.execute(row.id)

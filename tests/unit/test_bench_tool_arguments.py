@@ -27,7 +27,8 @@ def result(name: str, data: Any) -> dict[str, Any]:
 
 def row() -> dict[str, Any]:
     talk = [
-        {"role": "user" if n % 2 else "assistant", "content": f"Some talk, part {n}, of the sea."} for n in range(16)
+        {"role": "user" if n % 2 else "assistant", "content": f"Some talk, part {n}, of the sea and ships."}
+        for n in range(20)
     ]
     first = [{"role": "user", "content": "Hello, please look up my stay."}, call("find", guest="Ana Ruiz")]
     later = [{"role": "user", "content": "Then move me."}, call("move", booking="QZ71KP", room="B204", to="C999")]
