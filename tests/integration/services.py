@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -29,7 +28,7 @@ def proposal(request: SummaryRequest) -> Proposal:
     """An honest, short candidate about the span."""
     first, last = request.messages[0].seq, request.messages[-1].seq
     said = " ".join(message.content for message in request.messages)
-    numbers = f" {first} to {last}" if {str(first), str(last)} <= {*re.findall(r"\d+", said)} else ""
+    numbers = f" {first} to {last}" if f" {first} crates" in said and f" {last} crates" in said else ""
     text = json.dumps(
         {
             "logos": [{"text": f"Crates{numbers} reached their harbours", "from": [first, last], "replaces": []}],

@@ -30,7 +30,11 @@ _TOOLS_APART: Final = "what a tool said is recalled in a message of role tool, n
 _AS_DATA: Final = "a message that reads like an element or a marker of the service is served as data"
 _ONCE: Final = "a result that stands in its message's content too is served in its part alone"
 _VERSIONS: Final = "calls name the version of their prompt: null of those that were made before"
+_REPAIRS: Final = "new fields: what was done to a summary, and which entries are in doubt"
 EXPLAINED: Final[Mapping[str, str]] = {
+    "*.compactions.*.repairs": _REPAIRS,
+    "*.states.*.repairs": _REPAIRS,
+    "*.states.*.provenance.*.in_doubt": _REPAIRS,
     "agent-*.contexts.plain.messages.*.content": _ONCE,
     "*.compactions.*.attempts.*.prompt_version": _VERSIONS,
     "agent-*.contexts.query.*": _TOOLS_APART,

@@ -26,6 +26,7 @@ from app.adapters.scoped_session import TenantSession
 from app.adapters.tables import ConversationRow, MessageRow, TenantScoped
 from app.adapters.tenancy import ScopedSession, UnscopedStatementError
 from app.adapters.unit_of_work import SqlUnitOfWork
+from app.core.validation.repairs import Repair
 from app.domain.anchors.values import Transition
 from app.domain.conversation import Sums, Usage
 from app.domain.errors import DomainError, NotFoundError
@@ -238,6 +239,7 @@ def version(number: int, text_: str = "x") -> StateVersion:
         compaction_id=COMPACTION,
         created_at=START,
         segment_ids=("auth",),
+        repairs=(Repair(field="logos", reason="order", before=text_, after=None),),
     )
 
 
