@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -13,14 +13,11 @@ from typing import Final
 from app.domain.canonical.given_names import GIVEN_NAMES
 from app.domain.canonical.values import Value
 from app.domain.canonical_forms import find_values
-from app.domain.gating.evidence import Evidence, beginning
+from app.domain.gating.evidence import Evidence
 from app.domain.words.identifiers import Kind, find_identifiers
 from app.domain.words.patterns import compiled
-from app.domain.words.text import stem, stems, words
+from app.domain.words.text import stem, words
 
-SMALL: Final = 12
-"""Up to this, a number without a unit may count things that are listed."""
-_FAMILY: Final = 0.5  # of a word's weight, when only its beginning is shared
 _UNCOUNTED: Final = 2  # "one of", "both": written out, they count nothing
 _VALUES: Final = frozenset({"date", "time", "money", "number"})
 _CRITICAL: Final = frozenset({"url", "email", "uuid", "path", "version", "code", "money", "date"})
@@ -50,10 +47,6 @@ _UNMARKED: Final = compiled(
     re.IGNORECASE | re.ASCII,
 )
 """Codes of letters and digits in any order, and hosts: nobody says them in other words."""
-_PARTS: Final = compiled(
-    r",|;|、|，|；|/|\n[^\S\n]*+(?:[-*•]|\d{1,2}[.)])\s|\s(?:and|or|&|и|или|und|oder|et|y|e)\s|和|与|及"
-)
-_SENTENCE: Final = compiled(r"[.!?。！？]\s|\n\n")
 _FIRST_WORD: Final = compiled(r"(?:\A|[.!?:;]\s+)([A-ZА-ЯЁ][a-zа-яё]{1,20})(?=[\s,'’])")
 
 
@@ -67,12 +60,6 @@ class Claim:
     value: Value | None = None
     is_about: bool = False
     """It is called approximate."""
-
-    @property
-    def is_small(self) -> bool:
-        """A number that may count listed things."""
-        value = self.value
-        return value is not None and value.kind == "number" and not value.unit and abs(value.amount or 0) <= SMALL
 
     @property
     def is_critical(self) -> bool:
@@ -131,31 +118,6 @@ def _claims(text: str, is_german: bool) -> tuple[Claim, ...]:  # noqa: FBT001 - 
     return tuple(sorted(claims, key=lambda claim: claim.start))
 
 
-def supported(content: Iterable[str], claims: Iterable[Claim], near: set[int], evidence: Evidence) -> float:
-    """Which part of a text's content, by weight, stands in these sources; stated values count as content.
-
-    1 for a text without any.
-    """
-    total = shared = 0.0
-    for word in content:
-        weight = evidence.weight(word)
-        total += weight
-        if not weight or not near:
-            continue
-        if not near.isdisjoint(evidence.with_stem(word)):
-            shared += weight
-            continue
-        family = beginning(word)
-        shared += _FAMILY * weight if any(family in evidence.beginnings(source) for source in near) else 0
-    stated = sum(1 for claim in claims if not claim.is_small and not near.isdisjoint(holders(claim, evidence)))
-    return (shared + stated) / (total + stated) if total else 1.0
-
-
-def words_of_values(claims: Iterable[Claim]) -> frozenset[str]:
-    """The stems that values are written with: two prices are not about the same because both are in euros."""
-    return frozenset(word for claim in claims if claim.value is not None for word in stems(claim.text))
-
-
 def holders(claim: Claim, evidence: Evidence) -> list[int]:
     """The sources that state the value of a claim, in one form or another."""
     if claim.value is not None:
@@ -171,11 +133,6 @@ def holders(claim: Claim, evidence: Evidence) -> list[int]:
 def is_critical(text: str) -> bool:
     """Whether a text holds a value that must not get lost."""
     return any(claim.is_critical for claim in find_claims(text))
-
-
-def counted(texts: Sequence[str]) -> set[int]:
-    """How many things these texts list, sentence by sentence."""
-    return {len(_PARTS.findall(sentence)) + 1 for text in texts for sentence in _SENTENCE.split(text)}
 
 
 def _says_nothing(value: Value) -> bool:

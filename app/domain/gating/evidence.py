@@ -6,7 +6,6 @@ negative number, what belongs to no message by 0.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,14 +18,12 @@ from app.domain.conversation import Message
 from app.domain.states.state import StateEntry
 from app.domain.words.overlap import message_text
 from app.domain.words.patterns import any_literal, compiled
-from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, stems
+from app.domain.words.text import stems
 
 BACKGROUND: Final = 0
 """The source of what stands in the system prompt."""
 _TOKEN: Final = compiled(r"[^\s\"'«»“”„`()<>\[\]{},;!?|=]+")
 _EDGE: Final = ".:…*_-"
-_UNSEEN: Final = 0.5  # of the rarest word's weight: paraphrases bring words that the span lacks
-_GENERIC: Final = 0.3  # words too common in talk to say much
 _SEARCHES: Final = 2_000  # texts that no index knows: more of them no honest summary brings
 _REMEMBERED: Final = 8_192  # texts: the anchors and entries of two long conversations
 _NEAR: Final = 0.05  # "about a thousand" may stand for 987
@@ -68,7 +65,6 @@ class Evidence:
         self._stems: defaultdict[str, list[int]] = defaultdict(list)
         self._forms: defaultdict[str, list[int]] = defaultdict(list)
         self._tokens: defaultdict[str, list[int]] = defaultdict(list)
-        self._beginnings: dict[int, frozenset[str]] = {}
         self._searches = 0
         for message in messages:
             day = message.created_at.date()
@@ -82,7 +78,6 @@ class Evidence:
                 self._add(anchor.seq, anchor.content, _read_again(anchor.content))
         if system_prompt:
             self._add(BACKGROUND, system_prompt, _read_again(system_prompt))
-        self.count = len(self._texts)
 
     def _add(self, source: int, text: str, read: _Read) -> None:
         self._texts.append((source, text))
@@ -134,35 +129,6 @@ class Evidence:
         """Whether some source states a number near this one, in the same unit."""
         return any(abs(other - amount) <= _NEAR * abs(amount) for other in self._amounts.get(unit, ()))
 
-    def weight(self, stem: str) -> float:
-        """How much a word says: the rarer, the more; words of the record's own voice nothing."""
-        if stem in FRAME_STEMS:
-            return 0.0
-        held = len(self._stems.get(stem, ()))
-        weight = math.log(1 + self.count / held) if held else _UNSEEN * math.log(1 + self.count)
-        return weight * (_GENERIC if stem in GENERIC_STEMS else 1)
-
-    def sources_about(self, content: Iterable[str]) -> set[int]:
-        """Sources that hold any of these words, those too common in talk left out."""
-        return {
-            source
-            for stem in content
-            if stem not in GENERIC_STEMS and stem not in FRAME_STEMS
-            for source in self._stems.get(stem, ())
-        }
-
-    def text(self, source: int) -> str:
-        """What a source says; empty when there is none of that number."""
-        if source in self.messages:
-            return message_text(self.messages[source])
-        return self.entries[source].text if source in self.entries else ""
-
-    def beginnings(self, source: int) -> frozenset[str]:
-        """The first letters of every word that a source holds."""
-        if source not in self._beginnings:
-            self._beginnings[source] = frozenset(beginning(stem) for stem in stems(self.text(source)))
-        return self._beginnings[source]
-
     @cached_property
     def _folded(self) -> list[tuple[int, str]]:
         return [(source, _folded(text)) for source, text in self._texts]
@@ -196,13 +162,3 @@ _PIECE: Final = compiled(r"[^\W_]+")
 def pieces_of(text: str) -> set[str]:
     """The runs of letters and digits of a text, in small letters, ``camelCase`` in its parts and as a whole."""
     return {*_PIECE.findall(text.casefold()), *_PIECE.findall(_CAMEL.sub(" ", text).casefold())}
-
-
-_LATIN_BEGINNING: Final = 5
-_CYRILLIC_BEGINNING: Final = 4
-
-
-def beginning(stem: str) -> str:
-    """What words of one family share: their first letters."""
-    length = _CYRILLIC_BEGINNING if "а" <= stem[:1] <= "я" else _LATIN_BEGINNING
-    return stem[:length]
