@@ -508,10 +508,11 @@ def entries_of(version: Json, field: str = "logos") -> dict[str, str]:
 def test_facts_that_the_model_leaves_out_or_drops_without_a_source_are_carried_forward(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini, behaviour: str | Behaviour
 ) -> None:
-    talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_500)
+    talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 1_900)
     gemini.script("compaction", behaviour)
 
     row = talk.compact()
+    assert row["status"] == "applied", row
 
     newest, oldest = talk.get("/states", limit=2)["data"]
     assert entries_of(oldest)

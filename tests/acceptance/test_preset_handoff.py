@@ -319,7 +319,8 @@ class TestTheCommand:
         _, first, second, *tail = talk.context()["messages"]
         assert [(item["role"], item["seq"]) for item in (first, second)] == [("user", None), ("assistant", None)]
         assert first["content"].startswith("<session_state>")
-        assert all(text in first["content"] for text in talk.get()["compressed_state"]["progress"])
+        told = [json.dumps(text, ensure_ascii=False)[1:-1] for text in talk.get()["compressed_state"]["progress"]]
+        assert all(text in first["content"] for text in told)
         assert len(tail) == len(kept_verbatim(talk)) == KEPT
 
         (said,) = feed.of_type("compaction.applied")

@@ -11,6 +11,7 @@ from app.core.text.values import Given, Value, values
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from app.domain.model_io import SummaryRequest
+from app.domain.states.provenance import regions
 from app.domain.states.state import StateEntry
 from app.domain.words.overlap import message_text
 
@@ -133,7 +134,11 @@ class Shown:
         return "; ".join(hints[:_MOST_HINTS])
 
     def spoken(self) -> list[str]:
-        """What people said or set up: users' and system messages, and entries that rest on them."""
-        people = (message.content for message in self.messages.values() if message.role in {"user", "system"})
+        """What people said or set up: users' own words, system messages, and entries that rest on them."""
+        people = (
+            regions(message.content)[1] if message.role == "user" else message.content
+            for message in self.messages.values()
+            if message.role in {"user", "system"}
+        )
         entries = (entry.text for entry in self._entries.values() if {"user", "system"} & {*entry.origins})
         return list(chain(people, entries))
