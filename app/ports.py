@@ -13,7 +13,15 @@ from app.core.validation.repairs import Repair
 from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, FoundAnchor, Transition
 from app.domain.conversation import Conversation, Message, Outline, Sums
 from app.domain.instruments import Instrument
-from app.domain.model_io import ChatRequest, DetailRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
+from app.domain.model_io import (
+    ChatRequest,
+    DetailRequest,
+    ModelProfile,
+    Proposal,
+    StepEvent,
+    SummaryRequest,
+    VerificationRequest,
+)
 from app.domain.recall.corpus import Source
 from app.domain.records import (
     ApiKey,
@@ -26,10 +34,11 @@ from app.domain.records import (
     Page,
     RanIn,
     Turn,
+    Verification,
     Work,
 )
 from app.domain.segments.values import Expansion, Segment, SegmentLevel
-from app.domain.states.state import StateVersion
+from app.domain.states.state import StateVersion, VerificationCounts, Verified
 from app.domain.statistics import LevelMeasure, Measured
 from app.domain.weighing.tokens import Estimator
 
@@ -70,6 +79,9 @@ class Summarizer(Protocol):
 
     async def detail(self, request: DetailRequest) -> Proposal:
         """A segment's L1 as plain text: one call, no retries of its own. Raises ``ModelUnavailableError``."""
+
+    async def verify(self, request: VerificationRequest) -> Proposal:
+        """Verdicts on claims, as JSON: one call, no retries of its own. Raises ``ModelUnavailableError``."""
 
 
 class Models(Protocol):
@@ -145,6 +157,9 @@ class JobQueue(Protocol):
 
         False when the broker is away; True also where so many wait that none is added. Time-boxed, never raises.
         """
+
+    async def send_verification(self, conversation_id: UUID) -> bool:
+        """Likewise, to have the conversation's newest state verified."""
 
 
 class ConversationRepository(Protocol):
@@ -379,7 +394,18 @@ class StateRepository(Protocol):
         """Every version whose boundary is at or after that ``seq``, oldest first."""
 
     async def rewrite(self, conversation_id: UUID, version: StateVersion) -> None:
-        """Store a version's ``state``, ``entries``, ``covered``, ``layout`` and ``repairs`` again: erasure only."""
+        """Store a version's ``state``, ``entries``, ``covered``, ``layout``, ``repairs`` and ``verified`` again.
+
+        For erasures, and for verdicts that change only the order in which entries are served from the next version on.
+        """
+
+    async def mark(
+        self, conversation_id: UUID, version: int, verified: Verified, counts: VerificationCounts | None = None
+    ) -> None:
+        """Set what looked at a version, and what it found."""
+
+    async def unmark(self, conversation_id: UUID, *, before: int) -> None:
+        """Versions before that one that wait for a model are not looked at any more: code alone judged them."""
 
     async def repairs_of(self, compaction_ids: Sequence[UUID]) -> dict[UUID, tuple[Repair, ...]]:
         """What was done to the summaries of these compactions, over all versions that each wrote."""
@@ -506,6 +532,28 @@ class DetailCallRepository(Protocol):
         """Calls begun within that time that have not ended, of a conversation or of all that the unit of work sees."""
 
 
+class VerificationRepository(Protocol):
+    """Rows of ``verifications``: at most one of a conversation waits or runs."""
+
+    async def open(self, verification: Verification) -> None:
+        """Insert, unless one waits or runs: that one will look at the newest version."""
+
+    async def open_of(self, conversation_id: UUID) -> Verification | None:
+        """The one that waits or runs."""
+
+    async def update(self, verification_id: UUID, **changes: Any) -> None:
+        """Set fields."""
+
+    async def wanting(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
+        """(tenant, conversation) of those that are due, and of those whose process died; over all tenants by index."""
+
+    async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
+        """Metered calls of those that asked within that time (database time); one that runs counts as one more."""
+
+    async def running(self, *, conversation_id: UUID | None = None) -> int:
+        """How many are at it, of a conversation or of all that the unit of work sees."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedTurn:
     """A turn that is over, with what its conversation looks like by now."""
@@ -528,6 +576,7 @@ class Ended:
     expansions: list[Expansion]
     details: list[DetailCall]
     """Each under the time at which it began."""
+    verifications: list[Verification] = field(default_factory=list)
     levels: Mapping[UUID, Sequence[LevelMeasure]] = field(default_factory=dict)
     """Of the segments that an applied compaction made, by its id."""
 
@@ -686,6 +735,7 @@ class UnitOfWork(Protocol):
     segments: SegmentRepository
     expansions: ExpansionRepository
     detail_calls: DetailCallRepository
+    verifications: VerificationRepository
     statistics: StatisticsRepository
     turns: TurnRepository
     events: EventRepository

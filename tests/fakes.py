@@ -27,6 +27,7 @@ from app.domain.model_io import (
     SummaryRequest,
     TextDelta,
     ToolCall,
+    VerificationRequest,
 )
 from app.domain.records import Event
 from app.domain.tools import tools_tokens
@@ -157,6 +158,7 @@ class FakeJobQueue:
         self.sent: list[tuple[UUID, str | None]] = []
         self.asked: list[UUID] = []
         self.details: list[UUID] = []
+        self.verifications: list[UUID] = []
         self.away = False
 
     @property
@@ -175,6 +177,11 @@ class FakeJobQueue:
     async def send_detail(self, conversation_id: UUID) -> bool:
         if not self.away:
             self.details.append(conversation_id)
+        return not self.away
+
+    async def send_verification(self, conversation_id: UUID) -> bool:
+        if not self.away:
+            self.verifications.append(conversation_id)
         return not self.away
 
 
@@ -225,23 +232,36 @@ class ScriptedChatModel:
 
 
 DetailEntry = Proposal | Exception | str | Callable[[DetailRequest], Awaitable[Proposal]]
+VerificationEntry = Proposal | Exception | str | Callable[[VerificationRequest], Awaitable[Proposal]]
 SummaryEntry = Proposal | Exception | str | Callable[[SummaryRequest], Awaitable[Proposal]]
 
 
 class ScriptedSummarizer:
     """``Summarizer`` that plays a script; the last entry is repeated. A text is a finished proposal's text.
 
-    ``details`` is another script, for L1s; without one every such call finds the model away.
+    ``details`` is another script, for L1s, and ``verifications`` one for verdicts; without one every such call finds
+    the model away.
     """
 
     def __init__(
-        self, *script: SummaryEntry, profile: ModelProfile = FAKE_PROFILE, details: Sequence[DetailEntry] = ()
+        self,
+        *script: SummaryEntry,
+        profile: ModelProfile = FAKE_PROFILE,
+        details: Sequence[DetailEntry] = (),
+        verifications: Sequence[VerificationEntry] = (),
     ) -> None:
+        away = ModelUnavailableError("away", retryable=True)
         self._script = _Script(script)
-        self._details: _Script[DetailEntry] = _Script(details or [ModelUnavailableError("away", retryable=True)])
+        self._details: _Script[DetailEntry] = _Script(details or [away])
+        self._verifications: _Script[VerificationEntry] = _Script(verifications or [away])
         self._profile = profile
         self.requests: list[SummaryRequest] = []
         self.detail_requests: list[DetailRequest] = []
+        self.verification_requests: list[VerificationRequest] = []
+
+    def verifies(self, *script: VerificationEntry) -> None:
+        """Play these verdicts from now on."""
+        self._verifications = _Script(script)
 
     @property
     def profile(self) -> ModelProfile:
@@ -259,6 +279,15 @@ class ScriptedSummarizer:
     async def detail(self, request: DetailRequest) -> Proposal:
         self.detail_requests.append(request)
         entry = self._details.next()
+        if isinstance(entry, Exception):
+            raise entry
+        if isinstance(entry, str):
+            return Proposal(text=entry, finish="stop", model=self._profile.name, usage=Usage(input_tokens=100))
+        return entry if isinstance(entry, Proposal) else await entry(request)
+
+    async def verify(self, request: VerificationRequest) -> Proposal:
+        self.verification_requests.append(request)
+        entry = self._verifications.next()
         if isinstance(entry, Exception):
             raise entry
         if isinstance(entry, str):

@@ -20,6 +20,7 @@ from app.domain.timings import DEFAULT_TIMINGS
 
 TASK_NAME: Final = "throughline.compact"
 DETAIL_TASK_NAME: Final = "throughline.detail"
+VERIFICATION_TASK_NAME: Final = "throughline.verify"
 QUEUE_NAME: Final = "throughline"
 
 # Each read of the broker's socket, and the whole call: a broker that accepts and never answers must not hang us.
@@ -61,7 +62,14 @@ class CeleryJobQueue:
 
         Where enough wait already none is added, and that is no failure: whoever is done asks for the next.
         """
-        return await self._within_time(partial(self._send_detail, conversation_id), conversation_id=conversation_id)
+        return await self._send_later(DETAIL_TASK_NAME, conversation_id)
+
+    async def send_verification(self, conversation_id: UUID) -> bool:
+        """Ask for a verification of that conversation's state, likewise."""
+        return await self._send_later(VERIFICATION_TASK_NAME, conversation_id)
+
+    async def _send_later(self, task: str, conversation_id: UUID) -> bool:
+        return await self._within_time(partial(self._send_last, task, conversation_id), conversation_id=conversation_id)
 
     async def _within_time(self, send: Callable[[], bool], **about: UUID) -> bool:
         if not self._circuit.allows():
@@ -109,11 +117,11 @@ class CeleryJobQueue:
             )
         return True
 
-    def _send_detail(self, conversation_id: UUID) -> bool:
+    def _send_last(self, task: str, conversation_id: UUID) -> bool:
         with self._app.producer_or_acquire() as producer:
             if producer.channel.queue_declare(QUEUE_NAME).message_count < MAX_DETAILS:
                 self._app.send_task(
-                    DETAIL_TASK_NAME,
+                    task,
                     args=[str(conversation_id)],
                     priority=_LAST,
                     producer=producer,

@@ -30,8 +30,9 @@ from sqlmodel import Field, SQLModel
 
 from app.domain.anchors.values import AnchorStatus, AnchorType, Proposer
 from app.domain.conversation import MessageStatus, Role
-from app.domain.records import IN_FLIGHT, CompactionStatus, RanIn, TurnStatus
+from app.domain.records import IN_FLIGHT, CompactionStatus, RanIn, TurnStatus, VerificationStatus
 from app.domain.segments.values import Level, Way
+from app.domain.states.state import MadeBy, Verified
 
 NAMING = {
     "pk": "pk_%(table_name)s",
@@ -243,6 +244,8 @@ class StateVersionRow(TenantScoped, table=True):
         _in_conversation(),
         CheckConstraint("version > 0", name="version"),
         CheckConstraint("boundary_seq >= 0", name="boundary"),
+        _one_of("verified", Verified),
+        _one_of("made_by", MadeBy),
         Index("ix_state_versions_compaction", "tenant_id", "compaction_id"),
     )
 
@@ -265,6 +268,9 @@ class StateVersionRow(TenantScoped, table=True):
     parent_version: int | None = Field(sa_type=BIG)
     segment_ids: list[str] = Field(sa_type=TEXTS)
     repairs: list[dict[str, Any]] = Field(sa_type=JSON)
+    verified: str
+    verification: dict[str, Any] | None = Field(sa_type=JSON)
+    made_by: str
 
 
 CURRENT = "is_current"
@@ -465,6 +471,43 @@ class CompactionRow(TenantScoped, table=True):
     sent_at: datetime | None = Field(sa_type=MOMENT)
     requested_at: datetime = Field(sa_type=MOMENT)
     started_at: datetime | None = Field(sa_type=MOMENT)
+    finished_at: datetime | None = Field(sa_type=MOMENT)
+
+
+VERIFICATION_OPEN = COMPACTION_IN_FLIGHT
+
+
+class VerificationRow(TenantScoped, table=True):
+    """A verification of a state version: one ``queued`` or ``running`` row per conversation."""
+
+    __tablename__ = "verifications"
+    __table_args__ = (
+        _in_conversation(),
+        _one_of("status", VerificationStatus),
+        Index(
+            "uq_verifications_open",
+            "tenant_id",
+            "conversation_id",
+            unique=True,
+            postgresql_where=text(VERIFICATION_OPEN),
+        ),
+        # The sweeper's: holds only what waits or runs.
+        Index("ix_verifications_waiting", "after", postgresql_where=text(VERIFICATION_OPEN)),
+        Index("ix_verifications_of_conversation", "tenant_id", "conversation_id", "id"),
+        Index("ix_verifications_of_late", "tenant_id", "asked_at"),
+        Index("ix_verifications_ended", "finished_at"),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    version: int = Field(sa_type=BIG)
+    status: str
+    reason: str | None
+    tries: int
+    after: datetime | None = Field(sa_type=MOMENT)
+    asked_at: datetime | None = Field(sa_type=MOMENT)
+    attempts: list[dict[str, Any]] = Field(sa_type=JSON)
+    created_at: datetime = Field(sa_type=MOMENT)
     finished_at: datetime | None = Field(sa_type=MOMENT)
 
 

@@ -22,6 +22,7 @@ from app.adapters.repositories.segments import SqlSegments
 from app.adapters.repositories.states import SqlStates
 from app.adapters.repositories.statistics import SqlStatistics
 from app.adapters.repositories.turns import SqlTurns
+from app.adapters.repositories.verifications import SqlVerifications
 from app.adapters.repositories.works import SqlWorks
 from app.adapters.scoped_session import TenantSession
 from app.domain.records import Event
@@ -39,6 +40,7 @@ class SqlUnitOfWork:
     segments: ports.SegmentRepository
     expansions: ports.ExpansionRepository
     detail_calls: ports.DetailCallRepository
+    verifications: ports.VerificationRepository
     statistics: ports.StatisticsRepository
     turns: ports.TurnRepository
     events: ports.EventRepository
@@ -58,6 +60,7 @@ class SqlUnitOfWork:
         self.segments = SqlSegments(self.session)
         self.expansions = SqlExpansions(self.session)
         self.detail_calls = SqlDetailCalls(self.session)
+        self.verifications = SqlVerifications(self.session)
         self.statistics = SqlStatistics(self.session)
         self.turns = SqlTurns(self.session, timings.lease_seconds)
         self.events = SqlEvents(self.session, self._added)

@@ -15,6 +15,7 @@ RanIn = Literal["worker", "turn", "request", "sweeper"]
 WorkKind = Literal["append", "context", "search", "expansion", "erasure", "compaction"]
 """What is done with a conversation's texts."""
 TurnStatus = Literal["running", "completed", "interrupted", "failed"]
+VerificationStatus = Literal["queued", "running", "done", "failed", "stale", "skipped"]
 Scope = Literal["read", "write", "admin"]
 Fold = Literal["to_target", "all"]
 
@@ -22,6 +23,7 @@ ERASURE = "erasure"
 """The trigger of a compaction that tells a narrative again after an erasure; it folds nothing."""
 
 IN_FLIGHT: frozenset[str] = frozenset({"queued", "running"})
+"""Of a compaction, and of a verification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,26 @@ class DetailCall:
     called_at: datetime
     attempt: Attempt | None = None
     """How it went; ``None`` while it runs, and for ever where its process died."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What is to be asked, or was, about a state version's claims: ids and numbers, never text."""
+
+    id: UUID
+    conversation_id: UUID
+    version: int
+    """The version that is judged; as long as the row is queued, a later one may take its place."""
+    status: VerificationStatus = "queued"
+    reason: str | None = None
+    tries: int = 0
+    after: datetime | None = None
+    """Until then nobody begins: it was put off, or somebody is at it."""
+    asked_at: datetime | None = None
+    """When a model was last asked."""
+    attempts: tuple[Attempt, ...] = ()
+    created_at: datetime
+    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

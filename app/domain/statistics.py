@@ -33,8 +33,8 @@ class CompactionTally:
     entries: EntryCounts = field(default_factory=EntryCounts)
 
 
-Purpose = Literal["compaction", "detail"]
-"""A summary, or a segment's L1."""
+Purpose = Literal["compaction", "detail", "verification"]
+"""A summary, a segment's L1, or verdicts on a summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from app.domain.merging.apply import apply_candidate
-from app.domain.model_io import DetailRequest, ModelProfile, Proposal, SummaryRequest
+from app.domain.model_io import DetailRequest, ModelProfile, Proposal, SummaryRequest, VerificationRequest
 from app.ports import Summarizer
 from app.services.chunk import Chunk, Nothing, fallback_of, read_chunk, summarizer_of
 from app.services.ladder import TOO_LONG, Asking, Calls, Climb, climb
@@ -128,3 +128,7 @@ class _WaitedFor:
     async def detail(self, request: DetailRequest) -> Proposal:
         async with self.record.waiting():
             return await self.summarizer.detail(request)
+
+    async def verify(self, request: VerificationRequest) -> Proposal:
+        async with self.record.waiting():
+            return await self.summarizer.verify(request)

@@ -16,7 +16,7 @@ import structlog
 
 from app.domain import instruments as measures
 from app.domain.errors import DomainError
-from app.domain.records import IN_FLIGHT, Attempt, Compaction
+from app.domain.records import IN_FLIGHT, Attempt, Compaction, Verification
 from app.domain.segments.values import Expansion
 from app.domain.statistics import APPLIED, LevelMeasure
 from app.ports import Ended, EndedTurn, Meter
@@ -35,7 +35,7 @@ _CHAT: Final = "chat"
 _OUTCOMES: Final = {"completed": "accepted", "interrupted": "accepted", "failed": "error"}
 _CHANGES: Final = ("added", "superseded", "dropped", "restored_by_code", "ungrounded")
 
-_Key = tuple[Literal["compaction", "call", "expansion", "turn"], UUID]
+_Key = tuple[Literal["compaction", "call", "verification", "expansion", "turn"], UUID]
 """What a row is, and its id: a turn and what was recalled for it have the same one."""
 
 log = structlog.get_logger(__name__)
@@ -99,10 +99,7 @@ class Measuring:
         for row in ended.compactions:
             if self._is_new(("compaction", row.id), row.finished_at):
                 count_compaction(self._meter, row, ended.levels.get(row.id, ()))
-        for call in ended.details:
-            if call.attempt and self._is_new(("call", call.id), call.called_at):
-                count_call(self._meter, "detail", call.attempt)
-                _count_usage(self._meter, "detail", call.attempt.usage.as_dict())
+        self._count_calls(ended)
         for expansion in ended.expansions:
             key: _Key = ("expansion", expansion.id)
             known = self._seen.get(key)
@@ -114,6 +111,16 @@ class Measuring:
             if self._is_new(("turn", one.turn.id), one.turn.finished_at):
                 count_turn(self._meter, one)
                 self._weigh(one)
+
+    def _count_calls(self, ended: Ended) -> None:
+        """Those that belong to no compaction and to no turn."""
+        for call in ended.details:
+            if call.attempt and self._is_new(("call", call.id), call.called_at):
+                count_call(self._meter, "detail", call.attempt)
+                _count_usage(self._meter, "detail", call.attempt.usage.as_dict())
+        for verification in ended.verifications:
+            if self._is_new(("verification", verification.id), verification.finished_at):
+                count_verification(self._meter, verification)
 
     def _is_new(self, key: _Key, at: datetime | None, *, used: bool = False) -> bool:
         is_new = key not in self._seen
@@ -138,6 +145,7 @@ def _following(ended: Ended) -> datetime | None:
         [one.turn.finished_at for one in ended.turns if one.turn.finished_at],
         [expansion.created_at for expansion in ended.expansions],
         [call.called_at for call in ended.details],
+        [one.finished_at for one in ended.verifications if one.finished_at],
     )
     return min((times[-1] - _STEP for times in pages if len(times) == PAGE), default=None)
 
@@ -157,6 +165,13 @@ def count_compaction(meter: Meter, row: Compaction, levels: Sequence[LevelMeasur
         for level in levels:
             if level.ratio is not None:
                 meter.observe(measures.LEVEL_RATIO, level.ratio, level=level.level)
+
+
+def count_verification(meter: Meter, row: Verification) -> None:
+    """A verification that ended, with every call that it took."""
+    for attempt in row.attempts:
+        count_call(meter, "verification", attempt)
+        _count_usage(meter, "verification", attempt.usage.as_dict())
 
 
 def count_call(meter: Meter, purpose: str, attempt: Attempt) -> None:

@@ -1,4 +1,4 @@
-"""The spend guard: how many model calls that cost money compactions and L1s may make within an hour."""
+"""The spend guard: how many model calls that cost money compactions, L1s and verifications may make in an hour."""
 
 from __future__ import annotations
 
@@ -80,9 +80,10 @@ def limited(wait: timedelta) -> RateLimitedError:
 
 
 async def _calls(uow: UnitOfWork, span: timedelta, conversation_id: UUID | None) -> int:
-    """Those of compactions and those for L1s together."""
+    """Those of compactions, those for L1s and those for verdicts together."""
     compactions = await uow.compactions.calls_within(span, conversation_id=conversation_id)
-    return compactions + await uow.detail_calls.calls_within(span, conversation_id=conversation_id)
+    details = await uow.detail_calls.calls_within(span, conversation_id=conversation_id)
+    return compactions + details + await uow.verifications.calls_within(span, conversation_id=conversation_id)
 
 
 async def _wait(count: Count, most: int) -> timedelta | None:

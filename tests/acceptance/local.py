@@ -54,6 +54,10 @@ class DirectQueue:
         self._start(self.worker.detailing.work(conversation_id))
         return True
 
+    async def send_verification(self, conversation_id: UUID) -> bool:
+        self._start(self.worker.verification.work(conversation_id))
+        return True
+
     async def stop(self) -> None:
         """Cancel what runs, and wait for its end."""
         for job in self._jobs:

@@ -22,7 +22,7 @@ from app.domain.conversation import Quiet
 from app.domain.errors import DomainError, ModelUnavailableError
 from app.domain.gating import gate
 from app.domain.gating.gate import GateReport
-from app.domain.model_io import DetailRequest, FinishReason, Proposal, SummaryRequest
+from app.domain.model_io import DetailRequest, FinishReason, Proposal, SummaryRequest, VerificationRequest
 from app.domain.records import Compaction
 from app.domain.schemas import SESSION
 from app.domain.summarizing.candidate import Candidate, CandidateError, parse_candidate
@@ -190,6 +190,10 @@ def with_errors_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
         async def detail(self, request: DetailRequest) -> Proposal:
             found: Proposal = await self.summarizer.detail(request)
+            return found
+
+        async def verify(self, request: VerificationRequest) -> Proposal:
+            found: Proposal = await self.summarizer.verify(request)
             return found
 
     async def asked(summarizer: Any, request: SummaryRequest, apply: Any) -> Any:

@@ -32,6 +32,7 @@ TABLES = {
     "segment_levels",
     "expansions",
     "detail_calls",
+    "verifications",
     "works",
     "crashes",
 }

@@ -9,7 +9,15 @@ from typing import Final
 
 from app.adapters.circuit import Circuit
 from app.domain.errors import ModelUnavailableError
-from app.domain.model_io import ChatRequest, DetailRequest, ModelProfile, Proposal, StepEvent, SummaryRequest
+from app.domain.model_io import (
+    ChatRequest,
+    DetailRequest,
+    ModelProfile,
+    Proposal,
+    StepEvent,
+    SummaryRequest,
+    VerificationRequest,
+)
 from app.ports import ChatModel, Summarizer
 
 OPEN: Final = "circuit_open"
@@ -38,6 +46,11 @@ class GuardedSummarizer:
         """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
         with _guarded(self.circuit):
             return await self.inner.detail(request)
+
+    async def verify(self, request: VerificationRequest) -> Proposal:
+        """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
+        with _guarded(self.circuit):
+            return await self.inner.verify(request)
 
 
 @dataclass(frozen=True, slots=True)

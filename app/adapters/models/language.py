@@ -30,9 +30,11 @@ from app.domain.model_io import (
     SummaryRequest,
     TextDelta,
     ToolSpec,
+    VerificationRequest,
 )
 from app.domain.summarizing.details import render_detail
-from app.domain.summarizing.prompts import render_summary
+from app.domain.summarizing.prompts import SummaryPrompt, render_summary
+from app.domain.summarizing.verifying import render_verification
 
 OUTPUT_NAME: Final = "candidate"
 
@@ -114,17 +116,21 @@ class LanguageSummarizer:
 
         The text comes back as it is: reading and judging it is the gate's work.
         """
-        prompt = render_summary(request)
-        asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
-        return await self._answered(
-            asked, request.max_output_tokens, _structured(self.language.model, prompt.json_schema)
-        )
+        return await self._structured_answer(render_summary(request), request.max_output_tokens)
 
     async def detail(self, request: DetailRequest) -> Proposal:
         """Ask for one segment's L1, as plain text. Raises ``ModelUnavailableError``."""
         prompt = render_detail(request)
         asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
         return await self._answered(asked, request.max_output_tokens, ModelRequestParameters())
+
+    async def verify(self, request: VerificationRequest) -> Proposal:
+        """Ask for verdicts on claims, constrained like a candidate. Raises ``ModelUnavailableError``."""
+        return await self._structured_answer(render_verification(request), request.max_output_tokens)
+
+    async def _structured_answer(self, prompt: SummaryPrompt, room: int) -> Proposal:
+        asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
+        return await self._answered(asked, room, _structured(self.language.model, prompt.json_schema))
 
     async def _answered(self, asked: ModelRequest, room: int, parameters: ModelRequestParameters) -> Proposal:
         settings = _settings(self.timeout, min(room, self.profile.output_limit))

@@ -9,6 +9,7 @@ from typing import Final
 
 from app.adapters.models.profiles import offline_profile
 from app.domain.conversation import Usage
+from app.domain.errors import ModelUnavailableError
 from app.domain.model_io import (
     ChatRequest,
     DetailRequest,
@@ -18,6 +19,7 @@ from app.domain.model_io import (
     StepFinish,
     SummaryRequest,
     TextDelta,
+    VerificationRequest,
 )
 from app.domain.summarizing.extractive import compress, digest, respond
 from app.domain.weighing.tokens import estimate_text, weigh
@@ -64,6 +66,10 @@ class OfflineSummarizer:
         text = await asyncio.to_thread(digest, request.messages, request.target_tokens, request.locale)
         read = sum(message.token_count for message in request.messages)
         return Proposal(text=text, finish="stop", model=self.profile.name, usage=_usage(read, text))
+
+    async def verify(self, request: VerificationRequest) -> Proposal:  # noqa: ARG002 - it reads nothing
+        """Never asked: what quotes needs no verifying. Raises ``ModelUnavailableError``."""
+        raise ModelUnavailableError("cannot_verify", retryable=False)
 
 
 def pieces(reply: str) -> list[str]:

@@ -18,12 +18,13 @@ from app.adapters.tables import StateVersionRow
 from app.core.validation.repairs import Repair
 from app.domain.errors import NotFoundError
 from app.domain.records import Page
-from app.domain.states.state import StateEntry, StateVersion
+from app.domain.states.state import StateEntry, StateVersion, VerificationCounts, Verified
 
 _ENTRIES = TypeAdapter(tuple[StateEntry, ...])
 _REPAIRS = TypeAdapter(tuple[Repair, ...])
+_COUNTS = TypeAdapter(VerificationCounts | None)
 _number = col(StateVersionRow.version)
-_REWRITTEN = ("state", "entries", "layout", "repairs")
+_REWRITTEN = ("state", "entries", "layout", "repairs", "verified", "verification")
 
 
 class SqlStates(Repository):
@@ -60,7 +61,7 @@ class SqlStates(Repository):
         return [_version(row) for row in await self._session.all(statement)]
 
     async def rewrite(self, conversation_id: UUID, version: StateVersion) -> None:
-        """Store a version's ``state``, ``entries``, ``covered``, ``layout`` and ``repairs`` again."""
+        """Store a version's ``state``, ``entries``, ``covered``, ``layout``, ``repairs`` and ``verified`` again."""
         values = _columns(version)
         await self._session.execute(
             update(StateVersionRow)
@@ -68,6 +69,25 @@ class SqlStates(Repository):
             .values(
                 **{name: item for name, item in values.items() if name.startswith("covered_") or name in _REWRITTEN}
             )
+        )
+
+    async def mark(
+        self, conversation_id: UUID, version: int, verified: Verified, counts: VerificationCounts | None = None
+    ) -> None:
+        """Set what looked at a version, and what it found."""
+        await self._session.execute(
+            update(StateVersionRow)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, _number == version)
+            .values(verified=verified, verification=_COUNTS.dump_python(counts, mode="json"))
+        )
+
+    async def unmark(self, conversation_id: UUID, *, before: int) -> None:
+        """Versions before that one that wait for a model are judged by code alone."""
+        waits = col(StateVersionRow.verified) == "pending"
+        await self._session.execute(
+            update(StateVersionRow)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, _number < before, waits)
+            .values(verified="exact")
         )
 
     async def repairs_of(self, compaction_ids: Sequence[UUID]) -> dict[UUID, tuple[Repair, ...]]:
@@ -104,6 +124,7 @@ def _columns(version: StateVersion) -> dict[str, Any]:
         "layout": LAYOUT.dump_python(version.layout, mode="json"),
         "segment_ids": list(version.segment_ids),
         "repairs": _REPAIRS.dump_python(version.repairs, mode="json"),
+        "verification": _COUNTS.dump_python(version.verification, mode="json"),
         **sums_columns("covered", version.covered),
     }
 
@@ -117,4 +138,5 @@ def _version(row: StateVersionRow) -> StateVersion:
         layout=LAYOUT.validate_python(row.layout),
         segment_ids=tuple(row.segment_ids),
         repairs=_REPAIRS.validate_python(row.repairs),
+        verification=_COUNTS.validate_python(row.verification),
     )

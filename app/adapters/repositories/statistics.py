@@ -16,6 +16,7 @@ from app.adapters.repositories.base import Repository
 from app.adapters.repositories.compactions import as_compaction
 from app.adapters.repositories.mapping import value
 from app.adapters.repositories.turns import as_turn
+from app.adapters.repositories.verifications import as_verification
 from app.adapters.tables import (
     COMPACTION_IN_FLIGHT,
     CURRENT,
@@ -28,6 +29,7 @@ from app.adapters.tables import (
     SegmentRow,
     StateVersionRow,
     TurnRow,
+    VerificationRow,
 )
 from app.domain.conversation import Usage
 from app.domain.records import Attempt, DetailCall, EntryCounts
@@ -72,12 +74,13 @@ class SqlStatistics(Repository):
         compactions = _scope(CompactionRow, "finished_at", conversation_id, since)
         expansions = _scope(ExpansionRow, "created_at", conversation_id, since)
         details = _scope(DetailCallRow, "called_at", conversation_id, since)
+        verifications = _scope(VerificationRow, "finished_at", conversation_id, since)
         turns = _scope(TurnRow, "finished_at", conversation_id, since)
         took = func.extract("epoch", col(TurnRow.finished_at) - col(TurnRow.started_at)) * 1_000
         newest = select(col(_row.id)).where(_IS_APPLIED, *compactions).order_by(col(_row.id).desc()).limit(1)
         return Measured(
             compactions=tuple(await self._compactions(compactions)),
-            calls=tuple(await self._calls(compactions, details)),
+            calls=tuple(await self._calls(compactions, details, verifications)),
             expansions=tuple(await self._expansions(expansions)),
             in_turns=await self._latency(col(_row.duration_ms), [col(_row.ran_in) == "turn", *compactions]),
             expanding=await self._latency(col(ExpansionRow.duration_ms), expansions),
@@ -108,6 +111,11 @@ class SqlStatistics(Repository):
             .where(col(DetailCallRow.called_at) > since, col(DetailCallRow.attempt).is_not(None))
             .order_by(col(DetailCallRow.called_at))
         )
+        verifications = (
+            select(VerificationRow)
+            .where(col(VerificationRow.finished_at) > since)
+            .order_by(col(VerificationRow.finished_at))
+        )
         turns = (
             select(
                 TurnRow,
@@ -130,6 +138,7 @@ class SqlStatistics(Repository):
                 for turn, usage, preset, policy, tokens in await self._session.rows(turns.limit(limit))
             ],
             details=[_detail(one) for one in await self._session.all(details.limit(limit))],
+            verifications=[as_verification(one) for one in await self._session.all(verifications.limit(limit))],
             expansions=[
                 value(Expansion, one)
                 for one in await self._session.all(expansions.order_by(col(ExpansionRow.created_at)).limit(limit))
@@ -177,12 +186,15 @@ class SqlStatistics(Repository):
             for name, version, count in await self._session.rows(statement)
         ]
 
-    async def _calls(self, compactions: Sequence[Any], details: Sequence[Any]) -> list[CallTally]:
-        each = func.jsonb_array_elements(col(_row.attempts)).column_valued("attempt", joins_implicitly=True)
-        of_compactions = select(*_sums_of(each)).select_from(CompactionRow).where(*compactions)
+    async def _calls(
+        self, compactions: Sequence[Any], details: Sequence[Any], verifications: Sequence[Any]
+    ) -> list[CallTally]:
         one = col(DetailCallRow.attempt)
-        of_details = select(*_sums_of(one)).where(one.is_not(None), *details)
-        purposes: list[tuple[Purpose, Any]] = [("compaction", of_compactions), ("detail", of_details)]
+        purposes: list[tuple[Purpose, Any]] = [
+            ("compaction", _each_attempt(CompactionRow).where(*compactions)),
+            ("detail", select(*_sums_of(one)).where(one.is_not(None), *details)),
+            ("verification", _each_attempt(VerificationRow).where(*verifications)),
+        ]
         return [
             _calls(purpose, *row)
             for purpose, statement in purposes
@@ -301,6 +313,12 @@ def _sums_of(attempt: Any) -> list[Any]:
     tokens = [func.sum(_number(usage, name, BigInteger)) for name in _TOKENS]
     words = [attempt.op("->>")(name) for name in ("outcome", "reason", "prompt_version")]
     return [*words, func.count(), *tokens, func.sum(_number(usage, "cost_usd", Numeric))]
+
+
+def _each_attempt(table: Any) -> Any:
+    """What the attempts of these rows come to."""
+    each = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
+    return select(*_sums_of(each)).select_from(table)
 
 
 def _compactions(trigger: str, status: str, ran_in: str, reason: str | None, *numbers: Any) -> CompactionTally:

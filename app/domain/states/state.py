@@ -17,6 +17,10 @@ from app.core.validation.repairs import Repair
 from app.domain.conversation import Layout, Sums
 
 FieldRole = Literal["fact", "open", "style", "known", "narrative"]
+Verified = Literal["exact", "pending", "model"]
+"""What looked at a version: code alone; code, and a model is going to; code and a model."""
+MadeBy = Literal["compaction", "restore", "erasure", "verification"]
+"""What wrote a version; an erasure, where a narrative was told anew after it."""
 Origin = Literal["user", "assistant", "system", "tool", "document"]
 """Where a text came from: who said it, a tool's result, or a document that a user pasted."""
 
@@ -96,6 +100,20 @@ class StateEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationCounts:
+    """How many claims of a version had which verdict, and whose verdicts they are."""
+
+    model: str
+    prompt_version: str
+    supported: int = 0
+    contradicted: int = 0
+    not_stated: int = 0
+    unproven: int = 0
+    """Contradictions without a quote that stands in a message: they changed nothing."""
+    unanswered: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateVersion:
     """One version of a conversation's state; a version number never decreases and is never reused."""
 
@@ -117,3 +135,7 @@ class StateVersion:
     """Segments that this version covers beyond its parent's."""
     repairs: tuple[Repair, ...] = ()
     """What was done to the summary that it was made from."""
+    made_by: MadeBy = "compaction"
+    verified: Verified = "exact"
+    verification: VerificationCounts | None = None
+    """Of the claims that a model judged; ``None`` unless ``verified`` is ``model``."""

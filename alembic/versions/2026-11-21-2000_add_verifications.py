@@ -1,0 +1,76 @@
+"""What a model made of a version's claims, and who wrote the version; the verifications that wait, run and ended."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+
+from alembic import op
+
+revision = "202611212000"
+down_revision = "202611211500"
+branch_labels = None
+depends_on = None
+
+OPEN = "status IN ('queued', 'running')"
+STATUS = "status IN ('done', 'failed', 'queued', 'running', 'skipped', 'stale')"
+RULES = (
+    ("verified", "verified IN ('exact', 'model', 'pending')"),
+    ("made_by", "made_by IN ('compaction', 'erasure', 'restore', 'verification')"),
+)
+INDEXES = (
+    ("ix_verifications_of_conversation", ["tenant_id", "conversation_id", "id"]),
+    ("ix_verifications_of_late", ["tenant_id", "asked_at"]),
+    ("ix_verifications_ended", ["finished_at"]),
+)
+
+
+def upgrade() -> None:
+    # With a default that stays in the catalogue, no row is written again.
+    op.add_column("state_versions", sa.Column("verified", sa.String(), nullable=False, server_default="exact"))
+    op.add_column("state_versions", sa.Column("verification", JSONB(), nullable=True))
+    op.add_column("state_versions", sa.Column("made_by", sa.String(), nullable=False, server_default="compaction"))
+    for name, rule in RULES:
+        op.create_check_constraint(op.f(f"ck_state_versions_{name}"), "state_versions", rule)
+        op.alter_column("state_versions", name, server_default=None)
+    op.create_table(
+        "verifications",
+        sa.Column("tenant_id", sa.Uuid(), nullable=False),
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("conversation_id", sa.Uuid(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.Column("status", sa.String(), nullable=False),
+        sa.Column("reason", sa.String(), nullable=True),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("after", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("asked_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("attempts", JSONB(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
+        sa.CheckConstraint(STATUS, name=op.f("ck_verifications_status")),
+        sa.ForeignKeyConstraint(
+            ["tenant_id", "conversation_id"],
+            ["conversations.tenant_id", "conversations.id"],
+            name="fk_verifications_conversations",
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_verifications"),
+    )
+    op.create_index(
+        "uq_verifications_open",
+        "verifications",
+        ["tenant_id", "conversation_id"],
+        unique=True,
+        postgresql_where=sa.text(OPEN),
+    )
+    op.create_index("ix_verifications_waiting", "verifications", ["after"], postgresql_where=sa.text(OPEN))
+    for name, columns in INDEXES:
+        op.create_index(name, "verifications", columns)
+
+
+def downgrade() -> None:
+    op.drop_table("verifications")
+    for name, _ in RULES:
+        op.drop_constraint(op.f(f"ck_state_versions_{name}"), "state_versions")
+    for column in ("made_by", "verification", "verified"):
+        op.drop_column("state_versions", column)
