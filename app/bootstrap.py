@@ -56,6 +56,7 @@ from app.services.sweeper import Sweeper
 from app.services.toolbox import Toolbox
 from app.services.toolloop import ToolLoop
 from app.services.turn import TurnRunner
+from app.services.verification import VerificationService
 from app.services.working import WorkBook
 from app.settings import OFFLINE_MODEL, Settings
 
@@ -93,6 +94,7 @@ class Container:
     chat: ChatService
     compaction: CompactionService
     detailing: DetailService
+    verification: VerificationService
     manual: ManualCompaction
     context: ContextService
     context_requests: ContextRequests
@@ -163,11 +165,14 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
         work=WorkBook(parts.uow, parts.clock, new_id, uuid4(), timings),
         timings=timings,
+        verifies=settings.verify != "off",
     )
     conversations = ConversationService(shell)
     spending = SpendGuard(settings.tenant_calls_per_hour)
     compaction = CompactionService(shell, spending)
-    detailing = DetailService(shell, spending, slots=max(settings.worker_concurrency // 2, 1))
+    aside = max(settings.worker_concurrency // 2, 1)
+    detailing = DetailService(shell, spending, slots=aside)
+    verification = VerificationService(shell, spending, slots=aside, model=settings.verifier_model)
     inline = InlineCompaction(shell, compaction)
     manual = ManualCompaction(shell, compaction, spending)
     context = ContextService(shell)
@@ -192,6 +197,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         chat=ChatService(shell, inline, runner),
         compaction=compaction,
         detailing=detailing,
+        verification=verification,
         manual=manual,
         context=context,
         context_requests=ContextRequests(shell, context, InlineCompaction(shell, compaction, ran_in="request")),
@@ -206,6 +212,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
             owner,
             random.Random(),
             detailing,
+            verification,
             timings=timings,
         ),
         outbox=shell.outbox,

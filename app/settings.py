@@ -133,8 +133,12 @@ class Settings(BaseSettings):
     chat_model: str | None = None
     """Any pydantic-ai model name (``google:…``, ``openai:…``) or ``offline``."""
     compaction_model: str | None = None
+    verify: Literal["auto", "off"] = "auto"
+    """Whether a model judges what a model wrote in a compaction; ``policy.verify`` is a conversation's own word."""
+    verifier_model: ModelName | None = None
+    """The model that judges; unset: the one that writes states."""
     models: Annotated[tuple[ModelName, ...], NoDecode, Field(max_length=MOST_MODELS)] = ()
-    """Models that requests and policies may name, beside the two in use; empty: those named above and ``offline``."""
+    """Models that requests and policies may name, beside those in use; empty: those named above and ``offline``."""
     ambient_credentials: bool = False
     """Whether other providers may sign in with what the process finds: variables, files, the machine's identity."""
     model_input_limit: int | None = Field(default=None, ge=1_000)
@@ -219,6 +223,7 @@ class Settings(BaseSettings):
     def allowed_models(self) -> frozenset[str]:
         """The models that requests and policies may name."""
         in_use = {self.resolved_chat_model, self.resolved_compaction_model}
+        in_use |= {self.verifier_model} if self.verifier_model else set()
         if self.models:
             return frozenset({*self.models, *in_use})
         return frozenset({*in_use, self._default_model, OFFLINE_MODEL})

@@ -3,7 +3,8 @@
 In a test: ``with running_gemini() as gemini: gemini.script("compaction", "error_500", "honest")``. As a process of its
 own, which API and worker processes can reach: ``python -m tests.gemini_server --port 8090`` (or ``gemini_process()``).
 Behaviours and their keys are those of ``tests/gemini_faults.py``; a request with a response schema is of kind
-``compaction``, one that asks to retell a stretch of kind ``detail``, every other one of kind ``chat``.
+``compaction``, or ``verification`` where it asks for verdicts, one that asks to retell a stretch of kind ``detail``,
+every other one of kind ``chat``.
 
 Control: ``POST /script {kind, behaviours?, default?, replace?}``, ``GET /requests``, ``POST /release``,
 ``POST /reset``.
@@ -37,7 +38,7 @@ from tests.gemini_faults import BEHAVIOURS, HANG, Answer, Asked, Behaviour, answ
 from tests.gemini_wire import chunk, counted, encoded, parts_of, pieces, prompt_of, prompt_tokens
 from tests.servers import ROOT, unused_port
 
-Kind = Literal["compaction", "detail", "chat"]
+Kind = Literal["compaction", "verification", "detail", "chat"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 KEY: Final = "test-key"
@@ -163,7 +164,7 @@ def _behaviour(item: str | Behaviour) -> Behaviour:
 
 async def _generate(script: Script, request: Request, model: str, method: str, body: Mapping[str, Any]) -> Response:
     schema = body.get("generationConfig", {}).get("responseJsonSchema")
-    kind: Kind = "compaction" if schema else "detail" if TASK in prompt_of(body, "detail") else "chat"
+    kind = _kind(schema, body)
     behaviour = script.take(kind)
     record = Recorded(
         number=len(script.requests) + 1,
@@ -193,6 +194,12 @@ async def _generate(script: Script, request: Request, model: str, method: str, b
         record.end("answered")
         return _refused(given) if given.error else _whole(given, model, body)
     return StreamingResponse(_streamed(request, record, given, model, body), media_type="text/event-stream")
+
+
+def _kind(schema: Mapping[str, Any] | None, body: Mapping[str, Any]) -> Kind:
+    if schema:
+        return "verification" if "verdicts" in schema["properties"] else "compaction"
+    return "detail" if TASK in prompt_of(body, "detail") else "chat"
 
 
 def _answered(asked: Asked, behaviour: Behaviour, body: Mapping[str, Any]) -> Answer:

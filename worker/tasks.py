@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from structlog.contextvars import bound_contextvars
 
-from app.adapters.job_queue import DETAIL_TASK_NAME, TASK_NAME
+from app.adapters.job_queue import DETAIL_TASK_NAME, TASK_NAME, VERIFICATION_TASK_NAME
 from worker.celery_app import app
 from worker.runtime import runtime
+
+if TYPE_CHECKING:
+    from app.bootstrap import Container
 
 
 @app.task(name=TASK_NAME, bind=True)  # type: ignore[untyped-decorator]  # Celery has no types
 def compact(self: Any, compaction_id: str) -> None:
     """Perform a claimed compaction. Delivered twice, late or after it ended, it does nothing: the lease decides."""
     with bound_contextvars(request_id=self.request.get("request_id")):
-        runtime.run(lambda container: container.compaction.execute(UUID(compaction_id), ran_in="worker"))
+        runtime.run(lambda container: compact_and_verify(container, UUID(compaction_id)))
+
+
+async def compact_and_verify(container: Container, compaction_id: UUID) -> None:
+    """A compaction, and once it is applied the verification of what it wrote; that fails no job."""
+    await container.verification.after(await container.compaction.execute(compaction_id, ran_in="worker"))
 
 
 @app.task(name=DETAIL_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types
 def detail(conversation_id: str) -> None:
     """Have one L1 of a conversation written, if one is wanted and nothing more urgent waits."""
     runtime.run(lambda container: container.detailing.work(UUID(conversation_id)))
+
+
+@app.task(name=VERIFICATION_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types
+def verify(conversation_id: str) -> None:
+    """Have a conversation's newest state verified, if it waits for that and nothing more urgent does."""
+    runtime.run(lambda container: container.verification.work(UUID(conversation_id)))

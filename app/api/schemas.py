@@ -13,7 +13,7 @@ from app.domain.anchors.values import AnchorStatus, AnchorType, Proposer
 from app.domain.conversation import MessageStatus, ProtectedReason, Role
 from app.domain.records import CompactionStatus, RanIn
 from app.domain.segments.values import LevelName
-from app.domain.states.state import Origin
+from app.domain.states.state import MadeBy, Origin, Verified
 from app.domain.weighing.gauge import GaugeStatus
 
 Item = TypeVar("Item")
@@ -225,6 +225,20 @@ class Provenance(Output):
     pruned: bool
 
 
+class VerificationCounts(Output):
+    """What a model made of the claims of a version."""
+
+    model: str
+    prompt_version: str
+    claims: int
+    supported: int
+    contradicted: int = Field(description="With a quote that stands in a message: these changed the state.")
+    not_stated: int
+    unproven: int = Field(description="Contradictions without such a quote: they changed nothing.")
+    unanswered: int
+    usage: Usage
+
+
 class StateVersion(Output):
     """One version of a conversation's state."""
 
@@ -233,6 +247,9 @@ class StateVersion(Output):
     state_schema: str
     provenance: list[Provenance]
     repairs: list[Repair] = Field(description="What was done to the summary that it was made from.")
+    made_by: MadeBy
+    verified: Verified = Field(description="By code alone (exact); a model is going to (pending); a model did (model).")
+    verification: VerificationCounts | None
     compaction_id: UUID | None
     boundary_seq: int
     created_at: Moment

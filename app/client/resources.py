@@ -293,6 +293,9 @@ class StateVersion(Resource):
     state_schema: str
     provenance: list[dict[str, Any]]
     repairs: list[dict[str, Any]]
+    made_by: str
+    verified: str
+    verification: dict[str, Any] | None
     compaction_id: UUID | None
     boundary_seq: int
     created_at: datetime

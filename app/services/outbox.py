@@ -47,6 +47,10 @@ class Outbox:
         """Hint in the background that an L1 of this conversation is wanted."""
         self._start(self._send_detail(conversation_id))
 
+    def send_verification(self, conversation_id: UUID) -> None:
+        """Hint in the background that a state of this conversation waits for its verifier."""
+        self._start(self._send_verification(conversation_id))
+
     async def drain(self) -> None:
         """Wait for what is under way; the sweeper sends the rest."""
         if self._tasks:
@@ -59,18 +63,25 @@ class Outbox:
         return task
 
     async def _send_wanted(self, conversation_id: UUID) -> None:
-        """After a compaction: a hint, where its segments are to be told by a model."""
+        """After a compaction: hints, where its state is to be verified, or its segments told, by a model."""
         try:
             async with self._uow(None) as uow:
+                unverified = await uow.verifications.wanting(limit=1, conversation_id=conversation_id)
                 wanting = await uow.segments.wanting_detail(limit=1, conversation_id=conversation_id)
         except DependencyUnavailableError:  # the sweeper finds them
             return
+        if unverified:
+            await self._send_verification(conversation_id)
         if wanting:
             await self._send_detail(conversation_id)
 
     async def _send_detail(self, conversation_id: UUID) -> None:
         if not await self._queue.send_detail(conversation_id):
             log.info("detail.not_sent", conversation_id=str(conversation_id))
+
+    async def _send_verification(self, conversation_id: UUID) -> None:
+        if not await self._queue.send_verification(conversation_id):
+            log.info("verification.not_sent", conversation_id=str(conversation_id))
 
     async def _send(self, compaction_id: UUID) -> None:
         request_id = structlog.contextvars.get_contextvars().get("request_id")

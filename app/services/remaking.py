@@ -26,6 +26,7 @@ from app.services.job import JOB_DEADLINE
 from app.services.ladder import Asking, Calls, Climb, climb
 from app.services.layouts import MOST_ANCHORS, lay_out
 from app.services.lease import Lease, check_held
+from app.services.pending import first_mark, note_version
 from app.services.resolve import Resolved
 from app.services.shell import Shell
 
@@ -169,7 +170,7 @@ async def _save(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb) -> Com
         if climbed.applied is None or _moved(chunk.resolved.conversation, present):
             ended = await end_row(shell, uow, row, status="superseded", reason="stale", climbed=climbed)
         else:
-            stored = await _write(shell, uow, present, chunk, climbed.applied, row)
+            stored = await _write(shell, uow, present, chunk, climbed, climbed.applied, row)
             await count(uow, row)
             numbers = _numbers(row, chunk, climbed, stored)
             ended = await finish(shell, uow, row, status="applied", reason=None, **numbers)
@@ -179,7 +180,13 @@ async def _save(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb) -> Com
 
 
 async def _write(
-    shell: Shell, uow: UnitOfWork, present: Conversation, chunk: Chunk, applied: Applied, row: Compaction
+    shell: Shell,
+    uow: UnitOfWork,
+    present: Conversation,
+    chunk: Chunk,
+    climbed: Climb,
+    applied: Applied,
+    row: Compaction,
 ) -> Conversation:
     layout = await lay_out(
         uow, chunk.resolved, schema=chunk.resolved.schema, state=applied.state, boundary_seq=present.boundary_seq
@@ -198,8 +205,12 @@ async def _write(
         layout=layout,
         compaction_id=row.id,
         created_at=shell.clock.now(),
+        made_by="erasure",
+        verified=first_mark(shell, chunk.resolved.policy, by_language_model=climbed.attempts[-1].metered),
+        verification=None,
     )
     await uow.states.add(present.id, version)
+    await note_version(uow, shell, present.id, version)
     changed = await uow.conversations.update(
         present.id,
         compressed_state=version.state,

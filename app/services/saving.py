@@ -12,6 +12,7 @@ from app.domain.fidelity import exact_values, fidelity
 from app.domain.merging.apply import Applied, Applying, version_of
 from app.domain.policies.policy import quiet_after
 from app.domain.records import Compaction
+from app.domain.states.state import Verified
 from app.ports import UnitOfWork
 from app.services.anchoring import add_proposed
 from app.services.chunk import Chunk, summarizer_of
@@ -20,6 +21,7 @@ from app.services.ending import count, end_row, finish
 from app.services.ladder import Climb
 from app.services.layouts import lay_out
 from app.services.lease import Lease, LeaseLostError, check_held
+from app.services.pending import first_mark, note_version
 from app.services.segmenting import ToldSegment, store_segments, told_segments
 from app.services.shell import Shell
 
@@ -46,7 +48,8 @@ async def save_chunk(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb, a
             wants_detail = _wants_detail(shell, chunk)
             ids = await store_segments(uow, present.id, told, wants_detail=wants_detail, now=shell.clock.now())
             served = await _laid_out(shell, uow, present, chunk, applied)
-            stored = await _write_state(shell, uow, present, chunk, served, row, ids)
+            mark = _mark(shell, chunk, climbed)
+            stored = await _write_state(shell, uow, present, chunk, served, row, ids, mark)
             saved = await _record(shell, uow, lease, row, chunk, climbed, served, stored, values)
         await uow.commit()
     await shell.outbox.deliver(uow.committed_events)
@@ -64,6 +67,10 @@ async def _told(shell: Shell, chunk: Chunk, climbed: Climb, applied: Applied) ->
         locale=chunk.resolved.conversation.locale,
         now=shell.clock.now(),
     )
+
+
+def _mark(shell: Shell, chunk: Chunk, climbed: Climb) -> Verified:
+    return first_mark(shell, chunk.resolved.policy, by_language_model=climbed.attempts[-1].metered)
 
 
 def _wants_detail(shell: Shell, chunk: Chunk) -> bool:
@@ -110,6 +117,7 @@ async def _write_state(
     applied: Applied,
     row: Compaction,
     segment_ids: tuple[str, ...],
+    mark: Verified,
 ) -> Conversation:
     """The new version, and the conversation row that points at it."""
     plan, applying = chunk.plan, chunk.applying()
@@ -124,8 +132,9 @@ async def _write_state(
         layout=applied.layout,
         now=shell.clock.now(),
     )
-    version = replace(version, parent_version=present.state_version or None, segment_ids=segment_ids)
+    version = replace(version, parent_version=present.state_version or None, segment_ids=segment_ids, verified=mark)
     await uow.states.add(present.id, version)
+    await note_version(uow, shell, present.id, version)
     changed = await uow.conversations.update(
         present.id,
         compressed_state=version.state,

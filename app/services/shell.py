@@ -27,3 +27,5 @@ class Shell:
     work: WorkBook
     """What this process works on."""
     timings: Timings = DEFAULT_TIMINGS
+    verifies: bool = True
+    """Whether the operator lets models verify what compactions wrote."""

@@ -15,7 +15,7 @@ from app.ports import UnitOfWorkFactory
 
 # A compaction takes CPU and a model call from the process that serves chats.
 LANES = 2
-MOST_DETAILS = 20  # between two sweeps at least
+MOST_ASIDE = 20  # between two sweeps at least
 IDLE = frozenset({"not_wanted", "not_now"})
 """What is said where nothing more is to be done for now."""
 
@@ -29,11 +29,11 @@ class Executor(Protocol):
         """Take the row's lease and run it; nothing happens when somebody else holds it."""
 
 
-class DetailLane:
-    """Has L1s written in this process, one after the other, while the broker takes no hints.
+class AsideLane:
+    """Has L1s written, or states verified, in this process, one after the other, while the broker takes no hints.
 
     Args:
-        work: has one written, of any conversation; says what became of it.
+        work: has one done, of any conversation; says what became of it.
         needed: whether the broker is still away.
     """
 
@@ -55,11 +55,11 @@ class DetailLane:
 
     async def _work(self) -> None:
         try:
-            for _ in range(MOST_DETAILS):
+            for _ in range(MOST_ASIDE):
                 if not self._needed() or await self._do() in IDLE:
                     return
         except Exception as error:  # noqa: BLE001 - the next sweep begins again
-            _log.warning("sweeper.detail_failed", error=type(error).__name__)
+            _log.warning("sweeper.aside_failed", error=type(error).__name__)
 
 
 class StandIn:

@@ -17,6 +17,7 @@ from app.services.claims import refresh_sizes
 from app.services.conversations import ConversationService, ConversationView, check_version
 from app.services.idempotency import Idem, done_before, record
 from app.services.layouts import lay_out
+from app.services.pending import PENDING, note_version
 from app.services.shell import Shell
 
 BEFORE_ANY: Final = 0
@@ -124,10 +125,13 @@ class StateService:
             covered=await uow.messages.sums_at(present.id, version.boundary_seq),
             layout=await self._laid_out(uow, present, version),
             compaction_id=None,
+            made_by="restore",
+            verified="exact" if version.verified == PENDING else version.verified,
             next_entry=max(newest.next_entry, version.next_entry),  # entry ids are never reused
             created_at=self._shell.clock.now(),
         )
         await uow.states.add(present.id, written)
+        await note_version(uow, self._shell, present.id, written)
         return await uow.conversations.update(
             present.id,
             compressed_state=written.state if written.boundary_seq else None,

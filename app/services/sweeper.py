@@ -19,7 +19,7 @@ from app.domain.errors import NotFoundError
 from app.domain.records import Compaction, Turn, Work
 from app.domain.timings import DEFAULT_TIMINGS, Timings
 from app.ports import Clock, EventBus, JobQueue, UnitOfWork, UnitOfWorkFactory
-from app.services.stand_in import DetailLane, Executor, StandIn
+from app.services.stand_in import AsideLane, Executor, StandIn
 from app.services.turn_end import tell_failed
 from app.services.working import count_crash
 
@@ -48,11 +48,11 @@ class Runner(Executor, Protocol):
         """End a row ``failed``, ``crashed``, with its event and a quiet period, within this transaction."""
 
 
-class Detailing(Protocol):
-    """What the sweeper asks of the service that has L1s written."""
+class Aside(Protocol):
+    """What the sweeper asks of services that have models do what can wait: write L1s, verify states."""
 
     async def work(self) -> str:
-        """Have one written, of any conversation."""
+        """Have one of these done, of any conversation; the word says what became of it."""
 
 
 class Sweeper:
@@ -67,6 +67,7 @@ class Sweeper:
         owner: the name under which this process holds leases.
         rng: the jitter.
         detailing: has L1s written; without it nobody is asked to.
+        verifying: has states verified; likewise.
         timings: how often it sweeps, and how long what waits is left to others.
     """
 
@@ -79,7 +80,8 @@ class Sweeper:
         clock: Clock,
         owner: str,
         rng: random.Random,
-        detailing: Detailing | None = None,
+        detailing: Aside | None = None,
+        verifying: Aside | None = None,
         timings: Timings = DEFAULT_TIMINGS,
     ) -> None:
         self._uow = uow
@@ -94,7 +96,8 @@ class Sweeper:
         self._refused_since: float | None = None
         self._housekeeping_at = clock.monotonic()
         self._stand_in = StandIn(uow, compaction, needed=self._broker_is_away, waited=self._resend_after, owner=owner)
-        self._details = DetailLane(detailing.work, needed=self._broker_is_away) if detailing else None
+        self._sends_details, self._sends_verifications = detailing is not None, verifying is not None
+        self._asides = [AsideLane(one.work, needed=self._broker_is_away) for one in (verifying, detailing) if one]
 
     async def run(self) -> None:
         """Sweep until cancelled; no error ends it. Jobs that it runs itself are cancelled with it."""
@@ -104,8 +107,8 @@ class Sweeper:
                 await self._clock.sleep(self._timings.sweep_seconds * self._rng.uniform(1 - JITTER, 1 + JITTER))
         finally:
             await self._stand_in.stop()
-            if self._details is not None:
-                await self._details.stop()
+            for lane in self._asides:
+                await lane.stop()
 
     async def sweep(self) -> None:
         """One pass: every step is tried, whatever became of the one before."""
@@ -115,12 +118,14 @@ class Sweeper:
         await self._guarded(self._end_turns)
         await self._guarded(self._count_crashes)
         await self._guarded(self._keep_house)
-        if self._details is not None:
+        if self._sends_verifications:
+            await self._guarded(self._send_verifications)
+        if self._sends_details:
             await self._guarded(self._send_details)
         if self._broker_is_away():
             self._stand_in.start()
-            if self._details is not None:
-                self._details.start()
+            for lane in self._asides:
+                lane.start()
 
     async def release(self) -> int:
         """Put everything this owner holds back into the queue, uncounted; how many rows. Errors are logged."""
@@ -200,6 +205,14 @@ class Sweeper:
         conversations = list(dict.fromkeys(conversation_id for _, conversation_id, _ in wanting))
         for conversation_id in conversations[:DETAILS]:
             if not self._noted(taken=await self._queue.send_detail(conversation_id)):
+                return
+
+    async def _send_verifications(self) -> None:
+        """Hint at states that wait for a verifier, a few at a time; whoever is done asks for the next."""
+        async with self._uow(None) as uow:
+            wanting = await uow.verifications.wanting(limit=DETAILS)
+        for _, conversation_id in wanting:
+            if not self._noted(taken=await self._queue.send_verification(conversation_id)):
                 return
 
     async def _end_turns(self) -> None:

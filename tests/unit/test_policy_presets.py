@@ -17,6 +17,7 @@ SHARED: Final[dict[str, Any]] = {
     "held_roles": ("system",),
     "oversized": "refuse",
     "fallback_model": None,
+    "verify": "auto",
     "instructions": "",
     "minimum_progress": 0.05,
     "sync_deadline": 20.0,

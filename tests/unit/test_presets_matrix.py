@@ -191,6 +191,7 @@ SAME: Final[Mapping[str, Json]] = {
     "segment_by topic": {"segment_by": {"by": "topic", "size": None}},
     "oversized refuse": {"oversized": "refuse"},
     "fallback_model none": {"fallback_model": None},
+    "verify auto": {"verify": "auto"},
     "instructions empty": {"instructions": ""},
     "minimum_progress 0.05": {"minimum_progress": 0.05},
     "sync_deadline 20 s": {"sync_deadline": 20.0},

@@ -206,6 +206,8 @@ class CompactionPolicy(_Frozen):
     on_failure: Literal["truncate", "keep_full"] = "truncate"
     on_disconnect: Literal["finish", "interrupt"] = "finish"
     summarizer: Literal["compaction_model", "chat_model"] = "compaction_model"
+    verify: Literal["auto", "off"] = "auto"
+    """Whether a model judges, after a compaction, what a model wrote."""
     inject_system_context: bool = False
     """Whether the summarizer is shown the terms, synonyms and workflow hints of the system prompt."""
     instructions: Annotated[str, Field(max_length=4_000)] = ""

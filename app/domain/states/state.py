@@ -6,7 +6,7 @@ Merge, gate and pruning work on the *roles* of fields only, never on their names
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -14,7 +14,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from app.core.validation.repairs import Repair
-from app.domain.conversation import Layout, Sums
+from app.domain.conversation import Layout, Sums, Usage
 
 FieldRole = Literal["fact", "open", "style", "known", "narrative"]
 Verified = Literal["exact", "pending", "model"]
@@ -111,6 +111,13 @@ class VerificationCounts:
     unproven: int = 0
     """Contradictions without a quote that stands in a message: they changed nothing."""
     unanswered: int = 0
+    usage: Usage = field(default_factory=Usage)
+    """Of all calls that it took."""
+
+    @property
+    def claims(self) -> int:
+        """How many were judged, or should have been."""
+        return self.supported + self.contradicted + self.not_stated + self.unproven + self.unanswered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,579 @@
+"""A model judges what a model wrote: what that changes, what it never changes, and whom it never disturbs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.core.validation.claims import Claim
+from app.domain.conversation import Usage
+from app.domain.errors import ModelUnavailableError
+from app.domain.model_io import FinishReason, Proposal, SummaryRequest, VerificationRequest
+from app.domain.records import Compaction
+from app.domain.states.state import StateVersion
+from app.domain.timings import Timings
+from app.ports import UnitOfWorkFactory
+from app.services import judging, verification
+from app.services.appending import MessageDraft
+from app.services.chat import ChatInput
+from app.services.manual import CompactInput
+from app.settings import Settings
+from tests.fakes import FAKE_PROFILE, ScriptedSummarizer, VerificationEntry
+from tests.integration.services import Service, together
+from tests.unit.test_gate_digests import SERVER, TRIP
+
+ALL = CompactInput(keep_tail_messages=0)
+PATIENCE = 30.0
+TREE = (
+    "Now about the garden: the old apple tree must be cut, and Mrs Keller wants the wood for her stove.",
+    "Then have the firm cut it in January when the ground is frozen, and let Mrs Keller take the wood that day.",
+    "Agreed: Mrs Keller gets the wood of the apple tree, and Mr Brandt gets nothing of it.",
+    "Noted: the wood of the apple tree goes to Mrs Keller; Mr Brandt was only asked for his saw.",
+)
+BALLAST = tuple(
+    f"On day {day} the harbour was quiet, the crates were counted twice, and the wind came from the west all morning. "
+    "Nobody had anything to add to what was said before, so that the list was closed early and everybody went home. "
+    for day in ("one", "two", "three", "four")
+)
+MORE = SERVER + BALLAST
+CACHE = "The build cache is in /var/cache/build"
+TRUE = "The wood of the apple tree goes to Mrs Keller"
+LIE = "The wood of the apple tree goes to Mr Brandt"
+PROOF = "Mr Brandt gets nothing of it"
+NARRATIVE = "The garden and the apple tree were discussed."
+
+Judge = Callable[[Claim], Mapping[str, Any]]
+
+
+def candidate(items: Sequence[tuple[str, list[int], list[str]]], narrative: str = NARRATIVE) -> str:
+    told = [{"text": words, "from": seqs, "replaces": replaces} for words, seqs, replaces in items]
+    empty: dict[str, list[str]] = {"pathos": [], "abstract": [], "dropped": []}
+    return json.dumps({"logos": told, "conversation_summary": narrative} | empty)
+
+
+def answered(told: str, finish: FinishReason = "stop") -> Proposal:
+    return Proposal(text=told, finish=finish, model="fake", usage=Usage(input_tokens=300, output_tokens=30))
+
+
+def verdicts(judge: Judge, finish: FinishReason = "stop") -> VerificationEntry:
+    """A verifier that says of each claim what the function says of it."""
+
+    async def verify(request: VerificationRequest) -> Proposal:
+        found = [{"n": claim.n, "seq": 0, "quote": "", **judge(claim)} for claim in request.claims]
+        return answered(json.dumps({"verdicts": found}), finish)
+
+    return verify
+
+
+def honest(_: Claim) -> Mapping[str, Any]:
+    return {"verdict": "supported"}
+
+
+def against_the_lie(claim: Claim) -> Mapping[str, Any]:
+    if LIE in claim.text or (claim.by_text and LIE in claim.by_text):
+        return {"verdict": "contradicted", "seq": 3, "quote": PROOF}
+    return honest(claim)
+
+
+async def append(service: Service, conversation_id: UUID, contents: Sequence[str]) -> None:
+    drafts = [
+        MessageDraft(role="assistant" if place % 2 else "user", content=said) for place, said in enumerate(contents)
+    ]
+    await service.container.messages.append(service.tenant, conversation_id, drafts)
+
+
+async def compact(service: Service, conversation_id: UUID) -> Compaction:
+    view = await service.container.manual.compact(service.tenant, conversation_id, ALL, timeout=PATIENCE)
+    await service.container.outbox.drain()
+    return view.compaction
+
+
+async def lied(
+    begin: UnitOfWorkFactory, tenant: UUID, *script: VerificationEntry, settings: Settings | None = None, **policy: Any
+) -> tuple[Service, UUID]:
+    """A conversation whose second compaction put a lie in the place of what the first one had told."""
+    service = Service(begin, tenant, settings=settings)
+    service.summarizer = models_of(service, script)
+    conversation_id = await service.conversation(**{"anchor_share": 0.0, "protect": [], "recall": "off"} | policy)
+    await append(service, conversation_id, TREE + TRIP)
+    assert (await compact(service, conversation_id)).status == "applied"
+    (first,) = await versions(service, conversation_id)
+    assert TRUE in str(first.state)
+    await append(service, conversation_id, MORE)
+    assert (await compact(service, conversation_id)).status == "applied"
+    assert LIE in str((await newest(service, conversation_id)).state)
+    return service, conversation_id
+
+
+def models_of(service: Service, script: Sequence[VerificationEntry]) -> ScriptedSummarizer:
+    async def second(request: SummaryRequest) -> Proposal:
+        (old,) = (entry.id for entry in request.previous if entry.text == TRUE)
+        return answered(candidate([(LIE, [], [old]), (CACHE, [9, 10], [])]))
+
+    made = ScriptedSummarizer(
+        candidate([(TRUE, [3, 4], []), ("The trip goes to Porto", [5, 6], [])]), second, verifications=script
+    )
+    models = service.container.parts.models
+    models._summarizers[None] = made  # type: ignore[attr-defined]
+    return made
+
+
+async def versions(service: Service, conversation_id: UUID) -> list[StateVersion]:
+    async with service.begin(service.tenant) as uow:
+        return await uow.states.since_boundary(conversation_id, 0)
+
+
+async def newest(service: Service, conversation_id: UUID) -> StateVersion:
+    return (await versions(service, conversation_id))[-1]
+
+
+async def rows(engine: AsyncEngine, conversation_id: UUID) -> list[tuple[str, str | None, int]]:
+    """(status, reason, tries) of every verification."""
+    statement = text("SELECT status, reason, tries FROM verifications WHERE conversation_id = :id ORDER BY id")
+    async with engine.connect() as connection:
+        found = await connection.execute(statement, {"id": conversation_id})
+        return [(status, reason, tries) for status, reason, tries in found]
+
+
+async def age(engine: AsyncEngine, span: timedelta) -> None:
+    async with engine.begin() as connection:
+        for column in ("after", "asked_at"):
+            older = text(f"UPDATE verifications SET {column} = {column} - make_interval(secs => :seconds)")  # noqa: S608
+            await connection.execute(older, {"seconds": span.total_seconds()})
+
+
+async def work(service: Service, conversation_id: UUID) -> str:
+    return await service.container.verification.work(conversation_id)
+
+
+class TestVerdicts:
+    async def test_what_is_honest_stays_as_it_is(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(honest))
+        before = await newest(service, conversation_id)
+        row = await service.row(conversation_id)
+        assert (before.verified, before.made_by) == ("pending", "compaction")
+        assert await work(service, conversation_id) == "verified"
+        after = await newest(service, conversation_id)
+        assert after.verification is not None
+        assert (after.verified, after.version, after.state) == ("model", before.version, before.state)
+        assert after.verification.supported == len(service.summarizer.verification_requests[0].claims)
+        assert await service.row(conversation_id) == row
+        assert await rows(engine, conversation_id) == [("done", None, 1)]
+        assert await work(service, conversation_id) == "not_wanted"
+
+    async def test_a_lie_with_a_proof_against_it_goes_and_what_it_replaced_comes_back(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(against_the_lie))
+        before, row = await newest(service, conversation_id), await service.row(conversation_id)
+        events = await service.events(conversation_id)
+        assert await work(service, conversation_id) == "changed"
+        after, now = await newest(service, conversation_id), await service.row(conversation_id)
+        assert (after.version, after.parent_version) == (before.version + 1, before.version)
+        assert (after.made_by, after.verified) == ("verification", "model")
+        assert TRUE in after.state["logos"]
+        assert LIE not in str(after.state)
+        assert {repair.reason for repair in after.repairs} == {"contradicted"}
+        assert {repair.before for repair in after.repairs} == {LIE, ""}
+        assert (now.boundary_seq, now.compression_count) == (row.boundary_seq, row.compression_count)
+        assert (now.state_version, now.compressed_state) == (after.version, after.state)
+        assert now.layout == after.layout
+        assert now.layout_version == row.layout_version + 1
+        assert await service.events(conversation_id) == events, "it is no compaction, and no notice tells of it"
+        assert await rows(engine, conversation_id) == [("done", None, 1)]
+
+    @pytest.mark.parametrize(
+        "entry",
+        [
+            verdicts(lambda _: {"verdict": "contradicted", "quote": ""}),
+            verdicts(lambda _: {"verdict": "contradicted", "quote": "nobody ever said this here", "seq": 3}),
+            verdicts(lambda claim: {"verdict": ("supported", "contradicted", "not_stated")[claim.n % 3]}),
+            "I am sorry, but I cannot judge that.",
+            '{"verdicts": [{"n": 999, "verdict": "contradicted"}]}',
+            answered("", "blocked"),
+            verdicts(lambda _: {"verdict": "contradicted", "quote": "cut"}, "length"),
+        ],
+        ids=["inverted", "invented", "random", "nonsense", "others", "blocked", "cut off"],
+    )
+    async def test_nothing_that_is_served_changes_without_a_proof(
+        self, begin: UnitOfWorkFactory, tenant: UUID, entry: VerificationEntry
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, entry)
+        before = await newest(service, conversation_id)
+        await work(service, conversation_id)
+        served = {one.text for one in before.entries if not one.pruned}
+        after = await newest(service, conversation_id)
+        assert served <= {one.text for one in after.entries if not one.pruned}
+        assert after.verified in {"exact", "model"}
+
+    async def test_control_without_looking_quotes_up_a_liar_takes_what_is_true(
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("app.core.validation.verdicts.Quotes.include", lambda *_: True)
+        entry = verdicts(lambda _: {"verdict": "contradicted", "quote": "nobody ever said this here", "seq": 3})
+        service, conversation_id = await lied(begin, tenant, entry)
+        assert await work(service, conversation_id) == "changed"
+        assert CACHE not in (await newest(service, conversation_id)).state["logos"]
+
+    async def test_what_nothing_states_waits_in_doubt_for_the_next_compaction(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        def doubting(claim: Claim) -> Mapping[str, Any]:
+            return {"verdict": "not_stated"} if claim.text == CACHE else honest(claim)
+
+        service, conversation_id = await lied(begin, tenant, verdicts(doubting))
+        before, row = await newest(service, conversation_id), await service.row(conversation_id)
+        assert await work(service, conversation_id) == "verified"
+        after = await newest(service, conversation_id)
+        assert (after.version, after.state, after.layout) == (before.version, before.state, before.layout)
+        assert [one.text for one in after.entries if one.in_doubt] == [CACHE]
+        assert [repair.reason for repair in after.repairs[len(before.repairs) :]] == ["not_stated"]
+        assert await service.row(conversation_id) == row
+
+
+class TestCalls:
+    async def test_it_sees_what_the_summarizer_saw_and_what_claims_rest_on(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(honest))
+        await work(service, conversation_id)
+        (asked,) = service.summarizer.verification_requests
+        assert [message.seq for message in asked.messages] == list(range(9, 17))
+        assert [seq for seq, _ in asked.older] == [3, 4]
+        assert TRUE in [entry.text for entry in asked.previous]
+        assert {claim.kind for claim in asked.claims} >= {"item", "replaced"}
+
+    async def test_what_is_cut_off_is_asked_for_in_halves_once(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        script = (answered("", "length"), verdicts(against_the_lie))
+        service, conversation_id = await lied(begin, tenant, *script)
+        assert await work(service, conversation_id) == "changed"
+        whole, *parts = service.summarizer.verification_requests
+        assert [claim for part in parts for claim in part.claims] == list(whole.claims)
+        assert len(parts) == 2
+
+    async def test_no_more_than_four_calls_are_made(
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(judging, "batches", lambda claims: tuple((claim,) for claim in (*claims, *claims)))
+        service, conversation_id = await lied(begin, tenant, verdicts(honest))
+        await work(service, conversation_id)
+        assert len(service.summarizer.verification_requests) == judging.MOST_CALLS
+
+    @pytest.mark.parametrize(
+        ("entry", "reason"),
+        [
+            (answered("", "blocked"), "blocked"),
+            ("nonsense", "no_verdicts"),
+            (answered("{}", "tool_call"), "no_verdicts"),
+        ],
+    )
+    async def test_what_cannot_be_used_is_not_asked_for_again(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, entry: VerificationEntry, reason: str
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, entry)
+        assert await work(service, conversation_id) == "failed"
+        assert (await newest(service, conversation_id)).verified == "exact"
+        assert await rows(engine, conversation_id) == [("failed", reason, 1)]
+        assert await work(service, conversation_id) == "not_wanted"
+        assert len(service.summarizer.verification_requests) == 1
+
+    async def test_a_model_that_is_away_is_asked_thrice(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, ModelUnavailableError("server_error"))
+        for tries in (1, 2, 3):
+            assert await work(service, conversation_id) == "failed"
+            assert await work(service, conversation_id) == "not_wanted", "not before its time"
+            status = "failed" if tries == 3 else "queued"
+            assert await rows(engine, conversation_id) == [(status, "server_error", tries)]
+            await age(engine, timedelta(minutes=11))
+        assert await work(service, conversation_id) == "not_wanted"
+        assert (await newest(service, conversation_id)).verified == "exact"
+
+    async def test_a_model_that_hangs_is_left(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def hang(_: VerificationRequest) -> Proposal:
+            await asyncio.sleep(60)
+            raise AssertionError
+
+        monkeypatch.setattr(judging, "CALL_SECONDS", 0.1)
+        service, conversation_id = await lied(begin, tenant, hang)
+        assert await work(service, conversation_id) == "failed"
+        assert await rows(engine, conversation_id) == [("queued", "timeout", 1)]
+
+    async def test_an_open_circuit_costs_no_try(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, ModelUnavailableError("circuit_open", retryable=False))
+        assert await work(service, conversation_id) == "failed"
+        assert await rows(engine, conversation_id) == [("queued", "circuit_open", 0)]
+
+
+class Held:
+    """A verifier that waits at a barrier."""
+
+    def __init__(self, judge: Judge = against_the_lie) -> None:
+        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+        self._judge = judge
+
+    async def __call__(self, request: VerificationRequest) -> Proposal:
+        self.reached.set()
+        await self.go_on.wait()
+        found = [{"n": claim.n, "seq": 0, "quote": "", **self._judge(claim)} for claim in request.claims]
+        return answered(json.dumps(found))
+
+
+class TestMeanwhile:
+    async def test_two_at_once_make_one_verification(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(against_the_lie))
+        outcomes = await together(*[lambda: service.container.verification.run(tenant, conversation_id)] * 2)
+        assert "changed" in outcomes
+        assert len(service.summarizer.verification_requests) == 1
+        assert await rows(engine, conversation_id) == [("done", None, 1)]
+
+    async def test_verdicts_apply_to_what_a_compaction_wrote_meanwhile(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        held = Held()
+        service, conversation_id = await lied(begin, tenant, held, verdicts(honest))
+        working = asyncio.create_task(work(service, conversation_id))
+        await held.reached.wait()
+        await append(service, conversation_id, TRIP + BALLAST)
+        service.summarizer._script._entries = [candidate([("The trip lasts some days", [17, 18], [])])]
+        assert (await compact(service, conversation_id)).status == "applied"
+        between = await newest(service, conversation_id)
+        held.go_on.set()
+        assert await working == "changed"
+        after = await newest(service, conversation_id)
+        assert (after.parent_version, after.boundary_seq) == (between.version, between.boundary_seq)
+        assert after.verified == "pending", "what the compaction wrote was not judged"
+        assert {TRUE, "The trip lasts some days"} <= set(after.state["logos"])
+        assert LIE not in str(after.state)
+        assert await rows(engine, conversation_id) == [("done", None, 1), ("queued", None, 0)]
+        assert await work(service, conversation_id) == "verified"
+        asked = service.summarizer.verification_requests[-1]
+        assert [message.seq for message in asked.messages] == list(range(17, 25))
+        assert [one.verified for one in await versions(service, conversation_id)] == [
+            "exact",
+            "model",
+            "exact",
+            "model",
+        ]
+
+    async def test_a_compaction_that_runs_is_waited_for(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        held = Held()
+        service, conversation_id = await lied(begin, tenant, held)
+        working = asyncio.create_task(work(service, conversation_id))
+        await held.reached.wait()
+        reached, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(_: SummaryRequest) -> Proposal:
+            reached.set()
+            await go_on.wait()
+            return answered(candidate([("The trip lasts some days", [17, 18], [])]))
+
+        await append(service, conversation_id, TRIP + BALLAST)
+        service.summarizer._script._entries = [slow]
+        compacting = asyncio.create_task(compact(service, conversation_id))
+        await reached.wait()
+        held.go_on.set()
+        await asyncio.sleep(0.3)
+        assert not working.done()
+        go_on.set()
+        assert (await compacting).status == "applied", "it is not superseded by the verification"
+        assert await working == "changed"
+
+    async def test_while_a_compaction_runs_nobody_begins(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(honest))
+        reached, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(_: SummaryRequest) -> Proposal:
+            reached.set()
+            await go_on.wait()
+            return answered(candidate([("The trip lasts some days", [17, 18], [])]))
+
+        await append(service, conversation_id, TRIP + BALLAST)
+        service.summarizer._script._entries = [slow]
+        compacting = asyncio.create_task(compact(service, conversation_id))
+        await reached.wait()
+        assert await work(service, conversation_id) == "not_now"
+        go_on.set()
+        assert (await compacting).status == "applied"
+        assert not service.summarizer.verification_requests
+        await age(engine, timedelta(minutes=1))
+        assert await work(service, conversation_id) == "verified"
+        assert [one.verified for one in await versions(service, conversation_id)] == ["exact", "exact", "model"]
+
+    async def test_an_erasure_makes_what_was_asked_stale(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        held = Held()
+        service, conversation_id = await lied(begin, tenant, held, verdicts(honest))
+        working = asyncio.create_task(work(service, conversation_id))
+        await held.reached.wait()
+        async with service.begin(tenant) as uow:
+            message = await uow.messages.at_seq(conversation_id, 3)
+        await service.container.erasure.erase(tenant, conversation_id, message.id)
+        held.go_on.set()
+        assert await working == "stale"
+        assert PROOF not in str(await versions(service, conversation_id))
+        assert await rows(engine, conversation_id) == [("queued", None, 0)]
+
+    async def test_a_chat_goes_on_beside_it(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        held = Held()
+        service, conversation_id = await lied(begin, tenant, held)
+        working = asyncio.create_task(work(service, conversation_id))
+        await held.reached.wait()
+        handle = await service.container.chat.start(tenant, conversation_id, ChatInput(content="And the quince?"))
+        reply = await handle.result()
+        assert reply is not None
+        held.go_on.set()
+        assert await working == "changed"
+
+    async def test_a_worker_that_dies_is_followed_by_another(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        held = Held()
+        service, conversation_id = await lied(begin, tenant, held, verdicts(honest))
+        working = asyncio.create_task(work(service, conversation_id))
+        await held.reached.wait()
+        working.cancel()
+        await asyncio.wait([working])
+        assert await work(service, conversation_id) == "not_wanted", "somebody may be at it"
+        await age(engine, verification.CLAIM)
+        assert await work(service, conversation_id) == "verified"
+        assert await rows(engine, conversation_id) == [("done", None, 2)]
+
+    async def test_a_restore_ends_it(self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(honest))
+        await service.container.states.restore(tenant, conversation_id, 1)
+        assert await work(service, conversation_id) == "stale"
+        assert await rows(engine, conversation_id) == [("stale", "superseded", 0)]
+        assert [(one.made_by, one.verified) for one in await versions(service, conversation_id)] == [
+            ("compaction", "exact"),
+            ("compaction", "exact"),
+            ("restore", "exact"),
+        ]
+
+
+class TestWhoWantsIt:
+    async def test_an_operator_may_turn_it_off(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, settings=Settings(verify="off"))
+        assert (await newest(service, conversation_id)).verified == "exact"
+        assert await rows(engine, conversation_id) == []
+
+    async def test_a_policy_may_turn_it_off(self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
+        service, conversation_id = await lied(begin, tenant, verify="off")
+        assert (await newest(service, conversation_id)).verified == "exact"
+        assert await rows(engine, conversation_id) == []
+
+    async def test_turned_off_later_what_waits_is_skipped(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant)
+        await service.container.conversations.patch(tenant, conversation_id, {"policy": {"verify": "off"}})
+        assert await work(service, conversation_id) == "skipped"
+        assert await rows(engine, conversation_id) == [("skipped", "off", 0)]
+        assert (await newest(service, conversation_id)).verified == "exact"
+
+    async def test_another_model_may_judge(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        judge = ScriptedSummarizer(profile=FAKE_PROFILE, verifications=[verdicts(against_the_lie)])
+        service, conversation_id = await lied(begin, tenant, settings=Settings(verifier_model="judge"))
+        service.container.parts.models._summarizers["judge"] = judge  # type: ignore[attr-defined]
+        assert await work(service, conversation_id) == "changed"
+        assert judge.verification_requests
+        assert not service.summarizer.verification_requests
+
+    async def test_one_that_cannot_be_built_is_waited_for(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, settings=Settings(verifier_model="judge"))
+        assert await work(service, conversation_id) == "not_now"
+        assert await rows(engine, conversation_id) == [("queued", None, 0)]
+
+
+class TestTheSpendGuard:
+    async def test_half_of_the_calls_are_for_compactions(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(honest), calls_per_hour=4)
+        assert await work(service, conversation_id) == "not_now"
+        assert await work(service, conversation_id) == "not_wanted", "it was put off for as long as it takes"
+        assert not service.summarizer.verification_requests
+
+    async def test_its_calls_count(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(honest), calls_per_hour=6)
+        assert await work(service, conversation_id) == "verified"
+        async with begin(tenant) as uow:
+            assert await uow.verifications.calls_within(timedelta(hours=1), conversation_id=conversation_id) == 1
+        measures = await service.container.stats.conversation(tenant, conversation_id)
+        assert measures.measured.calls_by("purpose") == {"compaction": 2, "verification": 1}
+        (tally,) = (one for one in measures.measured.calls if one.purpose == "verification")
+        assert (tally.outcome, tally.prompt_version, tally.usage.input_tokens) == ("accepted", "verify-1", 300)
+
+
+class TestWhoStartsIt:
+    async def test_a_hint_follows_the_commit_and_the_sweeper_repeats_it(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(honest))
+        assert service.queue.verifications == [conversation_id] * 2
+        await service.container.sweeper.sweep()
+        assert service.queue.verifications == [conversation_id] * 3
+        await work(service, conversation_id)
+        await service.container.sweeper.sweep()
+        assert service.queue.verifications == [conversation_id] * 3
+
+    async def test_with_the_broker_away_it_is_done_here(
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(against_the_lie))
+        service.queue.away = True
+        monkeypatch.setattr(service.container.sweeper, "_timings", Timings(stand_in_seconds=1e-9))
+        await service.container.sweeper.sweep()
+        await service.container.sweeper.sweep()
+        async with asyncio.timeout(PATIENCE):
+            while (await newest(service, conversation_id)).verified != "model":  # noqa: ASYNC110 - another task's
+                await asyncio.sleep(0.02)
+        for lane in service.container.sweeper._asides:
+            await lane.stop()
+
+    async def test_a_job_goes_on_with_it_and_never_fails_for_it(
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(honest))
+        (*_, row) = await service.compactions(conversation_id)
+        await service.container.verification.after(None)
+        monkeypatch.setattr(verification.VerificationService, "run", lambda *_: 1 / 0)
+        await service.container.verification.after(row)
+        monkeypatch.undo()
+        await service.container.verification.after(row)
+        assert (await newest(service, conversation_id)).verified == "model"
+
+
+async def test_rows_hold_no_text(begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
+    service, conversation_id = await lied(begin, tenant, verdicts(against_the_lie))
+    await work(service, conversation_id)
+    async with engine.connect() as connection:
+        found = (await connection.execute(text("SELECT to_jsonb(r)::text FROM verifications r"))).scalars().all()
+    assert found
+    assert not any(word in row for row in found for word in ("Keller", "Brandt", "apple"))
