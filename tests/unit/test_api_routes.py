@@ -684,6 +684,7 @@ async def test_states(api: World) -> None:
             "since_version": 1,
             "origins": ["document", "tool"],
             "superseded": [],
+            "in_doubt": False,
             "pruned": True,
         }
     ]
@@ -692,6 +693,10 @@ async def test_states(api: World) -> None:
         "state",
         "state_schema",
         "provenance",
+        "repairs",
+        "made_by",
+        "verified",
+        "verification",
         "compaction_id",
         "boundary_seq",
         "created_at",
