@@ -19,7 +19,14 @@ from redis.asyncio import Redis
 
 from app.adapters import job_queue
 from app.adapters.circuit import Circuit
-from app.adapters.job_queue import DETAIL_TASK_NAME, QUEUE_NAME, TASK_NAME, CeleryJobQueue, celery_broker_url
+from app.adapters.job_queue import (
+    DETAIL_TASK_NAME,
+    QUEUE_NAME,
+    TASK_NAME,
+    VERIFICATION_TASK_NAME,
+    CeleryJobQueue,
+    celery_broker_url,
+)
 from tests.proxy import redis_proxy
 
 
@@ -158,16 +165,17 @@ async def test_the_broker_is_found_again_after_the_pause(redis_url: str, mode: A
         assert await queue.send(uuid4())
 
 
-async def test_details_stand_behind_everything_else(redis_url: str) -> None:
+@pytest.mark.parametrize(("asks", "task"), [("detail", DETAIL_TASK_NAME), ("verification", VERIFICATION_TASK_NAME)])
+async def test_what_can_wait_stands_behind_everything_else(redis_url: str, asks: str, task: str) -> None:
     conversation_id = uuid4()
     async with a_queue(redis_url) as queue, Redis.from_url(redis_url) as redis:
-        assert await queue.send_detail(conversation_id)
+        assert await getattr(queue, f"send_{asks}")(conversation_id)
         assert await queue.send(uuid4())
         (first,) = await waiting(redis_url)
         assert first["headers"]["task"] == TASK_NAME
         (behind,) = [json.loads(one) for one in await redis.lrange(f"{QUEUE_NAME}\x06\x169", 0, -1)]
     args, kwargs, _ = json.loads(base64.b64decode(behind["body"]))
-    assert (behind["headers"]["task"], args, kwargs) == (DETAIL_TASK_NAME, [str(conversation_id)], {})
+    assert (behind["headers"]["task"], args, kwargs) == (task, [str(conversation_id)], {})
 
 
 async def test_of_details_only_a_few_wait(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from app.core.validation.repairs import Repair
 from app.domain.anchors.values import Transition
 from app.domain.conversation import Sums, Usage
 from app.domain.errors import DomainError, NotFoundError
-from app.domain.records import ApiKey, Attempt, DetailCall, FoldRequest, IdempotencyRecord, Page, Work
+from app.domain.records import ApiKey, Attempt, DetailCall, FoldRequest, IdempotencyRecord, Page, Verification, Work
 from app.domain.states.state import StateVersion
 from app.domain.statistics import Measured
 from app.ports import Ended, Narrowed, UnitOfWork, UnitOfWorkFactory
@@ -49,7 +49,7 @@ from tests.integration.rows import (
 )
 
 CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE, ANCHOR = (UUID(int=number) for number in range(1, 8))
-EXPANSION, DETAIL_CALL, WORK, STRAY = UUID(int=11), UUID(int=12), UUID(int=13), UUID(int=91)
+EXPANSION, DETAIL_CALL, WORK, VERIFICATION, STRAY = (UUID(int=number) for number in (11, 12, 13, 14, 91))
 QUOTE = {"from_seq": 1, "to_seq": 1}
 AGES = timedelta(days=40_000)
 FAILED_CALL = Attempt(model="any", outcome="error", reason=None, duration_ms=1, usage=Usage())
@@ -142,6 +142,12 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "segments.make_current": (lambda unit: unit.segments.make_current(CONVERSATION, 1), None),
     "segments.set_current": (lambda unit: unit.segments.set_current(CONVERSATION, ["auth"]), None),
     "segments.wanting_detail": (lambda unit: unit.segments.wanting_detail(limit=9), []),
+    "verifications.open": (lambda unit: unit.verifications.open(verification(STRAY)), NOT_FOUND),
+    "verifications.open_of": (lambda unit: unit.verifications.open_of(CONVERSATION), None),
+    "verifications.update": (lambda unit: unit.verifications.update(VERIFICATION, reason="stolen"), None),
+    "verifications.wanting": (lambda unit: unit.verifications.wanting(limit=9), []),
+    "verifications.calls_within": (lambda unit: unit.verifications.calls_within(AGES), 0),
+    "verifications.running": (lambda unit: unit.verifications.running(), 0),
     "detail_calls.begin": (
         lambda unit: unit.detail_calls.begin(DetailCall(id=STRAY, conversation_id=CONVERSATION, called_at=START)),
         NOT_FOUND,
@@ -173,8 +179,10 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.get": (lambda unit: unit.states.get(CONVERSATION, 1), NOT_FOUND),
     "states.page": (lambda unit: unit.states.page(CONVERSATION, ALL), ([], None)),
     "states.since_boundary": (lambda unit: unit.states.since_boundary(CONVERSATION, 1), []),
-    "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
     "states.repairs_of": (lambda unit: unit.states.repairs_of([COMPACTION]), {}),
+    "states.mark": (lambda unit: unit.states.mark(CONVERSATION, 1, "model"), None),
+    "states.unmark": (lambda unit: unit.states.unmark(CONVERSATION, before=9), None),
+    "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
     "statistics.one_moment": (lambda unit: unit.statistics.one_moment(), None),
     "statistics.measured": (lambda unit: unit.statistics.measured(CONVERSATION), Measured()),
@@ -276,6 +284,7 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         await unit.turns.start(turn(row, id=TURN, message_id=MESSAGE, error_code=name))
         await unit.works.count_crash(work(tenant_id), most=99)
         await unit.states.add(CONVERSATION, version(1, name))
+        await unit.verifications.open(replace(verification(VERIFICATION), reason=name, attempts=(call_made,)))
         await unit.events.add(CONVERSATION, name, {}, START)
         await unit.idempotency.claim(idempotent(name))
         await unit.keys.add(key(tenant_id, name))
@@ -287,6 +296,19 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
 
 def work(tenant_id: UUID) -> Work:
     return Work(id=WORK, tenant_id=tenant_id, conversation_id=CONVERSATION, process=LEASE, kind="context")
+
+
+def verification(id_: UUID) -> Verification:
+    """One that is at it, for as long as the test takes and more."""
+    return Verification(
+        id=id_,
+        conversation_id=CONVERSATION,
+        version=1,
+        status="running",
+        after=START + AGES,
+        asked_at=START,
+        created_at=START,
+    )
 
 
 def idempotent(name: str) -> IdempotencyRecord:
@@ -379,6 +401,7 @@ FINDS_NOTHING = {
     "compactions.unsent",
     "turns.expired",
     "turns.fail_expired",
+    "verifications.wanting",
     "works.abandoned",
     "keys.by_hash",
 }

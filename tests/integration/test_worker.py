@@ -90,6 +90,11 @@ class Desk:
         assert await self._queue.send(made.id, request_id)
         return made.id
 
+    async def send_verification(self) -> UUID:
+        conversation_id = uuid4()
+        assert await self._queue.send_verification(conversation_id)
+        return conversation_id
+
     async def send_detail(self) -> UUID:
         conversation_id = uuid4()
         assert await self._queue.send_detail(conversation_id)
@@ -134,6 +139,16 @@ async def test_jobs_run_on_the_childs_one_loop_with_their_request(
         assert len(worker.notes("started")) == len(ids)
         row = await desk.get(ids[0])
         assert (row.ran_in, row.claims) == ("worker", 1)
+
+
+async def test_a_compaction_is_followed_by_its_verification_and_hints_ask_for_more(
+    desk: Desk, tmp_path: Path, database_url: str, redis_url: str
+) -> None:
+    with a_worker(tmp_path, database_url, redis_url, job_seconds=0.1) as worker:
+        compaction_id, wanted = await desk.send(), await desk.send_verification()
+        await until(lambda: worker.notes("verification"), 40)
+        assert [id_ for id_, *_ in worker.notes("verified")] == [str(compaction_id)]
+        assert [id_ for id_, *_ in worker.notes("verification")] == [str(wanted)]
 
 
 @pytest.mark.long

@@ -76,6 +76,17 @@ class NotingDetails:
         return "not_wanted"
 
 
+class NotingVerifications:
+    async def work(self, conversation_id: UUID | None = None) -> str:
+        assert conversation_id is not None
+        note("verification", conversation_id)
+        return "not_wanted"
+
+    async def after(self, compaction: Compaction | None) -> None:
+        if compaction is not None:
+            note("verified", compaction.id)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Container:
     owner: str
@@ -83,6 +94,7 @@ class Container:
     bus: RedisEventBus
     compaction: HoldingCompaction
     detailing: NotingDetails
+    verification: NotingVerifications
     sweeper: Sweeper
 
     async def prepare_models(self) -> None:
@@ -103,7 +115,13 @@ async def build_container(settings: Settings, owner: str) -> Container:
     queue = CeleryJobQueue(settings.redis_url)
     sweeper = Sweeper(begin, queue, compaction, bus, SystemClock(), owner, random.Random())
     return Container(
-        owner=owner, engine=engine, bus=bus, compaction=compaction, detailing=NotingDetails(), sweeper=sweeper
+        owner=owner,
+        engine=engine,
+        bus=bus,
+        compaction=compaction,
+        detailing=NotingDetails(),
+        verification=NotingVerifications(),
+        sweeper=sweeper,
     )
 
 
