@@ -206,7 +206,8 @@ class TestTheThreshold:
         assert (row["trigger"], row["ran_in"], row["status"]) == ("max_tokens", "turn", "applied")
         assert row["tokens_before"] > DESIGNED
         assert done["context"]["tokens"] < DESIGNED
-        assert [one["kind"] for one in gemini.requests() if one["kind"] != "verification"][-1] == "chat", "the reply was asked for with the summary"
+        kinds = [one["kind"] for one in gemini.requests() if one["kind"] != "verification"]
+        assert kinds[-1] == "chat", "the reply was asked for with the summary"
         sent = gemini.requests("chat")[0]["body"]["contents"]
         assert sent[-1]["parts"][-1]["text"] == last
         assert sum(len(one["parts"]) for one in sent) == 2 + KEPT, "the pair and the last twenty"

@@ -24,7 +24,7 @@ from app.domain.conversation import Conversation, Usage
 from app.domain.errors import NotFoundError
 from app.domain.localization.catalogue import CATALOGUES
 from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.records import Attempt, DetailCall
+from app.domain.records import Attempt, DetailCall, Verification
 from app.domain.statistics import CostOfOne, Measured
 from app.ports import UnitOfWorkFactory
 from app.services import measuring
@@ -373,6 +373,28 @@ async def test_what_any_process_ended_is_counted_once(begin: UnitOfWorkFactory, 
     for _ in range(20):
         assert (await watcher.samples())[APPLIED] == 3
     assert watcher.measuring._seen == {}
+
+
+async def test_calls_for_verdicts_are_counted_once_each(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    watcher = Watcher(begin, tenant)
+    row = await stored(begin, tenant)
+    judged = Verification(
+        id=new_id(),
+        conversation_id=row.id,
+        version=1,
+        status="done",
+        attempts=(replace(ACCEPTED, outcome="error", reason="timeout"), ACCEPTED),
+        created_at=moment(1),
+        finished_at=moment(5),
+    )
+    async with begin(tenant) as unit:
+        await unit.verifications.open(judged)
+        await unit.commit()
+    for _ in range(2):
+        seen = await watcher.samples()
+        assert seen['model_calls_total{purpose="verification",outcome="accepted"}'] == 1
+        assert seen['model_calls_total{purpose="verification",outcome="error"}'] == 1
+        assert seen['model_call_reasons_total{purpose="verification",reason="timeout"}'] == 1
 
 
 async def test_control_without_memory_it_is_counted_again(begin: UnitOfWorkFactory, tenant: UUID) -> None:
