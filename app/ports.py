@@ -485,7 +485,10 @@ class SegmentRepository(Protocol):
         """Insert or replace these levels."""
 
     async def rewrite(self, segment: Segment) -> None:
-        """Store a segment's topic, counts, identifiers and levels again (no other level stays): erasure only."""
+        """Store a segment's topic, counts, identifiers and levels again (no other level stays).
+
+        For erasures, and for what a model told of it and a message contradicts.
+        """
 
     async def rename(self, conversation_id: UUID, segment_id: str, new_id: str) -> None:
         """Another id for a segment, wherever one stands (levels, versions, expansions): erasure only."""

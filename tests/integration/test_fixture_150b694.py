@@ -31,6 +31,7 @@ _AS_DATA: Final = "a message that reads like an element or a marker of the servi
 _ONCE: Final = "a result that stands in its message's content too is served in its part alone"
 _VERSIONS: Final = "calls name the version of their prompt: null of those that were made before"
 _REPAIRS: Final = "new fields: what was done to a summary, and which entries are in doubt"
+_VERIFIED: Final = "a version says who wrote it, and what looked at it; a policy, whether a model is to"
 EXPLAINED: Final[Mapping[str, str]] = {
     "*.compactions.*.repairs": _REPAIRS,
     "*.states.*.repairs": _REPAIRS,
@@ -41,6 +42,10 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "media.contexts.query.*": _TOOLS_APART,
     "failing.contexts.*.messages.*": _AS_DATA,
     "odd-texts.contexts.*.messages.*": _AS_DATA,
+    "*.conversation.policy.verify": _VERIFIED,
+    "*.states.*.made_by": _VERIFIED,
+    "*.states.*.verified": _VERIFIED,
+    "*.states.*.verification": _VERIFIED,
 }
 """Differences that were made on purpose: a pattern of paths (as ``*.contexts.*.gauge.background_at``) → the reason."""
 

@@ -436,6 +436,27 @@ class TestMeanwhile:
         assert PROOF not in str(await versions(service, conversation_id))
         assert await rows(engine, conversation_id) == [("queued", None, 0)]
 
+    async def test_a_narrative_that_is_told_anew_after_it_is_judged_with_the_rest(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(honest))
+        async with service.begin(tenant) as uow:
+            message = await uow.messages.at_seq(conversation_id, 12)
+        await service.container.erasure.erase(tenant, conversation_id, message.id)
+        service.summarizer._script._entries = [candidate([], "The garden, the trip and the build were discussed.")]
+        assert await work(service, conversation_id) == "not_now", "the narrative is told first"
+        (*_, row) = await service.compactions(conversation_id)
+        ended = await service.container.compaction.execute(row.id)
+        assert ended is not None
+        assert ended.status == "applied"
+        version = await newest(service, conversation_id)
+        assert (version.made_by, version.verified) == ("erasure", "pending")
+        await age(engine, timedelta(minutes=1))
+        assert await work(service, conversation_id) == "verified"
+        (asked,) = service.summarizer.verification_requests
+        assert [one.seq for one in asked.messages] == [9, 10, 11, 13, 14, 15, 16]
+        assert {"item", "sentence"} <= {claim.kind for claim in asked.claims}
+
     async def test_a_chat_goes_on_beside_it(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         held = Held()
         service, conversation_id = await lied(begin, tenant, held)
