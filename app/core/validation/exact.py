@@ -33,6 +33,7 @@ _LINE_ITEMS: Final = 2
 _MOST_KNOWN: Final = 60
 _LEAST_WORDS: Final = 3
 _LEAST_PARTS: Final = 3
+_ENDS: Final = ".!?…。！？"
 _PARENTHESIS: Final = compiled(r"\s*+[(（\[]([^()（）\[\]]{1,300})[)）\]]")
 _SEPARATOR: Final = compiled(r"(?<=[^\s\d]),(?=\s)|(?<=\d),(?=\s)|;|、|，|；")
 _BOUND: Final = compiled(
@@ -60,6 +61,11 @@ class Failure:
     def key(self) -> tuple[str, int | None, str]:
         """Where it stands."""
         return self.field, self.index, self.statement
+
+    @property
+    def is_item(self) -> bool:
+        """Whether it is an item of a list, and no sentence among others."""
+        return self.index is not None and self.field != STRETCHES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,20 +180,32 @@ def is_derived(value: Value, told: Collection[float]) -> bool:
     return any(same(amount, one + other) or same(amount, other - one) for one, other in combinations(known, 2))
 
 
-def corrected(examined: Examined, answers: Mapping[int, str]) -> tuple[Candidate, tuple[Repair, ...]]:
+def corrected(examined: Examined, answers: Mapping[int, str], shown: Shown) -> tuple[Candidate, tuple[Repair, ...]]:
     """The candidate with what the model says when it is asked again.
 
     Args:
         examined: Its failures, in the order in which they were asked about.
         answers: By the failure's number from 1 on; an empty text withdraws the statement. What has no answer stays.
+        shown: An answer that does not hold stands in no text: the sentences beside it would suffer for it.
     """
     told = {
-        failure.key: (failure, " ".join(answers[number].split()))
+        failure.key: (failure, text)
         for number, failure in enumerate(examined.failures, start=1)
         if number in answers
+        and ((text := _mended(failure, answers[number])) == "" or failure.is_item or not _fails(text, shown))
     }
     made = _edited(examined.candidate, lambda key: told.get(key, (None, None))[1])
     return made, _repairs(told.values())
+
+
+def _mended(failure: Failure, answer: str) -> str:
+    """An answer on one line; a sentence ends like the one that it is for, or the next would be a part of it."""
+    text, end = " ".join(answer.split()), failure.statement[-1:]
+    return text + end if text and not failure.is_item and end in _ENDS and text[-1] not in _ENDS else text
+
+
+def _fails(text: str, shown: Shown) -> bool:
+    return bool(examine(Candidate(narrative={STRETCHES: text}), shown).failures)
 
 
 def _repairs(told: Iterable[tuple[Failure, str]]) -> tuple[Repair, ...]:
@@ -230,7 +248,7 @@ def _edited(
 ) -> Candidate:
     """The candidate with other statements: ``edit`` gives the new one, empty for none, ``None`` for as it is.
 
-    ``voids``: an item that is changed takes no entry's place any more.
+    ``voids``: an item that is changed takes no entry's place any more, and half of a digest is none.
     """
     items = []
     for index, item in enumerate(candidate.items):
@@ -243,14 +261,16 @@ def _edited(
         field: _retold(text, lambda sentence, field=field: edit((field, None, sentence)))  # type: ignore[misc]
         for field, text in candidate.narrative.items()
     }
-    digests = tuple(_redescribed(digest, edit) for digest in candidate.digests)
+    digests = tuple(_redescribed(digest, edit, voids=voids) for digest in candidate.digests)
     return replace(candidate, items=tuple(items), narrative=narrative, digests=digests)
 
 
-def _redescribed(digest: SegmentDigest, edit: Callable[[tuple[str, int | None, str]], str | None]) -> SegmentDigest:
+def _redescribed(
+    digest: SegmentDigest, edit: Callable[[tuple[str, int | None, str]], str | None], *, voids: bool
+) -> SegmentDigest:
     topic = edit((STRETCHES, digest.number, digest.topic))
     brief = _retold(digest.brief, lambda sentence: edit((STRETCHES, digest.number, sentence)))
-    if len(brief) < _LEAST_LEFT * len(digest.brief):
+    if voids and len(brief) < _LEAST_LEFT * len(digest.brief):
         brief = ""
     return replace(digest, topic=digest.topic if topic is None else topic, brief=brief)
 
@@ -287,7 +307,7 @@ def _narratives_left(written: Candidate, made: Candidate) -> tuple[dict[str, str
 
 
 def _closed(text: str) -> str:
-    return text if text[-1:] in ".!?…。！？" else f"{text}."
+    return text if text[-1:] in _ENDS else f"{text}."
 
 
 def _without(failure: Failure) -> str:
@@ -304,7 +324,7 @@ def _without_value(text: str, value: str) -> str:
     if value not in text:
         return text
     for inside in _PARENTHESIS.finditer(text):
-        if value in inside[1] and not _BOUND.search(inside[1]):
+        if value in inside[1] and not _BOUND.search(text[: inside.end()]):
             left = text[: inside.start()] + text[inside.end() :]
             return left if value not in left and len(left.split()) >= _LEAST_WORDS else ""
     return _without_element(text, value)

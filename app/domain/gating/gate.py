@@ -107,15 +107,15 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
     if report.examined is None or FINISH.get(proposal.finish):
         return report
     second = second_answer(proposal.text, request.schema, request)
-    candidate, repairs = corrected(report.examined, second.statements)
-    added = [item for item in second.added if request.schema.field(item.field).is_list]
-    told = [item for item in second.added if not request.schema.field(item.field).is_list]
+    shown = report.shown or Shown.of(request)
+    candidate, repairs = corrected(report.examined, second.statements, shown)
+    holding = [item for item in second.added if not examine(Candidate(items=(item,), narrative={}), shown).failures]
+    added = [item for item in holding if request.schema.field(item.field).is_list]
+    told = [item for item in holding if not request.schema.field(item.field).is_list]
     narrative = dict(candidate.narrative)
     for item in told:
         narrative[item.field] = "\n\n".join(filter(None, [narrative.get(item.field), item.text]))
-    restored = tuple(
-        Repair(field=item.field, reason="value_restored", before="", after=item.text) for item in second.added
-    )
+    restored = tuple(Repair(field=item.field, reason="value_restored", before="", after=item.text) for item in holding)
     candidate = replace(candidate, items=(*candidate.items, *added), narrative=narrative)
     return _report(candidate, request, replace(report, repairs=(*repairs, *restored)))
 

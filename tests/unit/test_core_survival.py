@@ -1,0 +1,295 @@
+"""Values that users gave come back in whole sentences, with whoever said them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.text.sentences import sentences
+from app.core.validation import survival
+from app.core.validation.survival import LostSentence, lost_sentences
+from app.domain.anchors.values import FoundAnchor
+from app.domain.conversation import Message
+from app.domain.gating.gate import judge
+from app.domain.merging.apply import Applied, Applying, apply_candidate
+from app.domain.model_io import SummaryRequest
+from app.domain.planning.compaction import CompactionPlan
+from app.domain.policies.policy import CompactionPolicy
+from app.domain.schemas import SESSION, SUMMARY
+from app.domain.states.state import StateEntry, StateSchema
+from app.domain.weighing.tokens import estimate_text
+from tests.builders import budgets, policy_of
+from tests.builders import message as weighed
+from tests.unit.talk import answer, fact, message, proposal, talk
+
+INVOICE: Final = "The invoice over 48,500 euros is due on 3 May 2027."
+SPAN: Final = talk("Hello!", "Hi there.", f"I slept badly. {INVOICE} And I am tired.", "Noted.", "Good.", "Fine.")
+
+
+def anchor(seq: int, content: str) -> FoundAnchor:
+    return FoundAnchor(type="critical_fact", content=content, seq=seq, offset=0, importance=0.5, token_count=10)
+
+
+def lost(
+    span: Sequence[Message], *served: str, shown: Sequence[FoundAnchor] = (), hidden: Sequence[FoundAnchor] = ()
+) -> list[LostSentence]:
+    return lost_sentences(span, served, shown=shown, hidden=hidden)
+
+
+def texts(found: Sequence[LostSentence]) -> list[tuple[int, str]]:
+    return [(one.seq, one.text) for one in found]
+
+
+def test_a_lost_value_comes_back_as_its_whole_sentence_with_its_speaker() -> None:
+    (one,) = lost(SPAN, "There is an invoice.")
+    assert (one.seq, one.text) == (3, INVOICE)
+    assert one.said == f'The user wrote: "{INVOICE}"'
+
+
+@pytest.mark.parametrize(
+    "served",
+    ["Invoice: €48,500 by 2027-05-03", "48.5k euros are due on May 3rd, 2027", "Счёт на 48 500 евро до 3 мая 2027"],
+)
+def test_control_what_is_served_in_any_form_is_not_lost(served: str) -> None:
+    assert lost(SPAN, served) == []
+
+
+def test_served_in_parts_it_is_not_lost_and_one_missing_value_is_enough() -> None:
+    assert lost(SPAN, "An invoice over 48,500 euros", "Due on 3 May 2027") == []
+    assert texts(lost(SPAN, "An invoice over 48,500 euros")) == [(3, INVOICE)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "900 euros",
+        "$1,200",
+        "12 March 2027",
+        "jo@example.org",
+        "https://example.org/cabin",
+        "/srv/papers/cabin.pdf",
+        "BK-2291",
+        "v2.4.1",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "45 kg",
+        "15 %",
+        "4471923",
+        "900 франков",
+        "12 марта 2027",
+    ],
+)
+def test_what_must_not_get_lost(value: str) -> None:
+    text = f"Please remember {value} for later."
+    assert texts(lost(talk(text))) == [(1, text)]
+    assert lost(talk("Please remember.", text)) == [], "an assistant's word alone is no user's"
+
+
+@pytest.mark.parametrize("text", ["See you at 18:34.", "We were 12 at the table.", "Chapter 27 is fun.", "No values."])
+def test_times_and_bare_numbers_may(text: str) -> None:
+    assert lost(talk(text)) == []
+
+
+def test_of_anchors_that_nothing_serves_the_values_come_back_whoever_said_them() -> None:
+    said = "TGV 9766 costs 59 francs."
+    span = talk("And the train?", f"I looked it up. {said} Anything else?")
+    assert lost(span) == []
+    (one,) = lost(span, hidden=[anchor(2, said)])
+    assert (one.seq, one.text, one.said) == (2, said, f'The assistant wrote: "{said}"')
+    assert lost(span, shown=[anchor(2, said)], hidden=[anchor(2, said)]) == []
+
+
+def test_what_held_messages_and_system_messages_say_is_served() -> None:
+    held = [replace(one, protected_reason="pinned") if one.seq == 3 else one for one in SPAN]
+    assert lost(held) == []
+    assert lost([message(1, INVOICE, "system"), *SPAN[1:]]) == []
+
+
+def test_erased_messages_and_commands_have_nothing_to_lose() -> None:
+    assert lost(talk(INVOICE)) != []
+    assert lost([replace(message(1, INVOICE), status="erased")]) == []
+    assert lost([replace(message(1, INVOICE), is_command=True)]) == []
+
+
+def test_said_twice_it_is_lost_once() -> None:
+    span = talk(INVOICE, "Noted.", f"As I said: {INVOICE}", "Yes.", "So 48,500 euros, and 777 euros for the lawyer.")
+    assert texts(lost(span)) == [(1, INVOICE), (5, "So 48,500 euros, and 777 euros for the lawyer.")]
+
+
+def test_what_opened_the_talk_comes_first_then_anchors_then_own_words_then_long_messages() -> None:
+    pasted = "word " * 900 + "The total is 8,000 euros."
+    told = ["Fine."] * 20
+    told[0] = "The budget is 900 euros."
+    told[6] = pasted
+    told[8] = "The deposit is 250 euros."
+    told[11] = "The lawyer wants 1,250 euros."
+    found = lost(talk(*told), hidden=[anchor(12, told[11])])
+    assert [(one.seq, one.urgency) for one in found] == [(1, 0), (12, 1), (9, 2), (7, 3)]
+    assert found[-1].text.endswith("The total is 8,000 euros.")
+
+
+def test_of_a_long_sentence_the_clauses_with_its_values_are_kept() -> None:
+    rambling = ", and then we talked about the weather of the coast" * 4
+    text = f"We met on the pier{rambling}, the deposit is 250 euros{rambling}; the rent is 900 euros{rambling}."
+    (one,) = lost(talk(text))
+    pieces = [piece.strip(",;") for piece in one.text.split(" … ")]
+    assert pieces == ["the deposit is 250 euros", "the rent is 900 euros"]
+    short = "We met on the pier, the deposit is 250 euros, and the weather was fine."
+    assert [found.text for found in lost(talk(short))] == [short], "control: a sentence of usual length is whole"
+
+
+def test_secrets_are_not_brought_back() -> None:
+    key = "sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    (one,) = lost(talk(f"The deposit is 250 euros and the key is {key}."))
+    assert "250 euros" in one.text
+    assert key not in one.text + one.said
+
+
+@pytest.mark.parametrize(
+    ("text", "speaker"),
+    [
+        ("Пожалуйста, запомни, что бюджет составляет 900 евро на всю поездку.", "Пользователь написал"),
+        ("请记住整个旅行的预算是900欧元，不能再多了。", "用户写道"),
+        ("Bitte merke dir, dass das Budget für die ganze Reise 900 Euro beträgt.", "Der Nutzer schrieb"),
+    ],
+)
+def test_the_speaker_is_named_in_the_talks_language(text: str, speaker: str) -> None:
+    (one,) = lost(talk(text))
+    assert one.said == f'{speaker}: "{text}"'
+
+
+sayings = st.sampled_from(
+    [
+        "The deposit is 250 euros.",
+        "The ticket is BK-2291!",
+        "We leave on 12 June 2027.",
+        "Write to jo@example.org, please.",
+        "I am tired.",
+        "See you at 18:34.",
+        "Is it 45 kg?",
+    ]
+)
+
+
+@given(st.lists(st.lists(sayings, min_size=1, max_size=4).map(" ".join), min_size=1, max_size=10))
+def test_whole_sentences_of_users_and_each_value_once(told: list[str]) -> None:
+    span = talk(*told)
+    found = lost(span)
+    users = {sentence for one in span if one.role == "user" for sentence in sentences(one.content)}
+    assert {one.text for one in found} <= users
+    assert len({one.text for one in found}) == len(found), "said twice, lost once"
+    expected = {text for text in users if text not in {"I am tired.", "See you at 18:34."}}
+    assert {one.text for one in found} == expected
+    assert lost(span, *[one.said for one in found]) == [], "what is brought back is served"
+
+
+def test_so_many_values_are_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    span = talk(*[f"Number {seq} costs {seq * 100 + 1} euros." for seq in range(1, 41)])
+    assert len(lost(span)) == 20
+    monkeypatch.setattr(survival, "_MOST", 5)
+    assert len(lost(span)) == 5
+
+
+# --- applied: within room, in lists and in one text
+
+
+CRATES: Final = tuple(
+    weighed(
+        seq, f"The crate of lamps stands on the northern pier, to be opened with the flat iron bar. Case {seq}. " * 3
+    )
+    for seq in range(1, 31)
+)
+DEBTS: Final = tuple(
+    weighed(seq, f"By the way, {name} still owes me {seq * 111} euros for the lamps.")
+    for seq, name in ((31, "Clara"), (33, "Oleg"), (35, "Priya"), (37, "Marina"))
+)
+
+
+def applied(
+    text: str,
+    span: Sequence[Message],
+    *previous: StateEntry,
+    schema: StateSchema = SESSION,
+    policy: CompactionPolicy | None = None,
+    **changes: Any,
+) -> Applied:
+    policy = policy or policy_of(context_window=4_000)
+    shares = budgets(policy)
+    folded = sum(one.token_count for one in span)
+    plan = CompactionPlan(
+        from_seq=span[0].seq,
+        to_seq=span[-1].seq,
+        messages=len(span),
+        folded_tokens=folded,
+        goal_seq=span[-1].seq,
+        predicted_tokens=0,
+        irreducible=False,
+    )
+    values: dict[str, Any] = {
+        "schema": schema,
+        "policy": policy,
+        "budgets": shares,
+        "plan": plan,
+        "span": tuple(span),
+        "previous": previous,
+        "next_entry": 50,
+        "version": 1,
+        "tokens_before": 200 + folded,
+        "block_before": 0,
+        "target": shares.target,
+    }
+    request = SummaryRequest(schema=schema, messages=tuple(span), previous=previous)
+    made = apply_candidate(judge(proposal(text), request), Applying(**(values | changes)))
+    assert isinstance(made, Applied), made
+    return made
+
+
+SHORT: Final = answer("Crates of lamps stand on the pier.", [fact("Crates of lamps stand on the northern pier", 1)])
+
+
+def test_they_are_entries_of_their_own_with_their_message() -> None:
+    made = applied(SHORT, [*CRATES, *DEBTS])
+    said = {one.seq: f'The user wrote: "{one.content}"' for one in DEBTS}
+    found = {entry.from_seqs: entry.text for entry in made.entries if not entry.pruned}
+    assert {seq: found[(seq,)] for seq in said} == said
+    assert made.counts.restored_by_code == len(DEBTS)
+    assert made.lost == tuple((one.seq, one.content) for one in DEBTS), "what the model can be asked about"
+
+
+def test_control_what_the_model_told_itself_is_not_added() -> None:
+    owed = [fact(f"Owed to the user: {one.seq * 111} euros", one.seq) for one in DEBTS]
+    made = applied(answer("Crates of lamps stand on the pier.", owed), [*CRATES, *DEBTS])
+    assert made.counts.restored_by_code == 0
+    assert len(made.state["logos"]) == len(DEBTS)
+
+
+@pytest.mark.parametrize("count", [10, 40, 120])
+def test_no_more_than_a_quarter_of_the_cap(count: int) -> None:
+    many = [
+        weighed(seq, f"By the way, number {seq} of the list costs {seq * 111} euros, as the harbour office told me.")
+        for seq in range(31, 31 + 2 * count, 2)
+    ]
+    made = applied(SHORT, [*CRATES, *many])
+    cap = budgets(policy_of(context_window=4_000)).state_cap
+    back = [text for text in made.state["logos"] if text.startswith("The user wrote")]
+    assert 0 < len(back) <= count
+    assert sum(map(estimate_text, back)) <= cap // 4
+    assert all(text.endswith('told me."') for text in back), "whole sentences or none"
+
+
+def test_in_a_state_of_one_text_they_are_its_last_paragraph() -> None:
+    policy = policy_of(context_window=4_000, state_schema="summary")
+    field = SUMMARY.fields[0].name
+    tale = "The user stores crates of lamps on the northern pier. They are opened with a flat iron bar."
+    made = applied(f'{{"{field}": "{tale}"}}', [*CRATES, *DEBTS], schema=SUMMARY, policy=policy)
+    text = made.state[field]
+    assert text.startswith(tale)
+    last = text.split("\n\n")[-1]
+    assert all(one.content in last for one in DEBTS)
+    assert "The user wrote" in last
+    assert tale not in last
+    assert text.count("\n\n") == 1

@@ -1,0 +1,274 @@
+"""What a model gives up: it takes effect where it says much of it again, else it is set aside, in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.validation import subjects
+from app.core.validation.subjects import tells_again
+from app.domain.anchors.values import FoundAnchor
+from app.domain.merging import merge as merge_module
+from app.domain.merging.merge import MergeResult, merge
+from app.domain.merging.pruning import marked, prune, state_of
+from app.domain.schemas import SESSION
+from app.domain.states.state import StateEntry
+from app.domain.summarizing.candidate import Candidate
+from tests.unit.talk import candidate, entry, item, talk
+
+SPAN: Final = talk("one", "two", "three", "four", start=20)
+BUDGET: Final = entry("F1", "The travel budget of Clara is 900 euros", seqs=(3,))
+CHANGED: Final = "The travel budget is 700 euros"
+OTHER: Final = "Oleg wants a red kayak"
+DOG: Final = entry("F2", "Clara has an old dog called Rex", seqs=(4,))
+OPEN: Final = entry("O3", "Ask the landlord about the balcony", field="logos", seqs=(5,))
+
+
+def merged(
+    previous: Sequence[StateEntry], proposed: Candidate, *, by_model: bool = True, anchors: Sequence[FoundAnchor] = ()
+) -> MergeResult:
+    return merge(SESSION, previous, proposed, SPAN, 7, 50, anchors, by_model=by_model)
+
+
+def by_id(result: MergeResult) -> dict[str, StateEntry]:
+    return {one.id: one for one in result.entries}
+
+
+def anchored(content: str) -> FoundAnchor:
+    return FoundAnchor(type="decision", content=content, seq=3, offset=0, importance=0.5, token_count=10)
+
+
+# --- what says much of it again
+
+
+@pytest.mark.parametrize(
+    ("statement", "earlier", "again"),
+    [
+        (CHANGED, BUDGET.text, True),
+        ("Clara's dog Rex died", DOG.text, True),
+        (OTHER, BUDGET.text, False),
+        ("Clara wants a red kayak", BUDGET.text, False),
+        ("A budget", BUDGET.text, False),
+        ("Бюджет поездки Клары теперь 700 евро", "Бюджет поездки Клары 900 евро", True),
+        ("Олег хочет красную лодку", "Бюджет поездки Клары 900 евро", False),
+        (OTHER, "", False),
+        ("", BUDGET.text, False),
+    ],
+)
+def test_what_tells_an_earlier_statement_again(statement: str, earlier: str, *, again: bool) -> None:
+    assert tells_again(statement, earlier) is again
+
+
+WORDS: Final = ["harbour", "lantern", "kayak", "balcony", "violin", "glacier", "pepper", "saddle", "mirror", "turbine"]
+
+
+@given(st.integers(0, 10), st.integers(1, 10))
+def test_forty_in_a_hundred_of_its_words_are_much(kept: int, of: int) -> None:
+    earlier, statement = " ".join(WORDS[:of]), " ".join([*WORDS[:kept], "umbrella", "squirrel"])
+    assert tells_again(statement, earlier) is (min(kept, of) >= 0.4 * of)
+
+
+# --- ``replaces``
+
+
+def test_a_replacement_that_tells_it_again_takes_effect() -> None:
+    result = merged([BUDGET, DOG], candidate(item(CHANGED, 20, replaces=["F1"])))
+    assert list(by_id(result)) == ["F2", "F50"]
+    assert by_id(result)["F50"].superseded == (BUDGET.text,)
+    assert (result.counts.superseded, result.repairs) == (1, ())
+    (gone,) = result.outdated
+    assert (gone.id, gone.pruned, gone.replaced_by) == ("F1", True, ("F50",)), "on record"
+
+
+def test_another_one_sets_it_aside() -> None:
+    result = merged([BUDGET, DOG], candidate(item(OTHER, 20, replaces=["F1"])))
+    assert [one.id for one in result.entries] == ["F1", "F2", "F50"]
+    kept, new = by_id(result)["F1"], by_id(result)["F50"]
+    assert (kept.text, kept.from_seqs, kept.in_doubt, kept.replaced_by) == (BUDGET.text, (3,), True, ("F50",))
+    assert (new.text, new.superseded, new.in_doubt) == (OTHER, (), False)
+    assert (result.counts.superseded, result.counts.dropped, result.counts.kept) == (0, 0, 2)
+    assert result.outdated == ()
+    (repair,) = result.repairs
+    assert (repair.reason, repair.field, repair.entry_id, repair.before, repair.after) == (
+        "set_aside",
+        "logos",
+        "F1",
+        BUDGET.text,
+        BUDGET.text,
+    )
+
+
+def test_one_item_may_replace_one_entry_and_not_another() -> None:
+    result = merged([BUDGET, DOG], candidate(item(CHANGED, 20, replaces=["F1", "F2"])))
+    assert [(one.id, one.in_doubt) for one in result.entries] == [("F2", True), ("F50", False)]
+    assert [repair.entry_id for repair in result.repairs] == ["F2"]
+
+
+def test_one_of_several_items_is_enough() -> None:
+    told = candidate(item(OTHER, 20, replaces=["F1"]), item(CHANGED, 21, replaces=["F1"]))
+    result = merged([BUDGET], told)
+    assert not any(one.in_doubt for one in result.entries)
+    assert "F1" not in by_id(result)
+
+
+def test_control_without_the_comparison_anything_replaces_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_module, "tells_again", lambda *_: True)
+    result = merged([BUDGET, DOG], candidate(item(OTHER, 20, replaces=["F1"])))
+    assert list(by_id(result)) == ["F2", "F50"], "a true entry lost to a lie"
+
+
+def test_control_with_a_lower_share_a_shared_name_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = candidate(item("Clara wants a red kayak", 20, replaces=["F1"]))
+    assert "F1" in by_id(merged([BUDGET], told))
+    monkeypatch.setattr(subjects, "_KEPT", 0.2)
+    assert "F1" not in by_id(merged([BUDGET], told))
+
+
+# --- ``dropped``
+
+
+@pytest.mark.parametrize("reason", ["contradicted", "resolved", "no_longer_relevant"])
+def test_what_is_dropped_is_set_aside(reason: str) -> None:
+    result = merged([BUDGET, DOG], candidate(dropped=[("F1", reason, 20)]))
+    assert [(one.id, one.text, one.in_doubt) for one in result.entries] == [
+        ("F1", BUDGET.text, True),
+        ("F2", DOG.text, False),
+    ]
+    assert by_id(result)["F1"].replaced_by == ()
+    assert [(one.reason, one.entry_id) for one in result.repairs] == [("set_aside", "F1")]
+    assert (result.counts.dropped, result.counts.kept) == (0, 2)
+
+
+def test_an_invalid_drop_changes_nothing() -> None:
+    told = candidate(dropped=[("F1", "contradicted", 3), ("F2", "boring", 20), ("F9", "resolved", 20)])
+    result = merged([BUDGET, DOG], told)
+    assert list(result.entries) == [BUDGET, DOG]
+    assert (result.repairs, result.counts.restored_by_code) == ((), 2)
+
+
+def test_what_is_stated_again_is_not_in_doubt() -> None:
+    told = candidate(item(BUDGET.text, 20), dropped=[("F1", "resolved", 20)])
+    (one,) = merged([BUDGET], told).entries
+    assert (one.id, one.in_doubt) == ("F1", False)
+
+
+# --- anchors
+
+
+@pytest.mark.parametrize("given_up", ["dropped", "replaced"])
+def test_what_an_active_anchor_says_is_not_even_set_aside(given_up: str) -> None:
+    told = (
+        candidate(dropped=[("F1", "contradicted", 20)])
+        if given_up == "dropped"
+        else candidate(item(OTHER, 20, replaces=["F1"]))
+    )
+    for anchor, aside in (("the travel budget of Clara is 900 EUROS", False), ("Rex is a dog", True)):
+        result = merged([BUDGET], told, anchors=[anchored(anchor)])
+        assert by_id(result)["F1"].in_doubt is aside
+        assert bool(result.repairs) is aside
+        assert result.counts.restored_by_code == (0 if aside else 1)
+
+
+def test_a_replacement_that_tells_it_again_takes_effect_also_on_an_anchor() -> None:
+    result = merged([BUDGET], candidate(item(CHANGED, 20, replaces=["F1"])), anchors=[anchored(BUDGET.text)])
+    assert list(by_id(result)) == ["F50"]
+
+
+# --- without a model
+
+
+def test_without_a_model_it_is_as_before() -> None:
+    """The offline summarizer names nothing itself: what is named takes effect, and nothing is ever in doubt."""
+    replaced = merged([BUDGET, DOG], candidate(item(OTHER, 20, replaces=["F1"])), by_model=False)
+    assert list(by_id(replaced)) == ["F2", "F50"]
+    assert by_id(replaced)["F50"].superseded == (BUDGET.text,)
+    dropped = merged([BUDGET, DOG], candidate(dropped=[("F1", "contradicted", 20)]), by_model=False)
+    assert list(by_id(dropped)) == ["F2"]
+    for result in (replaced, dropped):
+        assert (result.repairs, result.by_model) == ((), False)
+        assert not any(one.in_doubt for one in result.entries)
+
+
+# --- how it is served
+
+
+def test_it_is_served_last_and_marked() -> None:
+    result = merged([BUDGET, DOG], candidate(item(OTHER, 20, replaces=["F1"])))
+    assert state_of(SESSION, result.entries)["logos"] == [DOG.text, OTHER, f"{BUDGET.text} (in doubt)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("The budget for the whole journey is 900 euros", "(in doubt)"),
+        ("Бюджет на всю поездку составляет 900 евро", "(под сомнением)"),
+        ("整个旅行的预算是900欧元", "（存疑）"),
+        ("Das Budget für die ganze Reise beträgt 900 Euro, und mehr ist nicht da", "(fraglich)"),
+        ("Le budget pour tout le voyage est de 900 euros et pas plus", "(in doubt)"),
+        ("900", "(in doubt)"),
+    ],
+)
+def test_the_mark_is_in_its_own_language(text: str, mark: str) -> None:
+    one = entry("F1", text)
+    assert marked(replace(one, in_doubt=True)) == f"{text} {mark}"
+    assert marked(one) == text, "control"
+
+
+def fitting(most: int) -> Any:
+    return lambda state: len(state["logos"]) + len(state["pathos"]) + len(state["abstract"]) <= most
+
+
+def test_it_is_pruned_first_even_with_values_and_from_every_field() -> None:
+    plain = [entry(f"F{number}", f"Clara likes lamp {number}") for number in range(2, 8)]
+    doubtful = [
+        replace(entry("F1", "The budget is 900 euros for BK-2291"), in_doubt=True),
+        replace(entry("F9", "The newest of all"), in_doubt=True),
+        replace(entry("S8", "Calm", field="pathos"), in_doubt=True),
+    ]
+    kept, gone = prune(SESSION, [*plain, *doubtful], fits=fitting(6))
+    assert list(kept) == plain
+    assert {one.id for one in gone} == {"F1", "F9", "S8"}
+    assert all(one.pruned and one.in_doubt for one in gone), "on record"
+
+
+def test_control_without_doubt_the_value_would_stay() -> None:
+    plain = [entry(f"F{number}", f"Clara likes lamp {number}") for number in range(2, 8)]
+    kept, gone = prune(SESSION, [*plain, entry("F1", "The budget is 900 euros for BK-2291")], fits=fitting(6))
+    assert "F1" in {one.id for one in kept}
+    assert "F1" not in {one.id for one in gone}
+
+
+# --- whatever a model gives up
+
+
+names = st.sampled_from(["F1", "F2", "O3", "F8", "N9"])
+drops = st.tuples(names, st.sampled_from(["contradicted", "resolved", "no_longer_relevant", "x"]), st.integers(18, 25))
+items = st.builds(
+    lambda text, replaces: item(text, 20, replaces=replaces),
+    st.sampled_from(
+        [CHANGED, OTHER, BUDGET.text, "Rex the old dog of Clara died", "The landlord says no to a balcony"]
+    ),
+    st.lists(names, max_size=3),
+)
+
+
+@given(st.lists(items, max_size=4), st.lists(drops, max_size=4))
+def test_no_entry_is_lost_to_a_models_word(told: list[Any], dropped: list[tuple[str, str, int]]) -> None:
+    previous = [BUDGET, DOG, OPEN]
+    result = merged(previous, candidate(*told, dropped=dropped))
+    served = by_id(result)
+    for one in previous:
+        if one.id in served:
+            assert served[one.id].text == one.text or one.text in served[one.id].superseded
+            continue
+        successors = [new for new in result.entries if one.text in new.superseded]
+        assert any(tells_again(new.text, one.text) for new in successors)
+        assert one.id in {gone.id for gone in result.outdated}
+    aside = {one.id for one in result.entries if one.in_doubt}
+    assert [repair.entry_id for repair in result.repairs] == [one.id for one in result.entries if one.id in aside]
+    assert result.counts.kept + result.counts.superseded + result.counts.restored_by_code == len(previous)
