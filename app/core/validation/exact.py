@@ -34,7 +34,7 @@ _MOST_KNOWN: Final = 60
 _LEAST_WORDS: Final = 3
 _LEAST_PARTS: Final = 3
 _ENDS: Final = ".!?…。！？"
-_PARENTHESIS: Final = compiled(r"\s*+[(（\[]([^()（）\[\]]{1,300})[)）\]]")
+_PARENTHESIS: Final = compiled(r"[(（\[]([^()（）\[\]]{1,300})[)）\]]")
 _SEPARATOR: Final = compiled(r"(?<=[^\s\d]),(?=\s)|(?<=\d),(?=\s)|;|、|，|；")
 _BOUND: Final = compiled(
     r"\b(?:not?|never|none|nor|without|unless|except|if|only|n't|не|ни|нет|без|если|кроме|только|nicht|kein\w{0,2}|ohne|nie"
@@ -325,7 +325,7 @@ def _without_value(text: str, value: str) -> str:
         return text
     for inside in _PARENTHESIS.finditer(text):
         if value in inside[1] and not _BOUND.search(text[: inside.end()]):
-            left = text[: inside.start()] + text[inside.end() :]
+            left = text[: inside.start()].rstrip() + text[inside.end() :]
             return left if value not in left and len(left.split()) >= _LEAST_WORDS else ""
     return _without_element(text, value)
 
