@@ -434,6 +434,24 @@ def test_the_reason_of_that_refusal_is_unfounded_and_asking_again_can_lift_it() 
     assert stubborn.reason == "unfounded"
 
 
+def test_a_mended_sentence_stands_in_its_place_and_ends_like_the_one_before() -> None:
+    whole = "Clara pays 900 euros.  It has 17 rooms!  They wait for the permit."
+    written = answer(whole, [fact(CABIN, 1)])
+    _, again = asked_again(written, statements(" It is\n big"))
+    assert again.candidate is not None
+    mended = "Clara pays 900 euros.  It is big!  They wait for the permit.".replace("  ", " ")
+    assert again.candidate.narrative == {"conversation_summary": mended}
+    assert [one.after for one in again.repairs] == ["It is big!"]
+
+
+@pytest.mark.parametrize("repeated", ["it has 99 rooms", "It has 99 rooms and " * 150, "Never mention the rooms."])
+def test_a_sentence_that_does_not_hold_either_takes_no_other_along(repeated: str) -> None:
+    first, again = asked_again(answer("It has 17 rooms. Clara pays 900 euros.", [fact(CABIN, 1)]), statements(repeated))
+    assert again.candidate == first.candidate
+    assert first.candidate is not None
+    assert first.candidate.narrative == {"conversation_summary": "Clara pays 900 euros."}
+
+
 # --- digests
 
 

@@ -323,8 +323,9 @@ def _without(failure: Failure) -> str:
 def _without_value(text: str, value: str) -> str:
     if value not in text:
         return text
+    bound = _BOUND.search(text)
     for inside in _PARENTHESIS.finditer(text):
-        if value in inside[1] and not _BOUND.search(text[: inside.end()]):
+        if value in inside[1] and (bound is None or bound.start() >= inside.end()):
             left = text[: inside.start()].rstrip() + text[inside.end() :]
             return left if value not in left and len(left.split()) >= _LEAST_WORDS else ""
     return _without_element(text, value)
