@@ -492,7 +492,7 @@ def verdicts_on(
     return verdicts_of(json.dumps(raw), claims)
 
 
-@examples(4)
+@examples(1)
 @given(versions(), answers(true_quotes=False))
 def test_no_honest_claim_is_lost_without_a_true_quote(
     made: tuple[list[StateEntry], list[StateEntry], list[Repair]],
@@ -510,7 +510,7 @@ def test_no_honest_claim_is_lost_without_a_true_quote(
     assert not state.digests
 
 
-@examples(4)
+@examples(1)
 @given(versions(), answers(true_quotes=True))
 def test_the_same_verdicts_twice_change_nothing_more(
     made: tuple[list[StateEntry], list[StateEntry], list[Repair]],
@@ -524,7 +524,7 @@ def test_the_same_verdicts_twice_change_nothing_more(
     assert twice == VerifiedState(entries=once.entries, counts=once.counts)
 
 
-@examples(4)
+@examples(1)
 @given(versions(), answers(true_quotes=True))
 def test_entries_that_no_verdict_is_about_stay_as_they_are_and_in_order(
     made: tuple[list[StateEntry], list[StateEntry], list[Repair]],
@@ -543,7 +543,7 @@ def test_entries_that_no_verdict_is_about_stay_as_they_are_and_in_order(
     assert not state.is_order_only or {one.id for one in served(state)} == {one.id for one in after if not one.pruned}
 
 
-@examples(4)
+@examples(1)
 @given(versions(), answers(true_quotes=True))
 def test_what_comes_back_is_what_stood_there(
     made: tuple[list[StateEntry], list[StateEntry], list[Repair]],

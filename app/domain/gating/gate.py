@@ -95,8 +95,8 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
         if reason := check(candidate, request):
             return GateReport(reason=reason)
     attributed = attribute_sources(_without_excuse(candidate), request.messages)
-    if not by_model:
-        attributed = _with_orders_quoted(attributed, request)
+    if not by_model:  # it quotes: there is nothing to look up
+        return GateReport(candidate=_with_orders_quoted(attributed, request), by_model=False)
     whole = replace(attributed, digests=described(attributed.digests, request))
     shown = Shown.of(request)
     return _report(whole, request, GateReport(by_model=by_model, shown=shown))
