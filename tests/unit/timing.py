@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -53,3 +54,8 @@ def _seconds(work: Callable[[], object]) -> float:
     began = time.process_time()
     work()
     return time.process_time() - began
+
+
+def often(texts: Sequence[str]) -> list[Any]:
+    """Each third of these variants every day, all of them in the long runs."""
+    return [pytest.param(text, marks=[pytest.mark.long] if place % 3 else []) for place, text in enumerate(texts)]
