@@ -11,7 +11,7 @@ from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Conversation, Layout, Message
 from app.domain.fencing.redaction import redact_message
 from app.domain.gating.gate import GateReport
-from app.domain.merging.apply import Applied
+from app.domain.merging.apply import Applied, repairs_on_record
 from app.domain.merging.pruning import most_tokens, prune, state_of
 from app.domain.planning.compaction import CompactionPlan
 from app.domain.records import Compaction, CompactionStatus, EntryCounts
@@ -196,7 +196,7 @@ async def _write(
         before,
         parent_version=before.version,
         segment_ids=(),
-        repairs=applied.repairs,
+        repairs=repairs_on_record(applied),
         version=present.state_version + 1,
         state=applied.state,
         entries=applied.entries,

@@ -330,11 +330,11 @@ def version_of(
         layout=layout,
         compaction_id=compaction_id,
         created_at=now,
-        repairs=_with_entries(applied),
+        repairs=repairs_on_record(applied),
     )
 
 
-def _with_entries(applied: Applied) -> tuple[Repair, ...]:
+def repairs_on_record(applied: Applied) -> tuple[Repair, ...]:
     """The repairs without secrets, with the entries that they led to."""
     ids = {(entry.field, entry.text): entry.id for entry in applied.entries}
     return tuple(
