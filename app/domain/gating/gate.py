@@ -114,7 +114,7 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
     told = [item for item in holding if not request.schema.field(item.field).is_list]
     narrative = dict(candidate.narrative)
     for item in told:
-        narrative[item.field] = "\n\n".join(filter(None, [narrative.get(item.field), item.text]))
+        narrative[item.field] = " ".join(filter(None, [narrative.get(item.field), item.text]))
     restored = tuple(Repair(field=item.field, reason="value_restored", before="", after=item.text) for item in holding)
     candidate = replace(candidate, items=(*candidate.items, *added), narrative=narrative)
     return _report(candidate, request, replace(report, repairs=(*repairs, *restored)))

@@ -251,7 +251,7 @@ def _applied(
         to.span,
         version=to.version,
         next_entry=merged.next_entry,
-        as_paragraph=merged.by_model,
+        at_end=merged.by_model,
     )
     whole = replace(merged, entries=entries, next_entry=merged.next_entry + len(quotes))
     applied = _pruned(whole, to, found, cap=_most(to), anchor_room=room)

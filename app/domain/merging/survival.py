@@ -110,14 +110,14 @@ def with_quotes(
     *,
     version: int,
     next_entry: int,
-    as_paragraph: bool = False,
+    at_end: bool = False,
 ) -> tuple[StateEntry, ...]:
     """The entries with the quotes among the facts that no field asks for by kind, as the newest; else in the text.
 
-    ``as_paragraph``: behind a text that is the whole state, and not between its sentences.
+    ``at_end``: behind a text that is the whole state, and not between its sentences.
     """
     if is_told(schema):
-        return tuple(_with_told(entry, quotes, version, as_paragraph=as_paragraph) for entry in entries)
+        return tuple(_with_told(entry, quotes, version, at_end=at_end) for entry in entries)
     target = schema.home("fact")
     messages = {message.seq: message for message in span}
     made = [
@@ -216,7 +216,7 @@ def _is_told_otherwise(text: str, bags: Sequence[frozenset[str]]) -> bool:
     return any(len(said & bag) >= _OTHERWISE * len(said) for bag in bags)
 
 
-def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int, *, as_paragraph: bool) -> StateEntry:
+def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int, *, at_end: bool) -> StateEntry:
     """A narrative with what it lost: what opened the talk, or stood in the one before, near its beginning."""
     if entry.role != "narrative" or not quotes:
         return entry
@@ -224,8 +224,8 @@ def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: in
     newer = [_sentence(text) for seq, text in quotes if seq > OPENING]
     first, *rest = statements(entry.text) or [""]
     text = " ".join(part for part in (first, *older, *rest, *newer) if part)
-    if as_paragraph:
-        text = f"{entry.text}\n\n{' '.join([*older, *newer])}"
+    if at_end:
+        text = " ".join([entry.text, *older, *newer])
     if entry.since_version == version:
         return replace(entry, text=text)
     return replace(entry, text=text, since_version=version, superseded=(*entry.superseded, entry.text))
