@@ -204,6 +204,7 @@ class Service:
             "DATABASE_URL": self.database_url,
             "REDIS_URL": self.redis_url,
             "THROUGHLINE_EMBEDDED": "1",
+            "THROUGHLINE_VERIFY": "off",  # tests/integration/test_verification*.py have it on
             "PYTHONPATH": str(ROOT),
             "PYTHONUNBUFFERED": "1",
             "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
