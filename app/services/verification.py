@@ -16,12 +16,11 @@ from uuid import UUID
 import structlog
 
 from app.core.validation.claims import Claim, older_sources
-from app.core.validation.repairs import Repair
 from app.core.validation.verdicts import VerifiedState, applied_verdicts
 from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Conversation, Usage
 from app.domain.errors import DependencyUnavailableError, InvalidInputError, NotFoundError
-from app.domain.fencing.redaction import redact, redact_message
+from app.domain.fencing.redaction import redact_message
 from app.domain.merging.apply import served
 from app.domain.merging.pruning import most_tokens, prune, state_of
 from app.domain.records import Compaction, Verification, VerificationStatus
@@ -371,7 +370,7 @@ class VerificationService:
             return True
         if verified.is_order_only:
             # What is served stays as it is until the next compaction: a new version costs the cached prefix.
-            repairs = (*current.repairs, *_redacted(verified.repairs))
+            repairs = (*current.repairs, *(one.redacted() for one in verified.repairs))
             await uow.states.rewrite(present.id, replace(current, entries=verified.entries, repairs=repairs))
         return False
 
@@ -434,7 +433,7 @@ class VerificationService:
             covered=present.covered,
             layout=layout,
             segment_ids=(),
-            repairs=_redacted(verified.repairs),
+            repairs=tuple(one.redacted() for one in verified.repairs),
             made_by="verification",
             created_at=self._shell.clock.now(),
         )
@@ -475,10 +474,3 @@ def _counts(verified: VerifiedState, judgement: Judgement) -> VerificationCounts
     model = judgement.last.model if judgement.last else ""
     usage = reduce(Usage.plus, (attempt.usage for attempt in judgement.attempts), Usage())
     return VerificationCounts(model=model, prompt_version=VERIFY_VERSION, usage=usage, **asdict(verified.counts))
-
-
-def _redacted(repairs: Sequence[Repair]) -> tuple[Repair, ...]:
-    return tuple(
-        replace(one, before=redact(one.before), after=None if one.after is None else redact(one.after))
-        for one in repairs
-    )

@@ -22,7 +22,6 @@ from app.cli import app
 from app.core.validation import repairs as repairs_module
 from app.core.validation.repairs import Repair
 from app.domain.conversation import Message, Usage
-from app.domain.merging import apply as apply_module
 from app.domain.model_io import Proposal, SummaryRequest
 from app.domain.records import Compaction, Page
 from app.domain.states.state import StateVersion
@@ -238,7 +237,7 @@ async def test_the_api_shows_it_everywhere_and_no_secret(service: Service, engin
 async def test_control_without_redaction_the_secret_would_be_stored(
     service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apply_module, "redact", lambda text: text)
+    monkeypatch.setattr(repairs_module, "redact", lambda text: text)
     await folded(service)
     assert KEY in await dump(engine)
 

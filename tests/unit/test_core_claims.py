@@ -10,12 +10,10 @@ from app.core.validation.claims import (
     DigestText,
     batches,
     claims_of,
-    digest_texts,
     older_sources,
 )
 from app.core.validation.repairs import Repair
-from app.domain.segments.values import CutSegment, SegmentDigest
-from tests.unit.talk import START, entry
+from tests.unit.talk import entry
 
 
 def aside(name: str) -> Repair:
@@ -113,18 +111,6 @@ def test_each_digest_is_a_claim_about_its_stretch() -> None:
     claims = claims_of([], [], digests=digests)
     assert told(claims) == [("digest", "trip", "The trip: They chose Porto. By train."), ("digest", "bare", "Cats")]
     assert claims[0].seqs == (4, 20)
-
-
-def test_digests_of_an_answer_get_the_range_of_their_stretch() -> None:
-    segment = CutSegment(
-        from_seq=5, to_seq=9, topic="t", started_at=START, ended_at=START, messages=5, tokens=80, identifiers=()
-    )
-    given = [
-        SegmentDigest(number=1, topic="Porto", brief="b"),
-        SegmentDigest(number=2, topic="x"),
-        SegmentDigest(number=1),
-    ]
-    assert digest_texts(given, [segment]) == (DigestText(id="1", topic="Porto", brief="b", from_seq=5, to_seq=9),)
 
 
 def test_the_older_messages_on_which_claims_rest_are_named() -> None:

@@ -13,7 +13,6 @@ from typing import Final, Literal
 
 from app.core.text.sentences import sentence_spans
 from app.core.validation.repairs import Repair
-from app.domain.segments.values import CutSegment, SegmentDigest
 from app.domain.states.state import StateEntry
 
 ClaimKind = Literal["item", "sentence", "digest", "dropped", "replaced"]
@@ -73,21 +72,6 @@ class DigestText:
     def text(self) -> str:
         """Topic and brief in one."""
         return ": ".join(filter(None, [self.topic, self.brief]))
-
-
-def digest_texts(digests: Iterable[SegmentDigest], segments: Sequence[CutSegment]) -> tuple[DigestText, ...]:
-    """The digests of an answer that is not stored yet, with the messages that each is about."""
-    return tuple(
-        DigestText(
-            id=str(digest.number),
-            topic=digest.topic,
-            brief=digest.brief,
-            from_seq=segments[digest.number - 1].from_seq,
-            to_seq=segments[digest.number - 1].to_seq,
-        )
-        for digest in digests
-        if 1 <= digest.number <= len(segments) and (digest.topic or digest.brief)
-    )
 
 
 def claims_of(

@@ -15,7 +15,7 @@ from typing import Final
 
 from app.core.text.sentences import sentence_spans, sentences
 from app.core.text.values import Value, values
-from app.core.validation.orders import Wishes, orders_in
+from app.core.validation.orders import orders_in
 from app.core.validation.repairs import Repair, RepairReason
 from app.core.validation.shown import BACKGROUND, Shown, same
 from app.domain.segments.values import SegmentDigest
@@ -96,7 +96,6 @@ def examine(candidate: Candidate, shown: Shown) -> Examined:
 class _Examination:
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
-        self._wishes = Wishes(shown.spoken())
         self._failures: list[Failure] = []
         self._borrowed: list[Repair] = []
 
@@ -152,7 +151,7 @@ class _Examination:
         ]
 
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
-        orders = [order for order in orders_in(text) if not self._wishes.include(order)]
+        orders = [order for order in orders_in(text) if not self._shown.wishes.include(order)]
         if orders:
             self._failures.append(Failure(field=field, index=index, statement=text, reason="order"))
         return bool(orders)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from app.domain.fencing.redaction import redact
+
 RepairReason = Literal[
     "novel_value",
     "borrowed_value",
@@ -43,6 +45,10 @@ class Repair:
     """The text that stands there now; ``None``: nothing does."""
     entry_id: str | None = None
     """The entry that it became, or that it is about; ``None`` for a text that became none."""
+
+    def redacted(self) -> Repair:
+        """Without secrets, as it is stored."""
+        return replace(self, before=redact(self.before), after=None if self.after is None else redact(self.after))
 
     def blanked(self) -> Repair:
         """Without its texts, once a message was erased that they may tell of; that there was one stays."""

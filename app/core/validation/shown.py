@@ -8,6 +8,7 @@ from itertools import chain, combinations, islice
 from typing import Final
 
 from app.core.text.values import Given, Value, values
+from app.core.validation.orders import Wishes
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from app.domain.model_io import SummaryRequest
@@ -132,6 +133,11 @@ class Shown:
         )
         hints = list(dict.fromkeys(f"#{seq}: {text}" for seq, text in told))
         return "; ".join(hints[:_MOST_HINTS])
+
+    @cached_property
+    def wishes(self) -> Wishes:
+        """What people asked for."""
+        return Wishes(self.spoken())
 
     def spoken(self) -> list[str]:
         """What people said or set up: users' own words, system messages, and entries that rest on them."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from app.core.text.sentences import sentences
 from app.core.text.values import values
-from app.core.validation.orders import Wishes, orders_in
+from app.core.validation.orders import orders_in
 from app.core.validation.shown import Shown
 from app.domain.fencing.escaping import clean
 from app.domain.fencing.redaction import redact
@@ -84,10 +84,9 @@ def _unfit(told: str, request: DetailRequest) -> str | None:
 def _sound(told: str, request: DetailRequest) -> tuple[str, int]:
     """The paragraphs without the sentences that state what nobody said, or give orders; and how many those are."""
     shown, paragraphs, gone = Shown(request.messages), list[str](), 0
-    wishes = Wishes(shown.spoken())
     for paragraph in told.split("\n"):
         parts = sentences(paragraph)
-        sound = [part for part in parts if _is_sound(part, shown, wishes)]
+        sound = [part for part in parts if _is_sound(part, shown)]
         gone += len(parts) - len(sound)
         kept = paragraph.strip() if len(sound) == len(parts) else " ".join(sound)
         if kept:
@@ -95,7 +94,7 @@ def _sound(told: str, request: DetailRequest) -> tuple[str, int]:
     return "\n".join(paragraphs), gone
 
 
-def _is_sound(sentence: str, shown: Shown, wishes: Wishes) -> bool:
-    if is_excuse(sentence) or imitates(sentence) or not all(map(wishes.include, orders_in(sentence))):
+def _is_sound(sentence: str, shown: Shown) -> bool:
+    if is_excuse(sentence) or imitates(sentence) or not all(map(shown.wishes.include, orders_in(sentence))):
         return False
     return all(shown.sources(value) for value in values(sentence))

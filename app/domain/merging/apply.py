@@ -16,7 +16,6 @@ from app.domain.anchors.values import Anchor, FoundAnchor
 from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Layout, Message, Sums
 from app.domain.extraction.retold import is_told
-from app.domain.fencing.redaction import redact
 from app.domain.gating.gate import GateReport, not_smaller
 from app.domain.merging.merge import MergeResult, merge
 from app.domain.merging.outdated import Outdated
@@ -338,12 +337,7 @@ def repairs_on_record(applied: Applied) -> tuple[Repair, ...]:
     """The repairs without secrets, with the entries that they led to."""
     ids = {(entry.field, entry.text): entry.id for entry in applied.entries}
     return tuple(
-        replace(
-            repair,
-            before=redact(repair.before),
-            after=None if repair.after is None else redact(repair.after),
-            entry_id=repair.entry_id or ids.get((repair.field, repair.after or "")),
-        )
+        replace(repair.redacted(), entry_id=repair.entry_id or ids.get((repair.field, repair.after or "")))
         for repair in applied.repairs
     )
 
