@@ -46,11 +46,12 @@ class Job:
         self.said = said
         self.contexts: list[Json] = []
         with EventFollower(talk) as feed, ChannelListener(talk) as channel, sampled(talk) as in_flight:
-            for role, content in said:
+            for number, (role, content) in enumerate(said):
                 talk.append(content, role)
-                self.contexts.append(talk.context())
-                if self.contexts[-1]["gauge"]["tokens"] >= SYNC:
-                    talk.wait_idle()  # nobody's own model answers faster than a compaction runs
+                if number % 2:
+                    self.contexts.append(talk.context())
+                    if self.contexts[-1]["gauge"]["tokens"] >= SYNC:
+                        talk.wait_idle()  # nobody's own model answers faster than a compaction runs
             talk.wait_settled()
             self.rows = talk.compactions()
             for listener in (feed, channel):
@@ -173,7 +174,7 @@ def check_the_prefixes(job: Job) -> None:
     blocks = [block_of(context) for context in job.contexts]
     same = [(a, b) for a, b in pairwise(job.contexts) if block_of(a) == block_of(b)]
     assert len(set(blocks)) > 2
-    assert len(same) >= MESSAGES - 1 - len(job.rows)
+    assert len(same) >= len(blocks) - 1 - len(job.rows)
     assert not any(context["warnings"] for context in job.contexts)
     for before, after in same:
         assert after["messages"][: len(before["messages"])] == before["messages"]

@@ -44,7 +44,7 @@ from tests.gemini_server import Gemini
 WRITERS: Final = 50
 MESSAGES: Final = 10
 """Of each writer: 500 in all."""
-FEWER: Final = 12
+FEWER: Final = 8
 """Writers whose messages still cross the threshold again and again."""
 CALLERS: Final = 100
 SAME: Final = 50

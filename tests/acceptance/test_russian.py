@@ -50,9 +50,9 @@ FIXED: Final[Mapping[str, str]] = {
         "fields of the state by their names in the contract",
     ),
 }
-WITH_GEMINI: Final = frozenset({"semantic", "handoff"})
-WITHOUT_A_MODEL: Final = frozenset({"turn_end", "research"})
-"""Every day each preset is looked at once: these with the model, the others without."""
+WITH_GEMINI: Final = frozenset({"semantic"})
+WITHOUT_A_MODEL: Final = frozenset({"turn_end"})
+"""Those of every day; in the long runs each preset is looked at with the model and without."""
 WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 FRAME: Final = re.compile(r"</?[a-z_]+|\b[a-z_]+=(?=\")|(?<=role=)\"[a-z]+\"|\\u[0-9a-f]{4}|\[REDACTED:\w+\]")
 """Names of tags and of their attributes, roles of the API in them, escaped signs, and marks of secrets."""

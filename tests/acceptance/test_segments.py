@@ -90,7 +90,7 @@ def test_every_marker_leads_back_also_after_more_compactions_and_a_restore(talk:
     assert_round_trip(talk, ids)
     talk.chat("/compact the crates")
     good(talk.post("/restore", {"state_version": 2}))
-    for number in range(3):
+    for number in range(2):
         talk.batch(lines(14, 101 + 10 * number))
         talk.compact(keep_tail_messages=2)
         ids |= markers_of(talk)

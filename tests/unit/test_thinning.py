@@ -75,7 +75,7 @@ MODELS: Final[dict[str, Summarizer]] = {
 }
 
 
-EVERYDAY: Final = {("en", "offline"), ("en", "far too long"), ("ru", "offline")}
+EVERYDAY: Final = {("en", "offline"), ("ru", "far too long")}
 
 
 @cache
