@@ -201,7 +201,7 @@ def mended(entries: Sequence[StateEntry], found: Iterable[Damage], *, version: i
     kinds = {damage.entry.id: damage.kind for damage in found}
     kept = [entry for entry in entries if not entry.pruned and kinds.get(entry.id) != "fragment"]
     given = Given()
-    for entry in kept:
+    for entry in kept if "fragment" in kinds.values() else ():
         given.add(1, entry.text)
     line = _newest_items([entry for entry in kept if entry.id not in kinds])
     made: list[StateEntry] = []
