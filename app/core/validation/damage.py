@@ -90,6 +90,7 @@ class _Looking:
     def __init__(self, lineage: Sequence[Made], said: Mapping[int, str]) -> None:
         self._lineage = lineage
         self._said = said
+        self._wholes: dict[int, frozenset[str]] = {}
         self._lines = {seq: _one_line(text) for seq, text in said.items()}
         self._by_number = {made.version: made for made in lineage}
         self._quotes = {made_in: self._quoting(made_in) for made_in in {made.made_in for made in lineage}}
@@ -129,8 +130,17 @@ class _Looking:
         for text in texts:
             for seq in entry.from_seqs:
                 if text in self._lines.get(seq, ""):
-                    return "quote" if _is_statement(text, self._said[seq]) else "fragment"
+                    return "quote" if self._is_statement(text, seq) else "fragment"
         return None
+
+    def _is_statement(self, text: str, seq: int) -> bool:
+        """Whether a stretch of a source is a whole sentence, or a line, that states something."""
+        if _NO_STATEMENT.search(text):
+            return False
+        if seq not in self._wholes:
+            said = self._said[seq]
+            self._wholes[seq] = frozenset(_one_line(part) for part in (*said.splitlines(), *sentences(said)))
+        return text[-1:] in _ENDS or text in self._wholes[seq]
 
     # --- narratives
 
@@ -171,13 +181,6 @@ def _has_news(made: Made) -> bool:
 def _number(entry: StateEntry) -> int:
     digits = entry.id[1:]
     return int(digits) if digits.isdecimal() else 0
-
-
-def _is_statement(text: str, source: str) -> bool:
-    """Whether a stretch of a source is a whole sentence, or a line, that states something."""
-    if _NO_STATEMENT.search(text):
-        return False
-    return text[-1:] in _ENDS or text in {_one_line(line) for line in (*source.splitlines(), *sentences(source))}
 
 
 def _one_line(text: str) -> str:
