@@ -119,7 +119,7 @@ def examine(client: Throughline, id_: str) -> Sick | None:
 def with_damage(client: Throughline, id_: str, sick: Sick | None) -> Sick | None:
     """What is wrong with the state, and what earlier checks damaged in it; ``None`` when nothing is."""
     version = sick.version if sick else newest_state(client, id_)
-    if version is None or not version.boundary_seq:
+    if version is None or not version.boundary_seq or not (sick is None or sick.is_known):
         return sick
     damage = client.examine(id_)
     if not damage.damages:
@@ -264,7 +264,8 @@ class _Report:
             if repair is not None:
                 self._tell(sick, repair)
         if asked_to_repair and self.has_sick:
-            self._screen.line(told("doctor.advice"))
+            is_damaged = all(sick.damage for sick, _ in self._rows)
+            self._screen.line(told("doctor.advice_mend" if is_damaged else "doctor.advice"))
         elif not asked_to_repair:
             self._screen.line(told("doctor.sick", sick=len(self._rows), looked=self.looked))
             self._tell_damage()

@@ -31,8 +31,9 @@ from app.services.shell import Shell
 
 MOST_VERSIONS: Final = 200
 """That are looked back to from the newest."""
-_READ: Final = 500  # messages at a time
+_READ: Final = 200  # messages at a time
 _LONGEST: Final = 100_000  # characters of a message in which entries are looked up
+_MOST_READ: Final = 20_000_000  # characters of all messages together, the newest first
 _RETRY_AFTER: Final = 5.0
 
 log = structlog.get_logger(__name__)
@@ -157,10 +158,14 @@ async def _said(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[Made])
         for seq in entry.from_seqs
     }
     said: dict[int, str] = {}
-    wanted = sorted(seqs)
+    wanted, read = sorted(seqs, reverse=True), 0
     for start in range(0, len(wanted), _READ):
         messages = await uow.messages.at_seqs(conversation_id, wanted[start : start + _READ])
-        said |= await asyncio.to_thread(_texts, messages)
+        texts = await asyncio.to_thread(_texts, messages)
+        said |= texts
+        read += sum(map(len, texts.values()))
+        if read > _MOST_READ:
+            break
     return said
 
 

@@ -314,6 +314,7 @@ def test_damage_is_folded_again_from_the_newest_sound_version_where_a_model_summ
     assert 0 < examined.messages < before.boundary_seq
     assert failed.exit_code == doctor.EXIT_FOUND
     assert "not repaired, as it was before" in failed.stdout
+    assert "--mend --by-code" in failed.stdout
     assert done.exit_code == 0, done.output
     assert calls
     assert now.boundary_seq == before.boundary_seq

@@ -1,4 +1,4 @@
-"""What the checks of commit 150b694 did to recorded answers is found, nothing else is touched, code mends what it can."""
+"""What checks of commit 150b694 did to recorded answers is found, nothing else is touched, and code mends it."""
 
 from __future__ import annotations
 
