@@ -1,7 +1,7 @@
 # One command runs Throughline, one tests it; both set up what they need and are instant the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-all test-processes coverage check format lock openapi clean check-python \
+.PHONY: help setup run demo live test test-all test-processes coverage check format lock openapi clean check-python \
 	check-style check-format check-types check-layers check-openapi
 
 # Where the environment forbids it, every process would compile the whole service, and every run all tests.
@@ -33,6 +33,10 @@ setup: $(FOR_RUN) ## Create .venv and install the locked dependencies
 
 run: $(FOR_RUN) ## Start everything: PostgreSQL, Valkey, migrations, API, worker
 	@$(BIN)/python -m app.cli run
+
+# YES=1 does not ask before it spends.
+live: $(FOR_TEST) ## Try your own model, a few cents: a talk, a compaction, a verification, a cache; tells the cost first
+	@YES=$(YES) $(BIN)/python -m bench.live
 
 demo: $(FOR_RUN) ## Play a long conversation and watch it being compacted
 	@$(BIN)/python -m app.cli demo

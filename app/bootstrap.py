@@ -35,6 +35,7 @@ from app.services.conversations import ConversationService
 from app.services.detailing import DetailService
 from app.services.erasure import ErasureService
 from app.services.events import EventFeed
+from app.services.examining import ExaminationService
 from app.services.expansion import ExpansionService
 from app.services.export import ExportService
 from app.services.inline import InlineCompaction
@@ -104,6 +105,7 @@ class Container:
     outbox: Outbox
     work: WorkBook
     release: ReleaseService
+    examination: ExaminationService
     stats: StatsService
     measuring: Measuring
 
@@ -218,6 +220,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         outbox=shell.outbox,
         work=shell.work,
         release=ReleaseService(shell, conversations),
+        examination=ExaminationService(shell),
         stats=StatsService(shell),
         measuring=Measuring(shell, ProcessMeter()),
     )

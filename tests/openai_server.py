@@ -134,6 +134,8 @@ class OpenAI:
             return self._script.popleft() if self._script else {"text": f"Answer number {len(self.chats)}."}
         if _is_compaction(body):
             schema = body["text"]["format"]["schema"]
+            if "verdicts" in schema["properties"]:
+                return {"text": gemini_honest.dumps(gemini_honest.verdicts(_prompt(body)))}
             return {"text": gemini_honest.dumps(gemini_honest.candidate(_prompt(body), schema))}
         return {"text": gemini_honest.detail(_prompt(body))}
 

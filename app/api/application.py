@@ -20,6 +20,7 @@ from app.api import (
     erasure,
     errors,
     events,
+    examination,
     export,
     health,
     messages,
@@ -41,6 +42,7 @@ from app.settings import Settings
 ROUTERS: Final = (
     conversations.router,
     release.router,
+    examination.router,
     export.router,
     messages.router,
     search.router,

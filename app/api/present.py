@@ -20,6 +20,7 @@ from app.domain.states.state_difference import StateDifference
 from app.domain.weighing import gauge
 from app.services.context_requests import ContextView
 from app.services.conversations import ConversationView
+from app.services.examining import Examination
 from app.services.expansion import Expanded, Listed, deeper_markers
 from app.services.recalling import segment_of
 from app.services.turn_handle import ChatResult
@@ -119,6 +120,30 @@ def present_state(value: state.StateVersion) -> schemas.StateVersion:
         compaction_id=value.compaction_id,
         boundary_seq=value.boundary_seq,
         created_at=value.created_at,
+    )
+
+
+def present_examination(value: Examination) -> schemas.Examination:
+    """What was found in a state, and what became of it."""
+    return schemas.Examination(
+        conversation_id=value.conversation_id,
+        state_version=value.state_version,
+        damages=[
+            schemas.Damage(
+                kind=one.kind,
+                field=one.entry.field,
+                entry_id=one.entry.id,
+                text=one.entry.text,
+                state_version=one.version,
+            )
+            for one in value.found
+        ],
+        sound_version=value.sound_version,
+        messages=value.messages,
+        tokens=value.tokens,
+        by_model=value.by_model,
+        repairs=[schemas.Repair.model_validate(repair) for repair in value.repairs],
+        state_version_now=value.state_version_now,
     )
 
 

@@ -221,6 +221,12 @@ class CompactRequest(Input):
         )
 
 
+class ExaminationRequest(Input):
+    """Whether what code can mend is mended too."""
+
+    mend: Annotated[bool, Strict()] = False
+
+
 class RestoreRequest(Input):
     """Which state to go back to, as a new version."""
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from app.core.validation.damage import DamageKind
 from app.core.validation.repairs import RepairReason
 from app.domain.anchors.values import AnchorStatus, AnchorType, Proposer
 from app.domain.conversation import MessageStatus, ProtectedReason, Role
@@ -253,6 +254,33 @@ class StateVersion(Output):
     compaction_id: UUID | None
     boundary_seq: int
     created_at: Moment
+
+
+class Damage(Output):
+    """One text that earlier checks damaged, and that is served."""
+
+    kind: DamageKind
+    field: str
+    entry_id: str
+    text: str
+    state_version: int = Field(description="The version in which it was damaged.")
+
+
+class Examination(Output):
+    """What checks of earlier versions of the service damaged in the state that is served."""
+
+    conversation_id: UUID
+    state_version: int = Field(description="The version that was examined; 0: there is no state.")
+    damages: list[Damage]
+    sound_version: int | None = Field(
+        description="The newest version before in which nothing is damaged; 0: before the first compaction. "
+        "Restored and compacted again from there, the state is made anew. Null: nothing is damaged."
+    )
+    messages: int = Field(description="How many messages would be folded again from there.")
+    tokens: int = Field(description="What those weigh.")
+    by_model: bool = Field(description="Whether a language model would summarize them.")
+    repairs: list[Repair] = Field(description="What was mended by code.")
+    state_version_now: int
 
 
 class Anchor(Output):

@@ -1,15 +1,16 @@
-"""``throughline doctor``: finds states that are no memory, and makes them anew from the originals.
+"""``throughline doctor``: finds states that are no memory, or damaged, and makes them anew from the originals.
 
 An error text, an excuse, an empty or a cut-off summary never passes the gate; a state that an earlier version wrote, or
 somebody by hand, never met it. Originals are never touched: a repair goes back to how it was before the first
-compaction, and folds the same messages again.
+compaction, and folds the same messages again. What checks of earlier versions damaged is found with ``--verify``, and
+folded again from the newest sound version on, or mended by code where no language model summarizes.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import Annotated, Any, Final, Literal
@@ -22,7 +23,7 @@ from app.cli.inspect import newest_state
 from app.cli.screen import Screen, one_line
 from app.cli.showing import field_words
 from app.cli.speaking import spoken, told
-from app.client import ApiError, ConflictError, StateVersion, Throughline, ThroughlineError
+from app.client import ApiError, ConflictError, Examination, StateVersion, Throughline, ThroughlineError
 from app.domain.gating.health import Finding, findings
 from app.domain.schemas import schema_named
 
@@ -35,7 +36,8 @@ PATIENCE: Final = 600.0
 _LOOKED_BACK: Final = 10  # versions
 SHOWN: Final = 60  # characters of a sick text
 
-Outcome = Literal["found", "repaired", "still_sick", "put_back"]
+Outcome = Literal["found", "repaired", "mended", "still_sick", "put_back"]
+_HEALED: Final = frozenset[Outcome]({"repaired", "mended"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Sick:
     found: tuple[Finding, ...]
     is_known: bool = True
     """Whether the state's schema is known at all."""
+    damage: Examination | None = None
+    """What earlier checks damaged in it; it stands among what was found too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,13 @@ def doctor(
     *,
     all_: Annotated[bool, typer.Option("--all", help="Look at every conversation.")] = False,
     repair: Annotated[bool, typer.Option("--repair", help="Make sick states anew from the originals.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Look for what earlier checks damaged, too.")] = False,
+    mend: Annotated[
+        bool, typer.Option("--mend", help="Fold damaged states again from the newest sound version; implies --verify.")
+    ] = False,
+    by_code: Annotated[
+        bool, typer.Option("--by-code", help="Mend without a model: set aside what stands in an item's place.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Look for error texts, missing, empty and cut-off summaries in states; exit 1 when one is found and stays."""
@@ -77,11 +88,11 @@ def doctor(
         screen = Screen(spoken())
         report = _Report(screen, as_json=as_json)
         for id_ in ids or _compacted(client):
-            sick = examine(client, id_)
+            sick = with_damage(client, id_, examine(client, id_)) if verify or mend else examine(client, id_)
             if sick is not None:
-                report.add(sick, remake(client, sick) if repair and sick.is_known else None)
+                report.add(sick, _healed(client, sick, repair=repair, mend=mend, by_code=by_code))
             report.looked += 1
-        report.end(asked_to_repair=repair)
+        report.end(asked_to_repair=repair or mend)
     if report.has_sick:
         raise typer.Exit(EXIT_FOUND)
 
@@ -105,8 +116,50 @@ def examine(client: Throughline, id_: str) -> Sick | None:
     return Sick(id_, _title(client, id_), version, tuple(found)) if found else None
 
 
-def remake(client: Throughline, sick: Sick) -> Repair:
+def with_damage(client: Throughline, id_: str, sick: Sick | None) -> Sick | None:
+    """What is wrong with the state, and what earlier checks damaged in it; ``None`` when nothing is."""
+    version = sick.version if sick else newest_state(client, id_)
+    if version is None or not version.boundary_seq or not (sick is None or sick.is_known):
+        return sick
+    damage = client.examine(id_)
+    if not damage.damages:
+        return sick
+    sick = sick or Sick(id_, _title(client, id_), version, ())
+    found = (Finding(sickness=one["kind"], field=one["field"], text=one["text"]) for one in damage.damages)
+    return replace(sick, found=(*sick.found, *found), damage=damage)
+
+
+def _healed(client: Throughline, sick: Sick, *, repair: bool, mend: bool, by_code: bool) -> Repair | None:
+    """What was asked for, as far as it fits; ``None``: nothing."""
+    is_ill = sick.damage is None or len(sick.found) > len(sick.damage.damages)
+    if repair and sick.is_known and is_ill:
+        return remake(client, sick)
+    if not mend or sick.damage is None:
+        return None
+    if sick.damage.by_model and not by_code:
+        return remake(client, sick, back_to=sick.damage.sound_version or BEFORE_ANY)
+    return mend_by_code(client, sick)
+
+
+def mend_by_code(client: Throughline, sick: Sick) -> Repair:
+    """Have the service set right what code can; what only a model could tell again stays."""
+    try:
+        done = client.examine(sick.conversation_id, mend=True, if_match=sick.version.version)
+    except ThroughlineError as error:
+        return Repair("put_back", sick.version.version, told("doctor.not_begun", why=words_of(error)))
+    again = with_damage(client, sick.conversation_id, examine(client, sick.conversation_id))
+    if again is not None:
+        return Repair("still_sick", done.state_version_now, "; ".join(_told(one) for one in again.found))
+    return Repair("mended", done.state_version_now, told("doctor.by_code", count=len(done.repairs)))
+
+
+def remake(client: Throughline, sick: Sick, *, back_to: int = BEFORE_ANY) -> Repair:
     """Make the state anew from the originals; where that fails, the old one is put back.
+
+    Args:
+        client: Of the service.
+        sick: What was found.
+        back_to: The version that is gone on from.
 
     Raises:
         ThroughlineError: The old one could not be put back: the conversation has no state then, and loses nothing.
@@ -114,7 +167,7 @@ def remake(client: Throughline, sick: Sick) -> Repair:
     id_, old = sick.conversation_id, sick.version
     boundary = client.conversation(id_).compressed_at_message_id
     try:
-        client.restore(id_, BEFORE_ANY, if_match=old.version)
+        client.restore(id_, back_to, if_match=old.version)
     except ThroughlineError as error:
         return Repair("put_back", old.version, told("doctor.not_begun", why=words_of(error)))
     try:
@@ -126,7 +179,7 @@ def remake(client: Throughline, sick: Sick) -> Repair:
         raise
     if reason is not None:
         return Repair("put_back", put_back(client, sick), reason)
-    return _checked(client, id_)
+    return _checked(client, id_, looks_for_damage=sick.damage is not None)
 
 
 def put_back(client: Throughline, sick: Sick) -> int:
@@ -163,9 +216,11 @@ def _fold_again(client: Throughline, id_: str, old: StateVersion, compact: Calla
             return told("doctor.not_folded", reason=str(row.reason))
 
 
-def _checked(client: Throughline, id_: str) -> Repair:
+def _checked(client: Throughline, id_: str, *, looks_for_damage: bool) -> Repair:
     """Whether the new state is healthy."""
     again, newest = examine(client, id_), newest_state(client, id_)
+    if looks_for_damage:
+        again = with_damage(client, id_, again)
     number = newest.version if newest else 0
     if again is not None:
         return Repair("still_sick", number, "; ".join(_told(one) for one in again.found))
@@ -186,7 +241,7 @@ class _Report:
     @property
     def has_sick(self) -> bool:
         """Whether one is sick still."""
-        return any(repair is None or repair.outcome != "repaired" for _, repair in self._rows)
+        return any(repair is None or repair.outcome not in _HEALED for _, repair in self._rows)
 
     def add(self, sick: Sick, repair: Repair | None) -> None:
         """One that is sick, or was."""
@@ -209,12 +264,22 @@ class _Report:
             if repair is not None:
                 self._tell(sick, repair)
         if asked_to_repair and self.has_sick:
-            self._screen.line(told("doctor.advice"))
+            is_damaged = all(sick.damage for sick, _ in self._rows)
+            self._screen.line(told("doctor.advice_mend" if is_damaged else "doctor.advice"))
         elif not asked_to_repair:
             self._screen.line(told("doctor.sick", sick=len(self._rows), looked=self.looked))
+            self._tell_damage()
+
+    def _tell_damage(self) -> None:
+        """What mending would take."""
+        damaged = [sick.damage for sick, _ in self._rows if sick.damage]
+        if damaged:
+            again = [one for one in damaged if one.by_model]
+            messages, tokens = sum(one.messages for one in again), sum(one.tokens for one in again)
+            self._screen.line(told("doctor.damaged", count=len(damaged), messages=messages, tokens=tokens))
 
     def _tell(self, sick: Sick, repair: Repair) -> None:
-        colour = "green" if repair.outcome == "repaired" else "red"
+        colour = "green" if repair.outcome in _HEALED else "red"
         versions = told("doctor.versions", now=str(repair.version), before=str(sick.version.version))
         words = f"{sick.conversation_id}: {repair.words} {versions}"
         self._screen.line((f"{told(f'doctor.{repair.outcome}')} ", colour), words)
@@ -237,6 +302,9 @@ def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
         "findings": [{"sickness": one.sickness, "field": one.field, "text": one.text} for one in sick.found]
         or [{"sickness": "unknown_schema", "field": None, "text": sick.version.state_schema}],
         "outcome": repair.outcome if repair else "found",
+        "sound_version": sick.damage.sound_version if sick.damage else None,
+        "messages": sick.damage.messages if sick.damage else 0,
+        "tokens": sick.damage.tokens if sick.damage else 0,
         "state_version_now": repair.version if repair else sick.version.version,
         "detail": repair.words if repair else "",
     }

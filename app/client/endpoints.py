@@ -215,6 +215,14 @@ def release(conversation_id: Id, *, idempotency_key: str | None = None) -> Call[
     return post(_of(conversation_id, "release"), one(res.Conversation), key=idempotency_key)
 
 
+def examine(
+    conversation_id: Id, *, mend: bool = False, if_match: int | None = None, idempotency_key: str | None = None
+) -> Call[res.Examination]:
+    """What earlier checks damaged in the state that is served; with ``mend`` code sets right what it can."""
+    call = post(_of(conversation_id, "examination"), one(res.Examination), {"mend": mend}, key=idempotency_key)
+    return _matching(call, if_match)
+
+
 def retry_compaction(compaction_id: Id, *, idempotency_key: str | None = None) -> Call[res.Compaction]:
     """Queue a failed compaction once more; needs the scope ``admin``."""
     return post(f"/compactions/{quote(str(compaction_id), safe='')}/retry", one(res.Compaction), key=idempotency_key)

@@ -143,6 +143,7 @@ class Methods:
     all_compactions = Each(endpoints.all_compactions)
     retry_compaction = Method(endpoints.retry_compaction)
     release = Method(endpoints.release)
+    examine = Method(endpoints.examine)
     states = Each(endpoints.states)
     compare_states = Method(endpoints.compare_states)
     restore = Method(endpoints.restore)

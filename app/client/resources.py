@@ -301,6 +301,20 @@ class StateVersion(Resource):
     created_at: datetime
 
 
+class Examination(Resource):
+    """What checks of earlier versions of the service damaged in the state that is served."""
+
+    conversation_id: UUID
+    state_version: int
+    damages: list[dict[str, Any]]
+    sound_version: int | None
+    messages: int
+    tokens: int
+    by_model: bool
+    repairs: list[dict[str, Any]]
+    state_version_now: int
+
+
 class StateDifference(Resource):
     """What changed from version ``a`` to version ``b``."""
 

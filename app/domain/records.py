@@ -12,7 +12,7 @@ from app.domain.conversation import Usage
 
 CompactionStatus = Literal["queued", "running", "applied", "skipped", "rejected", "failed", "superseded"]
 RanIn = Literal["worker", "turn", "request", "sweeper"]
-WorkKind = Literal["append", "context", "search", "expansion", "erasure", "compaction"]
+WorkKind = Literal["append", "context", "search", "expansion", "erasure", "compaction", "examination"]
 """What is done with a conversation's texts."""
 TurnStatus = Literal["running", "completed", "interrupted", "failed"]
 VerificationStatus = Literal["queued", "running", "done", "failed", "stale", "skipped"]

@@ -17,21 +17,16 @@ import structlog
 
 from app.core.validation.claims import Claim, older_sources
 from app.core.validation.verdicts import VerifiedState, applied_verdicts
-from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Conversation, Usage
 from app.domain.errors import DependencyUnavailableError, InvalidInputError, NotFoundError
 from app.domain.fencing.redaction import redact_message
-from app.domain.merging.apply import served
-from app.domain.merging.pruning import most_tokens, prune, state_of
 from app.domain.records import Compaction, Verification, VerificationStatus
-from app.domain.schemas import schema_named
 from app.domain.segments.describing import describe
 from app.domain.segments.values import Level
-from app.domain.states.state import StateEntry, StateVersion, VerificationCounts
+from app.domain.states.state import StateVersion, VerificationCounts
 from app.domain.summarizing.verifying import VERIFY_VERSION
 from app.ports import Summarizer, UnitOfWork
 from app.services.chunk import chunk_tokens, summarizer_of
-from app.services.claims import refresh_sizes
 from app.services.judging import (
     NO_VERDICTS,
     Judgement,
@@ -44,9 +39,9 @@ from app.services.judging import (
     with_older,
 )
 from app.services.ladder import NOT_ASKED
-from app.services.layouts import lay_out
 from app.services.pending import PENDING, is_wanted, note_version
 from app.services.resolve import Resolved
+from app.services.rewriting import write_entries
 from app.services.segmenting import described, extractive_level
 from app.services.shell import Shell
 from app.services.spending import SpendGuard
@@ -366,7 +361,7 @@ class VerificationService:
             current = replace(current, verified="model", verification=counts)
         retold = await self._retold(uow, present, subject, verified.digests)
         if retold or (verified.is_changed and not verified.is_order_only and not _is_by_digests(verified, current)):
-            await self._write(uow, present, current, verified)
+            await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs)
             return True
         if verified.is_order_only:
             # What is served stays as it is until the next compaction: a new version costs the cached prefix.
@@ -415,54 +410,6 @@ class VerificationService:
         levels = {**segment.levels, **{level.level: level for level in made if level is not None}}
         await uow.segments.rewrite(replace(segment, topic=topic, levels=levels))
         return True
-
-    async def _write(
-        self, uow: UnitOfWork, present: Conversation, current: StateVersion, verified: VerifiedState
-    ) -> None:
-        """A new version with the same boundary; nothing that counts compactions, or tells of them, moves."""
-        resolved, schema = self._shell.resolver(present), schema_named(current.state_schema)
-        entries = await asyncio.to_thread(_within_cap, verified.entries, current, resolved)
-        state = state_of(schema, entries)
-        layout = await lay_out(uow, resolved, schema=schema, state=state, boundary_seq=current.boundary_seq)
-        version = replace(
-            current,
-            version=current.version + 1,
-            parent_version=current.version,
-            state=state,
-            entries=entries,
-            covered=present.covered,
-            layout=layout,
-            segment_ids=(),
-            repairs=tuple(one.redacted() for one in verified.repairs),
-            made_by="verification",
-            created_at=self._shell.clock.now(),
-        )
-        await uow.states.add(present.id, version)
-        changed = await uow.conversations.update(
-            present.id,
-            compressed_state=version.state,
-            state_version=version.version,
-            layout=layout,
-            layout_version=present.layout_version + 1,
-        )
-        await refresh_sizes(uow, self._shell.resolver(changed))
-
-
-def _within_cap(entries: Sequence[StateEntry], current: StateVersion, resolved: Resolved) -> tuple[StateEntry, ...]:
-    """Entries that came back have to fit like all others; what was served above the cap may go on."""
-    policy, schema = resolved.policy, schema_named(current.state_schema)
-
-    def weight(given: Sequence[StateEntry]) -> int:
-        state = state_of(schema, given)
-        return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens
-
-    most = max(most_tokens(schema, resolved.budgets), weight(served(current.entries)))
-
-    def fits(state: dict[str, object]) -> bool:
-        return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens <= most
-
-    kept, pushed_out = prune(schema, entries, fits=fits)
-    return (*kept, *pushed_out, *(entry for entry in entries if entry.pruned))
 
 
 def _is_by_digests(verified: VerifiedState, current: StateVersion) -> bool:

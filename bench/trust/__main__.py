@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.report import print_table, write_json
+from bench.trust import live
 from bench.trust.measures import changes_of, figures_of, lies_of
 from bench.trust.rounds import cases
 
@@ -24,7 +25,11 @@ def main() -> int:
     parser.add_argument("--final", action="store_true", help="the sealed half; each use is logged in docs/trust.md")
     parser.add_argument("--changes", type=Path, help="where to write changed honest texts for readers")
     parser.add_argument("--lies", type=Path, help="where to write the lies that went through")
+    parser.add_argument("--live", action="store_true", help="ask the configured model instead; the cost is told first")
+    parser.add_argument("--limit", type=int, help="of --live: how many cases")
     asked = parser.parse_args()
+    if asked.live:
+        return live.run(asked.limit)
     corpus = list(cases(sealed=asked.final))
     figures = figures_of(corpus)
     print_table(["figure", "value", "of"], [[name, *map(str, figure)] for name, figure in figures.items()])

@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli import app, doctor
-from app.client import Throughline
+from app.client import StateVersion, Throughline
 from app.domain.policies.presets import DEFAULT_PRESET
+from app.domain.states.state import ID_LETTERS
 from app.embedded import Endpoints
 from tests.acceptance.chaos import Books
 from tests.acceptance.service import running_service
@@ -56,6 +57,21 @@ WRITE_CONVERSATION: Final = (
 )
 
 
+QUOTE: Final = "The weather was grey again, and the coffee in the harbour kitchen tasted of old rain, number 8."
+EARLIER: Final[Json] = {"model": "m", "outcome": "accepted", "reason": None, "duration_ms": 1, "usage": {}}
+"""A call of a model as it was recorded before prompts had versions."""
+WITH_VERSION: Final = {**EARLIER, "prompt_version": "summary-2"}
+OFFLINE: Final = {**EARLIER, "metered": False}
+DAMAGE_VERSION: Final = (
+    "UPDATE state_versions SET state = CAST(:state AS jsonb), entries = CAST(:entries AS jsonb)"
+    " WHERE conversation_id = CAST(:id AS uuid) AND version = :version"
+)
+DAMAGE_COMPACTION: Final = (
+    "UPDATE compactions SET attempts = CAST(:attempts AS jsonb), entries = jsonb_set(entries, '{ungrounded}', '1')"
+    " WHERE id = CAST(:id AS uuid)"
+)
+
+
 class World:
     """A service, its database, and the commands."""
 
@@ -82,6 +98,21 @@ class World:
         self.books.rows(WRITE_VERSION, id=id_, version=version, state=text)
         self.books.rows(WRITE_CONVERSATION, id=id_, state=text)
 
+    def damage(self, id_: str, *, attempts: Json | None = None) -> StateVersion:
+        """Write what earlier checks would have stored: a sentence in an item's place, and the count of it."""
+        newest = next(self.client.states(id_, order="desc"))
+        seq = next(one.seq for one in self.client.messages(id_) if QUOTE in one.content)
+        kept = [_as_stored(one) for one in newest.provenance]
+        item = {"id": "F1", "field": "logos", "role": "fact", "text": QUOTE, "from_seqs": [seq]}
+        entries = [{**item, "since_version": newest.version}, *(one for one in kept if one["id"] != "F1")]
+        facts = [one["text"] for one in entries if one["field"] == "logos"]
+        state = json.dumps({**newest.state, "logos": facts})
+        self.books.rows(DAMAGE_VERSION, id=id_, version=newest.version, entries=json.dumps(entries), state=state)
+        self.books.rows(WRITE_CONVERSATION, id=id_, state=state)
+        made = json.dumps([attempts or EARLIER])
+        self.books.rows(DAMAGE_COMPACTION, id=str(newest.compaction_id), attempts=made)
+        return next(self.client.states(id_, order="desc"))
+
     def run(self, *argv: str, url: str | None = None) -> Result:
         return CliRunner().invoke(app, ["doctor", *argv, "--url", url or self.url])
 
@@ -97,6 +128,12 @@ class World:
         """What stands for the folded messages in a context."""
         contents = [str(message["content"]) for message in self.client.look_at_context(id_).messages]
         return next(content for content in contents if content.startswith("<session_state>"))
+
+
+def _as_stored(entry: Json) -> Json:
+    roles = {letter: role for role, letter in ID_LETTERS.items()}
+    kept = {name: value for name, value in entry.items() if name != "entry_id"}
+    return {"id": entry["entry_id"], "role": roles[entry["entry_id"][0]], **kept}
 
 
 def _with_long(names: Iterable[str], everyday: Collection[str]) -> list[Any]:
@@ -216,6 +253,73 @@ def test_json_for_programs(world: World) -> None:
     assert one["findings"] == [finding]
     repaired = json.loads(world.run(id_, "--json", "--repair").stdout)["found"][0]
     assert (repaired["outcome"], repaired["state_version_now"]) == ("repaired", 3)
+
+
+def test_what_earlier_checks_put_in_an_items_place_is_found_and_set_aside_by_code(world: World) -> None:
+    id_ = world.folded()
+    before = world.damage(id_)
+    messages = [one.model_dump() for one in world.client.messages(id_)]
+    assert world.run(id_).exit_code == 0, "it is asked for"
+
+    found = world.run(id_, "--verify")
+    assert found.exit_code == doctor.EXIT_FOUND, found.output
+    assert "quote in an item's place" in found.stdout
+    assert "--mend" in found.stdout
+    assert world.client.conversation(id_).state_version == before.version, "looking changes nothing"
+
+    done = json.loads(world.run(id_, "--mend", "--json").stdout)["found"][0]
+    assert (done["outcome"], done["state_version_now"]) == ("mended", before.version + 1)
+    now, old = list(world.client.states(id_, order="desc"))[:2]
+    assert (now.made_by, now.boundary_seq) == ("verification", before.boundary_seq)
+    assert [(one["reason"], one["before"], one["after"]) for one in now.repairs] == [("misplaced_quote", QUOTE, QUOTE)]
+    doubted = [one["text"] for one in now.provenance if one["in_doubt"]]
+    assert doubted == [QUOTE]
+    assert {one["text"] for one in now.provenance} == {one["text"] for one in before.provenance}
+    assert (old.version, old.provenance, old.state) == (before.version, before.provenance, before.state)
+    assert [one.model_dump() for one in world.client.messages(id_)] == messages
+    assert world.run(id_, "--verify").exit_code == 0
+    assert not world.client.examine(id_, mend=True).repairs, "a second time nothing changes"
+
+
+def test_control_what_other_checks_or_no_model_made_is_left_alone(world: World) -> None:
+    for attempts in (WITH_VERSION, OFFLINE):
+        id_ = world.folded()
+        before = world.damage(id_, attempts=attempts)
+        assert world.run(id_, "--mend").exit_code == 0
+        assert world.client.conversation(id_).state_version == before.version
+
+
+@pytest.mark.long
+def test_damage_is_folded_again_from_the_newest_sound_version_where_a_model_summarizes(
+    world: World, redis_of_module: str, tmp_path: Path
+) -> None:
+    id_ = world.folded()
+    world.client.append_many(id_, [{"role": "user", "content": FILLER.format(n) * 2} for n in range(28, 48)])
+    assert world.client.compact(id_, keep_tail_messages=4).status == "applied"
+    before = world.damage(id_)
+    with running_gemini() as gemini:
+        settings = {"GOOGLE_API_KEY": "test", "GOOGLE_GEMINI_BASE_URL": gemini.url}
+        database = world.books._url
+        with running_service(
+            tmp_path, database_url=database, redis_url=redis_of_module, worker=False, settings=settings
+        ) as service:
+            examined = world.client.examine(id_)
+            gemini.script("compaction", default="empty")
+            failed = world.run(id_, "--mend", url=service.url)
+            gemini.script("compaction", default="honest")
+            done = world.run(id_, "--mend", url=service.url)
+            calls = len(gemini.requests("compaction"))
+    now = next(world.client.states(id_, order="desc"))
+    assert examined.sound_version == 1
+    assert 0 < examined.messages < before.boundary_seq
+    assert failed.exit_code == doctor.EXIT_FOUND
+    assert "not repaired, as it was before" in failed.stdout
+    assert "--mend --by-code" in failed.stdout
+    assert done.exit_code == 0, done.output
+    assert calls
+    assert now.boundary_seq == before.boundary_seq
+    assert QUOTE not in [one["text"] for one in now.provenance]
+    assert world.run(id_, "--verify").exit_code == 0
 
 
 @pytest.mark.long

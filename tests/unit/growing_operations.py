@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from app.adapters.repositories.term_keys import keys_of
+from app.core.validation.damage import Made, damages, mended
 from app.domain.anchors.detect import detect
 from app.domain.assembling.assembly import assemble
 from app.domain.conversation import Message
@@ -281,6 +282,14 @@ def _erase(text: str) -> None:
     quotes(text[:1_000], erased, others)
 
 
+def _damage(text: str) -> None:
+    said = {one.seq: one.content for one in _many(text)}
+    parts = [text[place : place + _SHORT] for place in range(0, len(text), _SHORT)]
+    entries = [entry(f"F{n}", part, seqs=[n]) for n, part in enumerate(parts, start=1)]
+    made = Made(version=1, boundary_seq=1, entries=(*entries, entry("N1", text)), changed=len(entries))
+    mended(made.entries, damages([made], said), version=2)
+
+
 def _ends(text: str) -> None:
     is_cut_off(text)
     is_excuse(text)
@@ -311,6 +320,7 @@ ACTS: Final[dict[str, Callable[[str], object]]] = {
     "search one message": lambda text: _search('clara "room 12"', [message(1, text)]),
     "answer without a model": _offline,
     "erase": _erase,
+    "examine a damaged state": _damage,
     "typed command": compact_command,
 }
 

@@ -107,6 +107,7 @@ WRITES = [
     ("POST", f"{ONE}/chat/interrupt"),
     ("POST", f"{ONE}/compact"),
     ("POST", f"{ONE}/restore"),
+    ("POST", f"{ONE}/examination"),
     ("POST", f"{ONE}/context"),
     ("POST", f"{ONE}/segments"),
     ("POST", "/tokens/count"),

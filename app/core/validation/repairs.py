@@ -15,6 +15,7 @@ RepairReason = Literal[
     "set_aside",
     "date_added",
     "value_restored",
+    "misplaced_quote",
     "contradicted",
     "not_stated",
     "dropped",
@@ -26,6 +27,10 @@ sources; the text is left as it is. ``order``: it orders the reader about, and n
 ``narrative_line``: less than half of a narrative held, and the newest entries stand in its place. ``set_aside``: an
 entry that the model gave up without a proof is kept, in doubt. ``date_added``: a day was put behind a word such as
 "yesterday". ``value_restored``: a sentence whose value would not have been served any more was added.
+
+In a state that earlier checks made: ``misplaced_quote``: they had put a sentence of a message in the place of an item;
+it is set aside, or goes where it is no statement. There ``narrative_line`` says that the newest entries are told in
+place of a stale narrative, or after one of which sentences are gone.
 
 By a verifier: ``contradicted``: a message says otherwise, and was quoted; the text goes, or an entry that had wrongly
 been given up comes back. ``not_stated``: nothing that was shown states it; the text is left as it is, in doubt.

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from app.core.validation.damage import DamageKind
 from app.domain.gating.cut_off import is_cut_off
 from app.domain.gating.excuses import is_excuse
 from app.domain.states.state import StateSchema
 from app.domain.words.patterns import compiled
 
-Sickness = Literal["empty", "error_text", "no_summary", "cut_off", "missing"]
+Sickness = Literal["empty", "error_text", "no_summary", "cut_off", "missing"] | DamageKind
+"""What ``findings`` looks for, and what earlier checks did, which only an examination finds."""
 
 FEW: Final = 4
 """Covered messages of which a state may honestly have nothing to say."""

@@ -1,0 +1,241 @@
+"""What earlier checks did to a state that still stands: found by what is on record, to the letter.
+
+The checks of earlier commits put a sentence of a message in the place of an item that they did not believe, and cut
+sentences out of narratives. Each compaction counts how many texts it changed; an entry that such a compaction wrote and
+that stands word for word in one of its own sources is no item of a model: of 2 009 recorded ones none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from app.core.text.sentences import sentences
+from app.core.text.values import Given, values
+from app.core.validation.repairs import Repair
+from app.domain.states.state import StateEntry
+from app.domain.weighing.tokens import estimate_text
+from app.domain.words.patterns import compiled
+
+DamageKind = Literal["quote", "fragment", "stale_narrative", "cut_narrative"]
+"""``quote``: a sentence of a message stands in an item's place. ``fragment``: what stands there is no statement: a
+question, a heading, code, a row of a table, a part of a sentence. ``stale_narrative``: newer facts stand beside a
+narrative that was not told anew. ``cut_narrative``: sentences of a narrative are gone."""
+
+_CARRIED: Final = compiled(r"(.*\S) \([^()]{1,2000}\)\Z")
+"""Values of replaced entries that were put behind a text."""
+_NO_STATEMENT: Final = compiled(r"[?？]\Z|[{}|`]|\A#{1,6}\s|:\Z")
+_ENDS: Final = ".!…。！"
+_LINE_ITEMS: Final = 2
+_LEAST_LEFT: Final = 0.7
+"""Of the narrative before: one that is told anew rarely shrinks below that."""
+_STUB: Final = 50
+"""Tokens; a narrative of two or three sentences weighs more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A version of a state, and what the checks did when it was made."""
+
+    version: int
+    boundary_seq: int
+    entries: tuple[StateEntry, ...]
+    changed: int = 0
+    """How many texts earlier checks changed or left out; 0 where others checked it."""
+    made_in: str = ""
+    """What wrote it: the versions of one compaction share the count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """One text that earlier checks damaged, and that is served."""
+
+    kind: DamageKind
+    entry: StateEntry
+    version: int
+    """That it was damaged in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mended:
+    """Entries of which code has set right what it can, and what was done."""
+
+    entries: tuple[StateEntry, ...] = ()
+    repairs: tuple[Repair, ...] = ()
+
+
+def damages(lineage: Sequence[Made], said: Mapping[int, str]) -> tuple[Damage, ...]:
+    """What is damaged in the last version of a lineage.
+
+    Args:
+        lineage: Versions, each the parent of the next one, oldest first.
+        said: Texts of messages by ``seq``, without secrets: at least those on which the entries rest.
+    """
+    return tuple(_Looking(lineage, said).damaged(lineage))
+
+
+def sound_version(lineage: Sequence[Made], said: Mapping[int, str]) -> int:
+    """The newest version in which nothing is damaged; 0 when there is none."""
+    looking = _Looking(lineage, said)
+    for count in range(len(lineage), 0, -1):
+        if not any(looking.damaged(lineage[:count])):
+            return lineage[count - 1].version
+    return 0
+
+
+class _Looking:
+    """Looks each entry up once, in however many versions it stands."""
+
+    def __init__(self, lineage: Sequence[Made], said: Mapping[int, str]) -> None:
+        self._lineage = lineage
+        self._said = said
+        self._wholes: dict[int, frozenset[str]] = {}
+        self._lines = {seq: _one_line(text) for seq, text in said.items()}
+        self._by_number = {made.version: made for made in lineage}
+        self._quotes = {made_in: self._quoting(made_in) for made_in in {made.made_in for made in lineage}}
+
+    def damaged(self, lineage: Sequence[Made]) -> Iterator[Damage]:
+        """What is damaged in the last of these versions."""
+        for entry in lineage[-1].entries if lineage else ():
+            made = self._by_number.get(entry.since_version)
+            if entry.pruned or entry.in_doubt or made is None:
+                continue
+            kind = self._of_narrative(entry, made, lineage) if entry.role == "narrative" else self._of_item(entry, made)
+            if kind is not None:
+                yield Damage(kind=kind, entry=entry, version=made.version)
+
+    # --- items
+
+    def _of_item(self, entry: StateEntry, made: Made) -> DamageKind | None:
+        return self._quotes[made.made_in].get((entry.id, entry.text))
+
+    def _quoting(self, made_in: str) -> Mapping[tuple[str, str], DamageKind]:
+        """Items that quote, of what one compaction wrote; where more do than were changed, the model quotes itself."""
+        versions = [made for made in self._lineage if made.made_in == made_in and made.changed]
+        found = {
+            (entry.id, entry.text): kind
+            for made in versions
+            for entry in made.entries
+            if entry.since_version == made.version and _is_item(entry) and not _was_added(entry, made)
+            if (kind := self._quote(entry)) is not None
+        }
+        return found if versions and len(found) <= versions[0].changed else {}
+
+    def _quote(self, entry: StateEntry) -> DamageKind | None:
+        """Whether a text stands in one of its sources to the letter, without what was put behind it."""
+        texts = [_one_line(entry.text)]
+        if entry.superseded and (carried := _CARRIED.match(texts[0])):
+            texts.append(carried[1])
+        for text in texts:
+            for seq in entry.from_seqs:
+                if text in self._lines.get(seq, ""):
+                    return "quote" if self._is_statement(text, seq) else "fragment"
+        return None
+
+    def _is_statement(self, text: str, seq: int) -> bool:
+        """Whether a stretch of a source is a whole sentence, or a line, that states something."""
+        if _NO_STATEMENT.search(text):
+            return False
+        if seq not in self._wholes:
+            said = self._said[seq]
+            self._wholes[seq] = frozenset(_one_line(part) for part in (*said.splitlines(), *sentences(said)))
+        return text[-1:] in _ENDS or text in self._wholes[seq]
+
+    # --- narratives
+
+    def _of_narrative(self, entry: StateEntry, made: Made, lineage: Sequence[Made]) -> DamageKind | None:
+        later = [one for one in lineage if one.version > made.version and one.boundary_seq > made.boundary_seq]
+        if any(one.changed and _has_news(one) for one in later):
+            return "stale_narrative"
+        return "cut_narrative" if self._is_cut(entry, made, lineage) else None
+
+    def _is_cut(self, entry: StateEntry, made: Made, lineage: Sequence[Made]) -> bool:
+        """Whether more was changed than items tell, and the narrative is much shorter than one would be.
+
+        Where it is the whole state, nothing else can have been changed.
+        """
+        if made.changed <= len(self._quotes[made.made_in]):
+            return False
+        if all(one.role == "narrative" for one in made.entries if not one.pruned):
+            return True
+        before = [one for one in lineage if one.version < made.version]
+        older = next((one.text for one in before[-1].entries if one.field == entry.field), "") if before else ""
+        return len(entry.text) < _LEAST_LEFT * len(older) or estimate_text(entry.text) < _STUB
+
+
+def _is_item(entry: StateEntry) -> bool:
+    return entry.role in {"fact", "open"}
+
+
+def _was_added(entry: StateEntry, made: Made) -> bool:
+    """Whether code added it for a value's sake: such entries were numbered after the narrative."""
+    told = [_number(one) for one in made.entries if one.role == "narrative" and one.since_version == made.version]
+    return bool(told) and _number(entry) > max(told)
+
+
+def _has_news(made: Made) -> bool:
+    return any(one.since_version == made.version for one in made.entries if one.role != "narrative" and not one.pruned)
+
+
+def _number(entry: StateEntry) -> int:
+    digits = entry.id[1:]
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- mending by code
+
+
+def mended(entries: Sequence[StateEntry], found: Iterable[Damage], *, version: int) -> Mended:
+    """The entries as far as code alone can set them right; the model's own words are lost to it.
+
+    A quote is set aside: served after the others, in doubt. A fragment goes, or is set aside where a value stands
+    nowhere else. Beside a cut narrative the two newest items are told too; they take the place of a stale one.
+
+    Args:
+        entries: Of the version that is served.
+        found: What is damaged in it.
+        version: The number of the version that is written.
+    """
+    kinds = {damage.entry.id: damage.kind for damage in found}
+    kept = [entry for entry in entries if not entry.pruned and kinds.get(entry.id) != "fragment"]
+    given = Given()
+    for entry in kept if "fragment" in kinds.values() else ():
+        given.add(1, entry.text)
+    line = _newest_items([entry for entry in kept if entry.id not in kinds])
+    made: list[StateEntry] = []
+    repairs: list[Repair] = []
+    for entry in entries:
+        told = entry if entry.pruned else _mended(entry, kinds.get(entry.id), given, line)
+        if told != entry:
+            repairs.append(_repair(entry, told))
+        made.append(told if told.text == entry.text else replace(told, since_version=version))
+    return Mended(entries=tuple(made), repairs=tuple(repairs))
+
+
+def _mended(entry: StateEntry, kind: DamageKind | None, given: Given, line: str) -> StateEntry:
+    if kind == "quote" or (kind == "fragment" and not all(map(given.holds, values(entry.text)))):
+        return replace(entry, in_doubt=True)
+    if kind == "fragment":
+        return replace(entry, pruned=True)
+    if kind in {"stale_narrative", "cut_narrative"} and line:
+        left = f"{entry.text} {line}" if kind == "cut_narrative" else line
+        return replace(entry, text=left, superseded=(*entry.superseded, entry.text))
+    return entry
+
+
+def _repair(entry: StateEntry, told: StateEntry) -> Repair:
+    if entry.role == "narrative":
+        return Repair(field=entry.field, reason="narrative_line", before=entry.text, after=told.text, entry_id=entry.id)
+    after = None if told.pruned else told.text
+    return Repair(field=entry.field, reason="misplaced_quote", before=entry.text, after=after, entry_id=entry.id)
+
+
+def _newest_items(entries: Sequence[StateEntry]) -> str:
+    items = [one for one in entries if _is_item(one) and not one.in_doubt]
+    newest = sorted(items, key=lambda one: (one.since_version, _number(one)))[-_LINE_ITEMS:]
+    return " ".join(one.text if one.text[-1:] in _ENDS else f"{one.text}." for one in newest)
