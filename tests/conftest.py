@@ -125,6 +125,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="needs a Docker engine and THROUGHLINE_TESTCONTAINERS=1"))
 
 
+@pytest.fixture(autouse=True)
+def _log_configuration() -> Iterator[None]:
+    """Whoever starts a service sets how and what this process logs; the next test must not find that."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
     """PostgreSQL and Redis or Valkey for the whole session."""
