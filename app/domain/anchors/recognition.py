@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final
 
 from app.domain.anchors.cues import LONGEST, Cue, Folded
 from app.domain.anchors.statements import Statement
 from app.domain.anchors.tables import Rule, Table
 from app.domain.anchors.topics import stems_of, technology_in
-from app.domain.anchors.values import AnchorType
+from app.domain.anchors.values import AnchorType, Speaker
 from app.domain.words.patterns import capped, compiled
 from app.domain.words.text import GENERIC_STEMS
-
-Speaker = Literal["user", "assistant"]
 
 _ORDER: Final[tuple[AnchorType, ...]] = (
     "correction",
