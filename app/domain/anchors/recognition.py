@@ -134,7 +134,7 @@ def leads(masked: str, table: Table) -> list[str]:
 
 def _says(rule: Rule, type_: AnchorType, read: Reading, statement: Statement, role: Speaker) -> bool:
     if statement.is_question:
-        return read.has(rule.asks)
+        return read.has(rule.asks) or (role == "assistant" and read.has(rule.assistant))
     if role == "assistant":
         return read.has(rule.says) or (read.has(rule.assistant) and has_value(statement))
     if read.has(rule.says) or read.has(rule.user):

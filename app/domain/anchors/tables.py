@@ -9,7 +9,8 @@ A language is added by adding a file to ``tables/``; nothing here or anywhere el
   in the next line (``here is the page I found.``); ``first_person``: words by which a speaker means themselves.
 * a section per anchor type: ``says`` (patterns for whoever speaks), ``user`` (for users),
   ``with_value``, ``with_name`` and ``with_technology`` (for users, beside an exact value, a name, a name of
-  technology), ``assistant`` (for assistants, beside an exact value), ``asks`` (for questions), ``never`` (no anchor all
+  technology), ``assistant`` (for assistants, beside an exact
+  value; in questions also without one), ``asks`` (for questions), ``never`` (no anchor all
   the same); for users, before any other type is thought of: ``labelled`` (a label that says it: ``Rule:``) and
   ``standing`` (its own words leave no doubt: ``Never disclose ...``).
 * ``turn``: what a later message does: ``evasive`` (no answer), ``yes``, ``no``,
