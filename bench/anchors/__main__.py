@@ -1,7 +1,7 @@
 """``python -m bench.anchors``: how many anchors the rules find, and how many of what they find are some.
 
 Without options the open half of the labelled corpus is measured; ``--final`` opens the sealed half, each use of which
-is logged in ``docs/measurements.md``. ``--mistakes`` prints every mistake, of the open half only. ``--split FILE`` makes
+is logged in ``docs/anchors.md``. ``--mistakes`` prints every mistake, of the open half only. ``--split FILE`` makes
 the two halves of a labelled file.
 """
 

@@ -58,7 +58,7 @@ SAID_BY_USERS = [
     ("The region is still to be decided.", "unresolved_question"),
     ("My name is Priya Raman.", "critical_fact"),
     ("I'm allergic to peanuts.", "critical_fact"),
-    ("The database listens on port 5433.", "critical_fact"),
+    ("Our database listens on port 5433.", "critical_fact"),
     ("Our budget is $12,500 for the whole year.", "critical_fact"),
     ("I prefer short answers without emojis.", "critical_fact"),
     ("My order number is A-77812.", "critical_fact"),
@@ -351,7 +351,7 @@ def test_a_message_has_a_bounded_number_the_most_important_ones() -> None:
 
 def test_importance_knows_who_spoke_and_exact_values() -> None:
     (plain,) = found("Our backend is written in Kotlin.")
-    (exact,) = found("The database listens on port 5433.")
+    (exact,) = found("Our database listens on port 5433.")
     (by_user,) = found("I'll deploy the fix to staging tonight.")
     (by_assistant,) = found("I'll deploy the fix to staging tonight.", "assistant")
 

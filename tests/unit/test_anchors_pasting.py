@@ -74,7 +74,7 @@ def test_an_assistant_is_named_as_the_speaker() -> None:
         (f"What does the page mean? It is long. {ORDER}", False),
     ],
 )
-def test_what_a_model_quotes_is_labelled_too(content: str, expected: bool) -> None:
+def test_what_a_model_quotes_is_labelled_too(content: str, *, expected: bool) -> None:
     span = [message(1, content)]
     (found,) = accept([AnchorProposal(type="critical_fact", quote=ORDER, seq=1)], span, ())
     assert found.pasted is expected

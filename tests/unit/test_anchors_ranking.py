@@ -52,7 +52,11 @@ def test_names_are_places_and_stay_whatever_is_left_out() -> None:
 
 def test_an_answer_names_passages_by_id_or_by_their_words() -> None:
     dropped = [{"entry": " [p2-1] ", "reason": "resolved", "by_seq": "#4"}, {"entry": "F3", "reason": "resolved"}]
-    answer = {"logos": [fact("Something", 1)], "anchors": [keep("P1-1"), keep("P1-1 or so"), "p1-2"], "dropped": dropped}
+    answer = {
+        "logos": [fact("Something", 1)],
+        "anchors": [keep("P1-1"), keep("P1-1 or so"), "p1-2"],
+        "dropped": dropped,
+    }
     candidate = parse_candidate(json.dumps(answer), SESSION)
     assert candidate.kept == (
         KeptWord(id="P1-1", claims=None),

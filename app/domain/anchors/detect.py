@@ -11,7 +11,15 @@ from typing import Final
 
 from app.domain.anchors.cues import Folded
 from app.domain.anchors.pasting import OwnWords
-from app.domain.anchors.recognition import EXACT, has_name, has_value, is_standing, reads_of, type_of
+from app.domain.anchors.recognition import (
+    EXACT,
+    has_name,
+    has_value,
+    is_standing,
+    is_told_by_value,
+    reads_of,
+    type_of,
+)
 from app.domain.anchors.rendering import line_tokens
 from app.domain.anchors.statements import Statement, statements
 from app.domain.anchors.tables import TABLES, Table
@@ -38,6 +46,7 @@ _MOST_FOR_VALUES: Final = 0.2
 _BY_USER: Final = 0.1
 _PASTED: Final = 0.3  # less: it binds nobody
 _RULE: Final = 0.2  # as much as values can give: a rule is broken unseen, a fact that is missing is asked for
+_BY_VALUE: Final = 0.25  # less: narration tells values too
 _MOST_JOINED: Final = 2
 """Statements behind a label, or a bare no, that may belong to it."""
 
@@ -97,11 +106,18 @@ def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table])
         redacted = redact(message.content) if redacted is None else redacted
         content = _presentable(statement.text, message.content, redacted)
         if content:
-            emphasis = _RULE if role == "user" and is_standing(statement, tables) else 0.0
+            emphasis = _emphasis(statement, type_, tables) if role == "user" else 0.0
             pasted = own.are_pasted(statement.offset)
             yield found_anchor(
                 message, type_, content, statement.offset, statement.identifiers, emphasis=emphasis, pasted=pasted
             )
+
+
+def _emphasis(statement: Statement, type_: AnchorType, tables: Sequence[Table]) -> float:
+    """What a user's words add to the importance of their type, or take from it."""
+    if is_standing(statement, tables):
+        return _RULE
+    return -_BY_VALUE if type_ == "critical_fact" and is_told_by_value(statement, tables) else 0.0
 
 
 def _together(said: Sequence[Statement], content: str, tables: Sequence[Table]) -> Iterator[Statement]:

@@ -97,6 +97,24 @@ def is_standing(statement: Statement, tables: Sequence[Table]) -> bool:
     return any(_stands(rule, read) for read in reads_of(statement, tables) for rule in read.table.rules.values())
 
 
+def is_told_by_value(statement: Statement, tables: Sequence[Table]) -> bool:
+    """Whether a fact of a user is one for its exact value alone: no other words say that it matters."""
+    for read in reads_of(statement, tables):
+        rule = read.table.rules.get("critical_fact")
+        if rule is None:
+            continue
+        is_owned = read.has_whole(read.table.own) or read.has(rule.with_technology) or read.has(rule.with_name)
+        if (
+            is_owned
+            or read.has(rule.says)
+            or read.has(rule.user)
+            or read.has_whole(rule.labelled)
+            or _stands(rule, read)
+        ):
+            return False
+    return True
+
+
 def _stands(rule: Rule, read: Reading) -> bool:
     if not rule.standing.mask & read.opened:
         return False

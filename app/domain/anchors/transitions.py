@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from app.domain.anchors.contrast import changing, restates, says_again, tells_of_another
+from app.domain.anchors.contrast import changing, restates, says_again, says_otherwise, tells_of_another
 from app.domain.anchors.cues import Cue
 from app.domain.anchors.leaning import ASKED, FAR, NEAR, NEXT, TERSE, earlier, is_beside, leaned_on, rival
 from app.domain.anchors.pool import Pool, position
@@ -160,6 +160,8 @@ def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic, said: 
         return False
     if gone & old.every or restates(by.content, said, tables):
         return True
+    if by.type == "critical_fact" and not says_otherwise(by.content, topic, old, tables):
+        return False
     if _other_value(topic, old) and not (by.type != "correction" and _is_parallel(by.content, topic, said, old)):
         return True
     choosing = changing(by.content, tables)
