@@ -33,7 +33,7 @@ MYSQL: Final = "No, let's use MySQL for the order store instead of Postgres."
 ENDPOINT: Final = "My API endpoint is https://api.example.com/v2 and the limit is 500 requests."
 PIN_LIMIT: Final = 306
 RAMBLE: Final = {
-    "user": "On walk {} the wind came from the west and the gulls of the harbour sat in a long row on the old wall!",
+    "user": "On walk {} the wind came from the west and the gulls of the harbour sat in a long row on the old wall.",
     "assistant": "Walk {} sounds lovely: gulls like to sit where the stones are warm, and a west wind brings mild air.",
 }
 OPEN: Final[Json] = {"protect": []}

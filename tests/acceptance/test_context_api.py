@@ -16,7 +16,7 @@ from tests.unit.test_formats import CHECKS
 
 FACT: Final = "The lantern of the museum was repaired by Ferreira in an afternoon."
 QUESTION: Final = "Who repaired the lantern of the museum?"
-LINES: Final = [f"On walk {number} we spoke of crates and of the weather!" for number in range(1, 60)]
+LINES: Final = [f"On walk {number} we spoke of crates and of the weather." for number in range(1, 60)]
 MARKER: Final = re.compile(r"\[[^\[\]]*→L[123]:[^\[\]\s]+\]")
 
 

@@ -23,7 +23,7 @@ FLOOR: Final = 0.78
 CONTROL: Final = 0.10
 
 FACT: Final = "The lantern of the museum was repaired by Ferreira in an afternoon."
-TALK: Final = [("user", f"On walk {number} we spoke of crates and of the weather!") for number in range(1, 60)]
+TALK: Final = [("user", f"On walk {number} we spoke of crates and of the weather.") for number in range(1, 60)]
 
 
 @pytest.mark.parametrize("chosen", with_locomo(lambda: made_talk("sessions_en"), lambda: locomo()[1]))

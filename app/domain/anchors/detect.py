@@ -47,6 +47,8 @@ _BY_USER: Final = 0.1
 _PASTED: Final = 0.3  # less: it binds nobody
 _RULE: Final = 0.2  # as much as values can give: a rule is broken unseen, a fact that is missing is asked for
 _BY_VALUE: Final = 0.25  # less: narration tells values too
+_OFTEN_WRONG: Final[frozenset[AnchorType]] = frozenset({"decision", "unresolved_question"})
+_DOUBTFUL: Final = 0.15  # less: of such types the rules find too many (``docs/anchors.md``)
 _MOST_JOINED: Final = 2
 """Statements behind a label, or a bare no, that may belong to it."""
 
@@ -106,18 +108,20 @@ def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table])
         redacted = redact(message.content) if redacted is None else redacted
         content = _presentable(statement.text, message.content, redacted)
         if content:
-            emphasis = _emphasis(statement, type_, tables) if role == "user" else 0.0
+            emphasis = _emphasis(statement, type_, tables, role)
             pasted = own.are_pasted(statement.offset)
             yield found_anchor(
                 message, type_, content, statement.offset, statement.identifiers, emphasis=emphasis, pasted=pasted
             )
 
 
-def _emphasis(statement: Statement, type_: AnchorType, tables: Sequence[Table]) -> float:
-    """What a user's words add to the importance of their type, or take from it."""
-    if is_standing(statement, tables):
+def _emphasis(statement: Statement, type_: AnchorType, tables: Sequence[Table], role: Speaker) -> float:
+    """What the words add to the importance of their type, or take from it."""
+    if role == "user" and is_standing(statement, tables):
         return _RULE
-    return -_BY_VALUE if type_ == "critical_fact" and is_told_by_value(statement, tables) else 0.0
+    if type_ == "critical_fact":
+        return -_BY_VALUE if role == "user" and is_told_by_value(statement, tables) else 0.0
+    return -_DOUBTFUL if type_ in _OFTEN_WRONG else 0.0
 
 
 def _together(said: Sequence[Statement], content: str, tables: Sequence[Table]) -> Iterator[Statement]:

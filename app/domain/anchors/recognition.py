@@ -34,6 +34,9 @@ _BINDING: Final = frozenset({"commitment", "decision"})
 _CONCRETE: Final = frozenset({"correction", "decision", "critical_fact"})
 """Types whose patterns ask for an object by themselves."""
 
+_SEVERAL: Final = 2
+"""Exact values of one statement: with so many it tells data, whatever its words."""
+
 EXACT: Final = frozenset({"url", "email", "uuid", "path", "date", "time", "money", "version", "number", "code"})
 _NAMED: Final = frozenset({"name", "quoted", "symbol"})
 _QUOTED: Final = capped(
@@ -98,7 +101,7 @@ def is_standing(statement: Statement, tables: Sequence[Table]) -> bool:
 
 
 def is_told_by_value(statement: Statement, tables: Sequence[Table]) -> bool:
-    """Whether a fact of a user is one for its exact value alone: no other words say that it matters."""
+    """Whether a fact of a user is one for its exact values alone: no words say that it matters."""
     for read in reads_of(statement, tables):
         rule = read.table.rules.get("critical_fact")
         if rule is None:
@@ -123,7 +126,10 @@ def _stands(rule: Rule, read: Reading) -> bool:
 
 def _is(type_: AnchorType, statement: Statement, read: Reading, role: Speaker) -> bool:
     rule = read.table.rules.get(type_)
-    if rule is None or not rule.mask & read.opened or not _says(rule, type_, read, statement, role):
+    if rule is None:
+        return False
+    is_data = type_ == "critical_fact" and role == "user" and _is_data(statement)
+    if not is_data and not (rule.mask & read.opened and _says(rule, type_, read, statement, role)):
         return False
     return (type_ in _CONCRETE or _is_concrete(statement)) and not _denied(type_, read)
 
@@ -161,6 +167,13 @@ def _says(rule: Rule, type_: AnchorType, read: Reading, statement: Statement, ro
         return True
     named = read.has(rule.with_technology) and bool(technology_in(statement.text))
     return named or (read.has(rule.with_name) and has_name(statement))
+
+
+def _is_data(statement: Statement) -> bool:
+    """Whether it gives several exact values; an exclamation over them is a feeling."""
+    if statement.is_question or statement.text.endswith("!"):
+        return False
+    return sum(one.kind in EXACT for one in statement.identifiers) >= _SEVERAL
 
 
 def _is_concrete(statement: Statement) -> bool:
