@@ -176,6 +176,13 @@ def test_every_anchor_and_every_level_of_a_segment_is_as_it_was(now_served: dict
     assert not _unexplained(now_served, "anchors", "segments")
 
 
+def test_every_stored_anchor_has_the_role_of_its_message_as_its_speaker(now_served: dict[str, Json]) -> None:
+    roles = {message["id"]: message["role"] for each in now_served.values() for message in each["messages"]}
+    speakers = [(one["speaker"], roles[one["message_id"]]) for each in now_served.values() for one in each["anchors"]]
+    assert all(speaker == role for speaker, role in speakers)
+    assert {speaker for speaker, _ in speakers} == {"user", "assistant"}
+
+
 def test_every_context_is_served_as_it_was(now_served: dict[str, Json]) -> None:
     assert not _unexplained(now_served, "contexts")
 
