@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 from uuid import UUID
 
 from app.core.validation.repairs import Repair
-from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, FoundAnchor, Transition
+from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, FoundAnchor, Ranking, Transition
 from app.domain.conversation import Conversation, Message, Outline, Sums
 from app.domain.instruments import Instrument
 from app.domain.model_io import (
@@ -438,11 +438,26 @@ class AnchorRepository(Protocol):
     ) -> tuple[list[Anchor], str | None]:
         """By position (``seq``, offset, id)."""
 
+    async def claimed(self, conversation_id: UUID, *, through_seq: int, limit: int) -> list[Anchor]:
+        """The newest active ones up to that ``seq`` of which a summarizer claims something, in order of position."""
+
+    async def rank(self, conversation_id: UUID, ranking: Ranking) -> None:
+        """Write down what a language model said of anchors; those that a user set are left as they are."""
+
+    async def unclaim(self, conversation_id: UUID, ids: Sequence[UUID]) -> None:
+        """Forget what was claimed of these."""
+
+    async def set_by_user(self, conversation_id: UUID, anchor_id: UUID, status: AnchorStatus) -> None:
+        """Set a status by hand; ``active`` makes it one that a user set."""
+
     async def change(self, conversation_id: UUID, transitions: Sequence[Transition]) -> None:
-        """Set statuses."""
+        """Set statuses; what was claimed of these anchors is forgotten."""
 
     async def delete_of(self, conversation_id: UUID, seqs: Sequence[int]) -> int:
-        """Delete the anchors of these messages; how many there were. References to them are cleared."""
+        """Delete the anchors of these messages; how many there were.
+
+        References to them are cleared, and so are claims that rest on these messages.
+        """
 
 
 class SegmentRepository(Protocol):

@@ -229,6 +229,8 @@ class Replay:
             importance=found.importance,
             token_count=found.token_count,
             proposed_by=found.proposed_by,
+            speaker=found.speaker,
+            pasted=found.pasted,
             id=UUID(int=found.seq * 1_000 + number),
             conversation_id=CONVERSATION,
             message_id=UUID(int=1_000_000 + found.seq),

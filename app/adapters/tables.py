@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import JSON as WRITTEN
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
-from app.domain.anchors.values import AnchorStatus, AnchorType, Proposer
+from app.domain.anchors.values import AnchorStatus, AnchorType, ClaimedStatus, Proposer, Speaker
 from app.domain.conversation import MessageStatus, Role
 from app.domain.records import IN_FLIGHT, CompactionStatus, RanIn, TurnStatus, VerificationStatus
 from app.domain.segments.values import Level, Way
@@ -388,6 +388,8 @@ class AnchorRow(TenantScoped, table=True):
         _one_of("type", AnchorType),
         _one_of("status", AnchorStatus),
         _one_of("proposed_by", Proposer),
+        _one_of("speaker", Speaker),
+        _one_of("claimed_status", ClaimedStatus),
         UniqueConstraint("tenant_id", "conversation_id", "seq", "offset", "type"),
         Index("ix_anchors_active", "tenant_id", "conversation_id", "seq", postgresql_where=text(ACTIVE)),
     )
@@ -401,9 +403,14 @@ class AnchorRow(TenantScoped, table=True):
     content: str
     status: str
     proposed_by: str
+    speaker: str
+    pasted: bool
+    passed_over: bool
     importance: float
     token_count: int
     superseded_by: UUID | None
+    claimed_status: str | None
+    claimed_seq: int | None = Field(sa_type=BIG)
     created_at: datetime = Field(sa_type=MOMENT)
 
 

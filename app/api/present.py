@@ -171,6 +171,8 @@ def present_anchor(value: Anchor) -> schemas.Anchor:
         original_position=value.seq,
         offset=value.offset,
         message_id=value.message_id,
+        speaker=value.speaker,
+        pasted=value.pasted,
         status=value.status,
         proposed_by=value.proposed_by,
         superseded_by=value.superseded_by,

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.core.validation.damage import DamageKind
 from app.core.validation.repairs import RepairReason
-from app.domain.anchors.values import AnchorStatus, AnchorType, Proposer
+from app.domain.anchors.values import AnchorStatus, AnchorType, Proposer, Speaker
 from app.domain.conversation import MessageStatus, ProtectedReason, Role
 from app.domain.records import CompactionStatus, RanIn
 from app.domain.segments.values import LevelName
@@ -292,8 +292,10 @@ class Anchor(Output):
     original_position: int
     offset: int = Field(description="Where it begins in the message's content, in characters.")
     message_id: UUID
-    status: AnchorStatus
-    proposed_by: Proposer
+    speaker: Speaker
+    pasted: bool = Field(description="It stands in a text that the speaker only shows: not their own word.")
+    status: AnchorStatus = Field(description="`withdrawn`: two models agree that it never was an anchor.")
+    proposed_by: Proposer = Field(description="`user`: its status was set to `active` by hand; no model changes it.")
     superseded_by: UUID | None = Field(description="The anchor that took its place.")
 
 

@@ -246,6 +246,8 @@ class Anchor(Resource):
     original_position: int
     offset: int
     message_id: UUID
+    speaker: str
+    pasted: bool
     status: str
     proposed_by: str
     superseded_by: UUID | None

@@ -11,11 +11,12 @@ from uuid import UUID
 
 import structlog
 
-from app.core.validation.claims import Claim, DigestText, batches, claims_of, older_sources
+from app.core.validation.claims import MOST_CLAIMS, Claim, DigestText, batches, claims_of, older_sources
 from app.core.validation.verdicts import Verdict, verdicts_of
+from app.domain.anchors.values import Anchor
 from app.domain.conversation import Message, Usage
 from app.domain.errors import ModelUnavailableError
-from app.domain.fencing.redaction import redact_message
+from app.domain.fencing.redaction import redact, redact_message
 from app.domain.merging.apply import served
 from app.domain.model_io import ModelProfile, Proposal, VerificationRequest
 from app.domain.records import Attempt
@@ -54,6 +55,8 @@ class Reading:
     messages: tuple[Message, ...]
     """Those that the summarizer was shown."""
     digests: tuple[DigestText, ...]
+    anchors: tuple[Anchor, ...] = ()
+    """Those of which a summarizer claims something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +115,14 @@ async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVer
     fresh = next((place for place, one in enumerate(since) if place and one.verified == "model"), len(since))
     judged = since[:fresh]
     segments = await uow.segments.named(conversation_id, [id_ for one in judged for id_ in one.segment_ids])
+    claimed = await uow.anchors.claimed(conversation_id, through_seq=version.boundary_seq, limit=MOST_CLAIMS)
     return Reading(
         version=version,
         before=since[fresh] if fresh < len(since) else base,
         since=judged,
         messages=tuple(one for one in messages if one.status != "erased" and not one.is_command),
         digests=tuple(told for segment in segments if (told := digest_text(segment)) is not None),
+        anchors=tuple(claimed),
     )
 
 
@@ -159,6 +164,7 @@ def subject_of(reading: Reading) -> Subject:
         reading.version.entries,
         digests=reading.digests,
         repairs=[repair for version in reversed(reading.since) for repair in version.repairs],
+        anchors=[replace(anchor, content=redact(anchor.content)) for anchor in reading.anchors],
     )
     return Subject(
         reading=reading, claims=claims, messages=tuple(redact_message(message) for message in reading.messages)

@@ -44,6 +44,7 @@ async def save_chunk(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb, a
         if _moved(chunk.resolved.conversation, present):
             saved = await end_row(shell, uow, row, status="superseded", reason="stale", climbed=climbed)
         else:
+            await uow.anchors.rank(present.id, applied.ranking)
             await add_proposed(uow, shell, shell.resolver(present), applied.found, chunk.span)
             wants_detail = _wants_detail(shell, chunk)
             ids = await store_segments(uow, present.id, told, wants_detail=wants_detail, now=shell.clock.now())

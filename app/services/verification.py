@@ -26,7 +26,10 @@ from app.domain.segments.values import Level
 from app.domain.states.state import StateVersion, VerificationCounts
 from app.domain.summarizing.verifying import VERIFY_VERSION
 from app.ports import Summarizer, UnitOfWork
+from app.services.anchors import settle_claims
 from app.services.chunk import chunk_tokens, summarizer_of
+from app.services.claims import refresh_sizes
+from app.services.holding import laid_out_again
 from app.services.judging import (
     NO_VERDICTS,
     Judgement,
@@ -353,8 +356,11 @@ class VerificationService:
         judged, current = subject.reading.version, await uow.states.get(present.id, present.state_version)
         verified = await self._verdicts(current, subject, judgement)
         counts = _counts(verified, judgement)
+        moves_anchors = await settle_claims(uow, present, verified)
         await uow.states.mark(present.id, judged.version, "model", counts)
         if current.state_schema != judged.state_schema:
+            if moves_anchors:
+                await self._lay_out_again(uow, present)
             return False
         is_same = current.version == judged.version
         if is_same:
@@ -363,11 +369,17 @@ class VerificationService:
         if retold or (verified.is_changed and not verified.is_order_only and not _is_by_digests(verified, current)):
             await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs)
             return True
+        if moves_anchors:
+            await self._lay_out_again(uow, present)
         if verified.is_order_only:
             # What is served stays as it is until the next compaction: a new version costs the cached prefix.
             repairs = (*current.repairs, *(one.redacted() for one in verified.repairs))
             await uow.states.rewrite(present.id, replace(current, entries=verified.entries, repairs=repairs))
         return False
+
+    async def _lay_out_again(self, uow: UnitOfWork, present: Conversation) -> None:
+        """Serve the state without the anchors that went."""
+        await refresh_sizes(uow, await laid_out_again(uow, self._shell, self._shell.resolver(present)))
 
     async def _verdicts(self, current: StateVersion, subject: Subject, judgement: Judgement) -> VerifiedState:
         """What the verdicts make of the current version; what stood before is as it was: nothing was erased since."""

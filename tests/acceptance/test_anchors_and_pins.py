@@ -252,6 +252,8 @@ class TestAnchors:
             "original_position",
             "offset",
             "message_id",
+            "speaker",
+            "pasted",
             "status",
             "proposed_by",
             "superseded_by",

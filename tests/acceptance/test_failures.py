@@ -239,7 +239,7 @@ class TestATurn:
         state, block = talk.state(), served_block(talk)
         gemini.script("compaction", default="error_500")
 
-        done = talk.chat(text_of(1_340))
+        done = talk.chat(text_of(1_300))
 
         assert done["warnings"] == ["compaction_failed:server_error", "context_truncated"]
         assert done["reply"]["content"]

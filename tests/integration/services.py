@@ -21,7 +21,8 @@ from app.settings import Settings
 from tests.fakes import FakeJobQueue, FakeModels, ScriptedChatModel, SummaryEntry
 from tests.fakes import ScriptedSummarizer as Summarizer
 
-WORDS = "the shipment of {seq} crates reaches harbour number {seq} on a grey morning with some wind from the west "
+WORDS = "the shipment of {seq} crates reaches harbour number {seq} in the grey morning some wind from the west! "
+"""An exclamation, which is no anchor whatever numbers it holds."""
 
 
 def proposal(request: SummaryRequest) -> Proposal:

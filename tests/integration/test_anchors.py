@@ -218,7 +218,7 @@ class TestByHand:
         await set_status(service.tenant, conversation_id, first.id, "active")
         again = await service.row(conversation_id)
         assert (again.layout, again.context_tokens) == (before.layout, before.context_tokens)
-        assert await anchors(service, conversation_id) == [first, second]
+        assert await anchors(service, conversation_id) == [replace(first, proposed_by="user"), second]
 
     async def test_one_in_the_tail_changes_no_block(self, service: Service) -> None:
         conversation_id = await service.conversation(protect=[])

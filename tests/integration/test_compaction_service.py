@@ -115,7 +115,7 @@ async def test_a_restore_in_the_middle_supersedes_the_run(begin: UnitOfWorkFacto
     conversation_id = await service.conversation()
     await service.say(conversation_id, 60)
     await service.container.compaction.execute(service.queue.ids[0])
-    await service.say(conversation_id, 20)
+    await service.say(conversation_id, 24)
     running = asyncio.create_task(service.container.compaction.execute(service.queue.ids[1]))
     await gate.reached.wait()
     await service.container.states.restore(service.tenant, conversation_id, 1)

@@ -14,6 +14,8 @@ from uuid import uuid4
 import pytest
 
 from app.adapters.migrations import run_migrations
+from app.domain.anchors import rendering
+from app.domain.anchors.values import AnchorType, Speaker
 from app.domain.localization.catalogue import catalogue_of
 from app.domain.segments.markers import find
 from app.domain.states.state import StateSchema
@@ -32,6 +34,7 @@ _ONCE: Final = "a result that stands in its message's content too is served in i
 _VERSIONS: Final = "calls name the version of their prompt: null of those that were made before"
 _REPAIRS: Final = "new fields: what was done to a summary, and which entries are in doubt"
 _VERIFIED: Final = "a version says who wrote it, and what looked at it; a policy, whether a model is to"
+_SPEAKERS: Final = "an anchor says whose words it quotes"
 EXPLAINED: Final[Mapping[str, str]] = {
     "*.compactions.*.repairs": _REPAIRS,
     "*.states.*.repairs": _REPAIRS,
@@ -46,6 +49,8 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "*.states.*.made_by": _VERIFIED,
     "*.states.*.verified": _VERIFIED,
     "*.states.*.verification": _VERIFIED,
+    "*.anchors.*.speaker": _SPEAKERS,
+    "*.anchors.*.pasted": _SPEAKERS,
 }
 """Differences that were made on purpose: a pattern of paths (as ``*.contexts.*.gauge.background_at``) → the reason."""
 
@@ -77,12 +82,13 @@ def loaded(servers: Endpoints) -> Iterator[Endpoints]:
     run_migrations(url, dumped.revision)
     asyncio.run(rows.load(url, dumped))
     run_migrations(url)
+    execute_sql(url, "UPDATE anchors SET token_count = token_count - 3")  # as _line_of_then weighs
     yield Endpoints(database_url=url, redis_url=servers.redis_url)
     execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 async def _read(loaded: Endpoints, conversations: Sequence[Stored]) -> dict[str, Json]:
-    """What is served with the awareness block of then: a shorter one leaves more room, and other messages fill it."""
+    """What is served with the awareness block and anchors' lines of then: others leave other room for messages."""
     blocks = _awareness_blocks()
 
     def of_then(
@@ -92,8 +98,14 @@ async def _read(loaded: Endpoints, conversations: Sequence[Stored]) -> dict[str,
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.services.resolve.awareness_block", of_then)
+        patch.setattr(rendering, "anchor_line", _line_of_then)
         async with running(loaded, StandingClock(RECORDED_AT)) as process:
             return await record(process, conversations)
+
+
+def _line_of_then(type_: AnchorType, seq: int, content: str, _: Speaker = "user", *, pasted: bool = False) -> str:
+    assert not pasted, "what was stored then is not said to be"
+    return f"- {type_} #{seq}: {rendering.escape_served(' '.join(content.split()))}"
 
 
 class _Kind(NamedTuple):
@@ -163,6 +175,13 @@ def test_every_state_and_what_led_to_it_is_as_it_was(now_served: dict[str, Json]
 
 def test_every_anchor_and_every_level_of_a_segment_is_as_it_was(now_served: dict[str, Json]) -> None:
     assert not _unexplained(now_served, "anchors", "segments")
+
+
+def test_every_stored_anchor_has_the_role_of_its_message_as_its_speaker(now_served: dict[str, Json]) -> None:
+    roles = {message["id"]: message["role"] for each in now_served.values() for message in each["messages"]}
+    speakers = [(one["speaker"], roles[one["message_id"]]) for each in now_served.values() for one in each["anchors"]]
+    assert all(speaker == role for speaker, role in speakers)
+    assert {speaker for speaker, _ in speakers} == {"user", "assistant"}
 
 
 def test_every_context_is_served_as_it_was(now_served: dict[str, Json]) -> None:

@@ -41,6 +41,11 @@ class TestAnchors:
             proposed_by="model",
             status="superseded",
             superseded_by=uuid4(),
+            speaker="assistant",
+            pasted=True,
+            passed_over=True,
+            claimed_status="withdrawn",
+            claimed_seq=8,
         )
         assert {item.name for item in fields(made)} >= {"offset", "superseded_by"}
         plain = anchor(row.id, 3, offset=0, importance=0.5, token_count=5)

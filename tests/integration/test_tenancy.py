@@ -27,7 +27,7 @@ from app.adapters.tables import ConversationRow, MessageRow, TenantScoped
 from app.adapters.tenancy import ScopedSession, UnscopedStatementError
 from app.adapters.unit_of_work import SqlUnitOfWork
 from app.core.validation.repairs import Repair
-from app.domain.anchors.values import Transition
+from app.domain.anchors.values import Ranking, Transition
 from app.domain.conversation import Sums, Usage
 from app.domain.errors import DomainError, NotFoundError
 from app.domain.records import ApiKey, Attempt, DetailCall, FoldRequest, IdempotencyRecord, Page, Verification, Work
@@ -117,6 +117,10 @@ CALLS: dict[str, tuple[Call, Any]] = {
         lambda unit: unit.anchors.change(CONVERSATION, [Transition(anchor_id=ANCHOR, status="resolved")]),
         None,
     ),
+    "anchors.claimed": (lambda unit: unit.anchors.claimed(CONVERSATION, through_seq=9, limit=9), []),
+    "anchors.rank": (lambda unit: unit.anchors.rank(CONVERSATION, Ranking(passed_over=(ANCHOR,))), None),
+    "anchors.unclaim": (lambda unit: unit.anchors.unclaim(CONVERSATION, [ANCHOR]), None),
+    "anchors.set_by_user": (lambda unit: unit.anchors.set_by_user(CONVERSATION, ANCHOR, "resolved"), None),
     "anchors.delete_of": (lambda unit: unit.anchors.delete_of(CONVERSATION, [1]), 0),
     "segments.add": (lambda unit: unit.segments.add([segment(CONVERSATION, 7, 9, id="stolen")]), NOT_FOUND),
     "segments.get": (lambda unit: unit.segments.get(CONVERSATION, "auth"), NOT_FOUND),
@@ -264,7 +268,8 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         held = message(CONVERSATION, 2, id=UUID(int=9), content=name, **protected)
         told = message(CONVERSATION, 3, id=UUID(int=10), content=name, role="assistant", is_command=True)
         await append(unit, [first, held, told])
-        await unit.anchors.add([anchor(CONVERSATION, 1, id=ANCHOR, message_id=MESSAGE, content=name)])
+        claimed = anchor(CONVERSATION, 1, id=ANCHOR, message_id=MESSAGE, content=name, claimed_status="resolved")
+        await unit.anchors.add([claimed])
         auth = segment(CONVERSATION, 1, 3, id="auth", topic=name, wants_detail=True, levels={"L3": level("L3", name)})
         await unit.segments.add([auth])
         await unit.expansions.add([expansion(CONVERSATION, id=EXPANSION, segment_id="auth")])

@@ -58,7 +58,7 @@ SAID_BY_USERS = [
     ("The region is still to be decided.", "unresolved_question"),
     ("My name is Priya Raman.", "critical_fact"),
     ("I'm allergic to peanuts.", "critical_fact"),
-    ("The database listens on port 5433.", "critical_fact"),
+    ("Our database listens on port 5433.", "critical_fact"),
     ("Our budget is $12,500 for the whole year.", "critical_fact"),
     ("I prefer short answers without emojis.", "critical_fact"),
     ("My order number is A-77812.", "critical_fact"),
@@ -255,7 +255,6 @@ NO_ANCHOR = [
     ("user", "Make it shorter."),
     ("user", "No, that's not what I asked."),
     ("assistant", "Then we will test it with a small example."),
-    ("user", "У меня ошибка 404 на странице."),
     ("user", "Сколько будет 2+2?"),
     ("user", "Мне кажется, это не ошибка, а особенность."),
     ("user", "Actually, can you do it in Rust?"),
@@ -347,12 +346,12 @@ def test_a_message_has_a_bounded_number_the_most_important_ones() -> None:
     for role, most in (("user", MOST_BY_USER), ("assistant", MOST_BY_ASSISTANT)):
         anchors = found(listed, role)
         assert len(anchors) == most
-        assert anchors[-1].type == "correction"
+        assert (anchors[-1].type == "correction") == (role == "user"), "an assistant corrects what it admits"
 
 
 def test_importance_knows_who_spoke_and_exact_values() -> None:
     (plain,) = found("Our backend is written in Kotlin.")
-    (exact,) = found("The database listens on port 5433.")
+    (exact,) = found("Our database listens on port 5433.")
     (by_user,) = found("I'll deploy the fix to staging tonight.")
     (by_assistant,) = found("I'll deploy the fix to staging tonight.", "assistant")
 

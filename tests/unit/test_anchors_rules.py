@@ -144,7 +144,7 @@ def test_a_label_holds_for_its_line_and_for_nothing_else() -> None:
 
 
 def test_a_label_goes_before_the_shape_of_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "USER PREFERENCE: code in Python, not JavaScript."
+    text = "USER PREFERENCE: actually, use Python."
     assert [anchor.type for anchor in found(text)] == ["critical_fact"]
 
     monkeypatch.setattr(recognition, "_first", lambda _: None)  # control: without its label it reads as a correction

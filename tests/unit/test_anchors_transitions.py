@@ -148,25 +148,29 @@ def test_what_is_about_something_else_changes_nothing(lines: tuple[str, ...]) ->
 @pytest.mark.parametrize(
     "lines",
     [
-        ("I'll send the quarterly report by Friday.", "A: Thanks", "Nice weather.", "Here is the quarterly report."),
-        ("A: I'll deploy the fix tonight.", "great", "A: Done."),
-        ("Я пришлю отчёт до пятницы.", "A: Жду.", "Готово."),
-        ("A: Я проверю логи сервера.", "ок", "A: Проверил логи сервера, ошибок нет."),
         ("Should we shard the database?", "A: Good morning! How are you?", "A: Yes, by tenant."),
         ("Who will own the rollout?", "A: Anna."),
-        ("Should we shard the orders database?", "A: Sharding the orders database costs more than replicas."),
         ("Кто будет отвечать за релиз?", "A: За релиз отвечает Анна."),
     ],
 )
-def test_answers_and_kept_promises_resolve(lines: tuple[str, ...]) -> None:
+def test_a_direct_answer_resolves(lines: tuple[str, ...]) -> None:
     assert next(iter(statuses(*lines).values())) == "resolved"
 
 
-def test_done_much_later_resolves_what_it_names() -> None:
-    lines = ["I'll migrate the billing tables to the new cluster.", *["A: The weather is nice."] * 40]
-
-    assert statuses(*lines, "The billing tables are migrated to the new cluster.")[lines[0]] == "resolved"
-    assert statuses(*lines, "Done.")[lines[0]] == "active"
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("I'll send the quarterly report by Friday.", "A: Thanks", "Nice weather.", "Here is the quarterly report."),
+        ("A: I'll deploy the fix tonight.", "great", "A: Done."),
+        ("Я пришлю отчёт до пятницы.", "A: Жду.", "Готово."),
+        ("Should we shard the orders database?", "A: Good morning!", "hi", "A: The orders database has three shards."),
+        ("When do we ship the parser?", "A: I'll tell you tomorrow."),
+        ("When do we ship the parser?", "A: I'll tell you on 5 May."),
+        ("Когда мы выпускаем парсер?", "A: Скажу 5 мая."),
+    ],
+)
+def test_whether_a_promise_was_kept_or_a_question_answered_later_is_left_to_models(lines: tuple[str, ...]) -> None:
+    assert next(iter(statuses(*lines).values())) == "active"
 
 
 def test_what_an_assistant_decided_and_the_user_turns_down_is_no_decision() -> None:

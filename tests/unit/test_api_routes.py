@@ -782,6 +782,8 @@ async def test_anchors_are_listed_from_the_start(api: World) -> None:
             "original_position": 7,
             "offset": 12,
             "message_id": str(MESSAGE),
+            "speaker": "user",
+            "pasted": False,
             "status": "active",
             "proposed_by": "rule",
             "superseded_by": None,

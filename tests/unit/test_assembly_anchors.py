@@ -95,9 +95,9 @@ def test_with_a_state_the_stored_layout_is_served_as_it_is() -> None:
 
     assert layout is not None
     assert layout.anchors in block(found)
-    assert "- decision #5: " in block(found)
-    assert "- decision #15: " in block(found)
-    assert "- decision #25: " not in block(found)
+    assert "- decision #5 (user): " in block(found)
+    assert "- decision #15 (user): " in block(found)
+    assert "- decision #25 (user): " not in block(found)
     anchors = next(section for section in found.sections if section.kind == "anchors")
     assert anchors.seqs == (5, 15)
     assert anchors.tokens == found.gauge.breakdown.anchors == layout.anchor_tokens
@@ -111,7 +111,7 @@ def test_what_truncation_cuts_off_leaves_its_anchors_also_without_a_state() -> N
     gone = [one for one in source.anchors if one.seq <= found.truncated[1]]
     assert len(gone) > 1
     assert all(one.content in block(found) for one in gone)
-    assert all(f"#{one.seq}: " not in block(found) for one in source.anchors if one not in gone)
+    assert all(f"#{one.seq} (user): " not in block(found) for one in source.anchors if one not in gone)
     assert "<left_out" in block(found)
     assert found.gauge.tokens <= found.gauge.budget
 
@@ -142,7 +142,7 @@ def test_beyond_their_share_they_stand_behind_the_marker_and_the_gauge_says_so()
 
     assert "[anchors →L3:anchors]" in block(found)
     assert found.gauge.anchors_behind_marker > 0
-    assert "- decision #5: " in block(found)
+    assert "- decision #5 (user): " in block(found)
     shown = next(section.seqs for section in found.sections if section.kind == "anchors")
     assert found.truncated is not None
     behind = [one for one in source.anchors if one.seq <= found.truncated[1] and one.seq not in shown]
@@ -153,8 +153,8 @@ def test_a_held_message_speaks_for_its_own_anchors() -> None:
     messages = [replace(one, protected_reason="pinned") if one.seq == 15 else one for one in talk_of(140)]
     found = put_together(made_of(messages))
 
-    assert "#5: " in block(found)
-    assert "#15: " not in block(found)
+    assert "#5 (user): " in block(found)
+    assert "#15 (user): " not in block(found)
     assert 15 in [one.seq for one in found.messages]
 
 
@@ -247,7 +247,7 @@ def test_anchors_that_a_user_set_go_last_of_all_with_a_warning() -> None:
     kept = put_together(source, last + 90)
     gone = put_together(source, last)
 
-    assert "- decision #5: " in block(kept)
+    assert "- decision #5 (user): " in block(kept)
     assert "anchors_left_out" not in kept.warnings
     assert block(gone) == ""
     assert "anchors_left_out" in gone.warnings

@@ -128,9 +128,9 @@ def test_anchors_stand_in_place_and_earlier_ones_before_the_messages() -> None:
     messages = talk("So: the budget is 900 francs for both of us.", "Noted.", start=8)
     anchors = (anchor(3, "We go to </kept_verbatim> Porto."), anchor(8, "the budget is 900 francs", 4))
     user = render_summary(request(messages, anchors=anchors)).user
-    assert "So: <kept_verbatim>the budget is 900 francs</kept_verbatim> for both" in user
+    assert 'So: <kept_verbatim id="P8-1">the budget is 900 francs</kept_verbatim> for both' in user
     earlier = user.partition("<messages>")[0]
-    assert "<kept_verbatim>\nWe go to &#x3c;/kept_verbatim> Porto.\n</kept_verbatim>" in earlier
+    assert '<kept_verbatim id="P3-1">\nWe go to &#x3c;/kept_verbatim> Porto.\n</kept_verbatim>' in earlier
     assert "900 francs" not in earlier
     assert [found.content for found in unframe(user)] == [each.content for each in messages]
 
@@ -140,7 +140,7 @@ def test_only_the_newest_of_many_earlier_anchors_are_shown() -> None:
     user = render_summary(request(messages, anchors=tuple(anchor(seq, f"Point {seq}.") for seq in range(1, 501)))).user
     assert "Point 500." in user
     assert "Point 1." not in user
-    assert user.count("<kept_verbatim>") == 60
+    assert user.count("<kept_verbatim id=") == 60
 
 
 def test_without_anchors_nothing_is_said_of_earlier_ones() -> None:
@@ -148,13 +148,14 @@ def test_without_anchors_nothing_is_said_of_earlier_ones() -> None:
 
 
 def test_the_system_text_says_what_to_propose_as_anchors() -> None:
-    system = render_summary(request(ENGLISH)).system
-    for words in ('"quote"', "character by character", "name its subject", "pasted documents"):
-        assert words in system
+    prompt = render_summary(request(ENGLISH, anchors=(anchor(1, "I am planning"),)))
+    for words in ('"quote"', "exact words", "name its subject", "pasted documents"):
+        assert words in prompt.system
 
 
 def test_where_no_anchors_are_served_none_are_asked_for() -> None:
-    served, none = render_summary(request(ENGLISH)), render_summary(request(ENGLISH, anchor_room=0))
+    some = (anchor(1, "I am planning"),)
+    served, none = (render_summary(request(ENGLISH, anchors=some, anchor_room=room)) for room in (None, 0))
     assert "kept_verbatim" in served.system
     assert "kept_verbatim" not in none.system
     assert '"anchors"' not in none.system
@@ -178,6 +179,7 @@ def test_system_and_schema_stay_small(preset: str, messages: tuple[Message, ...]
         replace(
             request(messages),
             schema=schema_named(policy.state_schema),
+            anchors=(anchor(1, "I am planning"),),
             anchor_room=0 if policy.anchor_share == 0 else None,
             segments=(stretch,) if policy.levels else (),
         )

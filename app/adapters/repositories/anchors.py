@@ -15,7 +15,7 @@ from app.adapters.repositories.base import Repository
 from app.adapters.repositories.cursor import BY_PLACE, cut, paged
 from app.adapters.repositories.mapping import columns, value
 from app.adapters.tables import ACTIVE, AnchorRow
-from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, FoundAnchor, Transition
+from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, FoundAnchor, Ranking, Transition
 from app.domain.errors import NotFoundError
 from app.domain.records import Page
 
@@ -66,8 +66,13 @@ class SqlAnchors(Repository):
                 importance=importance,
                 token_count=tokens,
                 proposed_by=proposer,
+                speaker=speaker,
+                pasted=pasted,
+                passed_over=passed_over,
             )
-            for type_, content, seq, offset, importance, tokens, proposer in reversed(rows)
+            for type_, content, seq, offset, importance, tokens, proposer, speaker, pasted, passed_over in reversed(
+                rows
+            )
         ]
 
     async def page(
@@ -83,19 +88,60 @@ class SqlAnchors(Repository):
         found = [value(Anchor, row) for row in rows]
         return cut(found, page.limit, lambda anchor: (anchor.seq, anchor.offset, anchor.id))
 
+    async def claimed(self, conversation_id: UUID, *, through_seq: int, limit: int) -> list[Anchor]:
+        """The newest ``limit`` active ones up to that ``seq`` of which something is claimed, in order of position."""
+        is_claimed = col(AnchorRow.claimed_status).is_not(None)
+        statement = _newest_active(_COLUMNS, conversation_id, through_seq, limit).where(is_claimed)
+        rows = await self._session.rows(statement)
+        return [Anchor(**dict(zip(_FIELDS, row, strict=True))) for row in reversed(rows)]
+
+    async def rank(self, conversation_id: UUID, ranking: Ranking) -> None:
+        """Write down what a language model said of active ones that no user set."""
+        of_others = col(AnchorRow.proposed_by) != "user"
+        for ids, passed_over in ((ranking.confirmed, False), (ranking.passed_over, True)):
+            if ids:
+                await self._session.execute(
+                    _these(conversation_id, ids).where(of_others).values(passed_over=passed_over)
+                )
+        for claim in ranking.claims:
+            statement = _these(conversation_id, [claim.anchor_id]).where(text(ACTIVE), of_others)
+            await self._session.execute(statement.values(claimed_status=claim.status, claimed_seq=claim.seq))
+
+    async def unclaim(self, conversation_id: UUID, ids: Sequence[UUID]) -> None:
+        """Forget what was claimed of these."""
+        if ids:
+            await self._session.execute(_these(conversation_id, ids).values(claimed_status=None, claimed_seq=None))
+
+    async def set_by_user(self, conversation_id: UUID, anchor_id: UUID, status: AnchorStatus) -> None:
+        """Set a status by hand; one that a user made active again, or wants to stay so, is theirs from then on."""
+        values: dict[str, Any] = {"status": status, "superseded_by": None, "claimed_status": None, "claimed_seq": None}
+        if status == "active":
+            values |= {"proposed_by": "user", "passed_over": False}
+        await self._session.execute(_these(conversation_id, [anchor_id]).values(**values))
+
     async def change(self, conversation_id: UUID, transitions: Sequence[Transition]) -> None:
-        """Set statuses."""
+        """Set statuses; what was claimed of an anchor is forgotten."""
         for transition in transitions:
             await self._session.execute(
                 update(AnchorRow)
                 .where(col(AnchorRow.conversation_id) == conversation_id, col(AnchorRow.id) == transition.anchor_id)
-                .values(status=transition.status, superseded_by=transition.superseded_by)
+                .values(
+                    status=transition.status,
+                    superseded_by=transition.superseded_by,
+                    claimed_status=None,
+                    claimed_seq=None,
+                )
             )
 
     async def delete_of(self, conversation_id: UUID, seqs: Sequence[int]) -> int:
-        """Delete the anchors of these messages; references to them are cleared."""
+        """Delete the anchors of these messages; references to them, and claims that rest on them, are cleared."""
         listed = literal(list(seqs), ARRAY(BigInteger))
         here = col(AnchorRow.conversation_id) == conversation_id
+        await self._session.execute(
+            update(AnchorRow)
+            .where(here, col(AnchorRow.claimed_seq) == any_(listed))
+            .values(claimed_status=None, claimed_seq=None)
+        )
         gone = await self._session.all(
             delete(AnchorRow).where(here, col(AnchorRow.seq) == any_(listed)).returning(col(AnchorRow.id))
         )
@@ -108,6 +154,10 @@ class SqlAnchors(Repository):
 
 def _of(conversation_id: UUID) -> Any:
     return select(AnchorRow).where(col(AnchorRow.conversation_id) == conversation_id)
+
+
+def _these(conversation_id: UUID, ids: Sequence[UUID]) -> Any:
+    return update(AnchorRow).where(col(AnchorRow.conversation_id) == conversation_id, col(AnchorRow.id).in_(list(ids)))
 
 
 def _newest_active(wanted: Sequence[Any], conversation_id: UUID, through_seq: int | None, limit: int) -> Any:

@@ -13,12 +13,15 @@ from typing import Final, Literal
 
 from app.core.text.sentences import sentence_spans
 from app.core.validation.repairs import Repair
+from app.domain.anchors.values import Anchor, ClaimedStatus
 from app.domain.states.state import StateEntry
 
-ClaimKind = Literal["item", "sentence", "digest", "dropped", "replaced"]
+ClaimKind = Literal["item", "sentence", "digest", "dropped", "replaced", "anchor"]
 
 DIGEST_FIELD: Final = "segments"
 """The field of a claim about what is told of a stretch."""
+ANCHOR_FIELD: Final = "anchors"
+"""The field of a claim about a passage that is kept verbatim."""
 MOST_CLAIMS: Final = 60
 """In one call: an answer about more gets careless."""
 
@@ -34,13 +37,15 @@ class Claim:
     text: str
     """Of the entry, the sentence or the digest that it is about, to the letter: verdicts are applied by it."""
     target: str
-    """The id of that entry; of a sentence, of its narrative; of a digest, of its stretch."""
+    """The id of that entry; of a sentence, of its narrative; of a digest, of its stretch; of an anchor, its own."""
     seqs: tuple[int, ...] = ()
     """The messages that its target names as its sources; of a digest, the first and the last of its stretch."""
     by: str | None = None
     """Of a replaced entry: the id of the one that took its place."""
     by_text: str = ""
     """Of a replaced entry: the text that took its place."""
+    becomes: ClaimedStatus | None = None
+    """Of an anchor: the status that it is said to have; the last of ``seqs`` is the message that shows it."""
 
     @property
     def gives_up(self) -> bool:
@@ -54,7 +59,16 @@ class Claim:
             return f"{self.target} ({self.text}) no longer holds because {self.by} ({self.by_text})"
         if self.kind == "dropped":
             return f"{self.target} ({self.text}) is untrue, settled or useless now"
+        if self.becomes is not None:
+            return f"What #{self.seqs[0]} says ({self.text}) {_BECOMES[self.becomes].format(self.seqs[-1])}"
         return self.text
+
+
+_BECOMES: Final[Mapping[ClaimedStatus, str]] = {
+    "resolved": "is answered, done or settled by #{}",
+    "superseded": "no longer holds because of #{}",
+    "withdrawn": "promises, decides, asks, states and corrects nothing that matters later",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +94,12 @@ def claims_of(
     *,
     digests: Iterable[DigestText] = (),
     repairs: Iterable[Repair] = (),
+    anchors: Iterable[Anchor] = (),
 ) -> tuple[Claim, ...]:
     """The claims of a new version, the most doubtful first.
 
     In order: new and changed items with a borrowed value, the other items, entries that were replaced or set aside,
-    the sentences of narratives that changed, digests.
+    what is claimed of anchors, the sentences of narratives that changed, digests.
 
     Args:
         before: Entries of the version that was verified last, or of the parent.
@@ -92,6 +107,7 @@ def claims_of(
         digests: What a model told of stretches that this version covers and ``before`` does not.
         repairs: Of all versions since ``before``. They tell which values were borrowed, and which entries were set
             aside: an entry may also be in doubt because an earlier verification found nothing that states it.
+        anchors: Of which the summarizer claims something.
     """
     repairs = tuple(repairs)
     earlier = {entry.id: entry for entry in before if not entry.pruned}
@@ -102,6 +118,7 @@ def claims_of(
     ordered = (
         *(_item(entry) for entry in sorted(items, key=lambda entry: not _has_borrowed(entry, repairs))),
         *_given_up(earlier, after, aside),
+        *(_of_anchor(anchor, anchor.claimed_status) for anchor in anchors if anchor.claimed_status),
         *(claim for entry in fresh if entry.role == "narrative" for claim in _sentences(entry)),
         *(_digest(digest) for digest in digests if digest.text),
     )
@@ -146,6 +163,19 @@ def _digest(digest: DigestText) -> Claim:
         text=digest.text,
         target=digest.id,
         seqs=(digest.from_seq, digest.to_seq),
+    )
+
+
+def _of_anchor(anchor: Anchor, becomes: ClaimedStatus) -> Claim:
+    seqs = (anchor.seq,) if anchor.claimed_seq is None else (anchor.seq, anchor.claimed_seq)
+    return Claim(
+        n=0,
+        kind="anchor",
+        field=ANCHOR_FIELD,
+        text=anchor.content,
+        target=str(anchor.id),
+        seqs=seqs,
+        becomes=becomes,
     )
 
 

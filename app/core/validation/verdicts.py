@@ -79,6 +79,10 @@ class VerifiedState:
     repairs: tuple[Repair, ...] = ()
     digests: tuple[str, ...] = ()
     """The targets of digests that were contradicted: code's own take their place."""
+    agreed: tuple[Claim, ...] = ()
+    """What was claimed of anchors and is supported: it takes effect."""
+    refused: tuple[Claim, ...] = ()
+    """What was claimed of anchors and is not: it is forgotten."""
     is_changed: bool = False
     is_order_only: bool = False
     """Nothing changed but what is in doubt, which is an order of service: that can wait for the next compaction."""
@@ -145,6 +149,8 @@ def applied_verdicts(
             *(Repair(field=one.field, reason="contradicted", before=one.text, after=None) for one in digests),
         ),
         digests=tuple(claim.target for claim in digests),
+        agreed=tuple(claim for claim, word in judged if claim.kind == "anchor" and word == "supported"),
+        refused=tuple(claim for claim, word in judged if claim.kind == "anchor" and word != "supported"),
         is_changed=is_changed or bool(digests),
         is_order_only=is_changed and not digests and _served(after) == _served(entries),
     )

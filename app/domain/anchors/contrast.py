@@ -85,6 +85,14 @@ def _is_one_more(new: str, topic: Topic, old: str, known: Topic, tables: tuple[T
     return bool(head) and any(cue.start() == 0 for table in tables for cue in table.equates.all_in(tail))
 
 
+def says_otherwise(new: str, topic: Topic, known: Topic, tables: tuple[Table, ...]) -> bool:
+    """Whether a statement says that something changed, or what it is: what merely happens again tells of no change."""
+    if says(new, tables, "updates") or says(new, tables, "moves"):
+        return True
+    head = new[: _first_new(new, topic, known)]
+    return any(cue.end() == len(head) for table in tables for cue in table.equates.all_in(head))
+
+
 def _first_new(text: str, topic: Topic, known: Topic) -> int:
     """The place of the first value that the old one does not have; the end where there is none."""
     fresh = {value for _, value in topic.values - known.values}

@@ -10,11 +10,20 @@ from itertools import takewhile
 from typing import Final
 
 from app.domain.anchors.cues import Folded
-from app.domain.anchors.recognition import EXACT, Speaker, has_name, has_value, is_standing, reads_of, type_of
+from app.domain.anchors.pasting import OwnWords
+from app.domain.anchors.recognition import (
+    EXACT,
+    has_name,
+    has_value,
+    is_standing,
+    is_told_by_value,
+    reads_of,
+    type_of,
+)
 from app.domain.anchors.rendering import line_tokens
 from app.domain.anchors.statements import Statement, statements
 from app.domain.anchors.tables import TABLES, Table
-from app.domain.anchors.values import AnchorType, FoundAnchor
+from app.domain.anchors.values import AnchorType, FoundAnchor, Speaker
 from app.domain.conversation import Message
 from app.domain.fencing.redaction import redact
 from app.domain.words.identifiers import Identifier
@@ -35,7 +44,11 @@ _BASE: Final[dict[AnchorType, float]] = {
 _PER_VALUE: Final = 0.05
 _MOST_FOR_VALUES: Final = 0.2
 _BY_USER: Final = 0.1
+_PASTED: Final = 0.3  # less: it binds nobody
 _RULE: Final = 0.2  # as much as values can give: a rule is broken unseen, a fact that is missing is asked for
+_BY_VALUE: Final = 0.25  # less: narration tells values too
+_OFTEN_WRONG: Final[frozenset[AnchorType]] = frozenset({"decision", "unresolved_question"})
+_DOUBTFUL: Final = 0.15  # less: of such types the rules find too many (``docs/anchors.md``)
 _MOST_JOINED: Final = 2
 """Statements behind a label, or a bare no, that may belong to it."""
 
@@ -81,6 +94,7 @@ def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table])
     role: Speaker = "user" if message.role == "user" else "assistant"
     going_on: tuple[int, AnchorType] | None = None
     redacted: str | None = None
+    own = OwnWords(message, said, tables)
     for statement in _together(said, message.content, tables) if role == "user" else said:
         if _shows(statement, tables):
             return
@@ -88,14 +102,26 @@ def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table])
             type_ = going_on[1] if has_value(statement) else None  # the rest of a long sentence
         else:
             type_ = type_of(statement, role, tables)
-        if type_ is None:
+        if type_ is None or not own.include(statement):
             continue
         going_on = (statement.sentence, type_)
         redacted = redact(message.content) if redacted is None else redacted
         content = _presentable(statement.text, message.content, redacted)
         if content:
-            emphasis = _RULE if role == "user" and is_standing(statement, tables) else 0.0
-            yield found_anchor(message, type_, content, statement.offset, statement.identifiers, emphasis=emphasis)
+            emphasis = _emphasis(statement, type_, tables, role)
+            pasted = own.are_pasted(statement.offset)
+            yield found_anchor(
+                message, type_, content, statement.offset, statement.identifiers, emphasis=emphasis, pasted=pasted
+            )
+
+
+def _emphasis(statement: Statement, type_: AnchorType, tables: Sequence[Table], role: Speaker) -> float:
+    """What the words add to the importance of their type, or take from it."""
+    if role == "user" and is_standing(statement, tables):
+        return _RULE
+    if type_ == "critical_fact":
+        return -_BY_VALUE if role == "user" and is_told_by_value(statement, tables) else 0.0
+    return -_DOUBTFUL if type_ in _OFTEN_WRONG else 0.0
 
 
 def _together(said: Sequence[Statement], content: str, tables: Sequence[Table]) -> Iterator[Statement]:
@@ -158,18 +184,22 @@ def found_anchor(
     identifiers: Iterable[Identifier],
     *,
     emphasis: float = 0.0,
+    pasted: bool = False,
 ) -> FoundAnchor:
-    """The value, with its weight and its importance, to which its emphasis is added."""
+    """The value, with its weight and its importance, to which its emphasis is added; what is pasted weighs less."""
+    speaker: Speaker = "user" if message.role == "user" else "assistant"
     values = sum(one.kind in EXACT for one in identifiers)
     importance = _BASE[type_] + min(_PER_VALUE * values, _MOST_FOR_VALUES)
-    importance += (_BY_USER if message.role == "user" else 0) + emphasis
+    importance += -_PASTED if pasted else (_BY_USER if message.role == "user" else 0) + emphasis
     return FoundAnchor(
         type=type_,
         content=content,
         seq=message.seq,
         offset=offset,
-        importance=round(min(importance, 1.0), 4),
-        token_count=line_tokens(type_, message.seq, content),
+        importance=round(min(max(importance, 0.0), 1.0), 4),
+        token_count=line_tokens(type_, message.seq, content, speaker, pasted=pasted),
+        speaker=speaker,
+        pasted=pasted,
     )
 
 

@@ -15,7 +15,7 @@ from app.domain.anchors.topics import Topic, topic_of
 from app.domain.anchors.values import Anchor, AnchorType
 
 _PER_WORD: Final = 24  # anchors with one word, the newest, that are looked at: bounds the work per statement
-_OPEN: Final = frozenset({"unresolved_question", "commitment"})
+_OPEN: Final = frozenset({"unresolved_question"})
 _REMEMBERED: Final = 4_096
 _SHORTEST_STEM: Final = 3  # signs: shorter words are their own stems
 _AS_IN_WORDS: Final = str.maketrans("’ё", "'е")
@@ -29,7 +29,7 @@ class Pool:
         self._old = _Old(sorted((anchor for anchor in active if anchor.status == "active"), key=position))
         self.anchors: dict[UUID, Anchor] = {anchor.id: anchor for anchor in self._old.anchors}
         self.open = sum(anchor.type in _OPEN for anchor in self.anchors.values())
-        """How many of them wait for an answer, or to be kept."""
+        """How many of them wait for an answer."""
         self._by_word: defaultdict[str, list[Anchor]] = defaultdict(list)
 
     def topic(self, text: str) -> Topic:

@@ -9,6 +9,7 @@ from typing import Final, get_args
 
 from app.domain.anchors.cues import LONGEST
 from app.domain.anchors.detect import found_anchor
+from app.domain.anchors.pasting import is_pasted
 from app.domain.anchors.values import AnchorType, FoundAnchor
 from app.domain.conversation import Message
 from app.domain.fencing.redaction import redact
@@ -37,17 +38,26 @@ def accept(
         known: Anchors of the span that are known already: a quote that overlaps one of them is a double.
     """
     texts = {message.seq: _Text.of(message) for message in span if _quotable(message)}
-    taken = [(anchor.seq, anchor.offset, anchor.offset + len(anchor.content)) for anchor in known]
+    taken = [_place(anchor) for anchor in known]
     accepted: list[FoundAnchor] = []
     for proposal in proposals:
         found = _located(proposal, texts)
         if found is None or len(accepted) >= MOST_PROPOSALS:
             continue
-        place = (found.seq, found.offset, found.offset + len(found.content))
+        place = _place(found)
         if not any(_overlap(place, other) for other in taken):
             taken.append(place)
             accepted.append(found)
     return tuple(sorted(accepted, key=lambda anchor: (anchor.seq, anchor.offset)))
+
+
+def quoted(
+    proposals: Sequence[AnchorProposal], span: Sequence[Message], known: Sequence[FoundAnchor]
+) -> list[FoundAnchor]:
+    """Those of the known anchors that a proposal quotes, in whole or in part."""
+    texts = {message.seq: _Text.of(message) for message in span if _quotable(message)}
+    places = [_place(found) for proposal in proposals if (found := _located(proposal, texts))]
+    return [anchor for anchor in known if any(_overlap(_place(anchor), place) for place in places)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +124,8 @@ def _anchor(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundAnch
     content = quote if text.redacted == text.message.content else redact(quote)
     if content == quote and quote not in text.redacted:
         return None  # part of a secret that only the whole message shows
-    found = found_anchor(text.message, type_, content, start, find_identifiers(content))
+    pasted = is_pasted(text.message, start, quote)
+    found = found_anchor(text.message, type_, content, start, find_identifiers(content), pasted=pasted)
     return replace(found, proposed_by="model")
 
 
@@ -126,6 +137,10 @@ def _at_edge(text: str, index: int) -> bool:
     """Whether no word goes on over this place; scripts without blanks have an edge everywhere."""
     around = text[max(index - 1, 0) : index + 1]
     return index in {0, len(text)} or not around.isalnum() or not around.isascii()
+
+
+def _place(anchor: FoundAnchor) -> tuple[int, int, int]:
+    return anchor.seq, anchor.offset, anchor.offset + len(anchor.content)
 
 
 def _overlap(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:

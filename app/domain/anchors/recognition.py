@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final
 
 from app.domain.anchors.cues import LONGEST, Cue, Folded
 from app.domain.anchors.statements import Statement
 from app.domain.anchors.tables import Rule, Table
 from app.domain.anchors.topics import stems_of, technology_in
-from app.domain.anchors.values import AnchorType
+from app.domain.anchors.values import AnchorType, Speaker
 from app.domain.words.patterns import capped, compiled
 from app.domain.words.text import GENERIC_STEMS
-
-Speaker = Literal["user", "assistant"]
 
 _ORDER: Final[tuple[AnchorType, ...]] = (
     "correction",
@@ -35,6 +33,9 @@ _DATED: Final = frozenset({"correction"})
 _BINDING: Final = frozenset({"commitment", "decision"})
 _CONCRETE: Final = frozenset({"correction", "decision", "critical_fact"})
 """Types whose patterns ask for an object by themselves."""
+
+_SEVERAL: Final = 2
+"""Exact values of one statement: with so many it tells data, whatever its words."""
 
 EXACT: Final = frozenset({"url", "email", "uuid", "path", "date", "time", "money", "version", "number", "code"})
 _NAMED: Final = frozenset({"name", "quoted", "symbol"})
@@ -99,6 +100,24 @@ def is_standing(statement: Statement, tables: Sequence[Table]) -> bool:
     return any(_stands(rule, read) for read in reads_of(statement, tables) for rule in read.table.rules.values())
 
 
+def is_told_by_value(statement: Statement, tables: Sequence[Table]) -> bool:
+    """Whether a fact of a user is one for its exact values alone: no words say that it matters."""
+    for read in reads_of(statement, tables):
+        rule = read.table.rules.get("critical_fact")
+        if rule is None:
+            continue
+        is_owned = read.has_whole(read.table.own) or read.has(rule.with_technology) or read.has(rule.with_name)
+        if (
+            is_owned
+            or read.has(rule.says)
+            or read.has(rule.user)
+            or read.has_whole(rule.labelled)
+            or _stands(rule, read)
+        ):
+            return False
+    return True
+
+
 def _stands(rule: Rule, read: Reading) -> bool:
     if not rule.standing.mask & read.opened:
         return False
@@ -107,7 +126,10 @@ def _stands(rule: Rule, read: Reading) -> bool:
 
 def _is(type_: AnchorType, statement: Statement, read: Reading, role: Speaker) -> bool:
     rule = read.table.rules.get(type_)
-    if rule is None or not rule.mask & read.opened or not _says(rule, type_, read, statement, role):
+    if rule is None:
+        return False
+    is_data = type_ == "critical_fact" and role == "user" and _is_data(statement)
+    if not is_data and not (rule.mask & read.opened and _says(rule, type_, read, statement, role)):
         return False
     return (type_ in _CONCRETE or _is_concrete(statement)) and not _denied(type_, read)
 
@@ -136,7 +158,7 @@ def leads(masked: str, table: Table) -> list[str]:
 
 def _says(rule: Rule, type_: AnchorType, read: Reading, statement: Statement, role: Speaker) -> bool:
     if statement.is_question:
-        return read.has(rule.asks)
+        return read.has(rule.asks) or (role == "assistant" and read.has(rule.assistant))
     if role == "assistant":
         return read.has(rule.says) or (read.has(rule.assistant) and has_value(statement))
     if read.has(rule.says) or read.has(rule.user):
@@ -145,6 +167,13 @@ def _says(rule: Rule, type_: AnchorType, read: Reading, statement: Statement, ro
         return True
     named = read.has(rule.with_technology) and bool(technology_in(statement.text))
     return named or (read.has(rule.with_name) and has_name(statement))
+
+
+def _is_data(statement: Statement) -> bool:
+    """Whether it gives several exact values; an exclamation over them is a feeling."""
+    if statement.is_question or statement.text.endswith("!"):
+        return False
+    return sum(one.kind in EXACT for one in statement.identifiers) >= _SEVERAL
 
 
 def _is_concrete(statement: Statement) -> bool:

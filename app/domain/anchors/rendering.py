@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from app.domain.anchors.values import AnchorType, FoundAnchor
+from app.domain.anchors.values import AnchorType, FoundAnchor, Speaker
 from app.domain.fencing.escaping import escape_block
 from app.domain.weighing.tokens import Estimator, estimate_text, tokens_of
 from app.domain.words.patterns import compiled
@@ -24,7 +24,8 @@ _ARROW: Final = compiled(
 )
 """An arrow before a level, however it is drawn: without it nothing reads as a marker."""
 
-_LINE: Final = compiled(r"^- [a-z_]+ #(\d+): ", re.MULTILINE)
+_LINE: Final = compiled(r"^- [a-z_]+ #(\d+)(?: \([a-z ]+\))?: ", re.MULTILINE)
+"""A line; those of layouts that were stored long ago do not say who speaks."""
 
 
 def escape_served(text: str) -> str:
@@ -35,20 +36,31 @@ def escape_served(text: str) -> str:
     return _ARROW.sub(_reference, escape_block(text))
 
 
-def anchor_line(type_: AnchorType, seq: int, content: str) -> str:
-    """One line: type, position, and the verbatim content; line breaks in it become blanks."""
-    return f"- {type_} #{seq}: {escape_served(' '.join(content.split()))}"
+def anchor_line(type_: AnchorType, seq: int, content: str, speaker: Speaker = "user", *, pasted: bool = False) -> str:
+    """One line: type, position, whose words they are, and the verbatim content; line breaks in it become blanks."""
+    source = f"pasted by {speaker}" if pasted else speaker
+    return f"- {type_} #{seq} ({source}): {escape_served(' '.join(content.split()))}"
 
 
-def line_tokens(type_: AnchorType, seq: int, content: str, estimator: Estimator = "script") -> int:
+def line_tokens(
+    type_: AnchorType,
+    seq: int,
+    content: str,
+    speaker: Speaker = "user",
+    *,
+    pasted: bool = False,
+    estimator: Estimator = "script",
+) -> int:
     """What an anchor's line weighs in the block."""
-    line = f"\n{anchor_line(type_, seq, content)}"
+    line = f"\n{anchor_line(type_, seq, content, speaker, pasted=pasted)}"
     return tokens_of(estimate_text(line), len(line.encode()), estimator) + 1  # the seam between two lines
 
 
 def anchors_element(shown: Sequence[FoundAnchor], *, behind_marker: int) -> str:
     """The ``<anchors>`` element, empty when there is nothing to serve."""
-    lines = [anchor_line(anchor.type, anchor.seq, anchor.content) for anchor in shown]
+    lines = [
+        anchor_line(anchor.type, anchor.seq, anchor.content, anchor.speaker, pasted=anchor.pasted) for anchor in shown
+    ]
     if behind_marker and not lines:
         return ANCHORS_MARKER
     if behind_marker:

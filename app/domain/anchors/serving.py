@@ -66,17 +66,17 @@ class Servable:
         self._anchors = _distinct(sorted((one for one in eligible if one.seq not in held), key=_POSITION))
         sizes = [_size(anchor, estimator) for anchor in self._anchors]
         movable = [index for index, anchor in enumerate(self._anchors) if anchor.proposed_by != "user"]
-        # The least important and then the oldest first: of equals the order stays.
-        self._leaving = sorted(movable, key=lambda index: self._anchors[index].importance)
+        # What a model passed over, then the least important, then the oldest first: of equals the order stays.
+        self._leaving = sorted(movable, key=lambda index: _worth(self._anchors[index]))
         self._total = sum(sizes) + (FRAME_TOKENS if self._anchors else 0)
         self._freed = list(accumulate((sizes[index] for index in self._leaving), initial=0))
 
     def within(self, room: int | None) -> Served:
         """What is shown in so many tokens for the whole element.
 
-        The least important and oldest of rule or model origin that exceed them stand behind the marker, those that a
-        user set never do. ``None``: all are shown; ``0``: the policy serves none, so that not even the marker stands
-        there.
+        Those of rule or model origin that exceed them stand behind the marker: what a model passed over, then the least
+        important, then the oldest first; those that a user set never do. ``None``: all are shown; ``0``: the policy
+        serves none, so that not even the marker stands there.
         """
         if room == 0:
             return NOTHING_SERVED
@@ -88,20 +88,30 @@ class Servable:
 
 
 def _distinct(anchors: Sequence[FoundAnchor]) -> list[FoundAnchor]:
-    """Of several that say the same in the same words the newest one that a user set, else the newest."""
+    """Of several that say the same in the same words the newest: of those that a user set, else of users' own words."""
     last: dict[tuple[str, str], int] = {}
     for index, anchor in enumerate(anchors):
         said = (anchor.type, anchor.content)
-        if said not in last or anchor.proposed_by == "user" or anchors[last[said]].proposed_by != "user":
+        if said not in last or _authority(anchor) >= _authority(anchors[last[said]]):
             last[said] = index
     return [anchors[index] for index in sorted(last.values())]
+
+
+def _authority(anchor: FoundAnchor) -> tuple[bool, bool]:
+    return anchor.proposed_by == "user", anchor.speaker == "user" and not anchor.pasted
+
+
+def _worth(anchor: FoundAnchor) -> tuple[bool, float]:
+    return not anchor.passed_over, anchor.importance
 
 
 def _size(anchor: FoundAnchor, estimator: Estimator) -> int:
     """``token_count`` is the script estimate of the very line."""
     if estimator == "script":
         return anchor.token_count
-    return line_tokens(anchor.type, anchor.seq, anchor.content, estimator)
+    return line_tokens(
+        anchor.type, anchor.seq, anchor.content, anchor.speaker, pasted=anchor.pasted, estimator=estimator
+    )
 
 
 def _is_active(anchor: FoundAnchor) -> bool:

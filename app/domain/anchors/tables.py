@@ -5,13 +5,15 @@ A language is added by adding a file to ``tables/``; nothing here or anywhere el
 * ``language``: ISO 639-1; ``letters``: the character class of its alphabet: the file is tried on text that has some.
 * ``opening``: words before the point (``well,``), skipped, so that ``^`` in a pattern stands behind them;
   ``reported``, ``hypothetical``: speech that binds nobody; ``shows``: what leads in a text that is only shown
-  (``translate this:``), so that what follows in the message is nobody's word.
+  (``translate this:``), so that what follows in the message is nobody's word; ``announces``: the same of what begins
+  in the next line (``here is the page I found.``); ``first_person``: words by which a speaker means themselves.
 * a section per anchor type: ``says`` (patterns for whoever speaks), ``user`` (for users),
   ``with_value``, ``with_name`` and ``with_technology`` (for users, beside an exact value, a name, a name of
-  technology), ``assistant`` (for assistants, beside an exact value), ``asks`` (for questions), ``never`` (no anchor all
+  technology), ``assistant`` (for assistants, beside an exact
+  value; in questions also without one), ``asks`` (for questions), ``never`` (no anchor all
   the same); for users, before any other type is thought of: ``labelled`` (a label that says it: ``Rule:``) and
   ``standing`` (its own words leave no doubt: ``Never disclose ...``).
-* ``turn``: what a later message does: ``kept`` (a commitment is met), ``evasive`` (no answer), ``yes``, ``no``,
+* ``turn``: what a later message does: ``evasive`` (no answer), ``yes``, ``no``,
   ``polite_no`` (turns nothing down), ``smalltalk`` (answers nothing), ``ousts`` (its group names what goes),
   ``takes_back`` (says that something is taken back, not what), ``because`` (a reason begins),
   ``times`` (words for days and hours that take each other's place), ``purpose`` (its groups name what something is
@@ -77,8 +79,9 @@ class Table:
     reported: Cue
     hypothetical: Cue
     shows: Cue
+    announces: Cue
+    first_person: Cue
     rules: Mapping[AnchorType, Rule]
-    kept: Cue
     evasive: Cue
     yes: Cue
     no: Cue
@@ -125,8 +128,9 @@ def _table(given: Mapping[str, Any]) -> Table:
         reported=cues.cue(_listed(given, "reported")),
         hypothetical=cues.cue(_listed(given, "hypothetical")),
         shows=cues.cue(_listed(given, "shows")),
+        announces=cues.cue(_listed(given, "announces")),
+        first_person=cues.cue(_listed(given, "first_person")),
         rules={type_: _rule(given[type_], cues) for type_ in get_args(AnchorType) if type_ in given},
-        kept=cues.cue(_listed(turn, "kept")),
         evasive=cues.cue(_listed(turn, "evasive")),
         yes=cues.cue(_listed(turn, "yes")),
         no=cues.cue(_listed(turn, "no")),

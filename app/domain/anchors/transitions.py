@@ -1,4 +1,7 @@
-"""What later messages do to anchors: a correction supersedes, an answer and a kept promise resolve.
+"""What later messages do to anchors by rule: a correction supersedes, a direct answer resolves.
+
+Whether a question was answered in other words, or a promise kept, has to be read: a model says that, and another one
+verifies it.
 
 Laws: messages are taken one by one, in order, and what one does follows from it and from the anchors that are active
 then, so that two batches say the same as one; no anchor ever becomes active again; work per message is bounded by the
@@ -8,11 +11,12 @@ anchors that share a rare word with it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from app.domain.anchors.contrast import changing, restates, says_again, tells_of_another
+from app.domain.anchors.contrast import changing, restates, says_again, says_otherwise, tells_of_another
+from app.domain.anchors.cues import Cue
 from app.domain.anchors.leaning import ASKED, FAR, NEAR, NEXT, TERSE, earlier, is_beside, leaned_on, rival
 from app.domain.anchors.pool import Pool, position
 from app.domain.anchors.recognition import leads
@@ -21,13 +25,13 @@ from app.domain.anchors.tables import TABLES, Table
 from app.domain.anchors.topics import Topic, ousted
 from app.domain.anchors.values import Anchor, AnchorType, Transition
 from app.domain.conversation import Message
+from app.domain.words.patterns import compiled
 from app.domain.words.text import stem, words
 
-_PROMISED: Final = 12  # positions: as far as a bare "done" does
 _HALF: Final = 0.5  # of the smaller topic's words: about the same thing
-_MOST: Final = 0.6  # of a question's words: answered from afar
-_SOME: Final = 0.3  # of them: answered from near by
+_SOME: Final = 0.3  # of the larger topic's words, twice: about the same thing
 _SHORT: Final = 12  # words of a direct answer
+_MARK: Final = compiled(r"[?？؟]")
 _ECHOING: Final[frozenset[AnchorType]] = frozenset({"commitment", "decision", "correction"})
 
 _CHANGES: Final[dict[AnchorType, frozenset[AnchorType]]] = {
@@ -99,12 +103,8 @@ def _read(
     if message is None or not said:
         return
     asked = next(pool.newest(before=message.seq - 1, within=NEXT - 1, types=ASKED), None)
-    for number, statement in enumerate(said):
-        if statement.is_question or not pool.open:
-            continue
-        for table in tables:
-            if table.letters.search(statement.text):
-                yield from _resolved(pool, message, statement, table, is_first=number == 0)
+    if pool.open and not said[0].is_question:
+        yield from _answered(pool, message, said[0], tables)
     if message.role == "user" and not any(one.type in {"correction", "decision"} for one in own):
         yield from _rejected(pool, message, said[0], tables, asked=asked)
 
@@ -114,7 +114,7 @@ def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: b
     types = _CHANGES.get(by.type, frozenset())
     if not by_user:
         types &= _BY_ASSISTANT
-    if not types:
+    if not types or by.pasted:
         return
     topic = pool.topic(by.content)
     gone = _ousts(by.content, tables)
@@ -160,6 +160,8 @@ def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic, said: 
         return False
     if gone & old.every or restates(by.content, said, tables):
         return True
+    if by.type == "critical_fact" and not says_otherwise(by.content, topic, old, tables):
+        return False
     if _other_value(topic, old) and not (by.type != "correction" and _is_parallel(by.content, topic, said, old)):
         return True
     choosing = changing(by.content, tables)
@@ -217,66 +219,24 @@ def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> It
                 yield one
 
 
-def _resolved(
-    pool: Pool, message: Message, statement: Statement, table: Table, *, is_first: bool
-) -> Iterator[Transition]:
-    """Questions that a statement answers and promises that it keeps."""
-    opened = statement.folded.opened(table.cues)
-    texts = leads(statement.plain, table)
-    if table.evasive.fits(texts, opened) or table.smalltalk.fits(texts, opened):
+def _answered(pool: Pool, message: Message, first: Statement, tables: Sequence[Table]) -> Iterator[Transition]:
+    """A direct answer to what the other one asked just before: yes, no, a value, or one word."""
+    read = [(table, first.folded.opened(table.cues)) for table in tables if table.letters.search(first.text)]
+    texts = {id(table): leads(first.plain, table) for table, _ in read}
+
+    def has(cue: Callable[[Table], Cue]) -> bool:
+        return any(cue(table).fits(texts[id(table)], opened) for table, opened in read)
+
+    if has(lambda table: table.evasive) or has(lambda table: table.smalltalk):
         return
-    topic = pool.topic(statement.text)
-    kept = table.kept.fits(texts, opened)
-    for old in pool.sharing(topic):
-        if old.seq >= message.seq:
-            continue
-        answers = old.type == "unresolved_question" and _answers(topic, pool.topic(old.content), message.seq - old.seq)
-        if answers or (kept and old.type == "commitment" and _is_kept(topic, pool.topic(old.content))):
-            pool.remove(old)
-            yield Transition(anchor_id=old.id, status="resolved")
-    if is_first:
-        is_yes = table.yes.fits(texts, opened) or table.no.fits(texts, opened)
-        yield from _directly(pool, message, statement, topic, is_yes=is_yes)
-    if kept and not pool.topic(table.kept.pattern.sub(" ", statement.plain)).every:
-        yield from _last_promise(pool, message)
-
-
-def _answers(topic: Topic, question: Topic, distance: int) -> bool:
-    asked, shared = question.every, question.every & topic.every
-    if topic.every <= asked and not topic.values - question.values and len(topic.every) >= len(asked):
-        return False  # the question again, in other words
-    if distance <= NEAR:
-        return len(shared) >= _SOME * len(asked)
-    return len(shared) >= TERSE and len(shared) >= _MOST * len(asked)
-
-
-def _directly(
-    pool: Pool, message: Message, statement: Statement, topic: Topic, *, is_yes: bool
-) -> Iterator[Transition]:
-    """A direct answer to what was asked just before: yes, no, a value, or one word."""
-    count = len(statement.text.split())
+    topic, count = pool.topic(first.text), len(first.text.split())
+    is_yes = has(lambda table: table.yes) or has(lambda table: table.no)
     is_value = (bool(topic.values) and count <= _SHORT) or (count == 1 and bool(topic.every))
-    if not (is_yes or is_value):
-        return
     asked = pool.newest(before=message.seq - 1, within=NEXT - 1, types=frozenset({"unresolved_question"}))
-    question = next((old for old in asked if "?" in old.content or "？" in old.content or "؟" in old.content), None)
-    if question is not None:
+    question = next((old for old in asked if old.speaker != message.role and _MARK.search(old.content)), None)
+    if question is not None and (is_yes or is_value):
         pool.remove(question)
         yield Transition(anchor_id=question.id, status="resolved")
-
-
-def _is_kept(topic: Topic, promised: Topic) -> bool:
-    shared = topic.every & promised.every
-    return bool(shared) and len(shared) >= _HALF * min(len(topic.every), len(promised.every))
-
-
-def _last_promise(pool: Pool, message: Message) -> Iterator[Transition]:
-    """A bare "done"."""
-    promises = pool.newest(before=message.seq - 1, within=_PROMISED - 1, types=frozenset({"commitment"}))
-    promise = next(promises, None)
-    if promise is not None:
-        pool.remove(promise)
-        yield Transition(anchor_id=promise.id, status="resolved")
 
 
 def _rejected(

@@ -8,8 +8,12 @@ from typing import Literal
 from uuid import UUID
 
 AnchorType = Literal["commitment", "decision", "unresolved_question", "critical_fact", "correction"]
-AnchorStatus = Literal["active", "resolved", "superseded"]
+AnchorStatus = Literal["active", "resolved", "superseded", "withdrawn"]
+"""``withdrawn``: it never was an anchor."""
+ClaimedStatus = Literal["resolved", "superseded", "withdrawn"]
+"""What a summarizer may say has become of an anchor; it takes effect when the verifier agrees."""
 Proposer = Literal["rule", "model", "user"]
+Speaker = Literal["user", "assistant"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +32,12 @@ class FoundAnchor:
     token_count: int
     """What its line in the block weighs."""
     proposed_by: Proposer = "rule"
+    speaker: Speaker = "user"
+    """Whose message it stands in."""
+    pasted: bool = False
+    """It stands in a text that the speaker only shows: not their own word."""
+    passed_over: bool = False
+    """A language model was shown it and named others only: it is served after those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +50,10 @@ class Anchor(FoundAnchor):
     status: AnchorStatus = "active"
     superseded_by: UUID | None = None
     """The anchor that took its place."""
+    claimed_status: ClaimedStatus | None = None
+    """What a summarizer says has become of it, until it is verified."""
+    claimed_seq: int | None = None
+    """The message that it names for that."""
     created_at: datetime
 
 
@@ -50,3 +64,22 @@ class Transition:
     anchor_id: UUID
     status: AnchorStatus
     superseded_by: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorClaim:
+    """What a summarizer says has become of an anchor."""
+
+    anchor_id: UUID
+    status: ClaimedStatus
+    seq: int | None = None
+    """The message that shows it; ``None`` of one that never was an anchor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """What a language model made of the anchors that it was shown."""
+
+    confirmed: tuple[UUID, ...] = ()
+    passed_over: tuple[UUID, ...] = ()
+    claims: tuple[AnchorClaim, ...] = ()

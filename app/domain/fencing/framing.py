@@ -1,7 +1,7 @@
 """Messages and entries as data in a prompt: fenced, numbered, and impossible to break out of.
 
 Whatever stands in a message, the prompt parses back to exactly as many messages with the same texts. Anchors stand in
-place, inside ``<kept_verbatim>``.
+place, inside ``<kept_verbatim id="P12-1">``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from app.domain.anchors.naming import names_of
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message, Part
 from app.domain.fencing.elements import Element, elements_in, outside
@@ -27,7 +28,7 @@ from app.domain.words.said_once import own_content, own_parts
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _PARTS: Final = ("text_part", "tool_call", "tool_result", "media_part")
 KEPT_TAG: Final = "kept_verbatim"
-_KEPT: Final = compiled(f"<{KEPT_TAG}>")
+_KEPT: Final = compiled(f'<{KEPT_TAG}(?: id="[A-Z0-9 -]*+")?>')
 _LONGEST_ADDRESS: Final = 300  # characters; a longer one holds the data itself
 _MESSAGE: Final = compiled(r'<message seq="(?P<seq>\d+)" role="(?P<role>[a-z]+)" at="(?P<at>[^"<>]*+)"[^<>]*+>\n')
 _FIRST_PART: Final = compiled(rf"\n<(?:{'|'.join(_PARTS)})[ >]")
@@ -67,9 +68,9 @@ def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors
         max_tokens: What all texts together may weigh; the largest are elided until they do. ``None``: all in full.
     """
     bodies = [(message, *_body(message)) for message in messages]
-    kept: defaultdict[int, list[FoundAnchor]] = defaultdict(list)
-    for anchor in anchors:
-        kept[anchor.seq].append(anchor)
+    kept: defaultdict[int, list[tuple[str, FoundAnchor]]] = defaultdict(list)
+    for name, anchor in names_of(anchors):
+        kept[anchor.seq].append((name, anchor))
     if max_tokens is None:
         return "\n".join(_element(message, content, parts, kept[message.seq]) for message, content, parts in bodies)
     sizes = [estimate_text(content) + sum(estimate_text(part.text) for part in parts) for _, content, parts in bodies]
@@ -98,7 +99,12 @@ def fence(tag: str, text: str) -> str:
     return f"<{tag}>\n{escape(text)}\n</{tag}>"
 
 
-def _element(message: Message, content: str, parts: Sequence[_Element], kept: Sequence[FoundAnchor]) -> str:
+def kept_passage(name: str, text: str) -> str:
+    """A passage that is kept verbatim, of a message that is not shown."""
+    return f'<{KEPT_TAG} id="{name}">\n{escape(text)}\n</{KEPT_TAG}>'
+
+
+def _element(message: Message, content: str, parts: Sequence[_Element], kept: Sequence[tuple[str, FoundAnchor]]) -> str:
     attributes = {"seq": str(message.seq), "role": message.role, "at": _time(message.created_at)}
     if name := message.metadata.get("name"):
         attributes["name"] = str(name)
@@ -112,13 +118,14 @@ def _element(message: Message, content: str, parts: Sequence[_Element], kept: Se
     return f"<message {_attributes(attributes)}>\n" + "\n".join(lines) + "\n</message>"
 
 
-def _marked(content: str, kept: Sequence[FoundAnchor]) -> str:
+def _marked(content: str, kept: Sequence[tuple[str, FoundAnchor]]) -> str:
     """The content, escaped as a whole, with marks around what is kept: none reaches into another."""
     escaped = escape(content)
-    spans = _joined(span for anchor in kept if (span := _span(content, anchor)))
-    places = place_in_escaped(escaped, [place for span in spans for place in span])
-    for end, start in zip(places[::-2], places[-2::-2], strict=True):
-        escaped = f"{escaped[:start]}<{KEPT_TAG}>{escaped[start:end]}</{KEPT_TAG}>{escaped[end:]}"
+    spans = _joined((*span, name) for name, anchor in kept if (span := _span(content, anchor)))
+    places = place_in_escaped(escaped, [place for start, end, _ in spans for place in (start, end)])
+    for end, start, (_, _, names) in zip(places[::-2], places[-2::-2], reversed(spans), strict=True):
+        inside = f'<{KEPT_TAG} id="{names}">{escaped[start:end]}</{KEPT_TAG}>'
+        escaped = f"{escaped[:start]}{inside}{escaped[end:]}"
     return escaped
 
 
@@ -129,13 +136,14 @@ def _span(content: str, anchor: FoundAnchor) -> tuple[int, int] | None:
     return (start, start + len(anchor.content)) if start >= 0 and anchor.content else None
 
 
-def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
+def _joined(spans: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    joined: list[tuple[int, int, str]] = []
+    for start, end, name in sorted(spans):
         if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+            first, last, names = joined[-1]
+            joined[-1] = (first, max(end, last), f"{names} {name}")
         else:
-            joined.append((start, end))
+            joined.append((start, end, name))
     return joined
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -11,8 +11,9 @@ from uuid import UUID
 from app.core.validation.repairs import Repair
 from app.core.validation.survival import lost_sentences
 from app.domain.anchors.proposals import accept
+from app.domain.anchors.ranking import ranked, ranking_of
 from app.domain.anchors.serving import LEAST_ROOM, Served, serve
-from app.domain.anchors.values import Anchor, FoundAnchor
+from app.domain.anchors.values import Anchor, FoundAnchor, Ranking
 from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Layout, Message, Sums
 from app.domain.extraction.retold import is_told
@@ -85,6 +86,8 @@ class Applied:
     """The context's size with this state, at the same tail."""
     found: tuple[FoundAnchor, ...] = ()
     """Anchors that the model proposed and that stand verbatim in the span."""
+    ranking: Ranking = field(default_factory=Ranking)
+    """What the model said of the anchors that it was shown."""
     digests: tuple[SegmentDigest, ...] = ()
     """What the model wrote about the chunk's segments, checked."""
     repairs: tuple[Repair, ...] = ()
@@ -109,6 +112,8 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     """
     if report.candidate is None:
         return report.reason or "not_smaller"
+    ranking = _ranking(report, to)
+    to = replace(to, anchors=ranked(to.anchors, ranking))
     merged = merge(
         to.schema,
         to.previous,
@@ -134,7 +139,15 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
         return apply_candidate(report, replace(to, carried=False)) if to.carried else applied
     if _anchors_exceed(applied, to):
         return "anchors_over_budget"
-    return replace(applied, digests=report.candidate.digests, repairs=(*report.repairs, *merged.repairs))
+    repairs = (*report.repairs, *merged.repairs)
+    return replace(applied, digests=report.candidate.digests, repairs=repairs, ranking=ranking)
+
+
+def _ranking(report: GateReport, to: Applying) -> Ranking:
+    """What a language model said of anchors, where they are served at all."""
+    if report.candidate is None or not report.by_model or report.shown is None or to.budgets.anchor_tokens == 0:
+        return Ranking()
+    return ranking_of(report.candidate, to.anchors, to.span, report.shown.messages)
 
 
 def _smallest_loss(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, cast, get_args
 
-from app.domain.anchors.values import AnchorType
+from app.domain.anchors.values import AnchorType, ClaimedStatus
 from app.domain.conversation import Message
 from app.domain.fencing.escaping import clean
 from app.domain.segments.values import SegmentDigest
@@ -26,6 +26,12 @@ from app.domain.words.text import sentences
 GIVEN_UP: Final = "no_longer_relevant"
 DROP_REASONS: Final = ("contradicted", "resolved", GIVEN_UP)
 ANCHOR_TYPES: Final[tuple[str, ...]] = get_args(AnchorType)
+_CLAIMS: Final[Mapping[str, ClaimedStatus]] = {
+    "contradicted": "superseded",
+    "resolved": "resolved",
+    GIVEN_UP: "withdrawn",
+}
+"""What dropping a passage that is kept verbatim claims of its anchor, by the reason."""
 
 _MOST_CHARACTERS: Final = 400_000  # above what any output limit lets through as an honest state
 _DEEPEST: Final = 24  # the format needs five
@@ -47,6 +53,7 @@ _STRUCTURE: Final = compiled(r'\\.|["\[\]{}]', re.DOTALL)
 _BULLET: Final = compiled(r"^(?:[-*•–—]\s+)+")
 _NUMBER: Final = compiled(r"\d{1,15}")
 _ENTRY_ID: Final = compiled(r"[A-Za-z]\d{1,15}")
+_KEPT_ID: Final = compiled(r"[\s\"'<\[#]{0,4}([Pp]\d{1,15}-\d{1,4})[\s\"'>\]]{0,4}")
 
 
 class CandidateError(Exception):
@@ -87,6 +94,16 @@ class AnchorProposal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptWord:
+    """What the model says of a passage that was shown to it as kept verbatim."""
+
+    id: str
+    claims: ClaimedStatus | None
+    """What has become of it; ``None``: it is worth keeping."""
+    by_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A proposal that could be read; visible to nobody until the gate has passed it."""
 
@@ -95,6 +112,8 @@ class Candidate:
     """Narrative fields that have a text."""
     dropped: tuple[CandidateDrop, ...] = ()
     anchors: tuple[AnchorProposal, ...] = ()
+    kept: tuple[KeptWord, ...] = ()
+    """On passages that were shown as kept verbatim, one each."""
     digests: tuple[SegmentDigest, ...] = ()
     """Of the request's segments; those that are missing are made by code."""
 
@@ -152,6 +171,7 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
         narrative=narrative,
         dropped=tuple(_drops(data.get("dropped"))),
         anchors=tuple(dict.fromkeys(_anchors(data.get("anchors")))),
+        kept=tuple({word.id: word for word in _kept(data)}.values()),
         digests=_digests(data.get("segments")),
     )
 
@@ -285,7 +305,9 @@ def _item(field: str, raw: Any) -> Iterator[CandidateItem]:
 
 def _drops(value: Any) -> Iterator[CandidateDrop]:
     for raw in islice(_listed(value), _MOST_ITEMS):
-        if isinstance(raw, dict) and (entry := _entry_id(raw.get("entry"))):
+        if not isinstance(raw, dict) or _kept_id(raw.get("entry")):
+            continue
+        if entry := _entry_id(raw.get("entry")):
             yield CandidateDrop(entry=entry, reason=_word(raw.get("reason")), by_seq=_seq(raw.get("by_seq")))
 
 
@@ -295,10 +317,27 @@ def _anchors(value: Any) -> Iterator[AnchorProposal]:
         if not isinstance(raw, dict):
             continue
         type_, quote, seq = _word(raw.get("type")), raw.get("quote"), _seq(raw.get("seq"))
-        if type_ not in ANCHOR_TYPES or not isinstance(quote, str) or seq is None or len(quote) > _LONGEST_QUOTE:
+        if (
+            type_ not in ANCHOR_TYPES
+            or _kept_id(quote)
+            or not isinstance(quote, str)
+            or seq is None
+            or len(quote) > _LONGEST_QUOTE
+        ):
             continue
         if kept := clean(quote).strip():
             yield AnchorProposal(type=cast("AnchorType", type_), quote=kept, seq=seq)
+
+
+def _kept(data: Mapping[str, Any]) -> Iterator[KeptWord]:
+    """What is said of passages that were shown as kept verbatim: worth keeping, or dropped."""
+    for raw in islice(_listed(data.get("anchors")), _MOST_ITEMS):
+        named = raw.get("quote") if isinstance(raw, dict) else raw
+        if name := _kept_id(named):
+            yield KeptWord(id=name, claims=None)
+    for raw in islice(_listed(data.get("dropped")), _MOST_ITEMS):
+        if isinstance(raw, dict) and (name := _kept_id(raw.get("entry"))) and _word(raw.get("reason")) in _CLAIMS:
+            yield KeptWord(id=name, claims=_CLAIMS[_word(raw.get("reason"))], by_seq=_seq(raw.get("by_seq")))
 
 
 def _digests(value: Any) -> tuple[SegmentDigest, ...]:
@@ -399,6 +438,12 @@ def _entry_id(value: Any) -> str:
     """An entry id, also as ``"[f12]"``; empty when there is none."""
     found = _ENTRY_ID.search(value) if isinstance(value, str) else None
     return found.group().upper() if found else ""
+
+
+def _kept_id(value: Any) -> str:
+    """The id of a passage that is kept verbatim, alone; empty for everything else."""
+    found = _KEPT_ID.fullmatch(value) if isinstance(value, str) else None
+    return found[1].upper() if found else ""
 
 
 def _word(value: Any) -> str:

@@ -15,7 +15,7 @@ from app.domain.fencing.framing import FramedMessage, frame, frame_entries, unfr
 from app.domain.model_io import VerificationRequest
 from app.domain.summarizing.prompts import SummaryPrompt
 
-VERIFY_VERSION: Final = "verify-1"
+VERIFY_VERSION: Final = "verify-2"
 """Recorded with each verification, so that figures can be told apart by it."""
 
 _OUTPUT_EACH: Final = 100  # tokens of one verdict with its quote, in scripts that need more of them too
@@ -94,7 +94,7 @@ def _about(claim: Claim) -> str:
     """Where a claim stands in the record, since the same words may tell what is known or what is open."""
     if claim.kind == "digest" and claim.seqs:
         return f' of="messages {claim.seqs[0]} to {claim.seqs[-1]}"'
-    return "" if claim.gives_up else f' field="{claim.field}"'
+    return "" if claim.gives_up or claim.kind == "anchor" else f' field="{claim.field}"'
 
 
 def _texts(message: FramedMessage) -> list[str]:

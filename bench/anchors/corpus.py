@@ -1,0 +1,106 @@
+"""The labelled corpus: sentences of conversations, each with what two blind readers take it for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+from uuid import UUID
+
+from app.domain.anchors.values import AnchorType
+from app.domain.conversation import Message
+
+HERE: Final = Path(__file__).resolve().parent
+OPEN: Final = HERE / "open.jsonl"
+SEALED: Final = HERE / "sealed.jsonl"
+NONE: Final = "none"
+LABELS: Final = frozenset({NONE, *get_args(AnchorType)})
+_AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """One labelled sentence."""
+
+    conversation: str
+    language: str
+    seq: int
+    index: int
+    role: Literal["user", "assistant"]
+    pasted: bool
+    text: str
+    label_a: str
+    label_b: str
+
+    @property
+    def label(self) -> str | None:
+        """What both take it for; ``None``: they differ."""
+        return self.label_a if self.label_a == self.label_b else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """A message, with the place of each of its sentences."""
+
+    message: Message
+    sentences: tuple[tuple[int, Sentence], ...]
+
+
+def read(path: Path) -> list[Sentence]:
+    """The sentences of a file.
+
+    Raises:
+        ValueError: A label is none.
+    """
+    return [_sentence(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def messages(sentences: Iterable[Sentence]) -> Iterator[Labelled]:
+    """The messages: sentences with blanks between them, a pasted text in a paragraph of its own."""
+    found: defaultdict[tuple[str, int], list[Sentence]] = defaultdict(list)
+    for sentence in sentences:
+        found[sentence.conversation, sentence.seq].append(sentence)
+    for (_, seq), parts in found.items():
+        content, placed = "", list[tuple[int, Sentence]]()
+        for before, sentence in zip([None, *parts], parts, strict=False):
+            if before is not None:
+                content += " " if before.pasted == sentence.pasted else "\n\n"
+            placed.append((len(content), sentence))
+            content += sentence.text
+        yield Labelled(message=_message(seq, content, parts[0].role), sentences=tuple(placed))
+
+
+def split(rows: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The lines of the open and of the sealed half: every other conversation of a language, by a hash of its name."""
+    languages: Mapping[str, str] = {row["conversation"]: row["language"] for row in map(json.loads, rows)}
+    ordered = sorted(languages, key=lambda name: (languages[name], hashlib.sha256(name.encode()).hexdigest()))
+    opened = frozenset(ordered[::2])
+    halves: tuple[list[str], list[str]] = [], []
+    for row in rows:
+        halves[json.loads(row)["conversation"] not in opened].append(row)
+    return halves
+
+
+def _sentence(row: Mapping[str, Any]) -> Sentence:
+    if not {row["label_a"], row["label_b"]} <= LABELS:
+        raise ValueError(row["label_a"], row["label_b"])
+    return Sentence(
+        conversation=row["conversation"],
+        language=row["language"],
+        seq=row["seq"],
+        index=row["sentence_index"],
+        role=row["role"],
+        pasted=row["pasted"],
+        text=row["text"],
+        label_a=row["label_a"],
+        label_b=row["label_b"],
+    )
+
+
+def _message(seq: int, content: str, role: Literal["user", "assistant"]) -> Message:
+    return Message(id=UUID(int=seq), conversation_id=UUID(int=1), seq=seq, role=role, content=content, created_at=_AT)

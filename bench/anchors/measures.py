@@ -1,0 +1,83 @@
+"""Precision and recall of the rules against the labels, and how far the labels agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from app.domain.anchors.detect import detect
+from app.domain.anchors.values import FoundAnchor
+from bench.anchors.corpus import NONE, Labelled, Sentence, messages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A sentence with what the rules take it for."""
+
+    sentence: Sentence
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """Hits among what was found, and among what there is."""
+
+    hits: int
+    found: int
+    there: int
+
+    @property
+    def precision(self) -> float | None:
+        """``None``: nothing was found."""
+        return self.hits / self.found if self.found else None
+
+    @property
+    def recall(self) -> float | None:
+        """``None``: there is nothing to find."""
+        return self.hits / self.there if self.there else None
+
+
+def judged(sentences: Iterable[Sentence]) -> list[Judged]:
+    """Every sentence, those included on which the readers differ."""
+    return [one for labelled in messages(sentences) for one in _of_message(labelled)]
+
+
+def score(rows: Iterable[Judged], type_: str | None = None) -> Score:
+    """Of one type, or of all: then the type has to be the right one too. Disputed sentences are left out."""
+    agreed = [(one.found, one.sentence.label) for one in rows if one.sentence.label is not None]
+    wanted = [(found, label) for found, label in agreed if type_ in {None, found, label}]
+    return Score(
+        hits=sum(found == label != NONE for found, label in wanted),
+        found=sum(found != NONE and type_ in {None, found} for found, _ in wanted),
+        there=sum(label != NONE and type_ in {None, label} for _, label in wanted),
+    )
+
+
+def kappa(sentences: Sequence[Sentence]) -> float:
+    """Cohen's: agreement beyond what chance would give."""
+    count = len(sentences)
+    observed = sum(one.label is not None for one in sentences) / count
+    first, second = Counter(one.label_a for one in sentences), Counter(one.label_b for one in sentences)
+    chance = sum(first[label] * second[label] for label in first) / count**2
+    return (observed - chance) / (1 - chance) if chance < 1 else 1.0
+
+
+def _of_message(labelled: Labelled) -> list[Judged]:
+    types = [NONE] * len(labelled.sentences)
+    for anchor in detect(labelled.message):
+        types[_place(anchor, labelled)] = anchor.type
+    return [
+        Judged(sentence=sentence, found=type_) for (_, sentence), type_ in zip(labelled.sentences, types, strict=True)
+    ]
+
+
+def _place(anchor: FoundAnchor, labelled: Labelled) -> int:
+    """The sentence that an anchor counts for: of several, the one whose label it has, else the first."""
+    end = anchor.offset + len(anchor.content)
+    over = [
+        number
+        for number, (start, sentence) in enumerate(labelled.sentences)
+        if start < end and anchor.offset < start + len(sentence.text)
+    ]
+    return next((number for number in over if labelled.sentences[number][1].label == anchor.type), over[0])

@@ -1,0 +1,87 @@
+"""The bench of the anchor rules measures what it says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from bench.anchors.corpus import OPEN, SEALED, Sentence, messages, split
+from bench.anchors.measures import judged, kappa, score
+
+TALK = [
+    ("user", False, "My budget for the kitchen is 12,400 euros.", "critical_fact"),
+    ("user", False, "What do you think?", "none"),
+    ("user", True, "I will pay 900 euros on 3 May.", "none"),
+    ("assistant", False, "Kitchens are lovely.", "commitment"),
+    ("assistant", False, "I'll send the offer by Friday.", "commitment"),
+    ("assistant", False, "I'll draft the contract by Monday.", "none"),
+]
+
+
+def sentences() -> list[Sentence]:
+    return [
+        Sentence(
+            conversation="a",
+            language="en",
+            seq=1 if role == "user" else 2,
+            index=index,
+            role=role,  # type: ignore[arg-type]
+            pasted=pasted,
+            text=text,
+            label_a=label,
+            label_b=label,
+        )
+        for index, (role, pasted, text, label) in enumerate(TALK)
+    ]
+
+
+def test_sentences_stand_at_their_places_and_pasted_ones_in_a_paragraph_of_their_own() -> None:
+    first, second = messages(sentences())
+    assert first.message.content.endswith("What do you think?\n\nI will pay 900 euros on 3 May.")
+    for labelled in (first, second):
+        for place, sentence in labelled.sentences:
+            assert labelled.message.content[place:].startswith(sentence.text)
+
+
+def test_hits_are_counted_by_type_and_disputed_sentences_left_out() -> None:
+    rows = judged(sentences())
+    commitments = score(rows, "commitment")
+    assert (commitments.hits, commitments.found, commitments.there) == (1, 3, 2)
+    assert commitments.precision == pytest.approx(1 / 3)
+    assert commitments.recall == 0.5
+    assert score(rows, "critical_fact").precision == 1.0
+    assert (score(rows).hits, score(rows).found, score(rows).there) == (2, 4, 3)
+    disputed = [replace(one, label_b="decision") if one.index == 5 else one for one in sentences()]
+    assert score(judged(disputed), "commitment").found == 2
+    assert score(rows, "correction").precision is None
+
+
+def test_agreement_by_chance_is_none() -> None:
+    whole = sentences()
+    assert kappa(whole) == 1.0
+    one_off = [replace(one, label_b="none") if one.index == 4 else one for one in whole]
+    assert 0 < kappa(one_off) < 1
+    labels = ["none", "none", "decision", "decision"]
+    by_chance = [replace(one, label_a=a, label_b=b) for one, a, b in zip(whole, labels, labels[1:3] * 2, strict=False)]
+    assert kappa(by_chance) == pytest.approx(0.0)
+
+
+def test_conversations_are_never_parted() -> None:
+    rows = [json.dumps({"conversation": f"{n % 6}", "language": "en" if n % 2 else "ru"}) for n in range(30)]
+    opened, sealed = split(rows)
+    names = [{json.loads(row)["conversation"] for row in half} for half in (opened, sealed)]
+    assert not names[0] & names[1]
+    assert sorted([*opened, *sealed]) == sorted(rows)
+    assert {len(half) for half in names} <= {2, 3, 4}
+
+
+@pytest.mark.skipif(not (OPEN.exists() and SEALED.exists()), reason="the corpus is not here")
+def test_the_sealed_half_shares_no_conversation_with_the_open_one() -> None:
+    names = [
+        {json.loads(line)["conversation"] for line in half.read_text(encoding="utf-8").splitlines()}
+        for half in (OPEN, SEALED)
+    ]
+    assert all(names)
+    assert not names[0] & names[1]
