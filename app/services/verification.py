@@ -22,7 +22,7 @@ from app.domain.conversation import Conversation, Usage
 from app.domain.errors import DependencyUnavailableError, InvalidInputError, NotFoundError
 from app.domain.fencing.redaction import redact_message
 from app.domain.merging.apply import served
-from app.domain.merging.pruning import most_tokens, prune, state_of
+from app.domain.merging.pruning import prune, state_of
 from app.domain.records import Compaction, Verification, VerificationStatus
 from app.domain.schemas import schema_named
 from app.domain.segments.describing import describe
@@ -456,7 +456,7 @@ def _within_cap(entries: Sequence[StateEntry], current: StateVersion, resolved: 
         state = state_of(schema, given)
         return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens
 
-    most = max(most_tokens(schema, resolved.budgets), weight(served(current.entries)))
+    most = max(resolved.budgets.state_tokens, weight(served(current.entries)))
 
     def fits(state: dict[str, object]) -> bool:
         return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens <= most

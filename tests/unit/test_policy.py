@@ -71,7 +71,6 @@ def test_the_arithmetic_of_the_design() -> None:
         budget=3_060,
         target=1_836,
         state_tokens=367,
-        state_cap=734,
         anchor_tokens=459,
         pin_tokens=306,
         digest_tokens=306,

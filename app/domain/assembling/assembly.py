@@ -115,7 +115,17 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
         return fit(material, draft, smaller, digest) if _whole(material, draft) > tokens else draft
 
     base = material.budgets.budget if budget is None else budget
-    return _assembled(material, with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full))
+    most = _below_triggers(material) - _system_tokens(material) if budget is None else None
+    return _assembled(
+        material, with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full, most=most)
+    )
+
+
+def _below_triggers(material: Material) -> int:
+    """The most that the context may weigh, as estimated, without reaching any of the policy's triggers."""
+    firsts = (trigger.at.first_tokens(material.budgets) for trigger in material.policy.triggers)
+    lowest = min((first for first in firsts if first is not None), default=material.budgets.window + 1)
+    return math.ceil(lowest / material.conversation.token_factor) - 1
 
 
 def _room(material: Material, budget: int | None) -> Room:

@@ -1,4 +1,4 @@
-"""Making a state fit its cap, by roles. What goes stays on record: removed entries come back marked ``pruned``."""
+"""Making a state fit its size, by roles. What goes stays on record: removed entries come back marked ``pruned``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, Final
 
+from app.core.text.values import values
 from app.domain.extraction.cues import cues_of
 from app.domain.extraction.kinds import OBJECTIVE
 from app.domain.extraction.retold import is_told
 from app.domain.gating.claims import is_critical
 from app.domain.merging.thinning import thinned
-from app.domain.policies.policy import Budgets
 from app.domain.states.state import FieldRole, StateEntry, StateSchema
 from app.domain.words.language import detect
 from app.domain.words.text import sentences, stems
@@ -21,7 +21,7 @@ from app.domain.words.text import sentences, stems
 _SPARED: Final = 2
 """The newest entries of each field that go only in the last round: in a state that is always full of facts, tone and
 shared knowledge would otherwise never be served at all."""
-_FIRST: Final = 3
+_FIRST: Final = 6
 """The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
 _DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
 
@@ -63,11 +63,6 @@ def marked(entry: StateEntry) -> str:
 def age(entry: StateEntry) -> int:
     """The number in an entry's id: smaller is older."""
     return int(entry.id[1:])
-
-
-def most_tokens(schema: StateSchema, budgets: Budgets) -> int:
-    """What a state may weigh: one text, which is told anew each time, its planned size; entries stay, up to the cap."""
-    return budgets.state_tokens if is_told(schema) else budgets.state_cap
 
 
 def prune(
@@ -170,7 +165,7 @@ def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
 
 
 def _first_exact(served: Sequence[StateEntry]) -> set[str]:
-    exact = (entry.id for entry in _of(served, "fact") if is_critical(entry.text))
+    exact = (entry.id for entry in _of(served, "fact") if values(entry.text))
     return set(islice(exact, _FIRST))
 
 

@@ -20,6 +20,8 @@ from app.domain.words.patterns import compiled
 
 RECALLED_TAG: Final = "recalled"
 PASSAGE_TAG: Final = "passage"
+LEFT_OUT: Final = "…"
+"""The line between two recalled messages of a day that did not stand next to each other."""
 _CLOSING: Final = f"</{RECALLED_TAG}>"
 _ROLES: Final[tuple[Role, ...]] = get_args(Role)
 _BREAKS: Final = compiled("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -96,7 +98,8 @@ def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
 def recalled_element(
     recalled: Sequence[Recalled], named: Collection[str] = (), locale: str = FALLBACK, *, of: Role | None = None
 ) -> str:
-    """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message.
+    """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message;
+    between messages of a day that did not stand next to each other a line says that something is left out.
 
     A text that has line breaks of its own stands in an element of its own, so that no line of it passes for a message;
     so does a part of a message, which says that it is one.
@@ -164,18 +167,22 @@ def passages_in(fenced: str) -> Iterator[tuple[str, str]]:
 def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue) -> Iterator[str]:
     marks = {role: "" if role in named else mark for role, mark in _marks(say).items()}
     before: date | None = None
+    seq = 0
     for one in recalled:
         day = one.source.at.astimezone(UTC).date()
         if day != before:
-            yield _date(day, say, with_year=before is None or before.year != day.year)
-            before = day
+            yield date_line(day, say, with_year=before is None or before.year != day.year)
+        elif one.source.seq - seq > 1:
+            yield LEFT_OUT
+        before, seq = day, one.source.seq
         yield _part(one) if one.excerpt else _line(one.source, marks.get(one.source.role, ""))
 
 
-def _date(day: date, say: Catalogue, *, with_year: bool) -> str:
-    month = say.text(f"context.month.{day.month}")
+def date_line(day: date, say: Catalogue, *, with_year: bool) -> str:
+    """A day with its weekday, as the conversation's language writes it."""
+    month, weekday = say.text(f"context.month.{day.month}"), say.text(f"context.weekday.{day.isoweekday()}")
     key = "context.date" if with_year else "context.date_same_year"
-    return say.text(key, day=str(day.day), month=month, year=str(day.year))
+    return say.text(key, weekday=weekday, day=str(day.day), month=month, year=str(day.year))
 
 
 def _part(one: Recalled) -> str:
