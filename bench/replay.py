@@ -229,6 +229,7 @@ class Replay:
             importance=found.importance,
             token_count=found.token_count,
             proposed_by=found.proposed_by,
+            said_at=found.said_at,
             id=UUID(int=found.seq * 1_000 + number),
             conversation_id=CONVERSATION,
             message_id=UUID(int=1_000_000 + found.seq),

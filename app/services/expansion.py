@@ -405,7 +405,7 @@ async def _anchors(uow: UnitOfWork, conversation: Conversation, asked: _Asked) -
     """All active anchors by position: those that the block shows, and those for which it had no room."""
     page = Page(limit=MOST_ROWS, after=asked.after, order="asc")
     found, following = await uow.anchors.page(conversation.id, page, status="active")
-    lines = [anchor_line(anchor.type, anchor.seq, anchor.content) for anchor in found]
+    lines = [anchor_line(anchor.type, anchor.seq, anchor.content, anchor.said_at) for anchor in found]
     count = rows_within([estimate_text(line) + 1 for line in lines], asked.max_tokens)
     if count < len(found):
         found, following = await uow.anchors.page(conversation.id, replace(page, limit=count), status="active")

@@ -169,7 +169,8 @@ def found_anchor(
         seq=message.seq,
         offset=offset,
         importance=round(min(importance, 1.0), 4),
-        token_count=line_tokens(type_, message.seq, content),
+        token_count=line_tokens(type_, message.seq, content, said_at=message.created_at),
+        said_at=message.created_at,
     )
 
 

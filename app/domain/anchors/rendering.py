@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
+from app.core.text.relative import language_of_times, said_on
 from app.domain.anchors.values import AnchorType, FoundAnchor
 from app.domain.fencing.escaping import escape_block
 from app.domain.weighing.tokens import Estimator, estimate_text, tokens_of
@@ -24,7 +26,7 @@ _ARROW: Final = compiled(
 )
 """An arrow before a level, however it is drawn: without it nothing reads as a marker."""
 
-_LINE: Final = compiled(r"^- [a-z_]+ #(\d+): ", re.MULTILINE)
+_LINE: Final = compiled(r"^- [a-z_]+ #(\d+)(?: ?[(（][^()（）\n]{1,60}[)）])?: ", re.MULTILINE)
 
 
 def escape_served(text: str) -> str:
@@ -35,20 +37,31 @@ def escape_served(text: str) -> str:
     return _ARROW.sub(_reference, escape_block(text))
 
 
-def anchor_line(type_: AnchorType, seq: int, content: str) -> str:
-    """One line: type, position, and the verbatim content; line breaks in it become blanks."""
-    return f"- {type_} #{seq}: {escape_served(' '.join(content.split()))}"
+def anchor_line(type_: AnchorType, seq: int, content: str, said_at: datetime | None = None) -> str:
+    """One line: type, position, and the verbatim content; line breaks in it become blanks.
+
+    Where the content tells a time by the day on which it was said ("tomorrow"), that day stands before it.
+    """
+    said = f"#{seq}{_day_of(content, said_at)}"
+    return f"- {type_} {said}: {escape_served(' '.join(content.split()))}"
 
 
-def line_tokens(type_: AnchorType, seq: int, content: str, estimator: Estimator = "script") -> int:
+def _day_of(content: str, said_at: datetime | None) -> str:
+    language = language_of_times(content) if said_at else None
+    return said_on(said_at.date(), language, "weekday") if said_at and language else ""
+
+
+def line_tokens(
+    type_: AnchorType, seq: int, content: str, estimator: Estimator = "script", *, said_at: datetime | None = None
+) -> int:
     """What an anchor's line weighs in the block."""
-    line = f"\n{anchor_line(type_, seq, content)}"
+    line = f"\n{anchor_line(type_, seq, content, said_at)}"
     return tokens_of(estimate_text(line), len(line.encode()), estimator) + 1  # the seam between two lines
 
 
 def anchors_element(shown: Sequence[FoundAnchor], *, behind_marker: int) -> str:
     """The ``<anchors>`` element, empty when there is nothing to serve."""
-    lines = [anchor_line(anchor.type, anchor.seq, anchor.content) for anchor in shown]
+    lines = [anchor_line(anchor.type, anchor.seq, anchor.content, anchor.said_at) for anchor in shown]
     if behind_marker and not lines:
         return ANCHORS_MARKER
     if behind_marker:

@@ -101,7 +101,7 @@ def _size(anchor: FoundAnchor, estimator: Estimator) -> int:
     """``token_count`` is the script estimate of the very line."""
     if estimator == "script":
         return anchor.token_count
-    return line_tokens(anchor.type, anchor.seq, anchor.content, estimator)
+    return line_tokens(anchor.type, anchor.seq, anchor.content, estimator, said_at=anchor.said_at)
 
 
 def _is_active(anchor: FoundAnchor) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -28,6 +28,8 @@ class FoundAnchor:
     token_count: int
     """What its line in the block weighs."""
     proposed_by: Proposer = "rule"
+    said_at: datetime | None = field(default=None, compare=False)
+    """When its message was said, where that is known: no column of its own, it is read with the anchor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from app.core.text.relative import undated
+from app.core.validation.dates import dated
 from app.core.validation.repairs import Repair
 from app.core.validation.survival import lost_sentences
 from app.domain.anchors.proposals import accept
@@ -122,8 +124,8 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     )
     if not_smaller(
         _said(to),
-        _own_tokens(state_of(to.schema, to.previous), to) if to.block_before else 0,
-        _own_tokens(state_of(to.schema, merged.entries), to),
+        _tokens_without_days(to.previous, to) if to.block_before else 0,
+        _tokens_without_days(merged.entries, to),
     ):
         return "not_smaller"
     counts = replace(merged.counts, ungrounded=report.ungrounded)
@@ -243,6 +245,8 @@ def _applied(
     found: tuple[FoundAnchor, ...],
     room: int | None = None,
 ) -> Applied:
+    messages = {message.seq: message for message in to.span}
+    quotes = [(seq, dated(text, [messages[seq]]) if seq in messages else text) for seq, text in quotes]
     entries = with_quotes(
         to.schema,
         merged.entries,
@@ -388,6 +392,11 @@ def _served(to: Applying, found: Sequence[FoundAnchor], room: int | None = None)
         room=to.budgets.anchor_tokens if room is None else room,
         estimator=to.policy.estimator,
     )
+
+
+def _tokens_without_days(entries: Sequence[StateEntry], to: Applying) -> int:
+    """What a state weighs as it was told, before code put days beside its times."""
+    return _own_tokens(state_of(to.schema, [replace(one, text=undated(one.text)) for one in entries]), to)
 
 
 def _own_tokens(state: dict[str, Any], to: Applying) -> int:
