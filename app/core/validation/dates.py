@@ -16,7 +16,7 @@ from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
 from app.core.validation.repairs import Repair
 from app.domain.conversation import Message
-from app.domain.summarizing.candidate import Candidate
+from app.domain.summarizing.candidate import Candidate, CandidateItem
 from app.domain.words.overlap import message_text
 from app.domain.words.text import stems
 
@@ -36,14 +36,9 @@ def with_dates(candidate: Candidate, messages: Iterable[Message], *, is_told: bo
         messages: Of the span.
         is_told: Whether one text is the whole state: its sentences are what elsewhere are entries.
     """
-    span = {message.seq: message for message in messages}
-    items = [
-        replace(item, text=dated(item.text, [span[seq] for seq in item.from_seqs if seq in span]))
-        for item in candidate.items
-    ]
-    narrative = {
-        field: _told(text, list(span.values()), is_told=is_told) for field, text in candidate.narrative.items()
-    }
+    span = list(messages)
+    items = with_days(candidate.items, span)
+    narrative = {field: _told(text, span, is_told=is_told) for field, text in candidate.narrative.items()}
     pairs = [(old.field, old.text, new.text) for old, new in zip(candidate.items, items, strict=True)]
     pairs += [(field, text, narrative[field]) for field, text in candidate.narrative.items()]
     repairs = [
@@ -51,7 +46,15 @@ def with_dates(candidate: Candidate, messages: Iterable[Message], *, is_told: bo
         for field, before, after in pairs
         if before != after
     ]
-    return (replace(candidate, items=tuple(items), narrative=narrative) if repairs else candidate), repairs
+    return (replace(candidate, items=items, narrative=narrative) if repairs else candidate), repairs
+
+
+def with_days(items: Sequence[CandidateItem], messages: Iterable[Message]) -> tuple[CandidateItem, ...]:
+    """Items with the days that follow from their sources among these messages."""
+    span = {message.seq: message for message in messages}
+    return tuple(
+        replace(item, text=dated(item.text, [span[seq] for seq in item.from_seqs if seq in span])) for item in items
+    )
 
 
 def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:

@@ -21,6 +21,7 @@ from app.domain.assembling.drafts import (
     block_of,
     block_sizes,
     first_draft,
+    held_day_tokens,
     size_of,
     weigh_all,
     weight_of,
@@ -169,7 +170,7 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
 def _assembled(material: Material, draft: Draft) -> AssembledContext:
     system = _system_tokens(material)
     state, anchors, digests = block_sizes(material, draft)
-    held, tail = _weight(material, draft.held), _weight(material, draft.tail)
+    held, tail = _weight(material, draft.held) + held_day_tokens(material, draft), _weight(material, draft.tail)
     recalled, passages = recall_tokens(material, draft), recall_tokens(material, replace(draft, recalled=()))
     sections = (
         Section(kind="system", seqs=(), tokens=system),

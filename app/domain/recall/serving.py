@@ -14,6 +14,7 @@ from app.domain.conversation import Role
 from app.domain.fencing.elements import elements_in, outside
 from app.domain.fencing.escaping import plain_letters
 from app.domain.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
+from app.domain.localization.days import date_line
 from app.domain.recall.choose import Recalled
 from app.domain.recall.corpus import LABEL, Corpus, Source
 from app.domain.words.patterns import compiled
@@ -98,8 +99,9 @@ def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
 def recalled_element(
     recalled: Sequence[Recalled], named: Collection[str] = (), locale: str = FALLBACK, *, of: Role | None = None
 ) -> str:
-    """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message;
-    between messages of a day that did not stand next to each other a line says that something is left out.
+    """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message.
+
+    Between messages of a day that did not stand next to each other a line says that something is left out.
 
     A text that has line breaks of its own stands in an element of its own, so that no line of it passes for a message;
     so does a part of a message, which says that it is one.
@@ -176,13 +178,6 @@ def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue)
             yield LEFT_OUT
         before, seq = day, one.source.seq
         yield _part(one) if one.excerpt else _line(one.source, marks.get(one.source.role, ""))
-
-
-def date_line(day: date, say: Catalogue, *, with_year: bool) -> str:
-    """A day with its weekday, as the conversation's language writes it."""
-    month, weekday = say.text(f"context.month.{day.month}"), say.text(f"context.weekday.{day.isoweekday()}")
-    key = "context.date" if with_year else "context.date_same_year"
-    return say.text(key, weekday=weekday, day=str(day.day), month=month, year=str(day.year))
 
 
 def _part(one: Recalled) -> str:

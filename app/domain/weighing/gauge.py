@@ -67,7 +67,7 @@ def breakdown_of(conversation: Conversation, estimator: Estimator, *, system: in
         state=layout.state_tokens if layout else 0,
         anchors=layout.anchor_tokens if layout else 0,
         digests=layout.digest_tokens if layout else 0,
-        held=tokens_of(covered.held_tokens, covered.held_bytes, estimator),
+        held=tokens_of(covered.held_tokens, covered.held_bytes, estimator) + (layout.held_day_tokens if layout else 0),
         tail=tokens_of(total.tokens - covered.tokens, total.bytes - covered.bytes, estimator),
     )
 

@@ -32,7 +32,7 @@ _LEAST_SHARE: Final = 0.6  # of the longer text: more than two fifths of new wor
 
 @lru_cache(maxsize=_REMEMBERED)
 def canonical(text: str) -> str:
-    """The text without differences of case, quotes, spacing, sentence punctuation and added days; ``aB3x`` keeps its case."""
+    """The text without added days, and differences of case, quotes, spacing and punctuation; ``aB3x`` keeps case."""
     folded = unicodedata.normalize("NFKC", undated(text))
     plain = _PUNCTUATION.sub("", _MARKS.sub("", " ".join(folded.split())))
     return " ".join(word if _KEY.fullmatch(word) else _fold(word) for word in plain.split())
