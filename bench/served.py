@@ -1,8 +1,8 @@
 """What is served after so many rounds: the size of the state, the digests' share of the block, times without a day.
 
 ``python -m bench.served [--rounds 10] [--window 8000] [--write]`` plays a made-up talk under every preset, round by
-round, each folded as a whole: once with the offline model, and once with an answer that says every message of the user again,
-as a model that leaves nothing out would. Digests are cut and laid out as the service does it.
+round, each folded as a whole: once with the offline model, and once with an answer that says every message of the user
+again, as a model that leaves nothing out would. Digests are cut and laid out as the service does it.
 
 * *state*: what the state weighs, with its frame, against the most that the policy allows;
 * *digests*: their share of the block, and how many of them state and anchors say already;
@@ -198,7 +198,9 @@ def rows(rounds: int, window: int) -> Iterator[Row]:
     for preset in PRESETS:
         for name, kind in (("offline", Replay), ("verbose", Verbose)):
             for number, replay in played(preset, kind, rounds, window):
-                if number in LOOKED_AT and replay.layout is not None:  # else the answer was refused: so small is the window
+                if (
+                    number in LOOKED_AT and replay.layout is not None
+                ):  # else the answer was refused: so small is the window
                     yield looked_at(preset, name, number, replay)
 
 

@@ -37,7 +37,7 @@ def said(*texts: str, days: Sequence[int] | None = None) -> list[Message]:
         ("Marta: I'll send it tomorrow!", "Marta: I'll send it tomorrow (14 May 2025)!"),
         ("It broke the day before yesterday.", "It broke the day before yesterday (11 May 2025)."),
         ("Yesterday's bill is open.", "Yesterday's (12 May 2025) bill is open."),
-        ("Вчера вечером оплатил, послезавтра едем.", "Вчера вечером (12 мая 2025) оплатил, послезавтра (15 мая 2025) едем."),
+        ("Вчера вечером был, послезавтра едем.", "Вчера вечером (12 мая 2025) был, послезавтра (15 мая 2025) едем."),
         ("Ich rufe morgen früh an.", "Ich rufe morgen früh (14. Mai 2025) an."),
         ("Heute Morgen war er da.", "Heute Morgen (13. Mai 2025) war er da."),
         ("我明天下午去银行。", "我明天下午（2025年5月14日）去银行。"),
@@ -94,7 +94,9 @@ SPAN = said("My dog Rex was ill yesterday, the vet Dr Lind took 90 euros.", "I h
 
 @pytest.mark.parametrize("model", ["made-up", "offline"])
 def test_what_was_added_is_on_record_whoever_summarizes(model: str) -> None:
-    told = answer("Rex the dog was ill yesterday.", [fact("Rex was ill yesterday", 1), fact("The vet took 90 euros", 1)])
+    told = answer(
+        "Rex the dog was ill yesterday.", [fact("Rex was ill yesterday", 1), fact("The vet took 90 euros", 1)]
+    )
     report = judge(replace(proposal(told), model=model), request(SPAN))
     assert report.candidate is not None
     texts = [item.text for item in report.candidate.items]
@@ -125,8 +127,8 @@ def test_an_anchor_with_a_relative_time_is_served_with_its_day_and_others_are_no
 
 
 PIECES = st.sampled_from([
-    "yesterday", " (12 May 2025)", "Today", "last Friday", '"', " tomorrow", "morgen", "вчера", "明天", "on Monday", ". ",
-    "the dog", " 900 euros", "(", ")", "\n", "heute ", "«", "»", "昨天",
+    "yesterday", " (12 May 2025)", "Today", "last Friday", '"', " tomorrow", "morgen", "вчера", "明天", "on Monday",
+    ". ", "the dog", " 900 euros", "(", ")", "\n", "heute ", "«", "»", "昨天",
 ])  # fmt: skip
 
 

@@ -96,9 +96,7 @@ def layout_of(
 
 
 def days_element(held: Sequence[Message], locale: str) -> str:
-    """The days of held messages, so that nobody takes them for new ones; of system messages, which stand before all
-    others and go out of date by no day, there are none.
-    """
+    """The days of held messages, so that nobody takes them for new ones; system messages stand apart and have none."""
     days = [message.created_at.date() for message in held if message.role != "system"]
     if not days:
         return ""
