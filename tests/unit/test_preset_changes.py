@@ -126,9 +126,7 @@ def test_every_entry_is_there_after_the_change_and_after_the_way_back(language: 
     assert state <= talk.budgets.state_tokens, "within it again"
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("turn_end", "semantic"), ("research", "turn_end"), ("handoff", "sessions")]
-)
+@pytest.mark.parametrize(("one", "other"), [("turn_end", "semantic"), ("handoff", "sessions")])
 def test_control_as_a_compaction_like_any_other_it_loses(monkeypatch: pytest.MonkeyPatch, one: str, other: str) -> None:
     monkeypatch.setattr(applying, "_most", lambda to: to.budgets.state_tokens)
     monkeypatch.setattr(applying, "without_giving_up", lambda candidate: candidate)

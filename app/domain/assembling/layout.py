@@ -118,22 +118,21 @@ def with_digests(layout: Layout, source: Digestible, *, room: int, kept: int | N
         kept: The room that later layouts of this version keep to; ``None``: their allotment.
         served_as: ``pair`` or ``assistant``.
     """
+    bare = layout.tokens - layout.held_day_tokens
 
-    def added(element: str) -> int:
+    def weight(element: str, held_days: str = "") -> int:
         block = block_messages(
-            layout.text,
-            served_as=served_as,
-            anchors=layout.anchors,
-            digests=element,
-            held_days=layout.held_days,
+            layout.text, served_as=served_as, anchors=layout.anchors, digests=element, held_days=held_days
         )
-        return messages_tokens(block, source.estimator) - layout.tokens
+        return messages_tokens(block, source.estimator)
 
-    digests = source.beside(room, layout.tokens, added)
-    tokens = max(added(digests.element), 0) if digests.element else 0
+    digests = source.beside(room, bare, lambda element: weight(element) - bare)
+    tokens = max(weight(digests.element) - bare, 0) if digests.element else 0
+    days = max(weight(digests.element, layout.held_days) - bare - tokens, 0) if layout.held_days else 0
     return replace(
         layout,
-        tokens=layout.tokens + tokens,
+        tokens=bare + tokens + days,
+        held_day_tokens=days,
         digests=digests.element,
         digest_tokens=tokens,
         digest_room=kept,
