@@ -85,7 +85,7 @@ def test_a_budget_lowered_within_reason_compacts_nothing(offline: Service, start
         ({"background_at": 1.5}, "policy.background_at", "must be more than 0 and at most 1, not 1.5"),
         ({"sync_at": -0.1}, "policy.sync_at", "must be more than 0 and at most 1, not -0.1"),
         ({"max_tokens": -2}, "policy.max_tokens", "-1 for no automatic trigger"),
-        ({"context_window": 1_000, "target": 0.3}, "policy.context_window", "exceeds the target of 229"),
+        ({"context_window": 1_000, "target": 0.2}, "policy.context_window", "exceeds the target of 153"),
         ({"context_window": "large"}, "policy.context_window", "must be a number"),
         ({"state_tokens": 1}, "policy.state_tokens", "must be at least 50 and at most 100000, not 1"),
         ({"anchor_share": 0.9}, "policy.anchor_share", "tokens exceeds the budget of"),

@@ -26,7 +26,10 @@ from tests.servers import ROOT, execute_sql, with_database
 
 Json = dict[str, Any]
 
-_TOOLS_APART: Final = "what a tool said is recalled in a message of role tool, no longer as words of the user"
+_QUERY: Final = (
+    "a query without a budget keeps to the recall share; recalled lines show weekdays and gaps, and what a tool said is"
+    " recalled in a message of role tool, no longer as words of the user"
+)
 _AS_DATA: Final = "a message that reads like an element or a marker of the service is served as data"
 _ONCE: Final = "a result that stands in its message's content too is served in its part alone"
 _VERSIONS: Final = "calls name the version of their prompt: null of those that were made before"
@@ -38,8 +41,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "*.states.*.provenance.*.in_doubt": _REPAIRS,
     "agent-*.contexts.plain.messages.*.content": _ONCE,
     "*.compactions.*.attempts.*.prompt_version": _VERSIONS,
-    "agent-*.contexts.query.*": _TOOLS_APART,
-    "media.contexts.query.*": _TOOLS_APART,
+    "*.contexts.query.*": _QUERY,
     "failing.contexts.*.messages.*": _AS_DATA,
     "odd-texts.contexts.*.messages.*": _AS_DATA,
     "*.conversation.policy.verify": _VERIFIED,

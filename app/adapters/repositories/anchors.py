@@ -122,7 +122,7 @@ def _of(conversation_id: UUID) -> Any:
 def _newest_active(wanted: Sequence[Any], conversation_id: UUID, through_seq: int | None, limit: int) -> Any:
     statement = (
         select(*wanted)
-        .join(MessageRow, col(MessageRow.id) == col(AnchorRow.message_id))
+        .join(MessageRow, col(MessageRow.id) == col(AnchorRow.message_id), isouter=True)
         .where(col(AnchorRow.conversation_id) == conversation_id, text(f"{AnchorRow.__tablename__}.{ACTIVE}"))
     )
     if through_seq is not None:
