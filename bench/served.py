@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.text.relative import language_of_times
+from app.core.text.relative import is_relative
 from app.core.text.values import values
 from app.domain.assembling.digesting import Digestible
 from app.domain.assembling.layout import with_digests
@@ -175,7 +175,7 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
     whole = with_digests(layout, source, room=room, kept=None, served_as=replay.policy.served_as)
     shown = {one.id: one.level for one in whole.segments}
     texts = [(level, one.levels[level].text) for one in segments if (level := shown.get(one.id)) is not None]
-    relative = [text for text in entries if language_of_times(text)]
+    relative = [text for text in entries if is_relative(text)]
     return Row(
         preset=preset,
         summarizer=summarizer,

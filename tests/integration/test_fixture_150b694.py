@@ -41,7 +41,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "*.states.*.provenance.*.in_doubt": _REPAIRS,
     "agent-*.contexts.plain.messages.*.content": _ONCE,
     "*.compactions.*.attempts.*.prompt_version": _VERSIONS,
-    "*.contexts.query.*": _QUERY,
+    "*.contexts.*query.*": _QUERY,
     "failing.contexts.*.messages.*": _AS_DATA,
     "odd-texts.contexts.*.messages.*": _AS_DATA,
     "*.conversation.policy.verify": _VERIFIED,

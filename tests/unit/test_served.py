@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -87,7 +88,7 @@ def test_control_with_twice_the_room_it_grows_beyond_its_size(monkeypatch: pytes
 # --- digests
 
 FILLING = [f"Shelf {number} of the archive holds old maps of the northern coast" for number in range(10, 40)]
-STATE = {
+STATE: Mapping[str, Any] = {
     "logos": ["Marta pays 900 euros for the harbour crane on 12 June 2027", "The ledger moves to room 114", *FILLING],
     "pathos": [],
     "abstract": [],
@@ -98,13 +99,12 @@ NEW_VALUE = "User: The choir concert needs 450 chairs from Okafor."
 NEW_WORDS = "User: Everybody enjoyed the choir concert in the old garden."
 
 
-def digests_beside(*briefs: str, room: int = 2_000, state: dict[str, object] | None = None) -> Layout:
+def digests_beside(*briefs: str, room: int = 2_000) -> Layout:
     """The layout with digests of segments that tell this; each has these words as its keywords too."""
-    state = STATE if state is None else state
     segments = [_telling(segment(number, number * 5 + 1, number * 5 + 5), brief) for number, brief in enumerate(briefs)]
-    texts = [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]  # type: ignore[attr-defined]
+    texts = [text for value in STATE.values() for text in ([value] if isinstance(value, str) else value)]
     source = Digestible(segments=segments, total=len(segments), levels=LEVELS, said=texts)
-    bare = layout_of(SESSION, state, served_as="pair", estimator="script")
+    bare = layout_of(SESSION, STATE, served_as="pair", estimator="script")
     return with_digests(bare, source, room=room, kept=None, served_as="pair")
 
 

@@ -75,10 +75,9 @@ def other_times(text: str) -> list[Other]:
     ]
 
 
-def language_of_times(text: str) -> str | None:
-    """The language in which a text tells a time by the day on which it is said; ``None``: it tells none so."""
-    found = [one.language for one in near_days(text)] or [one.language for one in other_times(text)]
-    return found[0] if found else None
+def is_relative(text: str) -> bool:
+    """Whether a text tells any time by the day on which it is said."""
+    return bool(near_days(text) or other_times(text))
 
 
 def in_brackets(day: date, language: str) -> str:
@@ -86,9 +85,15 @@ def in_brackets(day: date, language: str) -> str:
     return _bracketed(language, _written(_TABLES[language]["day"], day, language))
 
 
-def said_on(day: date, language: str, needed: Needed) -> str:
-    """What is needed of a message's day, as it stands at the end of what it says: `` (said Mon 12 May 2025)``."""
-    return _bracketed(language, _written(_TABLES[language]["said"][needed], day, language))
+def said_on(day: date, text: str) -> str:
+    """What is needed of a message's day to understand a text of it: `` (said Mon 12 May 2025)``; empty for nothing."""
+    near, others = near_days(text), other_times(text)
+    if not (near or others):
+        return ""
+    language = others[0].language if others else near[0].language
+    needed = others[0].needed if others else "day"
+    form = _TABLES[language]["said"]["day" if near and needed == "month" else needed]
+    return _bracketed(language, _written(form, day, language))
 
 
 def undated(text: str) -> str:

@@ -79,11 +79,7 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
         return added
     words = [other.text for other in others] or [text[one.start : one.end] for one in near]
     said = _day_said(words, sources)
-    if said is None:
-        return added
-    if others:
-        return _at_end(added, said_on(said, others[0].language, others[0].needed))
-    return _at_end(added, said_on(said, near[0].language, "day"))
+    return _at_end(added, said_on(said, text)) if said else added
 
 
 def _told(text: str, span: Sequence[Message], *, is_told: bool) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from app.core.text.relative import language_of_times, said_on
+from app.core.text.relative import said_on
 from app.domain.anchors.values import AnchorType, FoundAnchor
 from app.domain.fencing.escaping import escape_block
 from app.domain.weighing.tokens import Estimator, estimate_text, tokens_of
@@ -42,13 +42,8 @@ def anchor_line(type_: AnchorType, seq: int, content: str, said_at: datetime | N
 
     Where the content tells a time by the day on which it was said ("tomorrow"), that day stands before it.
     """
-    said = f"#{seq}{_day_of(content, said_at)}"
-    return f"- {type_} {said}: {escape_served(' '.join(content.split()))}"
-
-
-def _day_of(content: str, said_at: datetime | None) -> str:
-    language = language_of_times(content) if said_at else None
-    return said_on(said_at.date(), language, "weekday") if said_at and language else ""
+    said = said_on(said_at.date(), content) if said_at else ""
+    return f"- {type_} #{seq}{said}: {escape_served(' '.join(content.split()))}"
 
 
 def line_tokens(
