@@ -26,6 +26,7 @@ from tests.servers import ROOT, execute_sql, with_database
 
 Json = dict[str, Any]
 
+_DAYS: Final = "anchors that tell a time by the day on which they were said have that day before them"
 _QUERY: Final = (
     "a query without a budget keeps to the recall share; recalled lines show weekdays and gaps, and what a tool said is"
     " recalled in a message of role tool, no longer as words of the user"
@@ -42,6 +43,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "agent-*.contexts.plain.messages.*.content": _ONCE,
     "*.compactions.*.attempts.*.prompt_version": _VERSIONS,
     "*.contexts.*query.*": _QUERY,
+    "written-hierarchical.contexts.small.*": _DAYS,
     "failing.contexts.*.messages.*": _AS_DATA,
     "odd-texts.contexts.*.messages.*": _AS_DATA,
     "*.conversation.policy.verify": _VERIFIED,
