@@ -113,7 +113,7 @@ def replayed(preset: str, lines: Sequence[Line], window: int) -> Row:
         tokens_after=statistics.fmean(after or [0]),
         served_mean=statistics.fmean(sizes),
         served_last=sizes[-1],
-        state=replay.layout.tokens if replay.layout else 0,
+        state=replay.layout.state_tokens if replay.layout else 0,
         values_kept=_kept(folded, served),
         opening_kept=_kept(folded[:OPENING], served),
         held=len(replay.held()),

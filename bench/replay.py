@@ -133,8 +133,7 @@ class Replay:
         """Propose, judge and apply one chunk."""
         span = tuple(redact_message(message) for message in self.messages[planned.from_seq - 1 : planned.to_seq])
         request = self.request(span)
-        answer = Proposal(text=compress(request), finish="stop", model="offline")
-        applied = apply_candidate(judge(answer, request), self._applying(planned, span))
+        applied = apply_candidate(judge(self.answer(request), request), self._applying(planned, span))
         if isinstance(applied, str):
             return applied
         self.version += 1
@@ -142,6 +141,10 @@ class Replay:
         self.entries, self.next_entry, self.written_in = applied.entries, applied.next_entry, self.schema.name
         self._lay_out(applied.state)
         return applied
+
+    def answer(self, request: SummaryRequest) -> Proposal:
+        """What the summarizer says."""
+        return Proposal(text=compress(request), finish="stop", model="offline")
 
     def forget(self) -> None:
         """Lose everything that is known of the folded messages: for seeing that a check notices."""
@@ -167,9 +170,10 @@ class Replay:
         anchors = self.layout.anchor_tokens if self.layout else 0
         return Breakdown(
             system=self.system_tokens,
-            state=self.layout.tokens - anchors if self.layout else 0,
+            state=self.layout.state_tokens if self.layout else 0,
             anchors=anchors,
-            held=sum(size_of(message, self.policy.estimator) for message in self.held()),
+            held=sum(size_of(message, self.policy.estimator) for message in self.held())
+            + (self.layout.held_day_tokens if self.layout else 0),
             tail=sum(size_of(message, self.policy.estimator) for message in self.tail()),
         )
 
@@ -231,6 +235,7 @@ class Replay:
             proposed_by=found.proposed_by,
             speaker=found.speaker,
             pasted=found.pasted,
+            said_at=found.said_at,
             id=UUID(int=found.seq * 1_000 + number),
             conversation_id=CONVERSATION,
             message_id=UUID(int=1_000_000 + found.seq),
@@ -259,7 +264,7 @@ class Replay:
             state,
             served_as=self.policy.served_as,
             estimator=self.policy.estimator,
-            held=held,
+            held=self.held(),
             anchors=shown,
         )
 

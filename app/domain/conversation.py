@@ -129,6 +129,10 @@ class Layout:
     """Active anchors for which there was no room."""
     held: tuple[int, ...] = ()
     """``seq`` of the held messages that follow the block."""
+    held_days: str = ""
+    """The rendered element with their days; empty when none follows."""
+    held_day_tokens: int = 0
+    """What of ``tokens`` it weighs."""
     digests: str = ""
     """The rendered ``<digests>`` element with its markers; empty when none is served."""
     digest_tokens: int = 0
@@ -141,7 +145,7 @@ class Layout:
     @property
     def state_tokens(self) -> int:
         """What of ``tokens`` the state weighs, with the block's own lines."""
-        return self.tokens - self.anchor_tokens - self.digest_tokens
+        return self.tokens - self.anchor_tokens - self.digest_tokens - self.held_day_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from app.domain.anchors.rendering import anchor_line
+from app.domain.anchors.rendering import line_of
 from app.domain.anchors.values import Anchor
 from app.domain.conversation import Conversation, Message
 from app.domain.errors import (
@@ -405,9 +405,7 @@ async def _anchors(uow: UnitOfWork, conversation: Conversation, asked: _Asked) -
     """All active anchors by position: those that the block shows, and those for which it had no room."""
     page = Page(limit=MOST_ROWS, after=asked.after, order="asc")
     found, following = await uow.anchors.page(conversation.id, page, status="active")
-    lines = [
-        anchor_line(anchor.type, anchor.seq, anchor.content, anchor.speaker, pasted=anchor.pasted) for anchor in found
-    ]
+    lines = [line_of(anchor) for anchor in found]
     count = rows_within([estimate_text(line) + 1 for line in lines], asked.max_tokens)
     if count < len(found):
         found, following = await uow.anchors.page(conversation.id, replace(page, limit=count), status="active")

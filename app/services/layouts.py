@@ -66,19 +66,21 @@ async def lay_out(
     held = await held_messages(uow, conversation.id, through_seq=boundary_seq)
     active = await uow.anchors.servable(conversation.id, through_seq=boundary_seq, limit=MOST_ANCHORS)
     seqs = [message.seq for message in held]
+    anchors = serve(
+        active,
+        through_seq=boundary_seq,
+        held=frozenset(seqs),
+        room=_anchor_room(resolved, schema, standing) if anchor_room is None else anchor_room,
+        estimator=policy.estimator,
+    )
     layout = layout_of(
         schema,
         state,
         served_as=policy.served_as,
         estimator=policy.estimator,
-        held=seqs,
-        anchors=serve(
-            active,
-            through_seq=boundary_seq,
-            held=frozenset(seqs),
-            room=_anchor_room(resolved, schema, standing) if anchor_room is None else anchor_room,
-            estimator=policy.estimator,
-        ),
+        held=held,
+        anchors=anchors,
+        locale=conversation.locale,
         markers=bool(policy.levels),
     )
     kept = room_for_digests(layout) if room_for_digests else _kept_room(conversation.layout)
@@ -87,6 +89,8 @@ async def lay_out(
     allotted = max(digest_room(resolved.budgets, beside=beside), min(resolved.budgets.digest_tokens, WAY_BACK))
     room = allotted if kept is None else min(allotted, kept)
     source = await digestible(uow, resolved, through_seq=boundary_seq, room=room)
+    told = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
+    source = replace(source, said=[*told, *(anchor.content for anchor in anchors.shown)])
     work = partial(with_digests, layout, source, room=room, kept=kept, served_as=policy.served_as)
     return work() if len(source.segments) <= ON_LOOP else await asyncio.to_thread(work)
 

@@ -86,7 +86,7 @@ async def _laid_out(shell: Shell, uow: UnitOfWork, present: Conversation, chunk:
     """
 
     def room_for_digests(layout: Layout) -> int | None:
-        room = _most_after(chunk) - (applied.tokens_after + layout.tokens - applied.layout.tokens)
+        room = _most_after(chunk) - (applied.tokens_after + _further(chunk, applied, layout))
         return None if room >= chunk.resolved.budgets.digest_tokens else max(room, 0)
 
     layout = await lay_out(
@@ -98,7 +98,13 @@ async def _laid_out(shell: Shell, uow: UnitOfWork, present: Conversation, chunk:
         anchor_room=applied.anchor_room,
         room_for_digests=room_for_digests,
     )
-    return replace(applied, layout=layout, tokens_after=applied.tokens_after + layout.tokens - applied.layout.tokens)
+    return replace(applied, layout=layout, tokens_after=applied.tokens_after + _further(chunk, applied, layout))
+
+
+def _further(chunk: Chunk, applied: Applied, layout: Layout) -> int:
+    """What the block weighs more than it was reckoned with; the days of held messages were counted with these."""
+    before = chunk.resolved.conversation.layout
+    return layout.tokens - applied.layout.tokens - (before.held_day_tokens if before else 0)
 
 
 def _most_after(chunk: Chunk) -> int:

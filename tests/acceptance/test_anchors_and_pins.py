@@ -164,7 +164,7 @@ class TestPins:
         assert pin(talk, message) == first
         assert talk.context_bytes() == pinned != before
         usage = talk.get("/usage")
-        assert usage["breakdown"]["held"] == first["token_count"]
+        assert 0 < usage["breakdown"]["held"] - first["token_count"] < 40, "with its day"
         assert usage["tokens"] == sum(usage["breakdown"].values())
         assert unpin(talk, message)["protected_reason"] == "compressible"
         assert unpin(talk, message)["is_protected"] is False

@@ -85,7 +85,7 @@ def test_a_budget_lowered_within_reason_compacts_nothing(offline: Service, start
         ({"background_at": 1.5}, "policy.background_at", "must be more than 0 and at most 1, not 1.5"),
         ({"sync_at": -0.1}, "policy.sync_at", "must be more than 0 and at most 1, not -0.1"),
         ({"max_tokens": -2}, "policy.max_tokens", "-1 for no automatic trigger"),
-        ({"context_window": 1_000, "target": 0.3}, "policy.context_window", "exceeds the target of 229"),
+        ({"context_window": 1_000, "target": 0.2}, "policy.context_window", "exceeds the target of 153"),
         ({"context_window": "large"}, "policy.context_window", "must be a number"),
         ({"state_tokens": 1}, "policy.state_tokens", "must be at least 50 and at most 100000, not 1"),
         ({"anchor_share": 0.9}, "policy.anchor_share", "tokens exceeds the budget of"),
@@ -121,7 +121,7 @@ def test_a_floor_above_the_target_shows_its_sum(offline: Service, start_talk: St
     prompt = "You are a helpful and patient assistant of a furniture shop. " * 120
     problem = refused(talk.patch({"system_prompt": prompt}), 422, "policy_invalid")
     assert problem["errors"][0]["field"] == "system_prompt"
-    assert "+ state cap" in problem["detail"]
+    assert "+ state 367" in problem["detail"]
     assert f"exceeds the target of {TARGET}" in problem["detail"]
     assert talk.get()["system_prompt"] == ""
     refused(talk.http.post("/conversations", json={"system_prompt": prompt, "policy": WINDOW}), 422, "policy_invalid")

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from app.adapters.repositories.segments import SqlSegments
+from app.domain.assembling import digesting
 from app.domain.assembling.assembly import AssembledContext
 from app.domain.conversation import Conversation, Layout
 from app.domain.records import Compaction
@@ -92,6 +93,7 @@ async def test_where_all_is_folded_they_have_what_keeps_it_smaller(
 ) -> None:
     if not guarded:
         monkeypatch.setattr(saving, "_most_after", lambda _: 10**9)
+    monkeypatch.setattr(digesting, "BLOCK_SHARE", 0.9)
     smaller: list[bool] = []
     for count in range(4, 20, 3):
         conversation_id = await service.conversation(protect=[], segment_by={"by": "messages", "size": 1})
@@ -237,6 +239,8 @@ async def test_what_was_taken_back_is_in_no_digest_in_any_context(
 ) -> None:
     if not guarded:
         monkeypatch.setattr(layouts, "without_outdated", lambda segments, _: segments)
+    monkeypatch.setattr(digesting, "without_said", lambda segments, _: segments)
+    monkeypatch.setattr(digesting, "BLOCK_SHARE", 0.9)
     conversation_id = await service.conversation(protect=[], segment_by={"by": "messages", "size": 2})
     await service.say(conversation_id, 10)
     told = [

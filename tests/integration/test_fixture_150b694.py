@@ -7,6 +7,7 @@ import contextlib
 import json
 import lzma
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
@@ -28,7 +29,11 @@ from tests.servers import ROOT, execute_sql, with_database
 
 Json = dict[str, Any]
 
-_TOOLS_APART: Final = "what a tool said is recalled in a message of role tool, no longer as words of the user"
+_DAYS: Final = "anchors that tell a time by the day on which they were said have that day before them"
+_QUERY: Final = (
+    "a query without a budget keeps to the recall share; recalled lines show weekdays and gaps, and what a tool said is"
+    " recalled in a message of role tool, no longer as words of the user"
+)
 _AS_DATA: Final = "a message that reads like an element or a marker of the service is served as data"
 _ONCE: Final = "a result that stands in its message's content too is served in its part alone"
 _VERSIONS: Final = "calls name the version of their prompt: null of those that were made before"
@@ -41,8 +46,8 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "*.states.*.provenance.*.in_doubt": _REPAIRS,
     "agent-*.contexts.plain.messages.*.content": _ONCE,
     "*.compactions.*.attempts.*.prompt_version": _VERSIONS,
-    "agent-*.contexts.query.*": _TOOLS_APART,
-    "media.contexts.query.*": _TOOLS_APART,
+    "*.contexts.*query.*": _QUERY,
+    "written-hierarchical.contexts.small.*": _DAYS,
     "failing.contexts.*.messages.*": _AS_DATA,
     "odd-texts.contexts.*.messages.*": _AS_DATA,
     "*.conversation.policy.verify": _VERIFIED,
@@ -54,7 +59,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
 }
 """Differences that were made on purpose: a pattern of paths (as ``*.contexts.*.gauge.background_at``) → the reason."""
 
-_CHANGED: Final = "semantic-en"
+_CHANGED: Final = "research-en"
 _NO_MESSAGES: Final = frozenset({"earlier", "anchors", "no-such-segment"})
 """Markers that stand for a list, and one that a message only writes as a text."""
 
@@ -103,7 +108,17 @@ async def _read(loaded: Endpoints, conversations: Sequence[Stored]) -> dict[str,
             return await record(process, conversations)
 
 
-def _line_of_then(type_: AnchorType, seq: int, content: str, _: Speaker = "user", *, pasted: bool = False) -> str:
+def _line_of_then(
+    type_: AnchorType,
+    seq: int,
+    content: str,
+    _: Speaker = "user",
+    *,
+    pasted: bool = False,
+    said_at: datetime | None = None,
+) -> str:
+    """Without its speaker, and without the day that relative times are reckoned from."""
+    del said_at
     assert not pasted, "what was stored then is not said to be"
     return f"- {type_} #{seq}: {rendering.escape_served(' '.join(content.split()))}"
 

@@ -364,7 +364,8 @@ class TestToolPairs:
         assert [one.parts for one in context.messages if one.seq in {3, 4}] == [(CALL,), (RESULT,)]
         row = await service.row(conversation_id)
         assert row.covered.held_tokens == sum(entry.token_count for entry in pair)
-        assert context.gauge.breakdown.held == row.covered.held_tokens
+        assert row.layout is not None
+        assert context.gauge.breakdown.held == row.covered.held_tokens + row.layout.held_day_tokens
         await sums_are_right(service, conversation_id)
 
         await service.container.pins.unpin(service.tenant, conversation_id, pair[which].id)
@@ -432,7 +433,7 @@ class TestToolPairs:
         assert after.covered.held_tokens > before.covered.held_tokens == 0
         context = await service.container.context.assemble(service.tenant, conversation_id)
         assert [one.parts for one in context.messages if one.seq in {1, 2}] == [(CALL,), (RESULT,)]
-        assert context.gauge.breakdown.held == after.covered.held_tokens
+        assert context.gauge.breakdown.held == after.covered.held_tokens + after.layout.held_day_tokens
         await sums_are_right(service, conversation_id)
 
     async def test_a_pair_without_room_leaves_the_stored_half_as_it_was(self, service: Service) -> None:

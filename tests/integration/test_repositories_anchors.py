@@ -49,7 +49,7 @@ class TestAnchors:
         )
         assert {item.name for item in fields(made)} >= {"offset", "superseded_by"}
         plain = anchor(row.id, 3, offset=0, importance=0.5, token_count=5)
-        assert_no_default(replace(made, seq=4), plain)
+        assert_no_default(replace(made, seq=4, said_at=made.created_at), plain)
         await added(begin, tenant, [made])
         async with begin(tenant) as unit:
             assert await unit.anchors.get(row.id, made.id) == made

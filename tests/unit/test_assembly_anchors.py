@@ -54,7 +54,7 @@ def made_of(
             STATE,
             served_as=policy.served_as,
             estimator=policy.estimator,
-            held=held,
+            held=source.held,
             anchors=served,
             markers=bool(policy.levels),
         )

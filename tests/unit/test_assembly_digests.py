@@ -117,7 +117,7 @@ def test_the_stored_layout_is_served_as_it_is_and_the_gauge_shows_it_without_a_l
     assert layout.digests in front_of(found)
     assert found.gauge.breakdown == breakdown_of(source.conversation, "script", system=found.gauge.breakdown.system)
     assert found.gauge.breakdown.digests == layout.digest_tokens > 0
-    assert layout.tokens == layout.state_tokens + layout.anchor_tokens + layout.digest_tokens
+    assert layout.tokens == (layout.state_tokens + layout.anchor_tokens + layout.digest_tokens + layout.held_day_tokens)
     assert sum(one.tokens for one in found.sections) == found.gauge.tokens
 
 
@@ -333,7 +333,8 @@ def test_what_is_served_fits_where_it_stands_and_more_room_never_shows_fewer(
     )
 
     assert less.digest_tokens <= room
-    assert less.tokens == layout.tokens + less.digest_tokens
+    without_days = layout.tokens - layout.held_day_tokens
+    assert less.tokens == without_days + less.digest_tokens + less.held_day_tokens
     assert {one.id for one in less.segments} <= {one.id for one in greater.segments}
 
 

@@ -23,6 +23,7 @@ from app.domain.schemas import SESSION
 from app.domain.segments.markers import find, render
 from app.domain.segments.values import LEVELS, Marker
 from app.domain.weighing.tokens import Estimator
+from tests.unit.talk import talk
 from tests.unit.test_anchors_serving import anchor
 from tests.unit.test_assembly_digests import segment
 
@@ -35,7 +36,7 @@ def test_state_then_anchors_then_what_was_left_out() -> None:
         STATE,
         served_as="pair",
         estimator="script",
-        held=[1],
+        held=talk("The boat sails on Friday."),
         anchors=Served(shown=(anchor(3, "Use Postgres"), anchor(5, "Ship on 12 March")), behind_marker=2),
     )
     left_out = LeftOut(from_seq=6, to_seq=9, digest="small talk")

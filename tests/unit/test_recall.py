@@ -130,7 +130,7 @@ def test_a_question_about_something_else_recalls_nothing(texts: Sequence[str]) -
 
 def test_a_date_is_found_by_the_day_of_a_message() -> None:
     corpus = corpus_of(["hello", "one thing", "another thing", "a last one"], apart=timedelta(days=20))
-    found = choose(corpus, question_of("What happened in July?", ()), room=7)
+    found = choose(corpus, question_of("What happened in July?", ()), room=9)
 
     assert [one.source.at.month for one in found] == [7]
 
@@ -188,15 +188,23 @@ def test_passages_stand_in_order_under_the_date_of_each_day() -> None:
 
     assert recalled_element(found).splitlines() == [
         '<recalled of="earlier messages, verbatim">',
-        "8 May 2025",
+        "Thu 8 May 2025",
         "U: Where?",
         "A: Wait.",
-        "9 May",
+        "Fri 9 May",
         "A: It is Porto.",
-        "4 Mar 2026",
+        "Wed 4 Mar 2026",
         "U: Again?",
         "</recalled>",
     ]
+
+
+def test_lines_of_a_day_that_stood_apart_do_not_look_adjacent() -> None:
+    found = recalled((2, "user", "Where?", DAY), (3, "assistant", "In Porto.", DAY), (40, "user", "Bye!", DAY))
+    element = recalled_element(found)
+
+    assert element.splitlines()[1:-1] == ["Thu 8 May 2025", "U: Where?", "A: In Porto.", "…", "U: Bye!"]
+    assert list(recalled_in(element)) == [("user", "Where?"), ("assistant", "In Porto."), ("user", "Bye!")]
 
 
 def test_lines_that_begin_with_a_name_need_no_mark() -> None:

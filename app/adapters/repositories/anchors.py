@@ -13,15 +13,23 @@ from sqlmodel import col
 
 from app.adapters.repositories.base import Repository
 from app.adapters.repositories.cursor import BY_PLACE, cut, paged
-from app.adapters.repositories.mapping import columns, value
-from app.adapters.tables import ACTIVE, AnchorRow
+from app.adapters.repositories.mapping import columns, value, without
+from app.adapters.tables import ACTIVE, AnchorRow, MessageRow
 from app.domain.anchors.values import Anchor, AnchorStatus, AnchorType, FoundAnchor, Ranking, Transition
 from app.domain.errors import NotFoundError
 from app.domain.records import Page
 
+_SAID_AT = "said_at"
+"""The moment of the anchor's message, which has a row of its own."""
+
+
+def _column(name: str) -> Any:
+    return col(MessageRow.created_at) if name == _SAID_AT else col(getattr(AnchorRow, name))
+
+
 _FIELDS = tuple(item.name for item in fields(Anchor))
-_COLUMNS = tuple(col(getattr(AnchorRow, name)) for name in _FIELDS)
-_SERVED = tuple(col(getattr(AnchorRow, item.name)) for item in fields(FoundAnchor))
+_COLUMNS = tuple(map(_column, _FIELDS))
+_SERVED = tuple(_column(item.name) for item in fields(FoundAnchor))
 _PLACE = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
 
 
@@ -32,7 +40,7 @@ class SqlAnchors(Repository):
         """Insert; one that stands at the same place with the same type already is left as it is."""
         if anchors:
             await self._session.execute(
-                insert(AnchorRow).on_conflict_do_nothing(), [columns(anchor) for anchor in anchors]
+                insert(AnchorRow).on_conflict_do_nothing(), [without(columns(anchor), _SAID_AT) for anchor in anchors]
             )
 
     async def get(self, conversation_id: UUID, anchor_id: UUID) -> Anchor:
@@ -40,7 +48,7 @@ class SqlAnchors(Repository):
         row = await self._session.first(_of(conversation_id).where(col(AnchorRow.id) == anchor_id))
         if row is None:
             raise NotFoundError("No such anchor.")
-        return value(Anchor, row)
+        return value(Anchor, row, said_at=None)
 
     async def active(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
@@ -69,10 +77,21 @@ class SqlAnchors(Repository):
                 speaker=speaker,
                 pasted=pasted,
                 passed_over=passed_over,
+                said_at=said_at,
             )
-            for type_, content, seq, offset, importance, tokens, proposer, speaker, pasted, passed_over in reversed(
-                rows
-            )
+            for (
+                type_,
+                content,
+                seq,
+                offset,
+                importance,
+                tokens,
+                proposer,
+                speaker,
+                pasted,
+                passed_over,
+                said_at,
+            ) in reversed(rows)
         ]
 
     async def page(
@@ -85,7 +104,7 @@ class SqlAnchors(Repository):
         if status is not None:
             statement = statement.where(col(AnchorRow.status) == status)
         rows = await self._session.all(paged(statement, page, _PLACE, BY_PLACE))
-        found = [value(Anchor, row) for row in rows]
+        found = [value(Anchor, row, said_at=None) for row in rows]
         return cut(found, page.limit, lambda anchor: (anchor.seq, anchor.offset, anchor.id))
 
     async def claimed(self, conversation_id: UUID, *, through_seq: int, limit: int) -> list[Anchor]:
@@ -161,7 +180,11 @@ def _these(conversation_id: UUID, ids: Sequence[UUID]) -> Any:
 
 
 def _newest_active(wanted: Sequence[Any], conversation_id: UUID, through_seq: int | None, limit: int) -> Any:
-    statement = select(*wanted).where(col(AnchorRow.conversation_id) == conversation_id, text(ACTIVE))
+    statement = (
+        select(*wanted)
+        .join(MessageRow, col(MessageRow.id) == col(AnchorRow.message_id), isouter=True)
+        .where(col(AnchorRow.conversation_id) == conversation_id, text(f"{AnchorRow.__tablename__}.{ACTIVE}"))
+    )
     if through_seq is not None:
         statement = statement.where(col(AnchorRow.seq) <= through_seq)
     return statement.order_by(*(column.desc() for column in _PLACE)).limit(limit)

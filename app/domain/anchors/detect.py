@@ -197,9 +197,10 @@ def found_anchor(
         seq=message.seq,
         offset=offset,
         importance=round(min(max(importance, 0.0), 1.0), 4),
-        token_count=line_tokens(type_, message.seq, content, speaker, pasted=pasted),
+        token_count=line_tokens(type_, message.seq, content, speaker, pasted=pasted, said_at=message.created_at),
         speaker=speaker,
         pasted=pasted,
+        said_at=message.created_at,
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
+from app.core.text.relative import said_on
 from app.domain.anchors.values import AnchorType, FoundAnchor, Speaker
 from app.domain.fencing.escaping import escape_block
 from app.domain.weighing.tokens import Estimator, estimate_text, tokens_of
@@ -24,7 +26,7 @@ _ARROW: Final = compiled(
 )
 """An arrow before a level, however it is drawn: without it nothing reads as a marker."""
 
-_LINE: Final = compiled(r"^- [a-z_]+ #(\d+)(?: \([a-z ]+\))?: ", re.MULTILINE)
+_LINE: Final = compiled(r"^- [a-z_]+ #(\d+)(?: \([a-z ]+\))?(?: ?[(（][^()（）\n]{1,60}[)）])?: ", re.MULTILINE)
 """A line; those of layouts that were stored long ago do not say who speaks."""
 
 
@@ -36,10 +38,22 @@ def escape_served(text: str) -> str:
     return _ARROW.sub(_reference, escape_block(text))
 
 
-def anchor_line(type_: AnchorType, seq: int, content: str, speaker: Speaker = "user", *, pasted: bool = False) -> str:
-    """One line: type, position, whose words they are, and the verbatim content; line breaks in it become blanks."""
+def anchor_line(
+    type_: AnchorType,
+    seq: int,
+    content: str,
+    speaker: Speaker = "user",
+    *,
+    pasted: bool = False,
+    said_at: datetime | None = None,
+) -> str:
+    """One line: type, position, whose words they are, and the verbatim content; line breaks in it become blanks.
+
+    Where the content tells a time by the day on which it was said ("tomorrow"), that day stands before it.
+    """
     source = f"pasted by {speaker}" if pasted else speaker
-    return f"- {type_} #{seq} ({source}): {escape_served(' '.join(content.split()))}"
+    said = said_on(said_at.date(), content) if said_at else ""
+    return f"- {type_} #{seq} ({source}){said}: {escape_served(' '.join(content.split()))}"
 
 
 def line_tokens(
@@ -49,18 +63,24 @@ def line_tokens(
     speaker: Speaker = "user",
     *,
     pasted: bool = False,
+    said_at: datetime | None = None,
     estimator: Estimator = "script",
 ) -> int:
     """What an anchor's line weighs in the block."""
-    line = f"\n{anchor_line(type_, seq, content, speaker, pasted=pasted)}"
+    line = f"\n{anchor_line(type_, seq, content, speaker, pasted=pasted, said_at=said_at)}"
     return tokens_of(estimate_text(line), len(line.encode()), estimator) + 1  # the seam between two lines
+
+
+def line_of(anchor: FoundAnchor) -> str:
+    """The line of an anchor."""
+    return anchor_line(
+        anchor.type, anchor.seq, anchor.content, anchor.speaker, pasted=anchor.pasted, said_at=anchor.said_at
+    )
 
 
 def anchors_element(shown: Sequence[FoundAnchor], *, behind_marker: int) -> str:
     """The ``<anchors>`` element, empty when there is nothing to serve."""
-    lines = [
-        anchor_line(anchor.type, anchor.seq, anchor.content, anchor.speaker, pasted=anchor.pasted) for anchor in shown
-    ]
+    lines = [line_of(anchor) for anchor in shown]
     if behind_marker and not lines:
         return ANCHORS_MARKER
     if behind_marker:

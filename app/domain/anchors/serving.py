@@ -110,7 +110,13 @@ def _size(anchor: FoundAnchor, estimator: Estimator) -> int:
     if estimator == "script":
         return anchor.token_count
     return line_tokens(
-        anchor.type, anchor.seq, anchor.content, anchor.speaker, pasted=anchor.pasted, estimator=estimator
+        anchor.type,
+        anchor.seq,
+        anchor.content,
+        anchor.speaker,
+        pasted=anchor.pasted,
+        said_at=anchor.said_at,
+        estimator=estimator,
     )
 
 

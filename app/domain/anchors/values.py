@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -38,6 +38,8 @@ class FoundAnchor:
     """It stands in a text that the speaker only shows: not their own word."""
     passed_over: bool = False
     """A language model was shown it and named others only: it is served after those."""
+    said_at: datetime | None = field(default=None, compare=False)
+    """When its message was said, where that is known: no column of its own, it is read with the anchor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

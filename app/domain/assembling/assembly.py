@@ -21,6 +21,7 @@ from app.domain.assembling.drafts import (
     block_of,
     block_sizes,
     first_draft,
+    held_day_tokens,
     size_of,
     weigh_all,
     weight_of,
@@ -115,7 +116,17 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
         return fit(material, draft, smaller, digest) if _whole(material, draft) > tokens else draft
 
     base = material.budgets.budget if budget is None else budget
-    return _assembled(material, with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full))
+    most = _below_triggers(material) - _system_tokens(material) if budget is None else None
+    return _assembled(
+        material, with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full, most=most)
+    )
+
+
+def _below_triggers(material: Material) -> int:
+    """The most that the context may weigh, as estimated, without reaching any of the policy's triggers."""
+    firsts = (trigger.at.first_tokens(material.budgets) for trigger in material.policy.triggers)
+    lowest = min((first for first in firsts if first is not None), default=material.budgets.window + 1)
+    return math.ceil(lowest / material.conversation.token_factor) - 1
 
 
 def _room(material: Material, budget: int | None) -> Room:
@@ -159,7 +170,7 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
 def _assembled(material: Material, draft: Draft) -> AssembledContext:
     system = _system_tokens(material)
     state, anchors, digests = block_sizes(material, draft)
-    held, tail = _weight(material, draft.held), _weight(material, draft.tail)
+    held, tail = _weight(material, draft.held) + held_day_tokens(material, draft), _weight(material, draft.tail)
     recalled, passages = recall_tokens(material, draft), recall_tokens(material, replace(draft, recalled=()))
     sections = (
         Section(kind="system", seqs=(), tokens=system),

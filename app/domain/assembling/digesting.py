@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from typing import Final
 
 from app.domain.localization.catalogue import FALLBACK
-from app.domain.segments.digests import serve_digests
+from app.domain.segments.digests import WAY_BACK, serve_digests
 from app.domain.segments.markers import find
+from app.domain.segments.redundant import Said, with_own_values, without_said
 from app.domain.segments.values import Level, Segment, ShownSegment
 from app.domain.weighing.tokens import Estimator, estimate_text
+
+BLOCK_SHARE: Final = 0.15
+"""Of the block, for digests of what other parts of it, or no exact values, tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,30 @@ class Digestible:
     estimator: Estimator = "script"
     locale: str = FALLBACK
     """The conversation's."""
+    said: Sequence[str] | None = None
+    """The state's entries and the anchors, each one; ``None``: what they say is told again."""
+
+    def beside(self, room: int, tokens: int, added: Callable[[str], int]) -> Digests:
+        """The most that fits beside a state and anchors, without what these say already.
+
+        Digests are at most ``BLOCK_SHARE`` of the block, but for those that hold exact values which stand nowhere else.
+
+        Args:
+            room: Tokens.
+            tokens: What the block weighs without digests.
+            added: As for ``within``.
+        """
+        if self.said is None:
+            return self.within(room, added)
+        said = Said(self.said)
+        news = replace(self, segments=without_said(self.segments, said))
+        share = max(int(tokens * BLOCK_SHARE / (1 - BLOCK_SHARE)), WAY_BACK)
+        within_share = news.within(min(room, share), added)
+        if room <= share or not (own := with_own_values(news.segments, said)):
+            return within_share
+        present = {one.id for one in own}
+        shown = [one for one in as_laid_out(news.segments, within_share.segments) if one.id not in present]
+        return replace(news, segments=[*shown, *own]).within(room, added)
 
     def within(self, room: int, added: Callable[[str], int]) -> Digests:
         """The most that fits.
@@ -71,6 +100,12 @@ class Digestible:
                 )
             left -= excess
         return NO_DIGESTS
+
+
+def as_laid_out(segments: Sequence[Segment], shown: Sequence[ShownSegment]) -> list[Segment]:
+    """Those that a layout shows, the ones of which it shows the marker alone without their levels."""
+    levels = {one.id: one.level for one in shown}
+    return [one if levels[one.id] else replace(one, levels={}) for one in segments if one.id in levels]
 
 
 def shares_of(digests: Digests, tokens: int) -> list[tuple[ShownSegment | None, int]]:

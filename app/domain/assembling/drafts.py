@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from app.domain.anchors.rendering import anchors_element, seqs_in
 from app.domain.anchors.serving import Servable
 from app.domain.anchors.values import FoundAnchor
-from app.domain.assembling.digesting import NO_DIGESTS, Digestible, Digests
-from app.domain.assembling.layout import LeftOut, block_messages, messages_tokens
+from app.domain.assembling.digesting import NO_DIGESTS, Digestible, Digests, as_laid_out
+from app.domain.assembling.layout import LeftOut, block_messages, days_element, messages_tokens
 from app.domain.conversation import Conversation, Message, Outline
 from app.domain.model_io import ContextMessage, ToolSpec
 from app.domain.policies.policy import Budgets, CompactionPolicy
@@ -62,9 +62,11 @@ class Material:
 
     @property
     def digestible(self) -> Digestible:
-        """What digests can be served of."""
+        """What digests can be served of: of a layout that has some, no more than it shows."""
+        layout = self.conversation.layout
+        laid_out = as_laid_out(self.segments, layout.segments) if layout and layout.segments else self.segments
         return Digestible(
-            segments=self.segments,
+            segments=laid_out,
             total=self.segments_total,
             levels=self.policy.levels,
             estimator=self.policy.estimator,
@@ -92,6 +94,8 @@ class Draft:
     """Roles whose messages begin with the speaker's name."""
     passages: tuple[Passage, ...] = ()
     """Those of the caller."""
+    held_days: str = ""
+    """The rendered element with the days of the held messages."""
 
     @property
     def through_seq(self) -> int:
@@ -113,6 +117,7 @@ def first_draft(material: Material) -> Draft:
         held=tuple(message for message in material.held if says_something(message)),
         tail=tuple(message for message in material.tail if says_something(message)),
         digests=Digests(element=layout.digests, segments=layout.segments) if layout else NO_DIGESTS,
+        held_days=layout.held_days if layout and material.held else "",
     )
 
 
@@ -128,6 +133,11 @@ def with_anchors(material: Material, draft: Draft, *, room: int | None) -> Draft
     return replace(draft, anchors=element, behind_marker=served.behind_marker)
 
 
+def with_held(material: Material, draft: Draft, held: tuple[Message, ...]) -> Draft:
+    """The draft with other held messages, and their days."""
+    return replace(draft, held=held, held_days=days_element(held, material.conversation.locale))
+
+
 def block_of(material: Material, draft: Draft) -> tuple[ContextMessage, ...]:
     """The messages of the state block."""
     return block_messages(
@@ -136,16 +146,26 @@ def block_of(material: Material, draft: Draft) -> tuple[ContextMessage, ...]:
         anchors=draft.anchors,
         digests=draft.digests.element,
         left_out=draft.left_out if draft.left_out and draft.left_out.digest else None,
+        held_days=draft.held_days,
     )
 
 
 def block_sizes(material: Material, draft: Draft) -> tuple[int, int, int]:
-    """What the block weighs without its anchors and digests, what anchors add, and what digests add to both."""
+    """What the block weighs without its anchors, digests and days, what anchors add, and what digests add to both."""
+    draft = replace(draft, held_days="")
     without = replace(draft, digests=NO_DIGESTS)
     bare = weigh_all(material, block_of(material, replace(without, anchors="")))
     anchored = weigh_all(material, block_of(material, without)) if draft.anchors else bare
     whole = weigh_all(material, block_of(material, draft)) if draft.digests.element else anchored
     return bare, anchored - bare, whole - anchored
+
+
+def held_day_tokens(material: Material, draft: Draft) -> int:
+    """What the days of held messages add to the block."""
+    if not draft.held_days:
+        return 0
+    whole, without = block_of(material, draft), block_of(material, replace(draft, held_days=""))
+    return max(weigh_all(material, whole) - weigh_all(material, without), 0)
 
 
 def size_of(material: Material, draft: Draft) -> int:

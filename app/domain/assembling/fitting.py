@@ -24,6 +24,7 @@ from app.domain.assembling.drafts import (
     size_of,
     weight_of,
     with_anchors,
+    with_held,
 )
 from app.domain.assembling.eliding import with_giants_elided, with_tail_elided
 from app.domain.assembling.layout import LeftOut, state_json
@@ -192,7 +193,8 @@ def _cut_off(material: Material, draft: Draft, count: int, room: Room) -> Draft:
     kept_back = tuple(message for index, message in enumerate(gone) if index in held)
     cut_seq = gone[-1].seq if gone else draft.tail[0].seq - 1
     left_out = LeftOut(from_seq=material.conversation.boundary_seq + 1, to_seq=cut_seq, digest="")
-    shorter = replace(draft, held=(*draft.held, *kept_back), tail=draft.tail[count:], left_out=left_out)
+    shorter = replace(draft, tail=draft.tail[count:], left_out=left_out)
+    shorter = with_held(material, shorter, (*draft.held, *kept_back)) if kept_back else shorter
     return with_anchors(material, shorter, room=room.anchors)
 
 
@@ -297,7 +299,7 @@ def _without_held(material: Material, draft: Draft, room: Room) -> Draft:
         first, *others = draft.held
         pair = held_indexes([replace(outline_of(one), is_protected=one is first) for one in draft.held])
         gone = [one for index, one in enumerate(draft.held) if index in pair]
-        draft = replace(draft, held=tuple(one for one in others if one not in gone))
+        draft = with_held(material, draft, tuple(one for one in others if one not in gone))
         draft = draft.warned(*(f"held_message_left_out:{one.seq}" for one in gone))
     return draft
 

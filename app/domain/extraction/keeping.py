@@ -10,12 +10,13 @@ from app.domain.extraction.cues import cues_of
 from app.domain.extraction.items import ANSWERED, cost, parted
 from app.domain.extraction.labels import PHRASES, role_of
 from app.domain.extraction.ledger import line_in
-from app.domain.extraction.scoring import OPENING, Worth, cue_worth, kind_of, values_worth, worth_of_data
+from app.domain.extraction.scoring import Worth, cue_worth, kind_of, values_worth, worth_of_data
 from app.domain.states.state import StateEntry
 from app.domain.words.identifiers import find_identifiers
 from app.domain.words.text import stems
 
-_OF_OPENING: Final = 0.4  # of the room at most is reserved for the exact values of the opening message
+_OPENED: Final = 12  # messages with which a talk sets out
+_OF_OPENING: Final = 0.4  # of the room at most is reserved for their exact values
 _STEADY: Final = 1.1  # what is kept stays unless something new is plainly worth more: a state must not flicker
 _BINDS: Final = 2.5  # a rule binds until it is taken back, however much is talked of since
 _OPEN: Final = 2.0
@@ -55,7 +56,7 @@ class Keeping:
     def _in_place_of(
         self, news: Sequence[Option], first: Sequence[Option], *, total: int, new: int, told: Told
     ) -> tuple[list[Option], tuple[str, ...]]:
-        """The best of both, the first chosen ones and the exact values of the opening among them."""
+        """The best of both, the first chosen ones and the exact values of the first messages among them."""
         spent = sum(option.cost() for option in first)
         reserved = self._opening(total)
         left = total - spent - sum(option.cost() for option in reserved)
@@ -78,11 +79,11 @@ class Keeping:
         return sorted([*first, *fresh], key=lambda option: option.key), gone
 
     def _opening(self, total: int) -> list[Option]:
-        """Entries with exact values from the message that opened the talk: what it is all about."""
+        """Entries with exact values from the messages with which the talk set out: what it is all about."""
         left = int(_OF_OPENING * total)
         reserved: list[Option] = []
         for entry, option, tokens in zip(self._earlier, self._options, self._costs, strict=True):
-            opened = entry.from_seqs and min(entry.from_seqs) <= OPENING and option.worth.values
+            opened = entry.from_seqs and min(entry.from_seqs) <= _OPENED and option.worth.values
             if opened and tokens <= left and role_of(parted(entry.text)[0]) not in _ROLE:
                 left -= tokens
                 reserved.append(option)

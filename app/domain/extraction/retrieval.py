@@ -20,7 +20,7 @@ from app.domain.words.text import GENERIC_STEMS, sentences, stems
 
 _BLOCK: Final = ("<session_state>", "</session_state>")
 _NUMBERED: Final = compiled(r"^#(\d+) (.+)$")
-_ANCHOR: Final = compiled(r"^- [a-z_]+ #(\d+): (.+)$")
+_ANCHOR: Final = compiled(r"^- [a-z_]+ #(\d+)(?: ?[(（][^()（）\n]{1,60}[)）])?: (.+)$")
 _SPREAD: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
 """How much of a message's score its neighbours get: an answer often shares no word with the question."""
 

@@ -23,6 +23,7 @@ TAGS: Final = (
     "passage",
     "anchors",
     "digests",
+    "days",
     "kept_verbatim",
     "previous_state",
     "statements",

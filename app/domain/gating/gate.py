@@ -6,7 +6,7 @@ Order matters, and the first refusal is the reason that is recorded. First what 
 in the right shape is no skeleton, and a skeleton has too few words to tell its language.
 
 Then the exact checks (``app.core.validation``): what fails in them is no reason to refuse an answer, but to ask about
-it again, and what fails still is cut or goes.
+it again, and what fails still is cut or goes. Last, the days of relative times are added (``dates``).
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.core.validation.asking import second_answer
+from app.core.validation.dates import with_dates
 from app.core.validation.exact import Examined, corrected, examine, settled
 from app.core.validation.orders import orders_in
 from app.core.validation.repairs import Repair
 from app.core.validation.shown import Shown
 from app.domain.conversation import Message
+from app.domain.extraction.retold import is_told
 from app.domain.gating.cut_off import is_cut_off
 from app.domain.gating.digests import described
 from app.domain.gating.excuses import is_excuse
@@ -96,7 +98,7 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
             return GateReport(reason=reason)
     attributed = attribute_sources(_without_excuse(candidate), request.messages)
     if not by_model:  # it quotes: there is nothing to look up
-        return GateReport(candidate=_with_orders_quoted(attributed, request), by_model=False)
+        return _with_dates(GateReport(candidate=_with_orders_quoted(attributed, request), by_model=False), request)
     whole = replace(attributed, digests=described(attributed.digests, request))
     shown = Shown.of(request)
     return _report(whole, request, GateReport(by_model=by_model, shown=shown))
@@ -132,7 +134,15 @@ def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -
     is_skeleton = candidate.texts() and _is_skeleton(left.candidate, request)
     if left.repairs and (nothing or is_skeleton):
         return replace(report, reason="skeleton")
-    return replace(report, candidate=left.candidate, reason=None)
+    return _with_dates(replace(report, candidate=left.candidate, reason=None), request)
+
+
+def _with_dates(report: GateReport, request: SummaryRequest) -> GateReport:
+    """The report of a candidate whose relative times have their days beside them."""
+    if report.candidate is None:
+        return report
+    candidate, repairs = with_dates(report.candidate, request.messages, is_told=is_told(request.schema))
+    return replace(report, candidate=candidate, repairs=(*report.repairs, *repairs))
 
 
 def _with_orders_quoted(candidate: Candidate, request: SummaryRequest) -> Candidate:

@@ -1,4 +1,4 @@
-"""From an accepted candidate to a state version: merge, prune to the cap, lay out, and prove that it is smaller."""
+"""From an accepted candidate to a state version: merge, prune to its size, lay out, and prove that it is smaller."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from app.core.text.relative import undated
+from app.core.validation.dates import dated
 from app.core.validation.repairs import Repair
 from app.core.validation.survival import lost_sentences
 from app.domain.anchors.proposals import accept
@@ -20,7 +22,7 @@ from app.domain.extraction.retold import is_told
 from app.domain.gating.gate import GateReport, not_smaller
 from app.domain.merging.merge import MergeResult, merge
 from app.domain.merging.outdated import Outdated
-from app.domain.merging.pruning import marked, most_tokens, prune, state_of
+from app.domain.merging.pruning import marked, prune, state_of
 from app.domain.merging.survival import forgotten, lost_quotes, untold, with_quotes
 from app.domain.merging.thinning import left_out
 from app.domain.planning.compaction import CompactionPlan
@@ -34,7 +36,7 @@ from app.domain.weighing.tokens import MESSAGE_OVERHEAD, estimate_text
 from app.domain.words.overlap import Overlap
 
 QUOTES_SHARE: Final = 4
-"""One part in four of the state's cap is for values that code brings back; in one text, also what it leaves free."""
+"""One part in four of the state's size is for values that code brings back; in one text, also what it leaves free."""
 QUOTES_LEAST: Final = 60
 """Tokens; in less, quotes are scraps, and a state that small needs all of its room for whole statements."""
 SEAM: Final = (
@@ -67,7 +69,7 @@ class Applying:
     outdated: tuple[Anchor, ...] = ()
     """Superseded ones, the newest: what they say neither stays in the state nor comes back as a quote."""
     carried: bool = False
-    """The state so far was just carried over from another schema: all of it stays, above the cap if need be."""
+    """The state so far was just carried over from another schema: all of it stays, above its size if need be."""
     coming_tokens: int = 0
     """What this compaction brings along beside the state block: tools that are offered from then on."""
 
@@ -78,7 +80,7 @@ class Applied:
 
     state: dict[str, Any]
     entries: tuple[StateEntry, ...]
-    """Served ones first, then those that the cap pushed out."""
+    """Served ones first, then those for which there was no room."""
     next_entry: int
     layout: Layout
     counts: EntryCounts
@@ -102,9 +104,9 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     """The state that an accepted candidate leads to, or the reason word why there is none.
 
     What is weighed is the candidate's own text, as it came, without what code puts beside it: one that repeats its
-    input is no summary, though the cap would cut it down to size. Exact values that it lost come back as quotes. The
-    state stays within its cap; where the context would still be above the target after the last chunk, it is pruned
-    as far as that takes, at most to its planned size. What is applied is smaller than what it replaces, always: where
+    input is no summary, though pruning would cut it down to size. Exact values that it lost come back as quotes. The
+    state stays within its size; one that was just carried over may exceed it, but for the last chunk, where the context
+    would be above the target. What is applied is smaller than what it replaces, always: where
     it would not be, the quotes go first, then the anchors that the model proposed, then others behind their marker:
     a short conversation may consist of little else.
 
@@ -127,8 +129,8 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     )
     if not_smaller(
         _said(to),
-        _own_tokens(state_of(to.schema, to.previous), to) if to.block_before else 0,
-        _own_tokens(state_of(to.schema, merged.entries), to),
+        _tokens_without_days(to.previous, to) if to.block_before else 0,
+        _tokens_without_days(merged.entries, to),
     ):
         return "not_smaller"
     counts = replace(merged.counts, ungrounded=report.ungrounded)
@@ -197,7 +199,7 @@ def _lost_of_model(
     ]
     hidden = [anchor for anchor in (*to.anchors, *found) if anchor.seq in span and anchor not in shown]
     lost = lost_sentences(to.span, served_texts, shown=shown, hidden=hidden)
-    room = to.budgets.state_cap // QUOTES_SHARE
+    room = to.budgets.state_tokens // QUOTES_SHARE
     older = _told_before(merged, to, room)
     room -= sum(estimate_text(text, to.policy.estimator) for _, text in older)
     kept: list[tuple[int, str]] = []
@@ -217,10 +219,10 @@ def _told_before(merged: MergeResult, to: Applying, room: int) -> list[tuple[int
 
 
 def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -> tuple[tuple[int, str], ...]:
-    most = to.budgets.state_cap // QUOTES_SHARE
+    most = to.budgets.state_tokens // QUOTES_SHARE
     if most < QUOTES_LEAST:
         return ()
-    cap = most_tokens(to.schema, to.budgets)
+    cap = to.budgets.state_tokens
     if to.carried:
         stale = Outdated(to.outdated, to.anchors)
         older = untold(to.schema, to.previous, merged.entries, outdated=stale)
@@ -256,6 +258,8 @@ def _applied(
     found: tuple[FoundAnchor, ...],
     room: int | None = None,
 ) -> Applied:
+    messages = {message.seq: message for message in to.span}
+    quotes = [(seq, dated(text, [messages[seq]]) if seq in messages else text) for seq, text in quotes]
     entries = with_quotes(
         to.schema,
         merged.entries,
@@ -279,7 +283,7 @@ def _applied(
 def _most(to: Applying) -> int:
     """What the state may weigh; what was carried over stands beside what is new, until the next compaction."""
     carried = _own_tokens(state_of(to.schema, to.previous), to) if to.carried else 0
-    return carried + most_tokens(to.schema, to.budgets)
+    return carried + to.budgets.state_tokens
 
 
 def _with_what_went(applied: Applied, whole: MergeResult, to: Applying) -> Applied:
@@ -356,7 +360,7 @@ def repairs_on_record(applied: Applied) -> tuple[Repair, ...]:
 
 
 def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
-    """The entries that are in the state, without those that the cap pushed out."""
+    """The entries that are in the state, without those for which there was no room."""
     return tuple(entry for entry in entries if not entry.pruned)
 
 
@@ -401,6 +405,11 @@ def _served(to: Applying, found: Sequence[FoundAnchor], room: int | None = None)
         room=to.budgets.anchor_tokens if room is None else room,
         estimator=to.policy.estimator,
     )
+
+
+def _tokens_without_days(entries: Sequence[StateEntry], to: Applying) -> int:
+    """What a state weighs as it was told, before code put days beside its times."""
+    return _own_tokens(state_of(to.schema, [replace(one, text=undated(one.text)) for one in entries]), to)
 
 
 def _own_tokens(state: dict[str, Any], to: Applying) -> int:

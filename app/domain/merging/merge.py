@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from app.core.validation.dates import with_days
 from app.core.validation.repairs import Repair
 from app.core.validation.subjects import tells_again
 from app.domain.anchors.values import FoundAnchor
@@ -118,7 +119,8 @@ def merge(
     older: Mapping[int, Sequence[CandidateItem]] = {}
     if not by_model:
         known = supersede(candidate.items, list(served.values()), roles, span, dropped, anchors, outdated)
-        candidate, older = replace(candidate, items=known.items), known.older
+        # What an anchor says in an entry's place was not there when days were added.
+        candidate, older = replace(candidate, items=with_days(known.items, span)), known.older
     fate = _fate(served, candidate, roles, {message.seq for message in span})
     if by_model:
         fate = _in_doubt(fate, served, candidate, anchors)

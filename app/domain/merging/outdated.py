@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
+from app.core.text.relative import undated
 from app.domain.anchors.topics import topic_of
 from app.domain.anchors.values import Anchor
 from app.domain.words.patterns import compiled
@@ -67,4 +68,4 @@ def repeats(text: str, quote: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    return _SPEAKER.sub("", " ".join(text.split())).rstrip(".!?…。！？ ").casefold()
+    return _SPEAKER.sub("", " ".join(undated(text).split())).rstrip(".!?…。！？ ").casefold()

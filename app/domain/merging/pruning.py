@@ -1,4 +1,4 @@
-"""Making a state fit its cap, by roles. What goes stays on record: removed entries come back marked ``pruned``."""
+"""Making a state fit its size, by roles. What goes stays on record: removed entries come back marked ``pruned``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, Final
 
-from app.domain.extraction.cues import cues_of
+from app.core.text.values import values
+from app.domain.extraction.cues import Cue, cues_of
 from app.domain.extraction.kinds import OBJECTIVE
 from app.domain.extraction.retold import is_told
 from app.domain.gating.claims import is_critical
 from app.domain.merging.thinning import thinned
-from app.domain.policies.policy import Budgets
 from app.domain.states.state import FieldRole, StateEntry, StateSchema
 from app.domain.words.language import detect
 from app.domain.words.text import sentences, stems
@@ -21,8 +21,10 @@ from app.domain.words.text import sentences, stems
 _SPARED: Final = 2
 """The newest entries of each field that go only in the last round: in a state that is always full of facts, tone and
 shared knowledge would otherwise never be served at all."""
-_FIRST: Final = 3
-"""The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
+_FIRST: Final = 6
+"""The oldest facts with exact values, rules and decisions, likewise spared: what a conversation set out with is what it
+is about."""
+_BINDING: Final = frozenset[Cue]({"rule", "decision"})
 _DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
 
 _IN_DOUBT: Final = {"en": "(in doubt)", "ru": "(под сомнением)", "zh": "（存疑）", "de": "(fraglich)"}
@@ -65,11 +67,6 @@ def age(entry: StateEntry) -> int:
     return int(entry.id[1:])
 
 
-def most_tokens(schema: StateSchema, budgets: Budgets) -> int:
-    """What a state may weigh: one text, which is told anew each time, its planned size; entries stay, up to the cap."""
-    return budgets.state_tokens if is_told(schema) else budgets.state_cap
-
-
 def prune(
     schema: StateSchema, entries: Sequence[StateEntry], *, fits: Fits, standing: Collection[str] = ()
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
@@ -77,8 +74,8 @@ def prune(
 
     In this order: what is in doubt; the narrative but its first sentence (where it is the whole state, statement by
     statement, those that add least first, its ends last); style and known, doubles first, then the oldest; open ones,
-    the oldest first; facts, the oldest first, rules and those with exact values after all others. The newest few of
-    each field, the first facts with exact values and what the conversation is for are spared until nothing else is
+    the oldest first; facts, the oldest first, rules, decisions and those with exact values after all others. The newest
+    few of each field, the first of these facts and what the conversation is for are spared until nothing else is
     left; then they go by the same order, the narrative before the open ones, and the newest fact last of all.
 
     Args:
@@ -124,7 +121,7 @@ def _steps(schema: StateSchema, served: Sequence[StateEntry], standing: Collecti
     served = [entry for entry in served if not entry.in_doubt]
     for entry in _of(served, "narrative"):
         yield from _thinned(entry, older_first=bool(standing)) if is_told(schema) else _shortened(entry)
-    spared = _newest_of_each_field(served) | _first_exact(served) | _first_aims(schema, served)
+    spared = _newest_of_each_field(served) | _first_firm(served) | _first_aims(schema, served)
     doubles = _doubles(_of(served, "style", "known"))
     for stands, last_round in product((False, True), repeat=2):
         pool = [entry for entry in served if ((entry.id in standing), (entry.id in spared)) == (stands, last_round)]
@@ -169,9 +166,9 @@ def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
     return {entry.id for group in fields.values() for entry in sorted(group, key=age)[-_SPARED:]}
 
 
-def _first_exact(served: Sequence[StateEntry]) -> set[str]:
-    exact = (entry.id for entry in _of(served, "fact") if is_critical(entry.text))
-    return set(islice(exact, _FIRST))
+def _first_firm(served: Sequence[StateEntry]) -> set[str]:
+    firm = (entry.id for entry in _of(served, "fact") if values(entry.text) or _binds(entry.text))
+    return set(islice(firm, _FIRST))
 
 
 def _first_aims(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:
@@ -183,7 +180,11 @@ def _first_aims(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:
 
 def _is_firm(text: str) -> bool:
     """Whether a fact has an exact value, or binds until it is taken back."""
-    return is_critical(text) or "rule" in cues_of(text)
+    return is_critical(text) or _binds(text)
+
+
+def _binds(text: str) -> bool:
+    return not _BINDING.isdisjoint(cues_of(text))
 
 
 def _doubles(entries: Sequence[StateEntry]) -> set[str]:

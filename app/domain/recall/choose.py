@@ -18,7 +18,7 @@ PRICE: Final = 0.5
 """What a message's length costs it, per natural logarithm of its tokens: value per token, softened."""
 LINE: Final = 2
 """Tokens around a recalled message, rounded up."""
-DAY: Final = 3
+DAY: Final = 5
 """Tokens of the line that dates the messages of a day."""
 EXCERPT: Final = 16
 """Tokens around a part of a message, rounded up."""

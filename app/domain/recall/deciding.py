@@ -8,7 +8,8 @@ Asked in a chat turn only; who gives a ``query`` has decided already. Nothing is
   that was said;
 * ``unknown``: none of its words occurs in any message that would not be served, nor one of the kind it asks for;
 * ``covered``: its words that occur in such messages stand together in what is served anyway: in one message or entry
-  of the state, or in messages next to each other.
+  of the state, or in messages next to each other; and so do the exact values of the messages that say most of them: an
+  entry without its number covers no question for it.
 
 Everything else is ``needed``. The tables are data: another language is another row, and a language without a row is
 decided by its words alone.
@@ -17,9 +18,11 @@ decided by its words alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Final, Literal
 
+from app.core.text.values import Given, Value, values
 from app.domain.recall.corpus import Corpus, words_of
 from app.domain.recall.kinds import forms_of, of_kind
 from app.domain.recall.question import Question
@@ -32,6 +35,8 @@ ENOUGH: Final = 0.95
 NEIGHBOURS: Final = 3
 """Served messages next to each other that are read as one: a question and its answer share few words."""
 _COURTESY_WORDS: Final = 6
+_MOST_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are looked for
+_MOST_PLACES: Final = 24  # served texts in which they are looked for
 
 _COURTESIES: Final[Mapping[str, str]] = {
     "en": (
@@ -106,7 +111,8 @@ def decide(text: str, question: Question, corpus: Corpus, *, served: Sequence[st
             question.nearness(source.at.date()) >= 1 for source in corpus.sources if source.seq not in seqs
         )
         return "needed" if asks_for_a_day or _asks_for_a_kind(question, corpus, seqs) else "unknown"
-    return "covered" if _covered(weights, served) >= ENOUGH else "needed"
+    places = _covering(weights, served)
+    return "covered" if places and _tell_values(places, _about(weights, corpus, seqs), corpus) else "needed"
 
 
 def decided_by_itself(text: str, question: Question) -> Decision | None:
@@ -150,12 +156,46 @@ def _asks_for_a_kind(question: Question, corpus: Corpus, seqs: Collection[int]) 
     return any(corpus.source(index).seq not in seqs for index in holding)
 
 
-def _covered(weights: Mapping[str, float], served: Sequence[str]) -> float:
-    """The most weight that stands in one place of what is served; the same question asked before answers nothing."""
+def _covering(weights: Mapping[str, float], served: Sequence[str]) -> list[str]:
+    """What is served in places that hold enough of the words; the same question asked before answers nothing."""
     bags = [weights.keys() & words_of(text).counts.keys() for text in served]
     bags = [
         set[str]() if words_of(text).is_question and sum(weights[stem] for stem in bag) >= ENOUGH else bag
         for text, bag in zip(served, bags, strict=True)
     ]
-    windows = (bags[start : start + NEIGHBOURS] for start in range(len(bags)))
-    return max((sum(weights[stem] for stem in set[str]().union(*window)) for window in windows), default=0.0)
+    found: dict[int, str] = {}
+    for start in range(len(bags)):
+        window = range(start, min(start + NEIGHBOURS, len(bags)))
+        if sum(weights[stem] for stem in set[str]().union(*(bags[place] for place in window))) >= ENOUGH:
+            found.update((place, served[place]) for place in window)
+    return list(found.values())
+
+
+def _about(weights: Mapping[str, float], corpus: Corpus, seqs: Collection[int]) -> list[int]:
+    """The messages, or pieces, that are not served and say most of the words, each with the one after it."""
+    said: dict[int, float] = {}
+    for stem, weight in weights.items():
+        for index in corpus.postings.get(stem, ()):
+            if corpus.source(index).seq not in seqs:
+                said[index] = said.get(index, 0.0) + weight
+    most = max(said.values(), default=0.0)
+    best = islice((index for index in sorted(said, reverse=True) if said[index] >= ENOUGH * most), _MOST_ABOUT)
+    after = corpus.there(1)
+    return list(dict.fromkeys(chain.from_iterable((index, after[index]) for index in best if index >= 0)))
+
+
+def _tell_values(places: Sequence[str], about: Sequence[int], corpus: Corpus) -> bool:
+    """Whether these texts hold every exact value of those messages."""
+    wanted = list(_values_of(about, corpus))
+    if not wanted:
+        return True
+    given = Given()
+    for text in places[:_MOST_PLACES]:
+        given.add(1, text)
+    return all(given.holds(value) for value in wanted)
+
+
+def _values_of(about: Sequence[int], corpus: Corpus) -> Iterator[Value]:
+    for index in about:
+        if index >= 0:
+            yield from values(corpus.texts[index], corpus.source(index).at)

@@ -61,7 +61,7 @@ class Allotment:
     recalled: int
 
 
-def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: bool) -> Draft:
+def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: bool, most: int | None) -> Draft:
     """The draft with what is recalled; the whole fits into ``room`` wherever ``fit`` does.
 
     The rest of the context makes way for it as far as engine, section 9 lets it, and gets back what it does not use.
@@ -72,11 +72,13 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
         room: Tokens after the system prompt.
         base: What the policy's share is of.
         may_cut: Whether anything may be left out for it.
+        most: Tokens up to which what is recalled may fill the context; ``None``: a budget was asked for, and it may
+            fill that, whatever the policy's share.
     """
     if material.recall is None:
         return fit(room)
     recall = _decided(material, material.recall)
-    allotted = _allotment(material, recall, room, base=base, may_cut=may_cut)
+    allotted = _allotment(material, recall, fit, room, base=base, may_cut=may_cut, most=most)
     total = allotted.passages + allotted.recalled
     total, draft = beside_pins(material, fit, room, total)
     ranking = _ranking(recall) if total else None
@@ -86,7 +88,7 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
         return joined
     wider = fit(room - used)
     left = room - used - size_of(material, wider) - (0 if wider.left_out else material.unloaded_tokens)
-    if recall.is_explicit and ranking is not None and left > 0:
+    if most is None and recall.is_explicit and ranking is not None and left > 0:
         return _joined(material, wider, recall, used + left, ranking)  # what the rest has no use for
     rest = _unserved(wider, joined.recalled)
     return _settled(material, replace(wider, recalled=rest, passages=joined.passages, named=joined.named), joined)
@@ -183,20 +185,26 @@ def _told(material: Material, whole: Draft) -> list[str]:
     return [*entries, *(message.content for message in (*whole.held, *tail))]
 
 
-def _allotment(material: Material, recall: Recall, room: int, *, base: int, may_cut: bool) -> Allotment:
+def _allotment(
+    material: Material, recall: Recall, fit: Fit, room: int, *, base: int, may_cut: bool, most: int | None
+) -> Allotment:
     whole = first_draft(material)
     free = room - size_of(material, whole) - material.unloaded_tokens
-    most = math.floor(MOST * max(room - _fixed(material, whole), 0))
-    most = most if may_cut else min(most, max(free, 0))
+    nearly_all = math.floor(MOST * max(room - _fixed(material, whole), 0))
+    nearly_all = nearly_all if may_cut else min(nearly_all, max(free, 0))
     wanted = weigh_all(material, (ContextMessage(role="user", content=passages_element(recall.passages)),))
-    passages = min(most, wanted) if recall.passages else 0
+    passages = min(nearly_all, wanted) if recall.passages else 0
     if not recall.question:
         return Allotment(passages=passages, recalled=0)
-    if recall.is_explicit:
-        return Allotment(passages=passages, recalled=max(most - passages - _data(material, most), 0))
+    if recall.is_explicit and most is None:
+        return Allotment(passages=passages, recalled=max(nearly_all - passages - _data(material, nearly_all), 0))
     share = math.floor(Fraction(str(material.policy.recall_share)) * base)
     share = share if free < 0 else min(share, max(free - passages, 0))  # nothing that fits is cut for a guess
-    return Allotment(passages=passages, recalled=min(share, most - passages))
+    if most is not None:
+        present = size_of(material, whole if free >= 0 else fit(room))
+        if free >= 0 or present <= most:  # else something is cut anyway, and makes way for it
+            share = min(share, max(most - present - passages, 0))
+    return Allotment(passages=passages, recalled=min(share, nearly_all - passages))
 
 
 def _data(material: Material, most: int) -> int:

@@ -14,12 +14,15 @@ from app.domain.conversation import Role
 from app.domain.fencing.elements import elements_in, outside
 from app.domain.fencing.escaping import plain_letters
 from app.domain.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
+from app.domain.localization.days import date_line
 from app.domain.recall.choose import Recalled
 from app.domain.recall.corpus import LABEL, Corpus, Source
 from app.domain.words.patterns import compiled
 
 RECALLED_TAG: Final = "recalled"
 PASSAGE_TAG: Final = "passage"
+LEFT_OUT: Final = "…"
+"""The line between two recalled messages of a day that did not stand next to each other."""
 _CLOSING: Final = f"</{RECALLED_TAG}>"
 _ROLES: Final[tuple[Role, ...]] = get_args(Role)
 _BREAKS: Final = compiled("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -98,6 +101,8 @@ def recalled_element(
 ) -> str:
     """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message.
 
+    Between messages of a day that did not stand next to each other a line says that something is left out.
+
     A text that has line breaks of its own stands in an element of its own, so that no line of it passes for a message;
     so does a part of a message, which says that it is one.
 
@@ -164,18 +169,15 @@ def passages_in(fenced: str) -> Iterator[tuple[str, str]]:
 def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue) -> Iterator[str]:
     marks = {role: "" if role in named else mark for role, mark in _marks(say).items()}
     before: date | None = None
+    seq = 0
     for one in recalled:
         day = one.source.at.astimezone(UTC).date()
         if day != before:
-            yield _date(day, say, with_year=before is None or before.year != day.year)
-            before = day
+            yield date_line(day, say, with_year=before is None or before.year != day.year)
+        elif one.source.seq - seq > 1:
+            yield LEFT_OUT
+        before, seq = day, one.source.seq
         yield _part(one) if one.excerpt else _line(one.source, marks.get(one.source.role, ""))
-
-
-def _date(day: date, say: Catalogue, *, with_year: bool) -> str:
-    month = say.text(f"context.month.{day.month}")
-    key = "context.date" if with_year else "context.date_same_year"
-    return say.text(key, day=str(day.day), month=month, year=str(day.year))
 
 
 def _part(one: Recalled) -> str:

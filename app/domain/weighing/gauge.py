@@ -67,7 +67,7 @@ def breakdown_of(conversation: Conversation, estimator: Estimator, *, system: in
         state=layout.state_tokens if layout else 0,
         anchors=layout.anchor_tokens if layout else 0,
         digests=layout.digest_tokens if layout else 0,
-        held=tokens_of(covered.held_tokens, covered.held_bytes, estimator),
+        held=tokens_of(covered.held_tokens, covered.held_bytes, estimator) + (layout.held_day_tokens if layout else 0),
         tail=tokens_of(total.tokens - covered.tokens, total.bytes - covered.bytes, estimator),
     )
 
@@ -77,6 +77,7 @@ def gauge_of(
 ) -> Gauge:
     """The gauge of a breakdown under a policy."""
     tokens = breakdown.total
+    counted = tokens - breakdown.recalled  # what is brought back for one question starts no compaction
     background = _lowest(policy, budgets, "background")
     sync = _lowest(policy, budgets, "inline")
     thresholds = [value for value in (background, sync) if value is not None]
@@ -85,10 +86,10 @@ def gauge_of(
         budget=budgets.budget,
         window=budgets.window,
         utilization=round(tokens / budgets.budget, 4) if budgets.budget else 1.0,
-        status=_status(policy, budgets, tokens, background=background, sync=sync),
+        status=_status(policy, budgets, counted, background=background, sync=sync),
         background_at=background,
         sync_at=sync,
-        tokens_until_compaction=max(min(thresholds) - tokens, 0) if thresholds else None,
+        tokens_until_compaction=max(min(thresholds) - counted, 0) if thresholds else None,
         breakdown=breakdown,
         anchors_behind_marker=anchors_behind_marker,
     )

@@ -9,6 +9,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Final
 
+from app.core.text.relative import undated
 from app.domain.words.identifiers import identifiers
 from app.domain.words.patterns import compiled
 
@@ -31,8 +32,8 @@ _LEAST_SHARE: Final = 0.6  # of the longer text: more than two fifths of new wor
 
 @lru_cache(maxsize=_REMEMBERED)
 def canonical(text: str) -> str:
-    """The text without differences of case, quotes, spacing and sentence punctuation; ``aB3x`` keeps its case."""
-    folded = unicodedata.normalize("NFKC", text)
+    """The text without added days, and differences of case, quotes, spacing and punctuation; ``aB3x`` keeps case."""
+    folded = unicodedata.normalize("NFKC", undated(text))
     plain = _PUNCTUATION.sub("", _MARKS.sub("", " ".join(folded.split())))
     return " ".join(word if _KEY.fullmatch(word) else _fold(word) for word in plain.split())
 
@@ -67,4 +68,4 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _values(text: str) -> set[str]:
-    return {value.casefold() for value in identifiers(text)}
+    return {value.casefold() for value in identifiers(undated(text))}

@@ -1,0 +1,171 @@
+"""Times that are told by the day on which they are said: where they stand, and how that day is written beside them.
+
+The words are data, by language, in ``relative.toml``: a closed list whose day follows ("yesterday"), and patterns of
+other times that depend on the day ("last Friday").
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from importlib.resources import files
+from typing import Any, Final, Literal, get_args
+
+from app.domain.words.patterns import compiled
+
+_TABLES: Final[Mapping[str, Mapping[str, Any]]] = tomllib.loads(
+    (files("app.core.text") / "relative.toml").read_text("utf-8")
+)
+_STARTS: Final = ".!?…:;\"'“«„(（[—–-•*。！？：；「"
+"""Behind one of them a sentence, or what somebody says, may begin."""
+_QUOTED: Final = compiled(
+    r"\"[^\"\n]{1,600}\"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]|「[^」\n]{1,600}」|『[^』\n]{1,600}』|`[^`\n]{1,600}`"
+)
+_HAN: Final = "\u3400"
+
+
+Needed = Literal["weekday", "day", "month"]
+"""What of a day is needed to understand a time that is told by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A word whose day follows from the day on which it is said."""
+
+    language: str
+    start: int
+    end: int
+    """With the part of the day behind it."""
+    distance: int
+    """Days from that day on."""
+    is_quoted: bool
+
+
+def near_days(text: str) -> list[Near]:
+    """The words of the closed lists, in order; a title such as "USA Today" is none."""
+    quoted = [found.span() for found in _QUOTED.finditer(text)]
+    found = [
+        Near(language, match.start(), match.end(), distances[match["word"].lower()], _is_inside(match.start(), quoted))
+        for language, (pattern, distances) in _NEAR.items()
+        for match in pattern.finditer(text)
+        if not (_TABLES[language]["capital"] and match[0][0].isupper() and not _begins(text, match.start()))
+    ]
+    return sorted(found, key=lambda one: one.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A time that depends on the day on which it is said and names no single one: "last week", "on Friday"."""
+
+    language: str
+    text: str
+    needed: Needed
+
+
+def other_times(text: str) -> list[Other]:
+    """Those of a text; first those of which most of the day is needed."""
+    return [
+        Other(language, match[0], needed)
+        for needed in _NEEDED
+        for language, patterns in _OTHER.items()
+        for match in patterns[needed].finditer(text)
+    ]
+
+
+def is_relative(text: str) -> bool:
+    """Whether a text tells any time by the day on which it is said."""
+    return bool(near_days(text) or other_times(text))
+
+
+def in_brackets(day: date, language: str) -> str:
+    """A day as it stands behind its word: `` (12 May 2025)``."""
+    return _bracketed(language, _written(_TABLES[language]["day"], day, language))
+
+
+def said_on(day: date, text: str) -> str:
+    """What is needed of a message's day to understand a text of it: `` (said Mon 12 May 2025)``; empty for nothing."""
+    near, others = near_days(text), other_times(text)
+    if not (near or others):
+        return ""
+    language = others[0].language if others else near[0].language
+    needed = others[0].needed if others else "day"
+    form = _TABLES[language]["said"]["day" if near and needed == "month" else needed]
+    return _bracketed(language, _written(form, day, language))
+
+
+def undated(text: str) -> str:
+    """The text without the days that were written beside its words; for comparing it with others."""
+    if not any(sign in text for sign in ")）"):
+        return text
+    for pattern in _ADDED:
+        text = pattern.sub(r"\g<word>", text)
+    return text
+
+
+def _bracketed(language: str, said: str) -> str:
+    brackets: str = _TABLES[language]["brackets"]
+    return brackets.replace("{}", said)
+
+
+def _written(form: str, day: date, language: str) -> str:
+    table = _TABLES[language]
+    return form.format(
+        day=day.day, month=table["months"][day.month - 1], year=day.year, weekday=table["weekdays"][day.weekday()]
+    )
+
+
+def _is_inside(place: int, spans: Collection[tuple[int, int]]) -> bool:
+    return any(start <= place < end for start, end in spans)
+
+
+def _begins(text: str, place: int) -> bool:
+    """Whether a sentence, or what somebody says, begins there."""
+    before = text[max(place - 3, 0) : place].rstrip()
+    return not before or before[-1] in _STARTS or "\n" in text[max(place - 2, 0) : place]
+
+
+def _any_of(words: Collection[str]) -> str:
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+def _near_pattern(table: Mapping[str, Any]) -> str:
+    words, parts = _any_of(table["days"]), _any_of(table["parts"])
+    if next(iter(table["days"]))[0] >= _HAN:
+        return rf"{table['not_after']}(?P<word>{words}){table['not_before']}(?:{parts})?"
+    return rf"(?<![\w-]){table['not_after']}(?P<word>{words})(?:['’]s)?(?: (?:{parts}))?{table['not_before']}(?![\w-])"
+
+
+def _other_pattern(table: Mapping[str, Any], needed: Needed) -> str:
+    others = "|".join(table[f"by_{needed}"]).replace("{number}", table["number"])
+    return others if next(iter(table["days"]))[0] >= _HAN else rf"(?<![\w-])(?:{others})(?![\w-])"
+
+
+def _added_patterns(table: Mapping[str, Any]) -> Iterator[str]:
+    """What ``in_brackets`` and ``said_on`` write, the former behind its word only."""
+    months, weekdays = _any_of(table["months"]), _any_of(table["weekdays"])
+    day, *said = (
+        re.escape(table["brackets"].replace("{}", form))
+        .replace(r"\{day\}", r"\d{1,2}")
+        .replace(r"\{year\}", r"\d{4}")
+        .replace(r"\{month\}", f"(?:{months})")
+        .replace(r"\{weekday\}", f"(?:{weekdays})")
+        for form in dict.fromkeys([table["day"], *table["said"].values()])
+    )
+    yield rf"(?P<word>{_near_pattern(table).replace('(?P<word>', '(?:')}){day}"
+    yield rf"(?P<word>)(?:{'|'.join(said)})"
+
+
+_NEAR: Final[Mapping[str, tuple[re.Pattern[str], Mapping[str, int]]]] = {
+    language: (compiled(_near_pattern(table), re.IGNORECASE), table["days"]) for language, table in _TABLES.items()
+}
+_NEEDED: Final[tuple[Needed, ...]] = get_args(Needed)
+_OTHER: Final[Mapping[str, Mapping[Needed, re.Pattern[str]]]] = {
+    language: {needed: compiled(_other_pattern(table, needed), re.IGNORECASE) for needed in _NEEDED}
+    for language, table in _TABLES.items()
+}
+_ADDED: Final = tuple(
+    compiled(pattern, re.IGNORECASE) for table in _TABLES.values() for pattern in _added_patterns(table)
+)

@@ -1,0 +1,146 @@
+"""Times in entries are absolute: code adds the day that "yesterday" means, and replaces nothing.
+
+The day is that of the message which says the same word: where none of an entry's sources does, or sources of several
+days do, nothing is added. Times that name no single day ("last Friday") keep the day of their message beside the entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Final
+
+from app.core.text.relative import Near, in_brackets, near_days, other_times, said_on
+from app.core.text.sentences import sentence_spans
+from app.core.text.values import values
+from app.core.validation.repairs import Repair
+from app.domain.conversation import Message
+from app.domain.summarizing.candidate import Candidate, CandidateItem
+from app.domain.words.overlap import message_text
+from app.domain.words.text import stems
+
+_BESIDE: Final = 6
+"""Characters between a word and the date that says its day already: "yesterday, 12 May"."""
+_ENDS: Final = ".!?…。！？"
+_SAME: Final = 0.6
+"""Of a sentence's words, for the message that it tells of where it names none."""
+_LONGEST: Final = 20_000  # characters of a message that are looked at
+
+
+def with_dates(candidate: Candidate, messages: Iterable[Message], *, is_told: bool) -> tuple[Candidate, list[Repair]]:
+    """The candidate with the days that follow from its sources, and what was added.
+
+    Args:
+        candidate: With sources attributed.
+        messages: Of the span.
+        is_told: Whether one text is the whole state: its sentences are what elsewhere are entries.
+    """
+    span = list(messages)
+    items = with_days(candidate.items, span)
+    narrative = {field: _told(text, span, is_told=is_told) for field, text in candidate.narrative.items()}
+    pairs = [(old.field, old.text, new.text) for old, new in zip(candidate.items, items, strict=True)]
+    pairs += [(field, text, narrative[field]) for field, text in candidate.narrative.items()]
+    repairs = [
+        Repair(field=field, reason="date_added", before=before, after=after)
+        for field, before, after in pairs
+        if before != after
+    ]
+    return (replace(candidate, items=items, narrative=narrative) if repairs else candidate), repairs
+
+
+def with_days(items: Sequence[CandidateItem], messages: Iterable[Message]) -> tuple[CandidateItem, ...]:
+    """Items with the days that follow from their sources among these messages."""
+    span = {message.seq: message for message in messages}
+    return tuple(
+        replace(item, text=dated(item.text, [span[seq] for seq in item.from_seqs if seq in span])) for item in items
+    )
+
+
+def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
+    """A text with the days of its relative times, as far as its sources tell them.
+
+    Args:
+        text: An entry, or a sentence.
+        sources: The messages that it was made from.
+        beside: Whether the day of the message may stand at the end, for times that name no single day.
+    """
+    near, others = near_days(text), other_times(text)
+    if not sources or not (near or others):
+        return text
+    days = [(one, _day_of(one, sources)) for one in near]
+    absolute = [(value.start, value.end) for value in values(text) if value.kind == "date"]
+    known = [(one, day) for one, day in days if day and not one.is_quoted]
+    added = text
+    for one, day in reversed([(one, day) for one, day in known if not _is_told(one, absolute)]):
+        if text[one.end : one.end + 2].lstrip()[:1] not in {"(", "（"}:
+            added = added[: one.end] + in_brackets(day, one.language) + added[one.end :]
+    if not beside or added != text or absolute or len(known) == len(near) + len(others):
+        return added
+    words = [other.text for other in others] or [text[one.start : one.end] for one in near]
+    said = _day_said(words, sources)
+    return _at_end(added, said_on(said, text)) if said else added
+
+
+def _told(text: str, span: Sequence[Message], *, is_told: bool) -> str:
+    """A text of several sentences, each dated by the messages that it tells of."""
+    pieces: list[str] = []
+    end = 0
+    for start, stop in sentence_spans(text):
+        sentence = text[start:stop]
+        pieces += [text[end:start], dated(sentence, _sources(sentence, span), beside=is_told)]
+        end = stop
+    return "".join([*pieces, text[end:]])
+
+
+def _sources(sentence: str, span: Sequence[Message]) -> list[Message]:
+    """The messages that say the sentence's relative times, and most of its words."""
+    wanted = [sentence[one.start : one.end].casefold() for one in near_days(sentence)]
+    wanted += [other.text.casefold() for other in other_times(sentence)]
+    content = frozenset(stems(sentence)) if wanted else frozenset[str]()
+    return [
+        message
+        for message in (span if wanted else ())
+        for text in [message_text(message)[:_LONGEST]]
+        if any(word in text.casefold() for word in wanted)
+        and len(content.intersection(stems(text))) >= _SAME * len(content)
+    ]
+
+
+def _day_of(one: Near, sources: Sequence[Message]) -> date | None:
+    """The day that a word means, where the sources that say it were said on one day."""
+    said = {
+        _day(message)
+        for message in sources
+        if any(
+            (other.language, other.distance) == (one.language, one.distance)
+            for other in near_days(message_text(message)[:_LONGEST])
+        )
+    }
+    try:
+        return said.pop() + timedelta(days=one.distance) if len(said) == 1 else None
+    except OverflowError:
+        return None
+
+
+def _day_said(words: Sequence[str], sources: Sequence[Message]) -> date | None:
+    """The day on which the sources that say any of these words were said, where it is one."""
+    texts: Mapping[int, str] = {one.seq: message_text(one)[:_LONGEST].casefold() for one in sources}
+    days = {_day(one) for one in sources if any(word.casefold() in texts[one.seq] for word in words)}
+    return days.pop() if len(days) == 1 else None
+
+
+def _day(message: Message) -> date:
+    """By the message's own moment, in the time zone that it was stored with."""
+    return message.created_at.date()
+
+
+def _is_told(one: Near, absolute: Iterable[tuple[int, int]]) -> bool:
+    """Whether a date stands right beside a word."""
+    return any(0 <= start - one.end <= _BESIDE or 0 <= one.start - end <= _BESIDE for start, end in absolute)
+
+
+def _at_end(text: str, said: str) -> str:
+    """Before the sign that ends the text, so that it stays one sentence."""
+    bare = text.rstrip(_ENDS)
+    return f"{bare}{said}{text[len(bare) :]}" if bare else text

@@ -1,0 +1,225 @@
+"""What is served after so many rounds: the size of the state, the digests' share of the block, times without a day.
+
+``python -m bench.served [--rounds 10] [--window 8000] [--write]`` plays a made-up talk under every preset, round by
+round, each folded as a whole: once with the offline model, and once with an answer that says every message of the user
+again, as a model that leaves nothing out would. Digests are cut and laid out as the service does it.
+
+* *state*: what the state weighs, with its frame, against the most that the policy allows;
+* *digests*: their share of the block, and how many of them state and anchors say already;
+* *undated*: entries that say "yesterday" or "last Friday" with no day beside it, of all that say so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from app.core.text.relative import is_relative
+from app.core.text.values import values
+from app.domain.assembling.digesting import Digestible
+from app.domain.assembling.layout import with_digests
+from app.domain.model_io import Proposal, SummaryRequest
+from app.domain.policies.allotments import digest_room
+from app.domain.policies.presets import PRESETS
+from app.domain.segments.cutting import cut
+from app.domain.segments.describing import describe
+from app.domain.segments.extractive import level_text
+from app.domain.segments.redundant import Said
+from app.domain.segments.values import LEVELS, Segment, SegmentLevel
+from app.domain.states.state import StateSchema
+from app.domain.weighing.tokens import estimate_text
+from bench.measurements import write
+from bench.replay import EVERYTHING, Replay
+from bench.report import print_table, write_json
+
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "presets.md"
+WINDOW: Final = 8_000
+MESSAGES: Final = 24
+"""Of one round."""
+LOOKED_AT: Final = (1, 3, 10)
+_BEGINNING: Final = datetime(2026, 1, 5, 9, tzinfo=UTC)
+_NAMES: Final = ("Marta", "Ivo", "Lena", "Petr", "Noor", "Yuki")
+_THINGS: Final = ("harbour crane", "billing export", "garden shed", "choir concert", "ledger audit", "bakery order")
+_SAID: Final = (
+    "{name} paid {sum} euros for the {thing} yesterday.",
+    "Good to know. Who keeps the receipt of the {thing}?",
+    "The {thing} has to be ready by Friday, {name} told me last week.",
+    "Then I would call {name} first and ask about the {thing}.",
+    "We decided to move the {thing} to room {room}, and {name} brings the key tomorrow.",
+    "That sounds sensible, the {thing} was always too loud next to the stairs.",
+)
+_HEADERS: Final = ("preset", "summarizer", "rounds", "at most", "state", "digests", "said twice", "undated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What was served after so many rounds."""
+
+    preset: str
+    summarizer: str
+    rounds: int
+    most: int
+    """Tokens that the state may weigh."""
+    state: int
+    digests: float
+    """Of the block; 0 where a preset has none."""
+    twice: int
+    """Digests whose text state and anchors say already."""
+    relative: int
+    """Entries that tell a time by the day on which they were said."""
+    undated: int
+    """Those without any date."""
+
+    def cells(self) -> tuple[str, ...]:
+        """As a row of the table."""
+        return (
+            f"`{self.preset}`",
+            self.summarizer,
+            str(self.rounds),
+            str(self.most),
+            str(self.state),
+            f"{self.digests:.0%}",
+            str(self.twice),
+            f"{self.undated} of {self.relative}",
+        )
+
+
+class Verbose(Replay):
+    """A talk whose summarizer says every message of the user again, as a model that leaves nothing out would."""
+
+    def answer(self, request: SummaryRequest) -> Proposal:
+        """Each as an item of the fields in turn, and the first ones as the narrative."""
+        return Proposal(text=json.dumps(said_again(request, self.schema)), finish="stop", model="made-up")
+
+
+def said_again(request: SummaryRequest, schema: StateSchema) -> dict[str, Any]:
+    """An answer that leaves nothing out."""
+    lists = [field.name for field in schema.fields if field.is_list]
+    told = [message for message in request.messages if message.role == "user"]
+    story = " ".join(message.content for message in told[: None if not lists else 3])
+    found: dict[str, Any] = {field.name: [] if field.is_list else story for field in schema.fields}
+    for number, message in enumerate(told if lists else ()):
+        found[lists[number % len(lists)]].append({"text": message.content, "from": [message.seq], "replaces": []})
+    return found
+
+
+def played(preset: str, kind: type[Replay], rounds: int, window: int) -> Iterator[tuple[int, Replay]]:
+    """The talk after each round."""
+    replay = kind.in_window(window, preset)
+    for number in range(1, rounds + 1):
+        day = _BEGINNING + timedelta(days=3 * number)
+        for place in range(MESSAGES):
+            count = number * MESSAGES + place
+            text = _SAID[place % len(_SAID)].format(
+                name=_NAMES[count % len(_NAMES)],
+                thing=_THINGS[count // 2 % len(_THINGS)],
+                sum=1_000 + 37 * count,
+                room=100 + count,
+            )
+            replay.say("assistant" if place % 2 else "user", text, at=day + timedelta(minutes=place))
+        replay.fold(EVERYTHING)
+        yield number, replay
+
+
+def segments_of(replay: Replay) -> list[Segment]:
+    """The stretches of everything that is folded, as code describes them."""
+    found = []
+    for number, messages in enumerate(cut(replay.messages[: replay.boundary], replay.policy.segment_by)):
+        made = describe(messages)
+        levels = {level: level_text(level, messages, made, locale="en") for level in LEVELS[1:]}
+        found.append(
+            Segment(
+                id=f"topic_{number}",
+                conversation_id=UUID(int=1),
+                from_seq=made.from_seq,
+                to_seq=made.to_seq,
+                topic=made.topic,
+                started_at=made.started_at,
+                ended_at=made.ended_at,
+                messages=made.messages,
+                tokens=made.tokens,
+                levels={
+                    level: SegmentLevel(
+                        level=level,
+                        text=text,
+                        tokens=estimate_text(text),
+                        made_by="extractive",
+                        content_hash="",
+                        created_at=_BEGINNING,
+                    )
+                    for level, text in levels.items()
+                },
+                created_at=_BEGINNING,
+            )
+        )
+    return found
+
+
+def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
+    """What is served now."""
+    layout = replay.layout
+    if layout is None:
+        raise ValueError(f"nothing was folded under {preset}: {replay.refused}")
+    state = json.loads(layout.text)
+    entries = [text for value in state.values() for text in ([value] if isinstance(value, str) else value) if text]
+    said = [*entries, *(line for line in layout.anchors.splitlines() if line.startswith("- "))]
+    segments = segments_of(replay) if replay.policy.levels else []
+    source = Digestible(segments=segments, total=len(segments), levels=replay.policy.levels, **_beside(said))
+    room = digest_room(replay.budgets, beside=layout.tokens)
+    whole = with_digests(layout, source, room=room, kept=None, served_as=replay.policy.served_as)
+    shown = {one.id: one.level for one in whole.segments}
+    texts = [(level, one.levels[level].text) for one in segments if (level := shown.get(one.id)) is not None]
+    relative = [text for text in entries if is_relative(text)]
+    return Row(
+        preset=preset,
+        summarizer=summarizer,
+        rounds=rounds,
+        most=replay.budgets.state_tokens,
+        state=layout.state_tokens,
+        digests=whole.digest_tokens / whole.tokens,
+        twice=sum(Said(said).says(level, text) for level, text in texts),
+        relative=len(relative),
+        undated=sum(not any(value.kind == "date" for value in values(text)) for text in relative),
+    )
+
+
+def _beside(said: Sequence[str]) -> dict[str, Any]:
+    return {"said": tuple(said)}
+
+
+def rows(rounds: int, window: int) -> Iterator[Row]:
+    """Every preset, with both summarizers."""
+    for preset in PRESETS:
+        for name, kind in (("offline", Replay), ("verbose", Verbose)):
+            for number, replay in played(preset, kind, rounds, window):
+                if (
+                    number in LOOKED_AT and replay.layout is not None
+                ):  # else the answer was refused: so small is the window
+                    yield looked_at(preset, name, number, replay)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Play, print, and with ``--write`` put the table into ``docs/presets.md``; 1 when a state exceeds its size."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=max(LOOKED_AT))
+    parser.add_argument("--window", type=int, default=WINDOW)
+    parser.add_argument("--write", action="store_true", help="into docs/presets.md")
+    asked = parser.parse_args(arguments)
+    found = list(rows(asked.rounds, asked.window))
+    print_table(_HEADERS, [row.cells() for row in found])
+    write_json("served", [asdict(row) for row in found])
+    if asked.write:
+        last = [row.cells() for row in found if row.rounds == asked.rounds]
+        lines = [_HEADERS, ["---", "---", *["---:"] * (len(_HEADERS) - 2)], *last]
+        write("bench:served", "\n".join(f"| {' | '.join(line)} |" for line in lines), PAGE)
+    return int(any(row.state > row.most for row in found))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
