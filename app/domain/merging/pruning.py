@@ -76,7 +76,7 @@ def prune(
     statement, those that add least first, its ends last); style and known, doubles first, then the oldest; open ones,
     the oldest first; facts, the oldest first, rules, decisions and those with exact values after all others. The newest
     few of each field, the first of these facts and what the conversation is for are spared until nothing else is
-    left; then they go by the same order, the narrative before the open ones, and the newest fact last of all.
+    left; then they go by the same order, the narrative before the open ones, the newest fact and what it is for last.
 
     Args:
         schema: Of the state.
@@ -121,7 +121,8 @@ def _steps(schema: StateSchema, served: Sequence[StateEntry], standing: Collecti
     served = [entry for entry in served if not entry.in_doubt]
     for entry in _of(served, "narrative"):
         yield from _thinned(entry, older_first=bool(standing)) if is_told(schema) else _shortened(entry)
-    spared = _newest_of_each_field(served) | _first_firm(served) | _first_aims(schema, served)
+    aims = _first_aims(schema, served)
+    spared = _newest_of_each_field(served) | _first_firm(served) | aims
     doubles = _doubles(_of(served, "style", "known"))
     for stands, last_round in product((False, True), repeat=2):
         pool = [entry for entry in served if ((entry.id in standing), (entry.id in spared)) == (stands, last_round)]
@@ -131,7 +132,10 @@ def _steps(schema: StateSchema, served: Sequence[StateEntry], standing: Collecti
         yield from _removed(_of(served, "narrative") if last_round and stands == bool(standing) else [])
         yield from _removed(_of(pool, "open"))
         facts = _of(pool, "fact")
-        yield from _removed(facts if last_round else sorted(facts, key=lambda entry: _is_firm(entry.text)))
+        if last_round:
+            yield from _removed(sorted(facts, key=lambda entry: entry.id in aims))
+        else:
+            yield from _removed(sorted(facts, key=lambda entry: _is_firm(entry.text)))
 
 
 def _removed(entries: Iterable[StateEntry]) -> Iterator[_Step]:
