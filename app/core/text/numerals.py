@@ -27,6 +27,14 @@ def plain(number: float) -> str:
     return str(int(size)) if size == int(size) else f"{size:.6f}".rstrip("0").rstrip(".")
 
 
+def resolution(number: str) -> float:
+    """The worth of the last digit that is not zero: 100 for 18,200, 0.1 for 2.5."""
+    whole, _, decimals = number.partition(".")
+    if decimals:
+        return float(10 ** -len(decimals))
+    return float(10 ** (len(whole) - len(whole.rstrip("0")))) if whole.strip("0") else 1.0
+
+
 def readings(digits: str) -> list[float]:
     """What digits may mean: "1,234" is a thousand and something, or one and something.
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from app.core.text import moments
 from app.core.text.folding import folded
-from app.core.text.numerals import plain
+from app.core.text.numerals import plain, resolution
 from app.core.text.reader import read
 from app.core.text.shapes import squashed
 from app.core.text.tokens import Found
@@ -43,6 +43,10 @@ class Value:
     """The number, with its scale, in its own unit; ``None`` for what is no number."""
     approximate: bool
     """The text itself says that it is rounded ("about", "18k", "около")."""
+    base: str = ""
+    """The base of an amount's unit; empty without one, and for money."""
+    factor: float = 1.0
+    """From its own unit to that base."""
 
 
 def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
@@ -65,7 +69,8 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
         last = end
         amount = one.readings[0] * one.scale if one.readings else None
         kind: Kind = one.kind  # type: ignore[assignment] # the reader's kinds are these
-        found.append(Value(kind, text[start:end], start, end, one.forms, amount, one.is_approximate))
+        base, factor = one.unit or ("", 1.0)
+        found.append(Value(kind, text[start:end], start, end, one.forms, amount, one.is_approximate, base, factor))
     return tuple(found)
 
 
@@ -151,13 +156,13 @@ class Given:
             claimed = float(number)
             if not claimed or (not value.approximate and claimed < _EXACT and claimed == int(claimed)):
                 continue
-            step = _resolution(plain(value.amount)) * (claimed / abs(value.amount) if value.amount else 1)
+            step = resolution(plain(value.amount)) * (claimed / abs(value.amount) if value.amount else 1)
             for amount, sources in self._amounts.get(base, {}).items():
                 off = abs(amount - claimed)
                 if value.approximate:
                     is_rounding = off <= max(min(step / 2, claimed * _ROUGHLY), claimed * _ROUNDED)
                 else:
-                    is_rounding = off <= min(step / 2, claimed * _ROUNDED) and _resolution(plain(amount)) < step
+                    is_rounding = off <= min(step / 2, claimed * _ROUNDED) and resolution(plain(amount)) < step
                 if is_rounding:
                     found |= sources
         return found
@@ -165,14 +170,6 @@ class Given:
 
 def _day(at: datetime | None) -> date | None:
     return at.date() if at is not None and _FIRST_YEAR < at.year < _LAST_YEAR else None
-
-
-def _resolution(number: str) -> float:
-    """The worth of the last digit that is not zero: 100 for 18,200, 0.1 for 2.5."""
-    whole, _, decimals = number.partition(".")
-    if decimals:
-        return float(10 ** -len(decimals))
-    return float(10 ** (len(whole) - len(whole.rstrip("0")))) if whole.strip("0") else 1.0
 
 
 def _stands_in(needle: str, text: str) -> bool:

@@ -1,0 +1,311 @@
+"""Values that follow from others by one calculation: "150 + 40 + 30 is 220", "ten days before 12 May is 2 May".
+
+With enough operands nearly every number follows from some of them. So results are looked through from the likeliest
+kind of calculation to the least likely, and only as long as they cover no more than a small share of the values that
+could as well have stood there: other values of about the same size, told with the same precision. A value from nowhere
+passes by chance no more often than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import combinations, product
+from typing import Final
+
+from app.core.text.moments import LEAP_YEAR, day_in, day_of_year_in, minutes_in, moved
+from app.core.text.numerals import plain, resolution
+from app.core.text.operands import MONEY, Operands, Quantity
+from app.core.text.values import Value
+
+CHANCE: Final = 1 / 20
+"""The share of the values around one that may follow as well."""
+_LEAST_AROUND: Final = 40
+"""Values that are looked at around one, at least: of a number with one digit there are only few of its size."""
+_EXACT: Final = 1e-6
+_ROUGHLY: Final = 0.1
+_ROUNDED: Final = 0.02
+_ROUND_FROM: Final = 1_000
+_MOST_OPERANDS: Final = 36
+_MOST_TERMS: Final = 12
+_FACTORS: Final = (12.0, 7.0, 60.0, 24.0, 52.0, 3600.0, 2.0)
+_SCALES: Final = (1_000.0, 100.0, 10.0, 1_000_000.0)
+_DAY: Final = 86_400.0
+_DAY_MINUTES: Final = 1_440
+_YEAR_MONTHS: Final = 12
+_FIRST_YEAR, _LAST_YEAR = 1900, 2100
+_NEAR_YEARS: Final = 20
+_NEAR_DAYS: Final = 60
+_TIME_STEPS: Final = (30, 15, 10, 5, 1)
+
+
+Results = Iterator[float]
+"""Of one kind of calculation with some operands, in the unit of what is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The operands that a statement may have been calculated from."""
+
+    statement: Operands
+    """Of its own values that hold, and of its small numbers."""
+    own: Sequence[Operands] = ()
+    """Of each of its sources."""
+    near: Sequence[Operands] = ()
+    """Of each message beside them."""
+
+
+def follows(value: Value, basis: Basis) -> bool:
+    """Whether a value follows by one calculation, and few other values like it do."""
+    sought = _sought(value)
+    if sought is None:
+        return False
+    most = CHANCE * (sought.last - sought.first + 1)
+    others: set[int] = set()
+    for results in sought.kinds(basis):
+        is_found = False
+        for result in results:
+            place = sought.place(result)
+            if place is None or not sought.first <= place <= sought.last:
+                continue
+            is_found |= place == sought.at
+            others.add(place)
+            if len(others) > most:
+                return False
+        if is_found:
+            return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """What is looked for, as its place ``at`` in a row of values, with the first and the last of those like it."""
+
+    at: int
+    first: float
+    last: float
+
+
+def _sought(value: Value) -> _Amount | _Year | _Date | _Time | None:
+    if value.kind == "date":
+        return _Date.of(value)
+    if value.kind == "time":
+        return _Time.of(value)
+    if value.kind in {"number", "money"} and value.amount:
+        is_year = not value.base and _FIRST_YEAR <= value.amount <= _LAST_YEAR and value.text.isdecimal()
+        return _Year.of(value) if is_year else _Amount.of(value)
+    return None
+
+
+# --- amounts
+
+
+@dataclass(frozen=True, slots=True)
+class _Amount(_Sought):
+    unit: str
+    factor: float
+    step: float
+    """The worth of the last digit that is not zero."""
+    written: float
+    """The worth of the last digit."""
+    is_about: bool
+
+    @classmethod
+    def of(cls, value: Value) -> _Amount:
+        amount = abs(value.amount or 0.0)
+        step = resolution(plain(amount))
+        at = round(amount / step)
+        return cls(
+            at=at,
+            first=at / 2,
+            last=max(2 * at, at / 2 + _LEAST_AROUND),
+            unit=MONEY if value.kind == "money" else value.base,
+            factor=value.factor,
+            step=step,
+            written=min(step, 1.0),
+            is_about=value.approximate,
+        )
+
+    def place(self, result: float) -> int | None:
+        place = round(result / self.step)
+        target, off = place * self.step, abs(result - place * self.step)
+        if self.is_about:
+            tolerance = min(self.step / 2, target * _ROUGHLY)
+        elif target >= _ROUND_FROM:
+            tolerance = min(self.step / 2, target * _ROUNDED)
+        else:
+            tolerance = min(self.written / 2, target * _ROUNDED)
+        return place if off <= max(tolerance, _EXACT * target) else None
+
+    def kinds(self, basis: Basis) -> Iterator[Results]:
+        told = basis.statement.amounts[:_MOST_OPERANDS]
+        own = [one.amounts[:_MOST_OPERANDS] for one in basis.own]
+        near = [one.amounts[:_MOST_OPERANDS] for one in basis.near]
+        yield self._total(told)
+        yield from self._of_pairs(list(combinations(told, 2)), told)
+        yield from (self._total(one) for one in own)
+        every = list(dict.fromkeys(quantity for one in own for quantity in one))
+        yield from self._of_pairs(list(product(told, every)), every)
+        for one in own:
+            yield from self._of_pairs(list(combinations(one, 2)), ())
+        yield self._triples(told)
+        for one, other in combinations(own, 2):
+            yield from self._of_pairs(list(product(one, other)), ())
+        beside = list(dict.fromkeys(quantity for one in near for quantity in one))
+        yield from self._of_pairs(list(product(told, beside)), beside)
+        for one in own:
+            yield self._triples(one)
+        for one in near:
+            yield from self._of_pairs(list(combinations(one, 2)), ())
+        yield from self._of_pairs(list(product(every, beside)), ())
+
+    def _of_pairs(self, pairs: Sequence[tuple[Quantity, Quantity]], alone: Sequence[Quantity]) -> Iterator[Results]:
+        yield (result for one, other in pairs for result in self._sums(one, other))
+        yield (result for one in alone for result in self._converted(one))
+        yield (result for one, other in pairs for result in self._products(one, other))
+        yield (result for one, other in pairs for result in self._shares(one, other))
+
+    def _is_alike(self, one: Quantity) -> bool:
+        return not self.unit or not one.unit or one.unit == self.unit
+
+    def _own(self, one: Quantity) -> float:
+        return one.size / self.factor if self.unit and one.unit == self.unit else one.amount
+
+    def _total(self, quantities: Sequence[Quantity]) -> Results:
+        alike = [self._own(one) for one in quantities if self._is_alike(one) and (one.unit or not self.unit)]
+        if len(alike) > 2:
+            yield sum(alike)
+
+    def _triples(self, quantities: Sequence[Quantity]) -> Results:
+        alike = [self._own(one) for one in quantities if self._is_alike(one)][:_MOST_TERMS]
+        yield from (sum(terms) for terms in combinations(alike, 3))
+
+    def _sums(self, one: Quantity, other: Quantity) -> Results:
+        if self._is_alike(one) and self._is_alike(other) and (one.unit == other.unit or not one.unit or not other.unit):
+            first, second = self._own(one), self._own(other)
+            yield first + second
+            yield abs(first - second)
+
+    def _converted(self, one: Quantity) -> Results:
+        if self._is_alike(one):
+            size = self._own(one)
+            for factor in _FACTORS if one.unit or not self.unit else (*_FACTORS, *_SCALES):
+                yield size * factor
+                yield size / factor
+
+    def _products(self, one: Quantity, other: Quantity) -> Results:
+        for first, second in ((one, other), (other, one)):
+            if not self._is_alike(first) or (self.unit and second.unit == self.unit):
+                continue
+            times = second.amount / 100 if second.unit == "%" else second.amount
+            yield self._own(first) * times
+            if second.unit == "%":
+                yield self._own(first) * (1 + times)
+                yield self._own(first) * (1 - times)
+
+    def _shares(self, one: Quantity, other: Quantity) -> Results:
+        for first, second in ((one, other), (other, one)):
+            if not second.amount:
+                continue
+            if first.unit == second.unit and self.unit in {"", "%"}:
+                share = first.size / second.size
+                if self.unit:
+                    yield share * 100
+                    yield abs(share - 1) * 100
+                else:
+                    yield share
+            elif self._is_alike(first) and second.unit != self.unit:
+                yield self._own(first) / second.amount
+
+
+# --- years, days and times
+
+
+@dataclass(frozen=True, slots=True)
+class _Year(_Sought):
+    @classmethod
+    def of(cls, value: Value) -> _Year:
+        at = round(value.amount or 0)
+        return cls(at=at, first=at - _NEAR_YEARS, last=at + _NEAR_YEARS)
+
+    def place(self, result: float) -> int | None:
+        return round(result)
+
+    def kinds(self, basis: Basis) -> Iterator[Results]:
+        sources = [basis.statement, *basis.own]
+        years = dict.fromkeys(day.year for one in sources for day in one.days)
+        lengths = [one for source in sources for one in source.amounts]
+        for unit in ("mo", ""):
+            counts = [one.size / _YEAR_MONTHS if unit else one.amount for one in lengths if one.unit == unit]
+            whole = dict.fromkeys(count for count in counts if count == int(count) and 0 < count < 150)
+            yield (year + way * count for year in years for count in whole for way in (1, -1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Date(_Sought):
+    has_year: bool
+
+    @classmethod
+    def of(cls, value: Value) -> _Date | None:
+        days = [day for form in sorted(value.forms) if (day := day_in(form))]
+        of_year = [day for form in sorted(value.forms) if (day := day_of_year_in(form))]
+        if not (days or of_year):
+            return None
+        at = (days or of_year)[0].toordinal()
+        return cls(at=at, first=at - _NEAR_DAYS, last=at + _NEAR_DAYS, has_year=bool(days))
+
+    def place(self, result: float) -> int | None:
+        return round(result) if self.has_year else date.fromordinal(round(result)).replace(year=LEAP_YEAR).toordinal()
+
+    def kinds(self, basis: Basis) -> Iterator[Results]:
+        told, own, near = basis.statement, basis.own, basis.near
+        for days, lengths in _date_pools(told, own, near):
+            yield (
+                float(moment.toordinal())
+                for day in days
+                for one in lengths
+                for way in (1, -1)
+                for moment in moved(day, way * one.size, one.unit)
+            )
+
+
+def _date_pools(
+    told: Operands, own: Sequence[Operands], near: Sequence[Operands]
+) -> Iterator[tuple[Sequence[date], list[Quantity]]]:
+    mine = sum(own, Operands())
+    beside = sum(near, Operands())
+    every = told + mine
+    yield told.days, _lengths(told)
+    yield every.days, _lengths(every)
+    yield every.days, _lengths(beside)
+    yield beside.days, _lengths(every)
+
+
+def _lengths(one: Operands) -> list[Quantity]:
+    return [each for each in one.amounts if (each.unit == "s" and each.size >= _DAY) or each.unit == "mo"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Time(_Sought):
+    step: int
+
+    @classmethod
+    def of(cls, value: Value) -> _Time | None:
+        times = [minutes for form in sorted(value.forms) if (minutes := minutes_in(form)) is not None]
+        if not times:
+            return None
+        step = next(step for step in _TIME_STEPS if times[0] % step == 0)
+        at, half = times[0] // step, max(_LEAST_AROUND // 2, _DAY_MINUTES // step // 4)
+        return cls(at=at, first=at - half, last=at + half, step=step)
+
+    def place(self, result: float) -> int | None:
+        return round(result) // self.step if round(result) % self.step == 0 else None
+
+    def kinds(self, basis: Basis) -> Iterator[Results]:
+        mine = sum(basis.own, Operands())
+        beside = sum(basis.near, Operands())
+        every = basis.statement + mine
+        for times, pool in ((basis.statement.times, basis.statement), (every.times, every), (every.times, beside), (beside.times, every)):
+            lengths = [one.size / 60 for one in pool.amounts if one.unit == "s" and one.size < _DAY]
+            yield (float(time + way * length) for time in times for length in lengths for way in (1, -1))
