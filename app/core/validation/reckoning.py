@@ -27,10 +27,11 @@ _EXACT: Final = 1e-6
 _ROUGHLY: Final = 0.1
 _ROUNDED: Final = 0.02
 _ROUND_FROM: Final = 1_000
-_MOST_OPERANDS: Final = 36
+_MOST_OPERANDS: Final = 24
+_MOST_TOGETHER: Final = 48
 _MOST_TERMS: Final = 12
-_FACTORS: Final = (12.0, 7.0, 60.0, 24.0, 52.0, 3600.0, 2.0)
-_SCALES: Final = (1_000.0, 100.0, 10.0, 1_000_000.0)
+_USUAL: Final = (12.0, 2.0, 60.0, 1_000.0)
+_SELDOM: Final = (3_600.0, 7.0, 52.0, 24.0, 100.0, 10.0)
 _DAY: Final = 86_400.0
 _DAY_MINUTES: Final = 1_440
 _YEAR_MONTHS: Final = 12
@@ -139,32 +140,54 @@ class _Amount(_Sought):
         return place if off <= max(tolerance, _EXACT * target) else None
 
     def kinds(self, basis: Basis) -> Iterator[Results]:
+        """From the likeliest to the least, as measured on honest statements."""
         told = basis.statement.amounts[:_MOST_OPERANDS]
         own = [one.amounts[:_MOST_OPERANDS] for one in basis.own]
-        near = [one.amounts[:_MOST_OPERANDS] for one in basis.near]
-        yield self._total(told)
-        yield from self._of_pairs(list(combinations(told, 2)), told)
-        yield from (self._total(one) for one in own)
-        every = list(dict.fromkeys(quantity for one in own for quantity in one))
-        yield from self._of_pairs(list(product(told, every)), every)
-        for one in own:
-            yield from self._of_pairs(list(combinations(one, 2)), ())
+        every = _together(own)
+        beside = _together([one.amounts for one in basis.near])
+        in_told = list(combinations(told, 2))
+        with_own = list(product(told, every))
+        in_own = [pair for one in own for pair in combinations(one, 2)]
+        across = [pair for one, other in combinations(own, 2) for pair in product(one, other)]
+        with_near = list(product(told, beside))
+        kinds = (
+            (self._products, in_told, True), (self._shares, in_told, True), (self._sums, in_told, True),
+            (self._products, in_told, False), (self._sums, in_told, False), (self._shares, in_told, False),
+        )
+        yield from self._of(kinds)
+        yield self._totals([told])
+        yield self._converted(told, _USUAL)
+        yield from self._of((
+            (self._sums, with_own, True), (self._products, with_own, True), (self._shares, with_own, True),
+        ))
+        yield self._totals(own)
+        yield from self._of((
+            (self._sums, across, True), (self._products, across, True),
+            (self._sums, in_own, True), (self._shares, in_own, True), (self._products, in_own, True),
+        ))
         yield self._triples(told)
-        for one, other in combinations(own, 2):
-            yield from self._of_pairs(list(product(one, other)), ())
-        beside = list(dict.fromkeys(quantity for one in near for quantity in one))
-        yield from self._of_pairs(list(product(told, beside)), beside)
+        yield self._converted(told, _SELDOM)
+        yield from self._of((
+            (self._sums, with_near, True), (self._shares, with_near, True), (self._products, with_near, True),
+            (self._products, with_own, False), (self._shares, with_own, False), (self._sums, with_own, False),
+        ))
+        yield self._converted(every, _USUAL)
+        yield from self._of((
+            (self._products, across, False), (self._sums, in_own, False), (self._products, in_own, False),
+            (self._sums, across, False), (self._shares, in_own, False),
+        ))
         for one in own:
             yield self._triples(one)
-        for one in near:
-            yield from self._of_pairs(list(combinations(one, 2)), ())
-        yield from self._of_pairs(list(product(every, beside)), ())
+        yield from self._of(((self._products, with_near, False),))
 
-    def _of_pairs(self, pairs: Sequence[tuple[Quantity, Quantity]], alone: Sequence[Quantity]) -> Iterator[Results]:
-        yield (result for one, other in pairs for result in self._sums(one, other))
-        yield (result for one in alone for result in self._converted(one))
-        yield (result for one, other in pairs for result in self._products(one, other))
-        yield (result for one, other in pairs for result in self._shares(one, other))
+    def _of(self, kinds):
+        for kind, pairs, is_measured in kinds:
+            yield (
+                result
+                for one, other in pairs
+                if (bool(self.unit) and self.unit in {one.unit, other.unit}) is is_measured
+                for result in kind(one, other)
+            )
 
     def _is_alike(self, one: Quantity) -> bool:
         return not self.unit or not one.unit or one.unit == self.unit
@@ -172,10 +195,11 @@ class _Amount(_Sought):
     def _own(self, one: Quantity) -> float:
         return one.size / self.factor if self.unit and one.unit == self.unit else one.amount
 
-    def _total(self, quantities: Sequence[Quantity]) -> Results:
-        alike = [self._own(one) for one in quantities if self._is_alike(one) and (one.unit or not self.unit)]
-        if len(alike) > 2:
-            yield sum(alike)
+    def _totals(self, lists: Iterable[Sequence[Quantity]]) -> Results:
+        for quantities in lists:
+            alike = [self._own(one) for one in quantities if one.unit == self.unit]
+            if len(alike) > 2:
+                yield sum(alike)
 
     def _triples(self, quantities: Sequence[Quantity]) -> Results:
         alike = [self._own(one) for one in quantities if self._is_alike(one)][:_MOST_TERMS]
@@ -187,12 +211,12 @@ class _Amount(_Sought):
             yield first + second
             yield abs(first - second)
 
-    def _converted(self, one: Quantity) -> Results:
-        if self._is_alike(one):
-            size = self._own(one)
-            for factor in _FACTORS if one.unit or not self.unit else (*_FACTORS, *_SCALES):
-                yield size * factor
-                yield size / factor
+    def _converted(self, quantities: Sequence[Quantity], factors: Sequence[float]) -> Results:
+        for factor in factors:
+            for one in quantities:
+                if self._is_alike(one):
+                    yield self._own(one) * factor
+                    yield self._own(one) / factor
 
     def _products(self, one: Quantity, other: Quantity) -> Results:
         for first, second in ((one, other), (other, one)):
@@ -217,6 +241,10 @@ class _Amount(_Sought):
                     yield share
             elif self._is_alike(first) and second.unit != self.unit:
                 yield self._own(first) / second.amount
+
+
+def _together(lists: Sequence[Sequence[Quantity]]) -> list[Quantity]:
+    return list(dict.fromkeys(quantity for one in lists for quantity in one))[:_MOST_TOGETHER]
 
 
 # --- years, days and times
