@@ -27,7 +27,9 @@ _LENGTHS: Final = frozenset({"час", "часа", "часов"})
 """Alone they are as often lengths as times."""
 _MINUTE_WORDS: Final = {"half": 30, "quarter": 15, "viertel": 15}
 _TO_OR_PAST: Final = {"past": 1, "nach": 1, "after": 1, "to": -1, "vor": -1, "before": -1}
-_HALVES: Final = frozenset({"половина", "половине", "половину"})
+_HALVES: Final = frozenset({"половина", "половине", "половину", "половины"})
+_ONE_HOUR: Final = frozenset({"час", "часу"})
+"""Before "дня" or "ночи": one o'clock."""
 _CLOCK_HOURS, _HOURS, _MINUTES, _TEN = 12, 24, 59, 10
 
 
@@ -124,10 +126,12 @@ def _before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
 
 def _hour(c: Cursor, place: int) -> int:
     """Such as "17 Uhr", "в 8 вечера"; "at 7" only gives something."""
-    hour, word = c.small(place), c.word(place + 1)
+    hour, word = 1 if c.word(place) in _ONE_HOUR else c.small(place), c.word(place + 1)
     if hour > _HOURS or (hour == 0 and c.tokens[place].text not in {"0", "00"}):
         return place
     half, after = _half(c, place + 1)
+    if c.word(place) in _ONE_HOUR and not (half and after == place + 2):
+        return place
     if half or (word in CLOCK - _LENGTHS and c.near(place + 1)):
         minute = c.small(place + 2) if word == "uhr" and c.gap(place + 2) == " " and not half else 0
         after += minute > 0

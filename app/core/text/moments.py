@@ -105,7 +105,7 @@ def weekdays(at: date, weekday: int, step: int | None) -> list[date]:
     coming = at + timedelta(days=(weekday - at.weekday()) % _WEEK)
     before, after = coming - timedelta(days=_WEEK), coming + timedelta(days=_WEEK)
     if step is None:
-        return [before, coming]
+        return [before, coming, *([after] if coming == at else [])]
     of_week = at + timedelta(days=weekday - at.weekday() + _WEEK * step)
     return {-1: [before, of_week], 0: [before, coming, of_week], 1: [coming, after, of_week]}.get(step, [of_week])
 

@@ -106,6 +106,8 @@ def of_han(signs: str) -> float:
                 section, digit = section + (digit or 1) * _HAN_TENS[sign], 0
             elif sign in _HAN_SCALES:
                 total, section, digit = total + ((section + digit) or 1) * _HAN_SCALES[sign], 0, 0
+        if len(whole) > 1 and digit and whole[-2] in "百千万亿":  # "两万八": the next power of ten
+            digit *= {**_HAN_TENS, **_HAN_SCALES}[whole[-2]] // 10
         value = float(total + section + digit)
     return value + float("0." + "".join(str(_HAN_DIGITS.get(sign, 0)) for sign in decimals)) if decimals else value
 
