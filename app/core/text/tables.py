@@ -67,7 +67,7 @@ _SCALES: Final = """
 _UNITS: Final = """
 % 1 % percent pct процент/а/ов/у/ом/е/ы/ами/ах prozent pp
 s 0.001 ms msec millisecond milliseconds мс миллисекунд/а/ы/у millisekunde millisekunden 毫秒
-s 1 s sec secs second seconds сек секунд/а/ы/у/е/ам/ами/ах sekunde sekunden sek 秒 秒钟
+s 1 s sec secs second seconds с сек секунд/а/ы/у/е/ам/ами/ах sekunde sekunden sek 秒 秒钟
 s 60 min mins minute minutes мин минут/а/ы/у/е/ой/ам/ами/ах минутк/а/у/и minuten 分钟 分
 s 3600 h hr hrs hour hours ч час/а/ов/у/ом/е/ам/ами/ах stunde stunden std 小时 个小时 钟头
 s 86400 d day days night nights дн день дн/я/ей/ю/ем/ям/ями/ях сут сутки суток сутками ноч/ь/и/ей

@@ -145,8 +145,8 @@ class Given:
         """The sources of amounts of which the value is a rounding.
 
         A text that says "about" (or writes 18k) may be off by half of its last digit that is not zero, at most by a
-        tenth. Any other claim is a rounding only when it has fewer digits than the amount, is within 2 %, and is no
-        whole number below a thousand: 17,995 told as 18,000 is found, 147 told as 150 is not.
+        tenth. Any other claim is a rounding only when it has fewer digits than the amount and is within 2 %; a whole
+        number below a thousand only of one with decimals: 17,995 told as 18,000 is found, 147 told as 150 is not.
         """
         found: set[int] = set()
         for form in value.forms:
@@ -154,9 +154,10 @@ class Given:
                 continue
             number, _, base = form[2:].partition("|")
             claimed = float(number)
-            if not claimed or (not value.approximate and claimed < _EXACT and claimed == int(claimed)):
+            if not claimed:
                 continue
-            step = resolution(plain(value.amount)) * (claimed / abs(value.amount) if value.amount else 1)
+            is_exact = not value.approximate and claimed < _EXACT and claimed == int(claimed)
+            step = 1.0 if is_exact else resolution(plain(value.amount)) * (claimed / abs(value.amount) if value.amount else 1)
             for amount, sources in self._amounts.get(base, {}).items():
                 off = abs(amount - claimed)
                 if value.approximate:
