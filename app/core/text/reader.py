@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime
 from typing import Final
 
 from app.core.text import moments
@@ -16,7 +16,13 @@ from app.core.text.tokens import Cursor, Found
 from app.core.text.vocabulary import BEGINNINGS
 from app.domain.words.patterns import compiled
 
+_FIRST_YEAR, _LAST_YEAR = 1000, 9000
 _DIGITS: Final = compiled(r"\d{1,15}")
+
+
+def day_of(at: datetime | None) -> date | None:
+    """The day of a message, ``None`` at the ends of the calendar, where days cannot be moved."""
+    return at.date() if at is not None and _FIRST_YEAR < at.year < _LAST_YEAR else None
 
 
 def read(text: Folded, at: date | None, *, generous: bool) -> list[Found]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, Literal
 from urllib.parse import unquote
 
 from app.core.text import moments
 from app.core.text.folding import folded
 from app.core.text.numerals import plain, resolution
-from app.core.text.reader import read
+from app.core.text.reader import day_of, read
 from app.core.text.shapes import squashed
 from app.core.text.tokens import Found
 
@@ -25,7 +25,6 @@ _EXACT: Final = 1_000
 """Whole numbers below it are never roundings, unless the text says so."""
 _ROUNDED: Final = 0.02
 _ROUGHLY: Final = 0.1
-_FIRST_YEAR, _LAST_YEAR = 1000, 9000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
     plain_text = folded(text)
     found: list[Value] = []
     last = 0
-    for one in read(plain_text, _day(at), generous=False):
+    for one in read(plain_text, day_of(at), generous=False):
         start, end = plain_text.original(one.start), plain_text.original(one.end - 1) + 1
         if not one.is_claim or start < last or end <= start:
             continue
@@ -94,7 +93,7 @@ class Given:
             at: The moment of its message: its day and the days around it are given, and relative days follow from it.
         """
         plain_text = folded(text)
-        day = _day(at)
+        day = day_of(at)
         for found in read(plain_text, day, generous=True):
             self._note(source, found)
         if at is not None and day is not None:
@@ -167,10 +166,6 @@ class Given:
                 if is_rounding:
                     found |= sources
         return found
-
-
-def _day(at: datetime | None) -> date | None:
-    return at.date() if at is not None and _FIRST_YEAR < at.year < _LAST_YEAR else None
 
 
 def _stands_in(needle: str, text: str) -> bool:

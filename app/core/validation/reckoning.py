@@ -14,7 +14,7 @@ from datetime import date
 from itertools import combinations, product
 from typing import Final
 
-from app.core.text.moments import LEAP_YEAR, day_in, day_of_year_in, minutes_in, moved
+from app.core.text.moments import LEAP_YEAR, day_in, day_of_year_in, made, minutes_in, moved
 from app.core.text.numerals import plain, resolution
 from app.core.text.operands import MONEY, Operands, Quantity
 from app.core.text.values import Value
@@ -34,6 +34,8 @@ _USUAL: Final = (12.0, 2.0, 60.0, 1_000.0)
 _SELDOM: Final = (3_600.0, 7.0, 52.0, 24.0, 100.0, 10.0)
 _DAY: Final = 86_400.0
 _DAY_MINUTES: Final = 1_440
+_WEEK: Final = 7
+_LONGEST_LIFE: Final = 150
 _YEAR_MONTHS: Final = 12
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
 _NEAR_YEARS: Final = 20
@@ -150,12 +152,15 @@ class _Amount(_Sought):
         in_own = [pair for one in own for pair in combinations(one, 2)]
         across = [pair for one, other in combinations(own, 2) for pair in product(one, other)]
         with_near = list(product(told, beside))
-        kinds = (
+        yield from self._spans(basis)
+        yield self._totals([told])
+        if self.unit == "%":  # a share, more often than not
+            yield from self._of(((self._shares, pairs, False) for pairs in (in_told, with_own, in_own, across)))
+        yield from self._of((
             (self._products, in_told, True), (self._shares, in_told, True), (self._sums, in_told, True),
             (self._products, in_told, False), (self._sums, in_told, False), (self._shares, in_told, False),
-        )
-        yield from self._of(kinds)
-        yield self._totals([told])
+        ))
+        yield self._triples(told)
         yield self._converted(told, _USUAL)
         yield from self._of((
             (self._sums, with_own, True), (self._products, with_own, True), (self._shares, with_own, True),
@@ -165,7 +170,6 @@ class _Amount(_Sought):
             (self._sums, across, True), (self._products, across, True),
             (self._sums, in_own, True), (self._shares, in_own, True), (self._products, in_own, True),
         ))
-        yield self._triples(told)
         yield self._converted(told, _SELDOM)
         yield from self._of((
             (self._sums, with_near, True), (self._shares, with_near, True), (self._products, with_near, True),
@@ -178,7 +182,18 @@ class _Amount(_Sought):
         ))
         for one in own:
             yield self._triples(one)
-        yield from self._of(((self._products, with_near, False),))
+
+    def _spans(self, basis: Basis) -> Iterator[Results]:
+        """Lengths of time between two days, or two times of day."""
+        sources = [basis.statement, *basis.own]
+        if self.unit == "mo" or (self.unit == "s" and self.factor >= _DAY):
+            days = list(dict.fromkeys(day for one in sources for day in (*(at.date() for at in one.moments), *one.days)))
+            yield (_between(one, other, self.unit) / self.factor for one, other in combinations(days, 2))
+        elif self.unit == "s":
+            times = list(dict.fromkeys(time for one in sources for time in one.times))
+            now = [at.hour * 60 + at.minute for one in sources for at in one.moments]
+            for pairs in (combinations(times, 2), product(times, now)):
+                yield (abs(one - other) * 60 / self.factor for one, other in pairs)
 
     def _of(self, kinds):
         for kind, pairs, is_measured in kinds:
@@ -250,6 +265,14 @@ def _together(lists: Sequence[Sequence[Quantity]]) -> list[Quantity]:
 # --- years, days and times
 
 
+def _between(one: date, other: date, unit: str) -> float:
+    """In seconds; in whole months for a length that is told in months or years."""
+    if unit == "s":
+        return abs((one - other).days) * _DAY
+    first, last = sorted((one, other))
+    return (last.year - first.year) * _YEAR_MONTHS + last.month - first.month - (last.day < first.day)
+
+
 @dataclass(frozen=True, slots=True)
 class _Year(_Sought):
     @classmethod
@@ -262,12 +285,14 @@ class _Year(_Sought):
 
     def kinds(self, basis: Basis) -> Iterator[Results]:
         sources = [basis.statement, *basis.own]
-        years = dict.fromkeys(day.year for one in sources for day in one.days)
+        now = {at.year for one in sources for at in one.moments}
+        told = {day.year for one in sources for day in one.days}
         lengths = [one for source in sources for one in source.amounts]
-        for unit in ("mo", ""):
+        for years, unit in ((now, "mo"), (told, "mo"), (now, ""), (told, "")):
             counts = [one.size / _YEAR_MONTHS if unit else one.amount for one in lengths if one.unit == unit]
-            whole = dict.fromkeys(count for count in counts if count == int(count) and 0 < count < 150)
-            yield (year + way * count for year in years for count in whole for way in (1, -1))
+            whole = {count for count in counts if count == int(count) and 0 < count < _LONGEST_LIFE}
+            for way in (1, -1):
+                yield (year + way * count for year in years for count in whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,35 +312,54 @@ class _Date(_Sought):
         return round(result) if self.has_year else date.fromordinal(round(result)).replace(year=LEAP_YEAR).toordinal()
 
     def kinds(self, basis: Basis) -> Iterator[Results]:
-        told, own, near = basis.statement, basis.own, basis.near
-        for days, lengths in _date_pools(told, own, near):
-            yield (
-                float(moment.toordinal())
-                for day in days
-                for one in lengths
-                for way in (1, -1)
-                for moment in moved(day, way * one.size, one.unit)
-            )
+        told, own = basis.statement, _all(basis.own)
+        near = _all(basis.near)
+        now = [at.date() for at in own.moments]
+        yield self._moved(told.days, _lengths(told))
+        yield self._moved(now, _lengths(told), ways=(1,))
+        yield self._moved(own.days, _lengths(told))
+        yield self._moved(now, _lengths(own), ways=(1,))
+        yield self._moved(told.days, _lengths(own))
+        yield self._moved(own.days, _lengths(own))
+        yield self._moved(own.relative, _lengths(told + own))
+        yield self._after(told.days + own.days, own.weekdays)
+        yield self._in_month(own.days, own.numbers)
+        yield self._moved(own.days, _lengths(near))
+        yield self._moved(near.days, _lengths(told + own))
+        yield self._after(near.days, own.weekdays)
+        yield self._in_month(near.days, own.numbers)
 
+    @staticmethod
+    def _moved(days: Iterable[date], lengths: Sequence[Quantity], ways: Sequence[int] = (1, -1)) -> Results:
+        for day, one, way in product(days, lengths, ways):
+            yield from (float(moment.toordinal()) for moment in moved(day, way * one.size, one.unit))
 
-def _date_pools(
-    told: Operands, own: Sequence[Operands], near: Sequence[Operands]
-) -> Iterator[tuple[Sequence[date], list[Quantity]]]:
-    mine = sum(own, Operands())
-    beside = sum(near, Operands())
-    every = told + mine
-    yield told.days, _lengths(told)
-    yield every.days, _lengths(every)
-    yield every.days, _lengths(beside)
-    yield beside.days, _lengths(every)
+    @staticmethod
+    def _after(days: Iterable[date], weekdays: Sequence[int]) -> Results:
+        """Such as "the Saturday after"."""
+        for day, weekday in product(days, weekdays):
+            yield float(day.toordinal() + (weekday - day.weekday() - 1) % _WEEK + 1)
+
+    @staticmethod
+    def _in_month(days: Iterable[date], numbers: Sequence[int]) -> Results:
+        """Such as "on the 10th", where other days say which month is meant."""
+        for day, number in product(days, numbers):
+            if other := made(day.year, day.month, number):
+                yield float(other.toordinal())
 
 
 def _lengths(one: Operands) -> list[Quantity]:
     return [each for each in one.amounts if (each.unit == "s" and each.size >= _DAY) or each.unit == "mo"]
 
 
+def _all(several: Iterable[Operands]) -> Operands:
+    return sum(several, Operands())
+
+
 @dataclass(frozen=True, slots=True)
 class _Time(_Sought):
+    """Of all times of a day with that precision."""
+
     step: int
 
     @classmethod
@@ -324,16 +368,17 @@ class _Time(_Sought):
         if not times:
             return None
         step = next(step for step in _TIME_STEPS if times[0] % step == 0)
-        at, half = times[0] // step, max(_LEAST_AROUND // 2, _DAY_MINUTES // step // 4)
-        return cls(at=at, first=at - half, last=at + half, step=step)
+        return cls(at=times[0] // step, first=0, last=_DAY_MINUTES // step - 1, step=step)
 
     def place(self, result: float) -> int | None:
         return round(result) // self.step if round(result) % self.step == 0 else None
 
     def kinds(self, basis: Basis) -> Iterator[Results]:
-        mine = sum(basis.own, Operands())
-        beside = sum(basis.near, Operands())
-        every = basis.statement + mine
-        for times, pool in ((basis.statement.times, basis.statement), (every.times, every), (every.times, beside), (beside.times, every)):
+        told, own, near = basis.statement, _all(basis.own), _all(basis.near)
+        now = [at.hour * 60 + at.minute for at in own.moments]
+        for times, pool in (
+            (told.times, told), (told.times, own), (own.times, told), (own.times, own), (now, told + own), (own.times, near), (near.times, own)
+        ):
             lengths = [one.size / 60 for one in pool.amounts if one.unit == "s" and one.size < _DAY]
-            yield (float(time + way * length) for time in times for length in lengths for way in (1, -1))
+            for way in (1, -1):
+                yield (float(time + way * length) for time in times for length in lengths)
