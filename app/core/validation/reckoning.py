@@ -21,7 +21,7 @@ from app.core.text.values import Value
 
 CHANCE: Final = 1 / 20
 """The share of the values around one that may follow as well."""
-_LEAST_AROUND: Final = 40
+_LEAST_AROUND: Final = 38
 """Values that are looked at around one, at least: of a number with one digit there are only few of its size."""
 _EXACT: Final = 1e-6
 _ROUGHLY: Final = 0.1
@@ -175,13 +175,6 @@ class _Amount(_Sought):
             (self._sums, with_near, True), (self._shares, with_near, True), (self._products, with_near, True),
             (self._products, with_own, False), (self._shares, with_own, False), (self._sums, with_own, False),
         ))
-        yield self._converted(every, _USUAL)
-        yield from self._of((
-            (self._products, across, False), (self._sums, in_own, False), (self._products, in_own, False),
-            (self._sums, across, False), (self._shares, in_own, False),
-        ))
-        for one in own:
-            yield self._triples(one)
 
     def _spans(self, basis: Basis) -> Iterator[Results]:
         """Lengths of time between two days, or two times of day."""
