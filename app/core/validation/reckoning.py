@@ -8,7 +8,7 @@ passes by chance no more often than that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import combinations, product
@@ -45,6 +45,7 @@ _TIME_STEPS: Final = (30, 15, 10, 5, 1)
 
 Results = Iterator[float]
 """Of one kind of calculation with some operands, in the unit of what is looked for."""
+_Operation = Callable[[Quantity, Quantity], Results]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +65,18 @@ def follows(value: Value, basis: Basis) -> bool:
     sought = _sought(value)
     if sought is None:
         return False
+    if any(sought.place(result) == sought.at for results in sought.within(basis) for result in results):
+        return True
     most = CHANCE * (sought.last - sought.first + 1)
-    others: set[int] = set()
+    reached: set[int] = set()
     for results in sought.kinds(basis):
-        is_found = False
         for result in results:
             place = sought.place(result)
-            if place is None or not sought.first <= place <= sought.last:
-                continue
-            is_found |= place == sought.at
-            others.add(place)
-            if len(others) > most:
-                return False
-        if is_found:
+            if place is not None and sought.first <= place <= sought.last:
+                reached.add(place)
+                if len(reached) > most:
+                    return False
+        if sought.at in reached:
             return True
     return False
 
@@ -141,26 +141,30 @@ class _Amount(_Sought):
             tolerance = min(self.written / 2, target * _ROUNDED)
         return place if off <= max(tolerance, _EXACT * target) else None
 
+    def within(self, basis: Basis) -> Iterator[Results]:
+        told = basis.statement.amounts[:_MOST_OPERANDS]
+        pairs = list(combinations(told, 2))
+        if self.at >= 10:
+            yield from ((result for one, other in pairs for result in kind(one, other)) for kind in self._operations)
+        yield self._totals([told])
+        yield self._spans(_instants(basis.statement), _instants(basis.statement, *basis.own))
+
     def kinds(self, basis: Basis) -> Iterator[Results]:
         """From the likeliest to the least, as measured on honest statements."""
         told = basis.statement.amounts[:_MOST_OPERANDS]
         own = [one.amounts[:_MOST_OPERANDS] for one in basis.own]
         every = _together(own)
         beside = _together([one.amounts for one in basis.near])
-        in_told = list(combinations(told, 2))
         with_own = list(product(told, every))
         in_own = [pair for one in own for pair in combinations(one, 2)]
         across = [pair for one, other in combinations(own, 2) for pair in product(one, other)]
         with_near = list(product(told, beside))
-        yield from self._spans(basis)
-        yield self._totals([told])
-        if self.unit == "%":  # a share, more often than not
-            yield from self._of(((self._shares, pairs, False) for pairs in (in_told, with_own, in_own, across)))
-        yield from self._of((
-            (self._products, in_told, True), (self._shares, in_told, True), (self._sums, in_told, True),
-            (self._products, in_told, False), (self._sums, in_told, False), (self._shares, in_told, False),
-        ))
+        yield self._spans(_instants(basis.statement, *basis.own), _instants(basis.statement, *basis.own))
+        pairs = list(combinations(told, 2))
+        yield from ((result for one, other in pairs for result in kind(one, other)) for kind in self._operations)
         yield self._triples(told)
+        if self.unit == "%":  # a share, more often than not
+            yield from self._of(((self._shares, pairs, False) for pairs in (with_own, in_own, across)))
         yield self._converted(told, _USUAL)
         yield from self._of((
             (self._sums, with_own, True), (self._products, with_own, True), (self._shares, with_own, True),
@@ -176,17 +180,12 @@ class _Amount(_Sought):
             (self._products, with_own, False), (self._shares, with_own, False), (self._sums, with_own, False),
         ))
 
-    def _spans(self, basis: Basis) -> Iterator[Results]:
+    def _spans(self, ones: _Instants, others: _Instants) -> Results:
         """Lengths of time between two days, or two times of day."""
-        sources = [basis.statement, *basis.own]
         if self.unit == "mo" or (self.unit == "s" and self.factor >= _DAY):
-            days = list(dict.fromkeys(day for one in sources for day in (*(at.date() for at in one.moments), *one.days)))
-            yield (_between(one, other, self.unit) / self.factor for one, other in combinations(days, 2))
+            yield from (_between(*days, self.unit) / self.factor for days in product(ones.days, others.days))
         elif self.unit == "s":
-            times = list(dict.fromkeys(time for one in sources for time in one.times))
-            now = [at.hour * 60 + at.minute for one in sources for at in one.moments]
-            for pairs in (combinations(times, 2), product(times, now)):
-                yield (abs(one - other) * 60 / self.factor for one, other in pairs)
+            yield from (abs(one - other) * 60 / self.factor for one, other in product(ones.times, others.times))
 
     def _of(self, kinds):
         for kind, pairs, is_measured in kinds:
@@ -196,6 +195,10 @@ class _Amount(_Sought):
                 if (bool(self.unit) and self.unit in {one.unit, other.unit}) is is_measured
                 for result in kind(one, other)
             )
+
+    @property
+    def _operations(self) -> tuple[_Operation, ...]:
+        return self._sums, self._products, self._shares
 
     def _is_alike(self, one: Quantity) -> bool:
         return not self.unit or not one.unit or one.unit == self.unit
@@ -258,6 +261,19 @@ def _together(lists: Sequence[Sequence[Quantity]]) -> list[Quantity]:
 # --- years, days and times
 
 
+@dataclass(frozen=True, slots=True)
+class _Instants:
+    days: tuple[date, ...]
+    times: tuple[int, ...]
+
+
+def _instants(*several: Operands) -> _Instants:
+    one = _all(several)
+    return _Instants(
+        (*one.days, *(at.date() for at in one.moments)), (*one.times, *(at.hour * 60 + at.minute for at in one.moments))
+    )
+
+
 def _between(one: date, other: date, unit: str) -> float:
     """In seconds; in whole months for a length that is told in months or years."""
     if unit == "s":
@@ -275,6 +291,9 @@ class _Year(_Sought):
 
     def place(self, result: float) -> int | None:
         return round(result)
+
+    def within(self, basis: Basis) -> Iterator[Results]:
+        yield from ()
 
     def kinds(self, basis: Basis) -> Iterator[Results]:
         sources = [basis.statement, *basis.own]
@@ -304,11 +323,13 @@ class _Date(_Sought):
     def place(self, result: float) -> int | None:
         return round(result) if self.has_year else date.fromordinal(round(result)).replace(year=LEAP_YEAR).toordinal()
 
+    def within(self, basis: Basis) -> Iterator[Results]:
+        yield self._moved(basis.statement.days, _lengths(basis.statement))
+
     def kinds(self, basis: Basis) -> Iterator[Results]:
         told, own = basis.statement, _all(basis.own)
         near = _all(basis.near)
         now = [at.date() for at in own.moments]
-        yield self._moved(told.days, _lengths(told))
         yield self._moved(now, _lengths(told), ways=(1,))
         yield self._moved(own.days, _lengths(told))
         yield self._moved(now, _lengths(own), ways=(1,))
@@ -366,12 +387,19 @@ class _Time(_Sought):
     def place(self, result: float) -> int | None:
         return round(result) // self.step if round(result) % self.step == 0 else None
 
+    def within(self, basis: Basis) -> Iterator[Results]:
+        yield from self._moved(basis.statement.times, basis.statement)
+
     def kinds(self, basis: Basis) -> Iterator[Results]:
         told, own, near = basis.statement, _all(basis.own), _all(basis.near)
         now = [at.hour * 60 + at.minute for at in own.moments]
         for times, pool in (
-            (told.times, told), (told.times, own), (own.times, told), (own.times, own), (now, told + own), (own.times, near), (near.times, own)
+            (told.times, own), (own.times, told), (own.times, own), (now, told + own), (own.times, near), (near.times, own)
         ):
-            lengths = [one.size / 60 for one in pool.amounts if one.unit == "s" and one.size < _DAY]
-            for way in (1, -1):
-                yield (float(time + way * length) for time in times for length in lengths)
+            yield from self._moved(times, pool)
+
+    @staticmethod
+    def _moved(times: Iterable[int], pool: Operands) -> Iterator[Results]:
+        lengths = [one.size / 60 for one in pool.amounts if one.unit == "s" and one.size < _DAY]
+        for way in (1, -1):
+            yield (float(time + way * length) for time in times for length in lengths)
