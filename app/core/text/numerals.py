@@ -7,7 +7,7 @@ from typing import Final
 from app.core.text.tables import COMPOUND_HEADS, COMPOUND_STEMS, NUMBERS, SCALES
 from app.domain.words.patterns import compiled
 
-_GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:[.,]\d{1,9})?")
+_GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:(?!\1)[.,]\d{1,9})?")
 _DECIMAL: Final = compiled(r"\d{1,15}[.,]\d{1,12}")
 _SEPARATORS: Final = str.maketrans("", "", ".,' ")
 _HAN_DIGITS: Final = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}

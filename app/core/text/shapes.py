@@ -22,6 +22,8 @@ _CODE: Final = compiled(r"\d{1,20}(?:-\d{1,20}){2,8}")
 _HOURS_IN_ONE: Final = compiled(r"(?:h|ч|std|uhr)(\d{1,2})(?:m|min|м|мин)?")
 _SIMPLE_VERSION: Final = compiled(r"v\d{1,5}")
 _SQUASHED: Final = compiled(r"[\W_]")
+_ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
+"""Of a network: also where it could be a number with its thousands parted."""
 _DIMENSIONS: Final = compiled(r"[xх]\d{1,6}(?:[xх]\d{1,6})?")
 _POWERS: Final = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ")
 _TRAILING: Final = ".,;:!?)]}…»”'\"*_"
@@ -302,7 +304,7 @@ def _digits(digits: str, start: int) -> Iterator[Token]:
 
 
 def _digits_in_one(digits: str, start: int) -> Token | None:
-    amounts = readings(digits)
+    amounts = [] if _ADDRESS.fullmatch(digits) else readings(digits)
     if digits.isdecimal() or " " in digits:
         return _token("n", digits, start, amounts or [float(digits[:30].replace(" ", ""))])
     if days := _days(digits):

@@ -31,6 +31,8 @@ _MOST_OPERANDS: Final = 24
 _MOST_TOGETHER: Final = 48
 _MOST_TERMS: Final = 12
 _USUAL: Final = (12.0, 2.0, 60.0, 1_000.0)
+_UNSAID: Final = (1_000.0, 100.0, 10.0)
+"""Prices are told without their thousands, sizes in another unit of the metric system."""
 _SELDOM: Final = (3_600.0, 7.0, 52.0, 24.0, 100.0, 10.0)
 _DAY: Final = 86_400.0
 _DAY_MINUTES: Final = 1_440
@@ -175,6 +177,7 @@ class _Amount(_Sought):
             (self._sums, in_own, True), (self._shares, in_own, True), (self._products, in_own, True),
         ))
         yield self._converted(told, _SELDOM)
+        yield self._converted([one for one in every if self.unit and not one.unit], _UNSAID)
         yield from self._of((
             (self._sums, with_near, True), (self._shares, with_near, True), (self._products, with_near, True),
             (self._products, with_own, False), (self._shares, with_own, False), (self._sums, with_own, False),
