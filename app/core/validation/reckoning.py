@@ -124,7 +124,7 @@ class _Amount(_Sought):
         return cls(
             at=at,
             first=at / 2,
-            last=max(2 * at, at / 2 + _LEAST_AROUND),
+            last=max(2 * at, at / 2 + (60 if at >= 10 and value.kind == "money" else _LEAST_AROUND)),
             unit=MONEY if value.kind == "money" else value.base,
             factor=value.factor,
             step=step,
