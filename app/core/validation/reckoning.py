@@ -146,7 +146,7 @@ class _Amount(_Sought):
     def within(self, basis: Basis) -> Iterator[Results]:
         told = basis.statement.amounts[:_MOST_OPERANDS]
         pairs = list(combinations(told, 2))
-        if self.at >= 10:
+        if self.at >= (10 if self.unit else 100):
             yield from ((result for one, other in pairs for result in kind(one, other)) for kind in self._operations)
         yield self._totals([told])
         yield self._spans(_instants(basis.statement), _instants(basis.statement, *basis.own))
