@@ -217,7 +217,9 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
     number, digits, start = found.readings[0] * found.scale, c.tokens[place].text, c.tokens[place].start
     if not found.unit and (key := _KEY_BEFORE.search(c.text[max(0, start - _KEY) : start])) and key[1] in UNITS:
         unit, factor = UNITS[key[1]]
-        implied = Found("number", start, c.tokens[place].end, frozenset({f"q:{plain(number * factor)}|{unit}"}), is_claim=False)
+        implied = Found(
+            "number", start, c.tokens[place].end, frozenset({f"q:{plain(number * factor)}|{unit}"}), is_claim=False
+        )
         implied.amounts = [(number * factor, unit)]
         c.found.append(implied)
     if c.word(after - 1) in _YEAR_WORDS and digits.isdecimal() and len(digits) == 2:  # noqa: PLR2004

@@ -32,7 +32,9 @@ def is_day(day: Day) -> bool:
     """Whether there is such a day or month in some year."""
     year, month, number = day
     return (
-        month is not None and 1 <= month <= _NOON and (number is None or made(year or LEAP_YEAR, month, number) is not None)
+        month is not None
+        and 1 <= month <= _NOON
+        and (number is None or made(year or LEAP_YEAR, month, number) is not None)
     )
 
 

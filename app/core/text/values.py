@@ -156,7 +156,11 @@ class Given:
             if not claimed:
                 continue
             is_exact = not value.approximate and claimed < _EXACT and claimed == int(claimed)
-            step = 1.0 if is_exact else resolution(plain(value.amount)) * (claimed / abs(value.amount) if value.amount else 1)
+            step = (
+                1.0
+                if is_exact
+                else resolution(plain(value.amount)) * (claimed / abs(value.amount) if value.amount else 1)
+            )
             for amount, sources in self._amounts.get(base, {}).items():
                 off = abs(amount - claimed)
                 if value.approximate:

@@ -11,7 +11,7 @@ from typing import Final
 from app.core.text.operands import Operands, operands
 from app.core.text.values import Given, Value, values
 from app.core.validation.orders import Wishes
-from app.core.validation.reckoning import Basis
+from app.core.validation.sought import Basis
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from app.domain.model_io import SummaryRequest
@@ -111,7 +111,9 @@ class Shown:
             own, likely = likely[:_MOST_SOURCES], likely[_MOST_SOURCES:]
         near = list(dict.fromkeys([*likely, *beside]))
         return Basis(
-            told, [self._operands_of(seq) for seq in own[:_MOST_OWN]], [self._operands_of(seq) for seq in near[:_MOST_NEAR]]
+            told,
+            [self._operands_of(seq) for seq in own[:_MOST_OWN]],
+            [self._operands_of(seq) for seq in near[:_MOST_NEAR]],
         )
 
     def _operands_of(self, source: int) -> Operands:
