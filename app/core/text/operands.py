@@ -101,8 +101,15 @@ class _Read:
                 self._numbers[int(form[2:])] = None
 
     def operands(self, at: datetime | None) -> Operands:
-        kinds = (self._amounts, self._days, self._relative, self._weekdays, self._numbers, self._times)
-        return Operands((at,) if at is not None else (), *(tuple(islice(kind, _MOST)) for kind in kinds))
+        return Operands(
+            moments=(at,) if at is not None else (),
+            amounts=tuple(islice(self._amounts, _MOST)),
+            days=tuple(islice(self._days, _MOST)),
+            relative=tuple(islice(self._relative, _MOST)),
+            weekdays=tuple(self._weekdays),
+            numbers=tuple(islice(self._numbers, _MOST)),
+            times=tuple(islice(self._times, _MOST)),
+        )
 
 
 def _amounts(found: Found) -> list[Quantity]:

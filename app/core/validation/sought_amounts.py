@@ -18,7 +18,7 @@ _LEAST_AROUND: Final = 38
 _AROUND_PRICE: Final = 60
 """The same of money: prices and what follows from them are rounder than other numbers."""
 _SMALL, _SMALL_BARE = 10, 100
-"""Digits, zeros at the end apart, below which a number follows from nearly any others; without a unit even more so."""
+"""A smaller number, zeros at its end apart, follows from nearly any others; one without a unit does so sooner."""
 _EXACT: Final = 1e-6
 _ROUGHLY: Final = 0.1
 _ROUNDED: Final = 0.02
@@ -82,10 +82,8 @@ class _Amount(Sought):
         told = basis.statement.amounts[:_MOST_OPERANDS]
         own = [one.amounts[:_MOST_OPERANDS] for one in basis.own]
         every = _together(own)
-        with_own, with_near = (
-            list(product(told, every)),
-            list(product(told, _together(one.amounts for one in basis.near))),
-        )
+        with_own = list(product(told, every))
+        with_near = list(product(told, _together(one.amounts for one in basis.near)))
         in_own = [pair for one in own for pair in combinations(one, 2)]
         across = [pair for one, other in combinations(own, 2) for pair in product(one, other)][:_MOST_PAIRS]
         instants = _Instants.of(basis.statement, *basis.own)

@@ -53,18 +53,21 @@ class _Year(Sought):
         return round(result)
 
     def within(self, basis: Basis) -> Iterator[Results]:
-        yield from ()
+        yield from self._moved({day.year for day in basis.statement.days}, basis.statement.amounts, "mo")
 
     def kinds(self, basis: Basis) -> Iterator[Results]:
-        sources = [basis.statement, *basis.own]
-        now = {at.year for one in sources for at in one.moments}
-        told = {day.year for one in sources for day in one.days}
-        lengths = [one for source in sources for one in source.amounts]
-        for years, unit in ((now, "mo"), (told, "mo"), (now, ""), (told, "")):
-            counts = [one.size / _YEAR_MONTHS if unit else one.amount for one in lengths if one.unit == unit]
-            whole = {count for count in counts if count == int(count) and 0 < count < _LONGEST_LIFE}
-            for way in (1, -1):
-                yield (year + way * count for year in years for count in whole)
+        every = together([basis.statement, *basis.own])
+        now, told = {at.year for at in every.moments}, {day.year for day in every.days}
+        for unit in ("mo", ""):
+            yield from self._moved(now, every.amounts, unit)
+            yield from self._moved(told, every.amounts, unit)
+
+    @staticmethod
+    def _moved(years: Iterable[int], amounts: Iterable[Quantity], unit: str) -> Iterator[Results]:
+        counts = (one.size / _YEAR_MONTHS if unit else one.amount for one in amounts if one.unit == unit)
+        whole = {count for count in counts if count == int(count) and 0 < count < _LONGEST_LIFE}
+        for way in (1, -1):
+            yield (year + way * count for year in years for count in whole)
 
 
 @dataclass(frozen=True, slots=True)
