@@ -44,7 +44,7 @@ def sought_amount(value: Value) -> Sought | None:
     amount, is_money = abs(value.amount or 0.0), value.kind == "money"
     step = resolution(plain(amount))
     at = round(amount / step)
-    around = _AROUND_PRICE if is_money and at >= _SMALL else _LEAST_AROUND
+    around = _AROUND_PRICE if is_money else _LEAST_AROUND
     unit = MONEY if is_money else value.base
     last = max(2 * at, at / 2 + around)
     return _Amount(at, at / 2, last, unit, value.factor, step, min(step, 1.0), value.approximate) if at else None
