@@ -31,6 +31,9 @@ _REFERENCE: Final = capped(r"(?:#|№ ?)$", 6)
 _ABOUT_AFTER: Final = capped(r"(?:[多余]|[ -]?(?:ish|odd)\b|(?: ?[^\W\d_]{1,20})? ?(?:or so\b|左右|上下))", 30)
 _OPERATOR_BEFORE: Final = capped(r"[\w)}\]]\s?[+*×·÷^√]\s?$|(?:(?<!\w)\w|\d|[)}\]])\s?[=≈<>≤≥]\s?$|[\^√_]\s?$", 6)
 _OPERATOR_AFTER: Final = capped(r"\s?(?:[*×·÷^√]|\+\s?[\w(\\]|-\s?\d{1,6}\s?=|=\s?[\w(\\-])", 12)
+_KEY_BEFORE: Final = capped(r"_([a-z]{1,12})[\"']? ?[:=] ?$", 20)
+_YEAR_WORDS: Final = frozenset({"年", "году", "года", "год", "г"})
+_KEY, _SHORT_RANGE = 20, 10
 _BEFORE, _AFTER, _NOTE_AFTER = 6, 12, 30
 """Characters around a number that are looked at."""
 _AND_A_HALF: Final = (("and", "a", "half"), ("с", "половиной"), ("个半",))
@@ -39,8 +42,10 @@ _RANGES: Final = frozenset({"-", "to", "bis", "до", "or", "oder", "или", "�
 _UNIT_RANGES: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
 _JOINTS: Final = frozenset({"", "and", "und", "и", ",", "零", "又"})
 _POINTS: Final = frozenset({"и", "point", "komma", "точка", "comma"})
+_PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
+_OF: Final = frozenset({"of", "the", "a", "an"})
 _DOZENS: Final = frozenset({"dozen", "dutzend"})
-_SHORT_SCALES: Final = frozenset({"m", "b", "t"})
+_SHORT_SCALES: Final = frozenset({"m", "b", "t", "к"})
 """Directly behind their number only: "5 m" are metres, "5m" may be millions."""
 _SMALL, _HUNDRED, _THOUSAND = 10, 100, 1_000
 _MOST_WORDS, _MOST_SCALES, _NOT_FAR = 12, 3, 6
@@ -51,6 +56,8 @@ def number_at(c: Cursor, place: int) -> int:
     """Read a number that begins at a token: the token after it, or the same where none begins."""
     token = c.tokens[place]
     readings, after, scale = _readings(c, place)
+    if readings and readings[0] < _SMALL and c.word(after) in _PARTS and c.near(after) and c.word(after + 1) in _OF:
+        return _shared(c, place, after, readings[0] * SHARES.get(c.word(after), 0.25))
     if readings:
         _give_spoken(c, place, after, readings[0])
         return _quantity(c, place, after, readings, scale)
@@ -58,7 +65,7 @@ def number_at(c: Cursor, place: int) -> int:
         share, unit = HALF_UNITS[token.text]
         return _measured(c, place, place + 1, share, UNITS[unit])
     if token.kind == "f" or (token.kind == "w" and token.text in SHARES):
-        return _shared(c, place, token.data if token.kind == "f" else SHARES[token.text])
+        return _shared(c, place, place, token.data if token.kind == "f" else SHARES[token.text])
     if token.kind == "w" and token.text in UNITS and c.generous:
         return _one_of(c, place)
     return place
@@ -80,10 +87,15 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
         readings, after = [reading + 0.5 for reading in readings], after + half
     scale, first = 1.0, after
     while after < len(c.tokens) and after - first < _MOST_SCALES and c.tokens[after].text in SCALES:
-        if not c.near(after, TIGHT | {" ("}) or (c.gap(after) and c.tokens[after].text in _SHORT_SCALES):
+        is_apart = c.gap(after) and (c.tokens[after].text in _SHORT_SCALES or _is_kelvin(c, after))
+        if not c.near(after, TIGHT | {" ("}) or is_apart:
             break
         scale, after = scale * SCALES[c.tokens[after].text], after + 1
     return readings, after, scale
+
+
+def _is_kelvin(c: Cursor, place: int) -> bool:
+    return c.tokens[place].text == "k" and c.is_capital(place) and c.word(place + 1) not in CURRENCIES
 
 
 def _half_more(c: Cursor, place: int) -> int:
@@ -138,18 +150,18 @@ def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
     c.give(place, [f"n:{plain(number)}" for number in whole], "number")
 
 
-def _shared(c: Cursor, place: int, share: float) -> int:
+def _shared(c: Cursor, place: int, last: int, share: float) -> int:
     """Such as "half an hour", "eine halbe Stunde", "3/4 cup"; a share without a unit only gives something."""
-    after = place + 1
+    after = last + 1
     while c.word(after) in ARTICLES | {"of"} and c.near(after):
         after += 1
-    unit, last = c.unit(after) if after < len(c.tokens) else (None, after)
+    unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
     if unit and unit[0] != "%":
-        return _measured(c, place, last, share, unit)
+        return _measured(c, place, with_unit, share, unit)
     parts = c.tokens[place].text.split("/")
     numbers = [f"n:{int(part)}" for part in parts] if len(parts) > 1 else []
     c.give(place, [f"n:{plain(share)}", f"n:{share * 100:.0f}", *numbers], "number")
-    return place + 1
+    return last + 1
 
 
 def _one_of(c: Cursor, place: int) -> int:
@@ -193,9 +205,36 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     is_long = has_digits or max(readings) * scale > _SMALL
     found.is_claim = is_money or bool(unit) or (is_long and not _is_no_amount(c, place, last))
     _keep(c, found, token)
+    if c.generous:
+        _give_implied(c, place, last, found)
     if unit:
         give_distance(c, place, last, readings[0] * scale, unit)
     return last
+
+
+def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
+    """Give what only the surroundings tell: a key's unit, a year of two digits, the numbers within a short range."""
+    number, digits, start = found.readings[0] * found.scale, c.tokens[place].text, c.tokens[place].start
+    if not found.unit and (key := _KEY_BEFORE.search(c.text[max(0, start - _KEY) : start])) and key[1] in UNITS:
+        unit, factor = UNITS[key[1]]
+        implied = Found(
+            "number", start, c.tokens[place].end, frozenset({f"q:{plain(number * factor)}|{unit}"}), is_claim=False
+        )
+        implied.amounts = [(number * factor, unit)]
+        c.found.append(implied)
+    if c.word(after - 1) in _YEAR_WORDS and digits.isdecimal() and len(digits) == 2:  # noqa: PLR2004
+        c.give(place, [f"n:{century + int(digits)}" for century in (1900, 2000)], "number")
+    before = c.text[max(0, start - 2) : start]
+    if before[-1:] == "." and not before[:1].isalnum() and digits.isdecimal():  # ".10" of a network
+        c.give(place, [f"p:.{digits}"], "version")
+    if c.gap(place) != "-":
+        return
+    if c.kind(place - 1) == "version":
+        c.give(place, [f"p:.{digits}"], "version")
+    if c.kind(place - 1) == "n" and 0 < number - c.tokens[place - 1].data[0] <= _SHORT_RANGE:
+        first = c.tokens[place - 1].data[0]
+        forms = (f"n:{plain(first + step)}" for step in range(1, int(number - first)))
+        c.give(place, forms, "number")
 
 
 def _is_about(c: Cursor, first: int, after: int) -> bool:
@@ -230,6 +269,9 @@ def _keep(c: Cursor, found: Found, token: Token | None = None) -> None:
     _state(found, generous=c.generous)
     if token is not None and token.kind == "n":
         _state_digits(c, found, token)
+    if c.generous and previous and between == "" and found.unit is None and _is_rest(previous, found):
+        total = previous.readings[0] * previous.unit[1] + found.readings[0] * previous.unit[1] / 60  # type: ignore[index]
+        c.found.append(Found("number", previous.start, found.end, frozenset({f"q:{plain(total)}|s"}), is_claim=False))
     if previous and between in _JOINTS and _go_together(previous, found):
         _join(c, previous, found)
     else:
@@ -277,6 +319,11 @@ def _state_digits(c: Cursor, found: Found, token: Token) -> None:
     if ("," in digits or " " in digits) and any("\u3001" <= sign <= "\u9fff" for sign in around):
         parts = [f"n:{int(part[:20])}" for part in digits.replace(" ", ",").split(",") if part.isdecimal()]
         found.forms |= set(parts) if c.generous else {"&".join(parts)}
+
+
+def _is_rest(previous: Found, found: Found) -> bool:
+    """Such as "1 min 50", "4 h 5": minutes of an hour, seconds of a minute."""
+    return previous.unit in {("s", 60.0), ("s", 3600.0)} and found.readings[0] < 60  # noqa: PLR2004
 
 
 def _go_together(previous: Found, found: Found) -> bool:

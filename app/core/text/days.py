@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from typing import Final
 
 from app.core.text import moments
@@ -36,6 +37,7 @@ _DAY_LIST: Final = LOOSE - {" (", "/", " /", " | "}
 _BETWEEN_DAYS: Final = RANGE_WORDS | DATE_FILL
 _TWO_ORDINALS: Final = frozenset({"、", "-", "和", ",", ", ", " - "})
 _BEFORE_DAYS: Final = BEFORE_HOURS | DATE_FILL | AHEAD | {"on"}
+_BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | {"am", "ab", "bis", "by", "on", "until"}
 _VERBS: Final = frozenset({"may", "march", "mar"})
 _LAST_DAY, _LIST, _FILLING = 31, 4, 2
 _DAY: Final = 86_400
@@ -54,6 +56,8 @@ def date_at(c: Cursor, place: int) -> int:
         month = MONTHS.get(c.word(month_at), 0) if c.near(month_at, LOOSE) else 0
         if month and not _is_verb(c, month_at):
             return _days_of_month(c, place, month_at + 1, month, days)
+        if month and c.at:  # "21 march"
+            c.give(place, moments.given((None, month, days[-1][0]), c.at))
     if c.word(place) not in MONTHS:
         return _day_alone(c, place)
     month = MONTHS[c.word(place)]
@@ -87,7 +91,8 @@ def relative(c: Cursor, place: int) -> int:
         far = {"after": 2, "before": -2}.get(before, 0) if abs(NEAR[word]) == 1 else 0
         days = [day for count in (NEAR[word], far) for day in moments.moved(at, count * _DAY, "s")]
         c.give(place, moments.of_dates(days))
-    if word in WEEKDAYS and (word not in WORDS_AND_VERBS or c.is_capital(place)):
+    is_named = word not in WORDS_AND_VERBS or c.is_capital(place) or before in _BEFORE_WEEKDAYS
+    if word in WEEKDAYS and (is_named or c.kind(place + 1) in {"n", "t"} or c.word(place + 1) == "um"):
         c.give(place, moments.of_dates(moments.weekdays(at, WEEKDAYS[word], step)))
     elif word in SPANS and (step is not None or SPANS[word] == "weekend"):
         c.give(place, moments.of_span(at, step or 0, SPANS[word]))
@@ -141,9 +146,12 @@ def _month_alone(c: Cursor, place: int, month: int) -> int:
     if year and not _is_verb(c, place):
         stated(c, place, after, [(year, month, None)])
         return after
-    is_named = c.is_capital(place) and c.word(place - 1) in BEFORE_MONTHS and c.gap(place) == " "
+    is_named = c.word(place - 1) in BEFORE_MONTHS and c.gap(place) == " "
     if c.at and (is_plain or is_named):
         c.give(place, moments.given((None, month, None), c.at))
+        if ENDS & {c.word(place - 1), c.word(place - 2)}:
+            ends = [moments.month_end(date(c.at.year + step, month, 1)) for step in (0, 1)]
+            c.give(place, moments.of_dates(ends))
     return place + 1 if is_plain and word not in UNITS else place
 
 

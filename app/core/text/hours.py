@@ -27,7 +27,9 @@ _LENGTHS: Final = frozenset({"час", "часа", "часов"})
 """Alone they are as often lengths as times."""
 _MINUTE_WORDS: Final = {"half": 30, "quarter": 15, "viertel": 15}
 _TO_OR_PAST: Final = {"past": 1, "nach": 1, "after": 1, "to": -1, "vor": -1, "before": -1}
-_HALVES: Final = frozenset({"половина", "половине", "половину"})
+_HALVES: Final = frozenset({"половина", "половине", "половину", "половины"})
+_ONE_HOUR: Final = frozenset({"час", "часу"})
+"""Before "дня" or "ночи": one o'clock."""
 _CLOCK_HOURS, _HOURS, _MINUTES, _TEN = 12, 24, 59, 10
 
 
@@ -107,6 +109,8 @@ def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
         return 0, 0, place
     if word in {"halb", "dreiviertel"} and c.word(place + 2) not in UNITS:
         return c.small(place + 1), -30 if word == "halb" else -15, place + 1
+    if word == "half" and c.generous and c.before(place) in BEFORE_HOURS:  # "at half 12" is 12:30
+        return c.small(place + 1), 30, place + 1
     if word in _HALVES or word == "четверть":
         return ORDINALS.get(following, 0), -45 if word == "четверть" else -30, place + 1
     return 0, 0, place
@@ -125,6 +129,9 @@ def _before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
 def _hour(c: Cursor, place: int) -> int:
     """Such as "17 Uhr", "в 8 вечера"; "at 7" only gives something."""
     hour, word = c.small(place), c.word(place + 1)
+    if c.word(place) in _ONE_HOUR and word in {"дня", "ночи"} and c.gap(place + 1) == " ":
+        c.add("time", place, place + 2, moments.times(1, 0, "p" if word == "дня" else "a"))
+        return place + 2
     if hour > _HOURS or (hour == 0 and c.tokens[place].text not in {"0", "00"}):
         return place
     half, after = _half(c, place + 1)

@@ -15,6 +15,9 @@ Day = tuple[int | None, int | None, int | None]
 """Year, month and day of the month, as far as they are told."""
 _WEEK: Final = 7
 _NOON: Final = 12
+LEAP_YEAR: Final = 2024
+"""A year that has every day."""
+_DAY_FORM, _SHORT_DAY_FORM, _TIME_FORM = len("d:2026-09-12"), len("d:--09-12"), len("t:17:00")
 
 
 def made(year: int, month: int, day: int) -> date | None:
@@ -29,7 +32,9 @@ def is_day(day: Day) -> bool:
     """Whether there is such a day or month in some year."""
     year, month, number = day
     return (
-        month is not None and 1 <= month <= _NOON and (number is None or made(year or 2024, month, number) is not None)
+        month is not None
+        and 1 <= month <= _NOON
+        and (number is None or made(year or LEAP_YEAR, month, number) is not None)
     )
 
 
@@ -66,6 +71,23 @@ def given(day: Day, at: date | None) -> Iterator[str]:
             yield from (f"d:{each}-{month:02}-{number:02}", f"d:--{month:02}-{number:02}")
 
 
+def day_in(form: str) -> date | None:
+    """The day that a form names in full."""
+    return date.fromisoformat(form[2:]) if form[:2] == "d:" and len(form) == _DAY_FORM and form[2].isdigit() else None
+
+
+def day_of_year_in(form: str) -> date | None:
+    """The day that a form without a year names, as one of a leap year."""
+    is_one = form.startswith("d:--") and len(form) == _SHORT_DAY_FORM
+    return date(LEAP_YEAR, int(form[4:6]), int(form[7:9])) if is_one else None
+
+
+def minutes_in(form: str) -> int | None:
+    """The minutes from midnight to the time that a form names."""
+    is_one = form[:2] == "t:" and len(form) == _TIME_FORM and form[4] == ":"
+    return int(form[2:4]) * 60 + int(form[5:]) if is_one else None
+
+
 def of_dates(days: Iterable[date]) -> Iterator[str]:
     """What known days let others say."""
     for day in days:
@@ -85,7 +107,7 @@ def weekdays(at: date, weekday: int, step: int | None) -> list[date]:
     coming = at + timedelta(days=(weekday - at.weekday()) % _WEEK)
     before, after = coming - timedelta(days=_WEEK), coming + timedelta(days=_WEEK)
     if step is None:
-        return [before, coming]
+        return [before, coming, *([after] if coming == at else [])]
     of_week = at + timedelta(days=weekday - at.weekday() + _WEEK * step)
     return {-1: [before, of_week], 0: [before, coming, of_week], 1: [coming, after, of_week]}.get(step, [of_week])
 

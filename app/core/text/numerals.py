@@ -7,7 +7,7 @@ from typing import Final
 from app.core.text.tables import COMPOUND_HEADS, COMPOUND_STEMS, NUMBERS, SCALES
 from app.domain.words.patterns import compiled
 
-_GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:[.,]\d{1,9})?")
+_GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:(?!\1)[.,]\d{1,9})?")
 _DECIMAL: Final = compiled(r"\d{1,15}[.,]\d{1,12}")
 _SEPARATORS: Final = str.maketrans("", "", ".,' ")
 _HAN_DIGITS: Final = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
@@ -25,6 +25,14 @@ def plain(number: float) -> str:
     if size > _LARGEST:
         return f"{size:.15g}"
     return str(int(size)) if size == int(size) else f"{size:.6f}".rstrip("0").rstrip(".")
+
+
+def resolution(number: str) -> float:
+    """The worth of the last digit that is not zero: 100 for 18,200, 0.1 for 2.5."""
+    whole, _, decimals = number.partition(".")
+    if decimals:
+        return float(10 ** -len(decimals))
+    return float(10 ** (len(whole) - len(whole.rstrip("0")))) if whole.strip("0") else 1.0
 
 
 def readings(digits: str) -> list[float]:
@@ -98,6 +106,8 @@ def of_han(signs: str) -> float:
                 section, digit = section + (digit or 1) * _HAN_TENS[sign], 0
             elif sign in _HAN_SCALES:
                 total, section, digit = total + ((section + digit) or 1) * _HAN_SCALES[sign], 0, 0
+        if len(whole) > 1 and digit and whole[-2] in "百千万亿":  # "两万八": the next power of ten
+            digit *= {**_HAN_TENS, **_HAN_SCALES}[whole[-2]] // 10
         value = float(total + section + digit)
     return value + float("0." + "".join(str(_HAN_DIGITS.get(sign, 0)) for sign in decimals)) if decimals else value
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime
 from typing import Final
 
 from app.core.text import moments
@@ -16,7 +16,13 @@ from app.core.text.tokens import Cursor, Found
 from app.core.text.vocabulary import BEGINNINGS
 from app.domain.words.patterns import compiled
 
+_FIRST_YEAR, _LAST_YEAR = 1000, 9000
 _DIGITS: Final = compiled(r"\d{1,15}")
+
+
+def day_of(at: datetime | None) -> date | None:
+    """The day of a message, ``None`` at the ends of the calendar, where days cannot be moved."""
+    return at.date() if at is not None and _FIRST_YEAR < at.year < _LAST_YEAR else None
 
 
 def read(text: Folded, at: date | None, *, generous: bool) -> list[Found]:
@@ -51,12 +57,22 @@ def _complete(c: Cursor, place: int) -> int:
     elif token.kind == "span":
         c.give(place, moments.of_span(c.at, *token.data) if c.at else ())
     else:
-        c.add(token.kind, place, place + 1, [*token.data, *(_inside(token.text) if c.generous else ())])
+        forms = [*token.data, *(_inside(token.text) if c.generous else ())]
+        c.add(token.kind, place, place + 1, forms, is_claim=not _is_name(c, place))
     return place + 1
 
 
+def _is_name(c: Cursor, place: int) -> bool:
+    """Such as "Node.js": a file's name of letters alone that begins with a capital."""
+    token = c.tokens[place]
+    return token.kind == "path" and c.is_capital(place) and token.text.replace(".", "").isalpha()
+
+
 def _inside(text: str) -> Iterator[str]:
-    """The numbers and days within an identifier or a path."""
+    """The numbers and days within an identifier or a path; of a network's address both parts."""
+    network, _, host = text.rpartition(".")
+    if text.count(".") == 3:  # noqa: PLR2004
+        yield from (f"p:{network}", f"p:.{host}")
     for match in _DIGITS.finditer(text):
         yield f"n:{int(match.group())}"
         yield from compact(match.group())

@@ -22,6 +22,10 @@ _CODE: Final = compiled(r"\d{1,20}(?:-\d{1,20}){2,8}")
 _HOURS_IN_ONE: Final = compiled(r"(?:h|ч|std|uhr)(\d{1,2})(?:m|min|м|мин)?")
 _SIMPLE_VERSION: Final = compiled(r"v\d{1,5}")
 _SQUASHED: Final = compiled(r"[\W_]")
+_ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
+"""Of a network: also where it could be a number with its thousands parted."""
+_DIMENSIONS: Final = compiled(r"[xх]\d{1,6}(?:[xх]\d{1,6})?")
+_POWERS: Final = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ")
 _TRAILING: Final = ".,;:!?)]}…»”'\"*_"
 _CENTURY: Final = 2000
 _HALF_DAY: Final = 12
@@ -165,6 +169,8 @@ def run(text: str, start: int, cased: str) -> Iterator[Token]:
     if text in VOCABULARY:
         yield _token("w", text, start)
         return
+    if not _POWERS.isdisjoint(text):  # a part of a formula
+        return
     pieces = [text] if text.isalpha() else text.replace("'", "-").split("-")
     if not any(letter.isdigit() for letter in text):
         yield from _words(pieces, start)
@@ -193,6 +199,13 @@ def number(match: re.Match[str]) -> Iterator[Token]:
         yield _token("o", match.group(), start, int(digits[:9]))
     elif digits.isdecimal() and minutes and len(digits) <= 2:  # noqa: PLR2004 - hours
         yield _token("t", match.group(), start, (int(digits), int(minutes[1]), None, "h"))
+    elif digits != "0" and _DIMENSIONS.fullmatch(tail):
+        sides = tail.replace("х", "x").split("x")[1:]
+        for side in (digits, *sides):
+            yield from _digits(side, start)
+            start += len(side) + 1
+    elif not more and name not in VOCABULARY and not _POWERS.isdisjoint(name):  # "3x²"
+        return
     elif name in VOCABULARY or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_in(name):
         yield from _digits(digits, start)
         yield from _words([_unit_in(piece) or piece for piece in (name, *more)], match.start("tail") + (tail[0] == "-"))
@@ -212,7 +225,9 @@ def _whole(digits: str | None) -> int | None:
 
 def _version(text: str, start: int) -> Token:
     bare = text.removeprefix("v")
-    return _token("version", text, start, {f"v:{bare}", f"s:{bare}", f"n:{bare}"})
+    network, _, host = bare.rpartition(".")
+    short = {f"p:{network}&p:.{host}"} if bare.count(".") == 3 else set()  # noqa: PLR2004 - an address: ".10" may be told
+    return _token("version", text, start, {f"v:{bare}", f"s:{bare}", f"n:{bare}", *short})
 
 
 def _identifier(text: str, start: int, pieces: list[str]) -> Token:
@@ -289,7 +304,7 @@ def _digits(digits: str, start: int) -> Iterator[Token]:
 
 
 def _digits_in_one(digits: str, start: int) -> Token | None:
-    amounts = readings(digits)
+    amounts = [] if _ADDRESS.fullmatch(digits) else readings(digits)
     if digits.isdecimal() or " " in digits:
         return _token("n", digits, start, amounts or [float(digits[:30].replace(" ", ""))])
     if days := _days(digits):

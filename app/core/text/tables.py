@@ -58,7 +58,7 @@ _NUMBERS: Final = """
 """
 _SCALES: Final = """
 100 hundred hundreds
-1000 k tsd thousand thousands grand тыс тысяч/а/и/у/е/ей/ам/ами/ах tausend tausende 千
+1000 k к tsd thousand thousands grand тыс тысяч/а/и/у/е/ей/ам/ами/ах тыщ/а/и/у tausend tausende 千
 10000 万
 1000000 m mn mln mio million millions миллион/а/ов/у/ом/е/ы млн лям millionen 百万
 100000000 亿
@@ -67,7 +67,7 @@ _SCALES: Final = """
 _UNITS: Final = """
 % 1 % percent pct процент/а/ов/у/ом/е/ы/ами/ах prozent pp
 s 0.001 ms msec millisecond milliseconds мс миллисекунд/а/ы/у millisekunde millisekunden 毫秒
-s 1 s sec secs second seconds сек секунд/а/ы/у/е/ам/ами/ах sekunde sekunden sek 秒 秒钟
+s 1 s sec secs second seconds с сек секунд/а/ы/у/е/ам/ами/ах sekunde sekunden sek 秒 秒钟
 s 60 min mins minute minutes мин минут/а/ы/у/е/ой/ам/ами/ах минутк/а/у/и minuten 分钟 分
 s 3600 h hr hrs hour hours ч час/а/ов/у/ом/е/ам/ами/ах stunde stunden std 小时 个小时 钟头
 s 86400 d day days night nights дн день дн/я/ей/ю/ем/ям/ями/ях сут сутки суток сутками ноч/ь/и/ей
@@ -169,7 +169,7 @@ _MONTHS: Final = """
 _WEEKDAYS: Final = """
 0 monday mondays mon montag montags понедельник/а/у/е/ом/и/ам пн mo
 1 tuesday tuesdays tue tues dienstag dienstags вторник/а/у/е/ом/и/ам вт di
-2 wednesday wednesdays wed mittwoch mittwochs сред/а/ы/у/е/ой/ам ср mi
+2 wednesday wednesdays wed weds mittwoch mittwochs сред/а/ы/у/е/ой/ам ср mi
 3 thursday thursdays thu thur thurs donnerstag donnerstags четверг/а/у/е/ом/и/ам чт do
 4 friday fridays fri freitag freitags пятниц/а/ы/у/е/ей/ам пт fr
 5 saturday saturdays sat samstag samstags sonnabend суббот/а/ы/у/е/ой/ам сб sa
@@ -363,7 +363,7 @@ PAST: Final = frozenset(
 )
 NEXT: Final = frozenset(
     """next coming following upcoming nächsten nächste nächster nächstem nächstes kommenden kommende kommender 下 下个
-    明 следующ следующей следующую следующем следующий следующего следующие следующая ближайшую ближайший
+    明 след следующ следующей следующую следующем следующий следующего следующие следующая ближайшую ближайший
     ближайшие ближайшее будущей будущем""".split()
 )
 THIS: Final = frozenset(
@@ -385,7 +385,7 @@ SPANS: Final[Mapping[str, str]] = {
 ENDS: Final = frozenset("end конец конце конца концу ende".split())
 MONTH_ENDS: Final = frozenset("monatsende month-end 月底 月末".split())
 BEFORE_MONTHS: Final = frozenset(
-    """in by until till since of early late mid this next last from through before after""".split()
+    """in im ab by until till since of early late mid this next last from through before after""".split()
 )
 WORDS_AND_VERBS: Final = frozenset(
     {"may", "march", "mar", "sept", "mai", "mo", "do", "so", "sa", "di", "mi", "fr", "sat", "sun", "wed", "mon"}

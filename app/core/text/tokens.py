@@ -117,9 +117,14 @@ class Cursor:
         base, factor = UNITS.get(self.word(place + 1), ("", 1.0)) if power > 1 else ("", 1.0)
         if base in {"m", "in"} and self.near(place + 1, LOOSE):
             return (f"{base}{' ²³'[power - 1]}", factor**power), place + 2
-        if word in UNITS and not (gap and word in _PREPOSITIONS):
+        if word in UNITS and not (gap and word in _PREPOSITIONS and self._goes_on(place)):
             return UNITS[word], place + 1
         return None, place
+
+    def _goes_on(self, place: int) -> bool:
+        """Whether another word or number stands directly behind a token."""
+        end = self.tokens[place].end
+        return self.text[end : end + 2].strip()[:1].isalnum()
 
     def add(self, kind: str, first: int, after: int, forms: Iterable[str], *, is_claim: bool = True) -> None:
         """Keep a value that reaches from one token up to another."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, Literal
 from urllib.parse import unquote
 
 from app.core.text import moments
 from app.core.text.folding import folded
-from app.core.text.numerals import plain
-from app.core.text.reader import read
+from app.core.text.numerals import plain, resolution
+from app.core.text.reader import day_of, read
 from app.core.text.shapes import squashed
 from app.core.text.tokens import Found
 
@@ -25,7 +25,6 @@ _EXACT: Final = 1_000
 """Whole numbers below it are never roundings, unless the text says so."""
 _ROUNDED: Final = 0.02
 _ROUGHLY: Final = 0.1
-_FIRST_YEAR, _LAST_YEAR = 1000, 9000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,10 @@ class Value:
     """The number, with its scale, in its own unit; ``None`` for what is no number."""
     approximate: bool
     """The text itself says that it is rounded ("about", "18k", "около")."""
+    base: str = ""
+    """The base of an amount's unit; empty without one, and for money."""
+    factor: float = 1.0
+    """From its own unit to that base."""
 
 
 def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
@@ -58,14 +61,15 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
     plain_text = folded(text)
     found: list[Value] = []
     last = 0
-    for one in read(plain_text, _day(at), generous=False):
+    for one in read(plain_text, day_of(at), generous=False):
         start, end = plain_text.original(one.start), plain_text.original(one.end - 1) + 1
         if not one.is_claim or start < last or end <= start:
             continue
         last = end
         amount = one.readings[0] * one.scale if one.readings else None
         kind: Kind = one.kind  # type: ignore[assignment] # the reader's kinds are these
-        found.append(Value(kind, text[start:end], start, end, one.forms, amount, one.is_approximate))
+        base, factor = one.unit or ("", 1.0)
+        found.append(Value(kind, text[start:end], start, end, one.forms, amount, one.is_approximate, base, factor))
     return tuple(found)
 
 
@@ -89,7 +93,7 @@ class Given:
             at: The moment of its message: its day and the days around it are given, and relative days follow from it.
         """
         plain_text = folded(text)
-        day = _day(at)
+        day = day_of(at)
         for found in read(plain_text, day, generous=True):
             self._note(source, found)
         if at is not None and day is not None:
@@ -140,8 +144,8 @@ class Given:
         """The sources of amounts of which the value is a rounding.
 
         A text that says "about" (or writes 18k) may be off by half of its last digit that is not zero, at most by a
-        tenth. Any other claim is a rounding only when it has fewer digits than the amount, is within 2 %, and is no
-        whole number below a thousand: 17,995 told as 18,000 is found, 147 told as 150 is not.
+        tenth. Any other claim is a rounding only when it has fewer digits than the amount and is within 2 %; a whole
+        number below a thousand only of one with decimals: 17,995 told as 18,000 is found, 147 told as 150 is not.
         """
         found: set[int] = set()
         for form in value.forms:
@@ -149,30 +153,23 @@ class Given:
                 continue
             number, _, base = form[2:].partition("|")
             claimed = float(number)
-            if not claimed or (not value.approximate and claimed < _EXACT and claimed == int(claimed)):
+            if not claimed:
                 continue
-            step = _resolution(plain(value.amount)) * (claimed / abs(value.amount) if value.amount else 1)
+            is_exact = not value.approximate and claimed < _EXACT and claimed == int(claimed)
+            step = (
+                1.0
+                if is_exact
+                else resolution(plain(value.amount)) * (claimed / abs(value.amount) if value.amount else 1)
+            )
             for amount, sources in self._amounts.get(base, {}).items():
                 off = abs(amount - claimed)
                 if value.approximate:
                     is_rounding = off <= max(min(step / 2, claimed * _ROUGHLY), claimed * _ROUNDED)
                 else:
-                    is_rounding = off <= min(step / 2, claimed * _ROUNDED) and _resolution(plain(amount)) < step
+                    is_rounding = off <= min(step / 2, claimed * _ROUNDED) and resolution(plain(amount)) < step
                 if is_rounding:
                     found |= sources
         return found
-
-
-def _day(at: datetime | None) -> date | None:
-    return at.date() if at is not None and _FIRST_YEAR < at.year < _LAST_YEAR else None
-
-
-def _resolution(number: str) -> float:
-    """The worth of the last digit that is not zero: 100 for 18,200, 0.1 for 2.5."""
-    whole, _, decimals = number.partition(".")
-    if decimals:
-        return float(10 ** -len(decimals))
-    return float(10 ** (len(whole) - len(whole.rstrip("0")))) if whole.strip("0") else 1.0
 
 
 def _stands_in(needle: str, text: str) -> bool:

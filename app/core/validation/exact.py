@@ -8,16 +8,16 @@ where less than half of a narrative holds, the newest entries are told instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice
 from typing import Final
 
 from app.core.text.sentences import sentence_spans, sentences
 from app.core.text.values import Value, values
 from app.core.validation.orders import orders_in
+from app.core.validation.reckoning import follows
 from app.core.validation.repairs import Repair, RepairReason
-from app.core.validation.shown import BACKGROUND, Shown, same
+from app.core.validation.shown import BACKGROUND, Shown
 from app.domain.segments.values import SegmentDigest
 from app.domain.states.state import StateSchema
 from app.domain.summarizing.candidate import Candidate, CandidateItem
@@ -30,7 +30,8 @@ _HANDOVER: Final = "current_state"
 _MOST_FAILING: Final = 1 / 3
 _LEAST_LEFT: Final = 0.5
 _LINE_ITEMS: Final = 2
-_MOST_KNOWN: Final = 60
+_MOST_RECKONED: Final = 8
+"""Values of one statement that may follow from others."""
 _LEAST_WORDS: Final = 3
 _LEAST_PARTS: Final = 3
 _ENDS: Final = ".!?…。！？"
@@ -118,7 +119,7 @@ class _Examination:
         found = values(item.text)
         if self._fails_by_order(item.field, index, item.text):
             return item
-        novel = self._novel(found, item.from_seqs)
+        novel = self._novel(item.text, found, item.from_seqs)
         if novel:
             self._fail(item.field, index, item.text, novel, self._shown.near(item.from_seqs))
             return item
@@ -128,7 +129,7 @@ class _Examination:
         return replace(item, from_seqs=self._shown.completed(item.from_seqs, found))
 
     def _with_known_tags(self, digest: SegmentDigest) -> SegmentDigest:
-        return replace(digest, tags=tuple(tag for tag in digest.tags if not self._novel(values(tag), ())))
+        return replace(digest, tags=tuple(tag for tag in digest.tags if not self._novel(tag, values(tag), ())))
 
     def _is_borrowed(self, value: Value, near: set[int]) -> bool:
         sources = self._shown.sources(value)
@@ -137,18 +138,17 @@ class _Examination:
     def _statement(self, field: str, index: int | None, sentence: str) -> None:
         if self._fails_by_order(field, index, sentence):
             return
-        if novel := self._novel(values(sentence), ()):
+        if novel := self._novel(sentence, values(sentence), ()):
             self._fail(field, index, sentence, novel, ())
 
-    def _novel(self, found: Sequence[Value], seqs: Sequence[int]) -> list[Value]:
+    def _novel(self, text: str, found: Sequence[Value], seqs: Sequence[int]) -> list[Value]:
         """The values that were not shown, and that do not follow from others that were."""
-        known = [value for value in found if self._shown.sources(value)]
-        told = {value.amount for value in known if value.amount is not None}
-        return [
-            value
-            for value in found
-            if value not in known and not is_derived(value, told) and not self._shown.implies(value, seqs)
-        ]
+        novel = [value for value in found if not self._shown.sources(value)]
+        for value in novel[:_MOST_RECKONED]:
+            known = [one for one in found if one not in novel]
+            if follows(value, self._shown.basis(text, novel, known, seqs)):
+                novel = [one for one in novel if one is not value]
+        return novel
 
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
         orders = [order for order in orders_in(text) if not self._shown.wishes.include(order)]
@@ -168,15 +168,6 @@ class _Examination:
                 says="; ".join(filter(None, told)),
             )
         )
-
-
-def is_derived(value: Value, told: Collection[float]) -> bool:
-    """Whether a number is the sum or the difference of two others of the same statement."""
-    amount = value.amount
-    if amount is None or value.kind not in {"number", "money"}:
-        return False
-    known = islice(sorted({*told}), _MOST_KNOWN)
-    return any(same(amount, one + other) or same(amount, other - one) for one, other in combinations(known, 2))
 
 
 def corrected(examined: Examined, answers: Mapping[int, str], shown: Shown) -> tuple[Candidate, tuple[Repair, ...]]:

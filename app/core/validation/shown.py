@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import chain, combinations, islice
+from itertools import chain
 from typing import Final
 
+from app.core.text.operands import Operands, operands
 from app.core.text.values import Given, Value, values
 from app.core.validation.orders import Wishes
+from app.core.validation.sought import Basis
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
 from app.domain.model_io import SummaryRequest
@@ -21,17 +24,11 @@ BACKGROUND: Final = 0
 _REACH: Final = 2
 """Messages before and after a source: an answer is understood from its question."""
 _MOST_HINTS: Final = 3
-_MOST_AMOUNTS: Final = 24
-_FEW_AMOUNTS: Final = 4
-"""From a source with more numbers nearly every other one follows by chance."""
-_LARGE: Final = 100
-_THOUSAND: Final = 1_000
-_EXACT: Final = 1e-6
-
-
-def same(one: float, other: float) -> bool:
-    """Whether two numbers are one, rounding of the machine apart."""
-    return abs(one - other) <= _EXACT * max(abs(one), 1.0)
+_FEW: Final = 4
+"""Sources of a value: one that stands in more tells nothing of where a statement comes from."""
+_MOST_SOURCES: Final = 3
+_MOST_OWN: Final = 6
+_MOST_NEAR: Final = 6
 
 
 class Shown:
@@ -50,6 +47,9 @@ class Shown:
         self._seqs: Final = [message.seq for message in messages]
         self._places: Final = {seq: place for place, seq in enumerate(self._seqs)}
         self._given: Final = Given()
+        self._texts: Final = {message.seq: message_text(message) for message in messages}
+        self._texts.update((number, entry.text) for number, entry in self._entries.items())
+        self._operands: Final[dict[int, Operands]] = {}
         for message in messages:
             self._given.add(message.seq, message_text(message), message.created_at)
         for number, entry in self._entries.items():
@@ -93,34 +93,34 @@ class Shown:
             named.update(dict.fromkeys([newest] if newest > 0 else self._entries[newest].from_seqs))
         return tuple(named)
 
-    def implies(self, value: Value, seqs: Iterable[int]) -> bool:
-        """Whether a large number follows from others: sum or difference of two of one source, or told in thousands.
+    def basis(self, text: str, novel: Sequence[Value], known: Iterable[Value], seqs: Iterable[int]) -> Basis:
+        """What a statement may have been calculated from.
 
-        Prices are often said without their thousands; so only a source of the statement itself counts for that.
+        Args:
+            text: The statement.
+            novel: Its values that stand nowhere: no operands.
+            known: Its other values; the messages that hold most of them are its sources where it names none.
+            seqs: The sources that it names.
         """
-        amount = value.amount
-        if amount is None or abs(amount) < _LARGE or value.kind not in {"number", "money"}:
-            return False
-        if any(same(amount, known) for known in self._reckoned):
-            return True
-        own = (number for seq in self.near(seqs) for number in self._amounts.get(seq, ()))
-        return any(same(amount, _THOUSAND * number) for number in own)
+        told = operands(text, without=[(value.start, value.end) for value in novel])
+        own = [seq for seq in dict.fromkeys(seqs) if seq in self._texts]
+        held = Counter(seq for value in known if len(sources := self.sources(value)) <= _FEW for seq in sources)
+        likely = [seq for seq, _ in sorted(held.items(), key=lambda one: (-one[1], -one[0])) if seq not in own]
+        beside = [seq for seq in sorted(self.near(own)) if seq not in own]
+        if not own:
+            own, likely = likely[:_MOST_SOURCES], likely[_MOST_SOURCES:]
+        near = list(dict.fromkeys([*likely, *beside]))
+        return Basis(
+            told,
+            [self._operands_of(seq) for seq in own[:_MOST_OWN]],
+            [self._operands_of(seq) for seq in near[:_MOST_NEAR]],
+        )
 
-    @cached_property
-    def _amounts(self) -> Mapping[int, frozenset[float]]:
-        """The numbers of each source, of a few dozen at most."""
-        texts = {seq: message_text(message) for seq, message in self.messages.items()}
-        texts |= {number: entry.text for number, entry in self._entries.items()}
-        return {
-            source: frozenset(islice((one.amount for one in values(text) if one.amount is not None), _MOST_AMOUNTS))
-            for source, text in texts.items()
-        }
-
-    @cached_property
-    def _reckoned(self) -> frozenset[float]:
-        few = (sorted(amounts) for amounts in self._amounts.values() if len(amounts) <= _FEW_AMOUNTS)
-        pairs = chain.from_iterable(combinations(amounts, 2) for amounts in few)
-        return frozenset(chain.from_iterable((one + other, other - one) for one, other in pairs))
+    def _operands_of(self, source: int) -> Operands:
+        if source not in self._operands:
+            message = self.messages.get(source)
+            self._operands[source] = operands(self._texts.get(source, ""), message.created_at if message else None)
+        return self._operands[source]
 
     def says(self, seqs: Iterable[int], kind: str) -> str:
         """Which values of a kind these messages hold, for whoever is asked again: ``#12: 3 years``."""

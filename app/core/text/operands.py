@@ -1,0 +1,121 @@
+"""What a text holds that others can calculate with: amounts, days and times of day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import islice
+from typing import Final
+
+from app.core.text import moments
+from app.core.text.folding import folded
+from app.core.text.reader import day_of, read
+from app.core.text.tables import WEEKDAYS
+from app.core.text.tokens import Found
+
+MONEY: Final = "money"
+"""The unit of every currency: conversions between them are no calculation."""
+_COUNTABLE: Final = {"number", MONEY, "time"}
+_MOST: Final = 32
+"""Of each sort from one text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An amount as it is written, with its unit."""
+
+    amount: float
+    unit: str = ""
+    """The base of its unit; empty: a bare number."""
+    factor: float = 1.0
+    """From the written unit to its base."""
+
+    @property
+    def size(self) -> float:
+        """In the base of its unit."""
+        return self.amount * self.factor
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """What one text holds, or several together; each in the order of the text, without repetitions."""
+
+    moments: tuple[datetime, ...] = ()
+    """Of the messages."""
+    amounts: tuple[Quantity, ...] = ()
+    days: tuple[date, ...] = ()
+    """Dates; one without its year is there as the last and as the next such day."""
+    relative: tuple[date, ...] = ()
+    """What "tomorrow", "on Friday", "the 3rd" may mean."""
+    weekdays: tuple[int, ...] = ()
+    numbers: tuple[int, ...] = ()
+    """Days of a month that is not named."""
+    times: tuple[int, ...] = ()
+    """Minutes after midnight; a time without its half of the day is there twice."""
+
+    def __add__(self, other: Operands) -> Operands:
+        """Both."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
+        return Operands(*(tuple(dict.fromkeys(mine + others)) for mine, others in pairs))
+
+
+def operands(text: str, at: datetime | None = None, *, without: Iterable[tuple[int, int]] = ()) -> Operands:
+    """Read a text generously: relative days and all readings of a number included.
+
+    Args:
+        text: Of any length.
+        at: The moment of its message.
+        without: Stretches of the text that do not count, as start and end.
+    """
+    plain_text = folded(text)
+    left_out = tuple(without)
+    read_out = _Read()
+    for found in read(plain_text, day_of(at), generous=True):
+        start = plain_text.original(found.start)
+        if not any(first <= start < last for first, last in left_out):
+            read_out.take(found, plain_text.text[found.start : found.end])
+    return read_out.operands(at)
+
+
+class _Read:
+    def __init__(self) -> None:
+        self._amounts: dict[Quantity, None] = {}
+        self._days: dict[date, None] = {}
+        self._relative: dict[date, None] = {}
+        self._weekdays: dict[int, None] = {}
+        self._numbers: dict[int, None] = {}
+        self._times: dict[int, None] = {}
+
+    def take(self, found: Found, text: str) -> None:
+        if found.kind in _COUNTABLE:
+            self._amounts.update(dict.fromkeys(_amounts(found)))
+        if text in WEEKDAYS:
+            self._weekdays[WEEKDAYS[text]] = None
+        for form in sorted(found.forms):
+            if (day := moments.day_in(form)) is not None:
+                (self._days if found.is_claim else self._relative)[day] = None
+            elif (minutes := moments.minutes_in(form)) is not None:
+                self._times[minutes] = None
+            elif form.startswith("o:"):
+                self._numbers[int(form[2:])] = None
+
+    def operands(self, at: datetime | None) -> Operands:
+        return Operands(
+            moments=(at,) if at is not None else (),
+            amounts=tuple(islice(self._amounts, _MOST)),
+            days=tuple(islice(self._days, _MOST)),
+            relative=tuple(islice(self._relative, _MOST)),
+            weekdays=tuple(self._weekdays),
+            numbers=tuple(islice(self._numbers, _MOST)),
+            times=tuple(islice(self._times, _MOST)),
+        )
+
+
+def _amounts(found: Found) -> list[Quantity]:
+    unit, factor = (MONEY, 1.0) if found.kind == MONEY else found.unit or ("", 1.0)
+    if found.readings:
+        return [Quantity(reading * found.scale, unit, factor) for reading in found.readings]
+    kinds = "q:" if found.kind == "time" else ("q:", "n:")
+    forms = (form[2:].partition("|") for form in sorted(found.forms) if form.startswith(kinds) and "&" not in form)
+    return [Quantity(float(size), base) for size, _, base in forms]

@@ -1,0 +1,150 @@
+"""Years, days and times of day among the results of calculations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import product
+from typing import Final
+
+from app.core.text.moments import LEAP_YEAR, day_in, day_of_year_in, made, minutes_in, moved
+from app.core.text.operands import Operands, Quantity
+from app.core.validation.sought import Basis, Results, Sought, together
+
+_NEAR_YEARS: Final = 20
+_NEAR_DAYS: Final = 60
+_DAY: Final = 86_400.0
+_DAY_MINUTES: Final = 1_440
+_WEEK: Final = 7
+_YEAR_MONTHS: Final = 12
+_LONGEST_LIFE: Final = 150
+_TIME_STEPS: Final = (30, 15, 10, 5, 1)
+
+
+def sought_year(year: int) -> Sought:
+    """A year among those of some decades."""
+    return _Year(year, year - _NEAR_YEARS, year + _NEAR_YEARS)
+
+
+def sought_date(forms: Iterable[str]) -> Sought | None:
+    """A day among those of some months; ``None`` where only a month is told."""
+    in_order = sorted(forms)
+    days = [day for form in in_order if (day := day_in(form))]
+    of_year = [day for form in in_order if (day := day_of_year_in(form))]
+    if not (days or of_year):
+        return None
+    at = (days or of_year)[0].toordinal()
+    return _Date(at, at - _NEAR_DAYS, at + _NEAR_DAYS, bool(days))
+
+
+def sought_time(forms: Iterable[str]) -> Sought | None:
+    """A time among all of a day that are told with the same precision."""
+    times = [minutes for form in sorted(forms) if (minutes := minutes_in(form)) is not None]
+    if not times:
+        return None
+    step = next(step for step in _TIME_STEPS if times[0] % step == 0)
+    return _Time(times[0] // step, 0, _DAY_MINUTES // step - 1, step)
+
+
+@dataclass(frozen=True, slots=True)
+class _Year(Sought):
+    def place(self, result: float) -> int | None:
+        return round(result)
+
+    def within(self, basis: Basis) -> Iterator[Results]:
+        yield from self._moved({day.year for day in basis.statement.days}, basis.statement.amounts, "mo")
+
+    def kinds(self, basis: Basis) -> Iterator[Results]:
+        every = together([basis.statement, *basis.own])
+        now, told = {at.year for at in every.moments}, {day.year for day in every.days}
+        for unit in ("mo", ""):
+            yield from self._moved(now, every.amounts, unit)
+            yield from self._moved(told, every.amounts, unit)
+
+    @staticmethod
+    def _moved(years: Iterable[int], amounts: Iterable[Quantity], unit: str) -> Iterator[Results]:
+        counts = (one.size / _YEAR_MONTHS if unit else one.amount for one in amounts if one.unit == unit)
+        whole = {count for count in counts if count == int(count) and 0 < count < _LONGEST_LIFE}
+        for way in (1, -1):
+            yield (year + way * count for year in years for count in whole)
+
+
+@dataclass(frozen=True, slots=True)
+class _Date(Sought):
+    has_year: bool
+
+    def place(self, result: float) -> int | None:
+        return round(result) if self.has_year else date.fromordinal(round(result)).replace(year=LEAP_YEAR).toordinal()
+
+    def within(self, basis: Basis) -> Iterator[Results]:
+        yield self._moved(basis.statement.days, _lengths(basis.statement))
+
+    def kinds(self, basis: Basis) -> Iterator[Results]:
+        told, own = basis.statement, together(basis.own)
+        near = together(basis.near)
+        now = [at.date() for at in own.moments]
+        yield self._moved(now, _lengths(told), ways=(1,))
+        yield self._moved(own.days, _lengths(told))
+        yield self._moved(now, _lengths(own), ways=(1,))
+        yield self._moved(told.days, _lengths(own))
+        yield self._moved(own.days, _lengths(own))
+        yield self._moved(own.relative, _lengths(told + own))
+        yield self._after(told.days + own.days, own.weekdays)
+        yield self._in_month(own.days, own.numbers)
+        yield self._moved(own.days, _lengths(near))
+        yield self._moved(near.days, _lengths(told + own))
+        yield self._after(near.days, own.weekdays)
+        yield self._in_month(near.days, own.numbers)
+
+    @staticmethod
+    def _moved(days: Iterable[date], lengths: Sequence[Quantity], ways: Sequence[int] = (1, -1)) -> Results:
+        for day, one, way in product(days, lengths, ways):
+            yield from (float(moment.toordinal()) for moment in moved(day, way * one.size, one.unit))
+
+    @staticmethod
+    def _after(days: Iterable[date], weekdays: Sequence[int]) -> Results:
+        """Such as "the Saturday after"."""
+        for day, weekday in product(days, weekdays):
+            yield float(day.toordinal() + (weekday - day.weekday() - 1) % _WEEK + 1)
+
+    @staticmethod
+    def _in_month(days: Iterable[date], numbers: Sequence[int]) -> Results:
+        """Such as "on the 10th", where other days say which month is meant."""
+        for day, number in product(days, numbers):
+            if other := made(day.year, day.month, number):
+                yield float(other.toordinal())
+
+
+def _lengths(one: Operands) -> list[Quantity]:
+    return [each for each in one.amounts if (each.unit == "s" and each.size >= _DAY) or each.unit == "mo"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Time(Sought):
+    step: int
+
+    def place(self, result: float) -> int | None:
+        return round(result) // self.step if round(result) % self.step == 0 else None
+
+    def within(self, basis: Basis) -> Iterator[Results]:
+        yield from self._moved(basis.statement.times, basis.statement)
+
+    def kinds(self, basis: Basis) -> Iterator[Results]:
+        told, own, near = basis.statement, together(basis.own), together(basis.near)
+        now = [at.hour * 60 + at.minute for at in own.moments]
+        for times, pool in (
+            (told.times, own),
+            (own.times, told),
+            (own.times, own),
+            (now, told + own),
+            (own.times, near),
+            (near.times, own),
+        ):
+            yield from self._moved(times, pool)
+
+    @staticmethod
+    def _moved(times: Iterable[int], pool: Operands) -> Iterator[Results]:
+        lengths = [one.size / 60 for one in pool.amounts if one.unit == "s" and one.size < _DAY]
+        for way in (1, -1):
+            yield (float(time + way * length) for time in times for length in lengths)

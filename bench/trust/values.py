@@ -1,0 +1,157 @@
+"""``python -m bench.trust.values``: which statements fail the check of values: told, calculated, and wrong ones.
+
+Blocks of a short conversation with what a writer says of it, made without looking at the checks. Every second block was
+worked on; the others (``sealed-values``) were only counted, and are only counted here. The last line is a control: the
+numbers, days and times of all statements give way to random ones of the same size and precision; nearly all must fail.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from app.core.text.values import Value, values
+from app.core.validation.exact import examine
+from app.core.validation.shown import Shown
+from app.domain.conversation import Message
+from app.domain.summarizing.candidate import Candidate, CandidateItem
+from bench.report import print_table, write_json
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+HALVES: Final = {
+    "open": _ROOT / "tests" / "corpora" / "told_values.jsonl",
+    "sealed": _ROOT / "bench" / "trust" / "sealed-values" / "told_values.jsonl",
+}
+_KINDS: Final = ("told", "derived", "lie")
+_CHANGED: Final = frozenset({"number", "money", "date", "time"})
+_DIGITS: Final = re.compile(r"\d(?:[\d.,'  ]*\d)?")
+_CLOCK: Final = re.compile(r"(\d{1,2}):(\d\d)")
+_SHORT: Final = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
+_DAY_MINUTES: Final = 1_440
+Count = Counter[tuple[str, str, str]]
+"""By language, kind and ``all`` or ``failing``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A conversation with statements about it."""
+
+    lang: str
+    shown: Shown
+    statements: Sequence[tuple[str, tuple[int, ...], str]]
+    """Each with its sources and its kind: ``told``, ``derived`` or ``lie``."""
+
+
+def blocks(rows: Iterable[Mapping[str, Any]]) -> Iterator[Block]:
+    """Rows of ``told_values.jsonl``."""
+    for row in rows:
+        stated = zip(row["text"]["statements"], row["expected"], strict=True)
+        yield Block(
+            lang=row["lang"],
+            shown=Shown([_message(*one) for one in row["text"]["messages"]]),
+            statements=[(text, tuple(seqs), kind) for (text, seqs), kind in stated],
+        )
+
+
+def _message(seq: int, role: Any, at: str, content: str) -> Message:
+    return Message(
+        id=UUID(int=seq),
+        conversation_id=UUID(int=0),
+        seq=seq,
+        role=role,
+        content=content,
+        created_at=datetime.fromisoformat(at),
+    )
+
+
+def failing(block: Block, text: str, seqs: tuple[int, ...]) -> set[int]:
+    """Where the values of an item stand that fail."""
+    item = CandidateItem(field="facts", text=text, from_seqs=seqs)
+    failures = examine(Candidate(narrative={}, items=(item,)), block.shown).failures
+    return {value.start for failure in failures for value in failure.values}
+
+
+def counted(given: Iterable[Block]) -> Count:
+    """How many statements there are, and how many fail."""
+    found: Count = Counter()
+    for block in given:
+        for text, seqs, kind in block.statements:
+            found[block.lang, kind, "all"] += 1
+            found[block.lang, kind, "failing"] += bool(failing(block, text, seqs))
+    return found
+
+
+def by_chance(given: Iterable[Block], seed: int = 7) -> Count:
+    """The same of statements with one random value; those that happen to be shown are left out."""
+    dice, found = random.Random(seed), Counter[tuple[str, str, str]]()
+    for block in given:
+        for text, seqs, kind in block.statements:
+            for value in values(text) if kind != "lie" else ():
+                instead = _random(value, dice) if value.kind in _CHANGED else value.text
+                changed = text[: value.start] + instead + text[value.end :]
+                made = next((one for one in values(changed) if one.start == value.start), None)
+                if instead == value.text or made is None or block.shown.sources(made):
+                    continue
+                found[block.lang, made.kind, "all"] += 1
+                found[block.lang, made.kind, "failing"] += made.start in failing(block, changed, seqs)
+    return found
+
+
+def _random(value: Value, dice: random.Random) -> str:
+    """Another value with as many digits, and as many zeros at its end."""
+    text = value.text
+    if clock := _CLOCK.search(text):
+        step = next(step for step in (30, 15, 5, 1) if int(clock[2]) % step == 0)
+        minutes = dice.randrange(0, _DAY_MINUTES, step)
+        return text[: clock.start()] + f"{minutes // 60:02}:{minutes % 60:02}" + text[clock.end() :]
+    found = _SHORT.search(text) if value.kind == "date" else _DIGITS.search(text)
+    if found is None:
+        return text
+    digits = [sign for sign in found.group() if sign.isdigit()]
+    number = int("".join(digits))
+    if value.kind == "date" or not number:
+        return text[: found.start()] + str(dice.randint(1, 28)) + text[found.end() :]
+    ending = 10 ** (len(str(number)) - len(str(number).rstrip("0")))
+    size = number // ending
+    other = iter(f"{dice.randint(max(1, size // 2), max(2 * size, 6)) * ending:0{len(digits)}}"[-len(digits) :])
+    return "".join(next(other) if found.start() <= place < found.end() and sign.isdigit() else sign
+                   for place, sign in enumerate(text))  # fmt: skip
+
+
+def main() -> int:
+    """The command; its exit status."""
+    halves = {name: list(blocks(map(json.loads, path.open(encoding="utf-8")))) for name, path in HALVES.items()}
+    count = {name: counted(half) for name, half in halves.items()}
+    chance = {name: by_chance(half) for name, half in halves.items()}
+    languages = sorted({block.lang for block in halves["open"]})
+    rows = [[name, lang, *(_share(found, kind, lang) for kind in _KINDS)]
+            for name, found in count.items() for lang in [*languages, ""]]  # fmt: skip
+    print_table(["half", "language", "told, failing", "calculated, failing", "wrong, failing"], rows)
+    print()
+    rows = [[name, *(_share(found, kind) for kind in sorted(_CHANGED))] for name, found in chance.items()]
+    print_table(["random instead, failing", *sorted(_CHANGED)], rows)
+    figures = {name: {" ".join(key): number for key, number in found.items()} for name, found in count.items()}
+    write_json("trust-values", figures)
+    return 0
+
+
+def _share(found: Count, kind: str, lang: str = "") -> str:
+    part, whole = (
+        sum(number for (language, what, state), number in found.items()
+            if what == kind and state == wanted and lang in {"", language})
+        for wanted in ("failing", "all")
+    )  # fmt: skip
+    return f"{part}/{whole} = {part / max(whole, 1):.1%}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Values that follow by one calculation count as shown; values from nowhere still fail."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from app.core.validation import reckoning
+from app.core.validation.exact import examine
+from app.core.validation.shown import Shown
+from bench.trust.values import Count, blocks, by_chance, counted
+from tests.corpus import corpus
+from tests.unit.talk import candidate, item, talk
+from tests.unit.timing import assert_linear
+
+
+def rows(every: int = 1) -> Iterable[Mapping[str, Any]]:
+    told = corpus("told_values").rows[::every]
+    return [{"lang": row.lang, "text": row.text, "expected": row.expected} for row in told]
+
+
+def share(found: Count, kind: str | None = None) -> float:
+    sums = Counter[str]()
+    for (_, what, state), number in found.items():
+        if kind in {None, what}:
+            sums[state] += number
+    return sums["failing"] / sums["all"]
+
+
+def test_honest_statements_hold_and_wrong_values_fail() -> None:
+    found = counted(blocks(rows()))
+    assert share(found, "told") <= 0.01
+    assert share(found, "derived") <= 0.25
+    assert share(found, "lie") >= 0.97
+
+
+def test_random_values_follow_from_nothing() -> None:
+    assert share(by_chance(blocks(rows(every=4)))) >= 0.96
+
+
+def test_control_without_the_guard_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reckoning, "CHANCE", 1.0)
+    assert share(by_chance(blocks(rows(every=8)))) < 0.85
+
+
+# Messages are of 16 November 2026, 9:37 and later: a Monday.
+SAID = {
+    "prices": "The room is 700 euros, meals are 250 euros and the ferry is 126 euros; we stay 3 nights.",
+    "rate": "The flat is 1,240 euros a month, the tiler takes 1.8k per room for 7 rooms, of 11,400 visitors 496 paid.",
+    "times": "The film starts at 19:40 and takes 95 min. The permit of 4 May 2026 is valid 30 days.",
+    "days": "The exam is on 21 January 2027, the party on Saturday after. Anna turns 85 on 12 May.",
+    "sizes": 'The tile is 640x600; it took 1 min 50. The job log says {"duration_s": 1126}.',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "follows", "does_not"),
+    [
+        ("prices", "Room and meals are 950 euros", "Room and meals are 970 euros"),
+        ("prices", "Room, meals and ferry are 1,076 euros", "Room, meals and ferry are 1,086 euros"),
+        ("prices", "The room is 450 euros more than the meals", "The room is 430 euros more than the meals"),
+        ("prices", "The ferry is 126 euros, 42 euros for each of 3", "The ferry is 126 euros, 57 euros for each of 3"),
+        ("rate", "It is 1,240 euros a month, 14,880 a year", "It is 1,240 euros a month, 14,380 a year"),
+        ("rate", "The tiler takes 12,600 euros for 7 rooms", "The tiler takes 13,700 euros for 7 rooms"),
+        ("rate", "Of 11,400 visitors 4.35 % paid, that is 496", "Of 11,400 visitors 5.15 % paid, that is 496"),
+        ("times", "The film ends at 21:15", "The film ends at 21:35"),
+        ("times", "The permit is valid until 3 June 2026", "The permit is valid until 9 June 2026"),
+        ("days", "The party is on 23 January 2027", "The party is on 26 January 2027"),
+        ("days", "Anna was born in 1941", "Anna was born in 1944"),
+        ("days", "The exam is in 66 days", "The exam is in 59 days"),
+        ("sizes", "The tile is 64 cm long", "The tile is 74 cm long"),
+        ("sizes", "It took 110 seconds", "It took 130 seconds"),
+        ("sizes", "The job took almost 19 minutes", "The job took almost 26 minutes"),
+    ],
+)
+def test_one_calculation(said: str, follows: str, does_not: str) -> None:
+    shown = Shown(talk(SAID[said]))
+    assert examine(candidate(item(follows, 1)), shown).failures == ()
+    assert len(examine(candidate(item(does_not, 1)), shown).failures) == 1
+
+
+def test_what_follows_is_an_operand_in_turn() -> None:
+    shown = Shown(talk("The old plan is 34.99 euros, the new one 18 euros a month."))
+    assert examine(candidate(item("It saves 16.99 euros a month, 203.88 euros a year", 1)), shown).failures == ()
+    assert len(examine(candidate(item("It saves 15.99 euros a month, 191.88 euros a year", 1)), shown).failures) == 1
+
+
+def test_a_statement_without_sources_follows_from_where_its_other_values_stand() -> None:
+    shown = Shown(talk("The deposit is 350 euros of 1,820 euros.", *["Fine."] * 9, "We have 96 guests."))
+    told = candidate(narrative="350 euros are paid and 1,470 euros are left.")
+    assert examine(told, shown).failures == ()
+    assert len(examine(candidate(narrative="We have 96 guests and 1,470 euros are left."), shown).failures) == 1
+
+
+@pytest.mark.parametrize("unit", ["12,345 ", "€17 31 ", "4 May 2026 3 days ", "17:40 35 min ", "3x² "])
+def test_hostile_text_is_reckoned_with_in_linear_time(unit: str) -> None:
+    def examined(text: str) -> object:
+        return examine(candidate(item(text + " 7,654,321.17 99.31 88.37 euros", 1)), Shown(talk(text)))
+
+    assert_linear(examined, unit * (6_000 // len(unit)))
