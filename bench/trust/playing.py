@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from app.core.text.relative import undated
 from app.core.text.sentences import sentences
 from app.core.validation.asking import doubts_of
 from app.domain.gating.gate import judge, judge_again
@@ -39,15 +40,15 @@ class Played:
 
     @property
     def items(self) -> dict[str, str]:
-        """Served texts of lists, by entry id."""
+        """Served texts of lists, by entry id; days that code added left out, since they replace nothing."""
         entries = served(self.applied.entries) if self.applied else ()
-        return {entry.id: entry.text for entry in entries if entry.role != "narrative"}
+        return {entry.id: undated(entry.text) for entry in entries if entry.role != "narrative"}
 
     @property
     def texts(self) -> dict[str, str]:
         """Narratives by field."""
         entries = served(self.applied.entries) if self.applied else ()
-        return {entry.field: entry.text for entry in entries if entry.role == "narrative"}
+        return {entry.field: undated(entry.text) for entry in entries if entry.role == "narrative"}
 
     @property
     def briefs(self) -> dict[int, str]:
