@@ -28,6 +28,7 @@ _MOST_TOGETHER: Final = 48
 _MOST_PAIRS: Final = 2_000
 _MOST_TERMS: Final = 12
 _PAIR: Final = 2
+_MONTHS: Final = (12.0,)
 _USUAL: Final = (12.0, 2.0, 60.0, 1_000.0)
 _SELDOM: Final = (3_600.0, 7.0, 52.0, 24.0, 100.0, 10.0)
 """Factors between units: of time, of the metric system, and for each of two."""
@@ -79,6 +80,8 @@ class _Amount(Sought):
         told = basis.statement.amounts[:_MOST_OPERANDS]
         if self.at >= (_SMALL if self.unit else _SMALL_BARE):
             yield from self._of(list(combinations(told, 2)), self._sums, self._products, self._shares)
+        if self.unit and self.at >= _SMALL:
+            yield self._converted(told, _MONTHS)
         yield self._totals([told])
         yield self._spans(_Instants.of(basis.statement), _Instants.of(basis.statement, *basis.own))
 
