@@ -53,7 +53,7 @@ class _Year(Sought):
         return round(result)
 
     def shown(self, basis: Basis) -> Results:
-        yield from ()
+        yield from (float(day.year) for one in (basis.statement, *basis.own) for day in one.days)
 
     def within(self, basis: Basis) -> Iterator[Results]:
         yield from self._moved({day.year for day in basis.statement.days}, basis.statement.amounts, "mo")
