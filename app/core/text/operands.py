@@ -115,7 +115,7 @@ class _Read:
 def _amounts(found: Found) -> list[Quantity]:
     unit, factor = (MONEY, 1.0) if found.kind == MONEY else found.unit or ("", 1.0)
     if found.readings:
-        return [Quantity(reading * found.scale, unit, factor) for reading in found.readings]
+        return [Quantity(reading * found.scale, unit, factor) for reading in found.readings[:1]]
     kinds = "q:" if found.kind == "time" else ("q:", "n:")
     forms = (form[2:].partition("|") for form in sorted(found.forms) if form.startswith(kinds) and "&" not in form)
     return [Quantity(float(size), base) for size, _, base in forms]

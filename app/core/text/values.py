@@ -1,8 +1,8 @@
 """Exact values: what a statement claims, and whether a text that was shown holds it.
 
 A claim is strict: only what is plainly a value (``values``). What was shown is generous (``Given``): a value is found
-when any reading of the text gives it, whatever its unit, currency, separators, words or order. Numbers that follow from
-others by a sum or a difference are not found; days that follow from the message's date are.
+when any reading of the text gives it, whatever its unit, currency, separators, words or order. What follows
+from other values by calculation is not found; days that follow from the message's date are.
 """
 
 from __future__ import annotations

@@ -28,11 +28,12 @@ def follows(value: Value, basis: Basis) -> bool:
     if any(sought.place(result) == sought.at for results in sought.within(basis) for result in results):
         return True
     most = CHANCE * (sought.last - sought.first + 1)
+    shown = {sought.place(result) for result in sought.shown(basis)}
     reached: set[int] = set()
     for results in sought.kinds(basis):
         for result in results:
             place = sought.place(result)
-            if place is not None and sought.first <= place <= sought.last:
+            if place is not None and sought.first <= place <= sought.last and place not in shown:
                 reached.add(place)
                 if len(reached) > most:
                     return False

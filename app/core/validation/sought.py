@@ -37,6 +37,10 @@ class Sought(ABC):
         """Where a result stands in that row; ``None``: between two places."""
 
     @abstractmethod
+    def shown(self, basis: Basis) -> Results:
+        """The operands of its own kind: a value that stands there needs no calculation."""
+
+    @abstractmethod
     def within(self, basis: Basis) -> Iterator[Results]:
         """What the statement itself shows how to calculate."""
 

@@ -28,6 +28,7 @@ _MOST_TOGETHER: Final = 48
 _MOST_PAIRS: Final = 2_000
 _MOST_TERMS: Final = 12
 _PAIR: Final = 2
+_MONTHS: Final = (12.0,)
 _USUAL: Final = (12.0, 2.0, 60.0, 1_000.0)
 _SELDOM: Final = (3_600.0, 7.0, 52.0, 24.0, 100.0, 10.0)
 """Factors between units: of time, of the metric system, and for each of two."""
@@ -71,10 +72,16 @@ class _Amount(Sought):
             tolerance = min(self.written / 2, target * _ROUNDED)
         return place if off <= max(tolerance, _EXACT * target) else None
 
+    def shown(self, basis: Basis) -> Results:
+        sources = [basis.statement, *basis.own, *basis.near]
+        yield from (self._own(one) for source in sources for one in source.amounts if self._is_alike(one))
+
     def within(self, basis: Basis) -> Iterator[Results]:
         told = basis.statement.amounts[:_MOST_OPERANDS]
         if self.at >= (_SMALL if self.unit else _SMALL_BARE):
             yield from self._of(list(combinations(told, 2)), self._sums, self._products, self._shares)
+        if self.unit and self.at >= _SMALL:
+            yield self._converted(told, _MONTHS)
         yield self._totals([told])
         yield self._spans(_Instants.of(basis.statement), _Instants.of(basis.statement, *basis.own))
 
@@ -82,7 +89,7 @@ class _Amount(Sought):
         told = basis.statement.amounts[:_MOST_OPERANDS]
         own = [one.amounts[:_MOST_OPERANDS] for one in basis.own]
         every = _together(own)
-        with_own = list(product(told, every))
+        with_own = [pair for pair in product(told, every) if pair[0].amount != pair[1].amount]
         with_near = list(product(told, _together(one.amounts for one in basis.near)))
         in_own = [pair for one in own for pair in combinations(one, 2)]
         across = [pair for one, other in combinations(own, 2) for pair in product(one, other)][:_MOST_PAIRS]
@@ -92,8 +99,8 @@ class _Amount(Sought):
         yield self._triples(told)
         if self.unit == "%":  # a share, more often than not
             yield from self._bare([*with_own, *in_own, *across], self._shares)
-        yield self._converted(told, _USUAL)
         yield from self._measured(with_own, self._sums, self._products, self._shares)
+        yield self._converted(told, _USUAL)
         yield self._totals(own)
         yield from self._measured(across, self._sums, self._products)
         yield from self._measured(in_own, self._sums, self._shares, self._products)

@@ -52,6 +52,9 @@ class _Year(Sought):
     def place(self, result: float) -> int | None:
         return round(result)
 
+    def shown(self, basis: Basis) -> Results:
+        yield from (float(day.year) for one in (basis.statement, *basis.own) for day in one.days)
+
     def within(self, basis: Basis) -> Iterator[Results]:
         yield from self._moved({day.year for day in basis.statement.days}, basis.statement.amounts, "mo")
 
@@ -76,6 +79,9 @@ class _Date(Sought):
 
     def place(self, result: float) -> int | None:
         return round(result) if self.has_year else date.fromordinal(round(result)).replace(year=LEAP_YEAR).toordinal()
+
+    def shown(self, basis: Basis) -> Results:
+        yield from (float(day.toordinal()) for one in (basis.statement, *basis.own) for day in one.days)
 
     def within(self, basis: Basis) -> Iterator[Results]:
         yield self._moved(basis.statement.days, _lengths(basis.statement))
@@ -126,6 +132,9 @@ class _Time(Sought):
 
     def place(self, result: float) -> int | None:
         return round(result) // self.step if round(result) % self.step == 0 else None
+
+    def shown(self, basis: Basis) -> Results:
+        yield from (float(time) for one in (basis.statement, *basis.own) for time in one.times)
 
     def within(self, basis: Basis) -> Iterator[Results]:
         yield from self._moved(basis.statement.times, basis.statement)
