@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from app.domain.summarizing.candidate import parse_candidate
 from app.domain.words.text import sentences
-from bench.trust.playing import Played, planted, played
-from bench.trust.rounds import ANSWERS, SEALED, Case
+from bench.trust.lies import is_served, kind_of, lies_of_case, planted
+from bench.trust.playing import Played, played
+from bench.trust.rounds import Case
 
 Figure = tuple[str, int]
 """A share in percent, and of how many."""
@@ -61,22 +61,16 @@ def lies_of(corpus: Sequence[Case]) -> tuple[dict[str, tuple[int, int, int]], li
     """By kind (gone where the writer repeats himself, gone where he mends it, of how many), and what went through."""
     counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     through: list[dict[str, Any]] = []
-    by_id = {case.id: case for case in corpus}
-    for talk in dict.fromkeys(case.talk.id for case in corpus):
-        for lie in _lies(talk):
-            preset, _, number = lie["case"].rpartition("-")
-            case = by_id[f"{talk}/{preset}/{number}"]
-            known = {entry.id for entry in case.request.previous}
-            if not known.issuperset([*lie.get("replaces", ()), *([lie["entry"]] if "entry" in lie else [])]):
-                continue  # the state that it was written for has no such entry any more
-            kind = f"{lie['kind']}, {lie['label']}" if lie.get("label") else lie["kind"]
+    for case in corpus:
+        for lie in lies_of_case(case):
             false = planted(case, lie)
-            gone = _is_gone(case, lie, played(case, false))
-            counts[kind][0] += gone
-            counts[kind][1] += _is_gone(case, lie, played(case, false, twin=case.answer))
-            counts[kind][2] += 1
-            if not gone:
-                through.append({"talk": talk, **lie})
+            told = played(case, false)
+            mended = played(case, false, twin=case.answer) if told.asked_again else told
+            counts[kind_of(lie)][0] += not is_served(case, lie, told)
+            counts[kind_of(lie)][1] += not is_served(case, lie, mended)
+            counts[kind_of(lie)][2] += 1
+            if is_served(case, lie, told):
+                through.append({"talk": case.talk.id, **lie})
     return {kind: (gone, mended, count) for kind, (gone, mended, count) in counts.items()}, through
 
 
@@ -102,33 +96,6 @@ def _judged(case: Case, told: Played) -> Iterator[tuple[str, list[bool]]]:
 
 def _is_whole(written: str, served: str) -> bool:
     return all(sentence in served for sentence in sentences(" ".join(written.split())))
-
-
-def _is_gone(case: Case, lie: Mapping[str, Any], told: Played) -> bool:
-    """Whether nobody is misled any more: the false statement is not served, or the valid entry still is."""
-    if told.applied is None:
-        return True
-    if lie["kind"] == "dropped_valid":
-        return lie["entry"] in told.items
-    if lie["kind"] == "replaced_valid":  # the invented item itself is counted with the invented ones
-        return all(entry in told.items for entry in lie["replaces"])
-    text = " ".join(str(lie["text"]).split())
-    if lie.get("field") == "segments":
-        number = json.loads(case.answer)["segments"][lie["index"]]["segment"]
-        return told.briefs.get(number, "") != text
-    if lie.get("index") is None:
-        honest = " ".join(str(json.loads(case.answer)[lie["field"]]).split())
-        false = [one for one in sentences(text) if one not in honest]
-        return not any(one in told.texts.get(lie["field"], "") for one in false)
-    return text not in told.items.values()
-
-
-def _lies(talk: str) -> list[dict[str, Any]]:
-    for folder in (ANSWERS, SEALED):
-        if (path := folder / f"{talk}.json").exists():
-            found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["lies"]
-            return found
-    return []
 
 
 def _percent(found: Sequence[bool]) -> str:

@@ -19,6 +19,7 @@ from app.domain.errors import ModelUnavailableError
 from app.domain.model_io import FinishReason, Proposal, SummaryRequest, VerificationRequest
 from app.domain.records import Compaction
 from app.domain.states.state import StateVersion
+from app.domain.summarizing.verifying import VERIFY_VERSION
 from app.domain.timings import Timings
 from app.ports import UnitOfWorkFactory
 from app.services import judging, verification
@@ -249,7 +250,7 @@ class TestCalls:
         await work(service, conversation_id)
         (asked,) = service.summarizer.verification_requests
         assert [message.seq for message in asked.messages] == list(range(9, 17))
-        assert [seq for seq, _ in asked.older] == [3, 4]
+        assert [one.seq for one in asked.older] == [3, 4]
         assert TRUE in [entry.text for entry in asked.previous]
         assert {claim.kind for claim in asked.claims} >= {"item", "replaced"}
 
@@ -549,7 +550,7 @@ class TestTheSpendGuard:
         measures = await service.container.stats.conversation(tenant, conversation_id)
         assert measures.measured.calls_by("purpose") == {"compaction": 2, "verification": 1}
         (tally,) = (one for one in measures.measured.calls if one.purpose == "verification")
-        assert (tally.outcome, tally.prompt_version, tally.usage.input_tokens) == ("accepted", "verify-1", 300)
+        assert (tally.outcome, tally.prompt_version, tally.usage.input_tokens) == ("accepted", VERIFY_VERSION, 300)
 
 
 class TestWhoStartsIt:
