@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from app.domain.summarizing.candidate import parse_candidate
+from app.domain.segments.values import SegmentDigest
+from app.domain.summarizing.candidate import Candidate, parse_candidate
 from app.domain.words.text import sentences
-from bench.trust.lies import is_served, kind_of, lies_of_case, planted
-from bench.trust.playing import Played, played
+from bench.trust.lies import is_served, kind_of
+from bench.trust.playing import Played
+from bench.trust.plays import Play
 from bench.trust.rounds import Case
 
 Figure = tuple[str, int]
 """A share in percent, and of how many."""
 
 
-def figures_of(corpus: Sequence[Case]) -> dict[str, Figure]:
+def figures_of(plays: Sequence[Play]) -> dict[str, Figure]:
     """Every figure that honest answers give."""
     counts: defaultdict[str, list[bool]] = defaultdict(list)
-    for case in corpus:
-        told = played(case)
+    for play in plays:
+        case, told = play.case, play.told
         counts["honest answers accepted at the first attempt"].append(told.reason is None)
         counts["honest answers asked about again"].append(told.asked_again)
         if told.applied is None:
@@ -30,48 +32,61 @@ def figures_of(corpus: Sequence[Case]) -> dict[str, Figure]:
     return {name: (_percent(found), len(found)) for name, found in counts.items()}
 
 
-def changes_of(corpus: Sequence[Case]) -> Iterator[dict[str, Any]]:
-    """Every honest text that is not served as it was written, and what is served instead."""
-    for case in corpus:
-        told = played(case)
-        if told.applied is None:
-            yield {"case": case.id, "field": "", "before": "(the whole answer)", "after": told.reason}
-            continue
-        candidate = parse_candidate(case.answer, case.request.schema)
-        written = {item.text for item in candidate.items}
-        known = {entry.text for entry in case.request.previous}
-        new = [text for text in told.items.values() if text not in written and text not in known]
-        for item in candidate.items:
-            if item.text not in told.items.values():
-                yield {"case": case.id, "field": item.field, "before": item.text, "after": new}
-        for field, text in candidate.narrative.items():
-            if not _is_whole(text, told.texts.get(field, "")):
-                yield {"case": case.id, "field": field, "before": text, "after": told.texts.get(field)}
-        for digest in candidate.digests:
-            if told.briefs.get(digest.number) != digest.brief:
-                yield {
-                    "case": case.id,
-                    "field": "segments",
-                    "before": digest.brief,
-                    "after": told.briefs.get(digest.number),
-                }
+def changes_of(plays: Sequence[Play]) -> list[dict[str, Any]]:
+    """Every honest text that is not served as it was written, and what is served instead, with an id for readers."""
+    rows = (row for play in plays for row in _changes(play.case, play.told))
+    return [{"id": str(number), **row} for number, row in enumerate(rows, start=1)]
 
 
-def lies_of(corpus: Sequence[Case]) -> tuple[dict[str, tuple[int, int, int]], list[dict[str, Any]]]:
+def texts_of(plays: Sequence[Play]) -> dict[str, int]:
+    """How many honest texts of each kind there are."""
+    counts = Counter({"answer": len(plays)})
+    for play in plays:
+        candidate = parse_candidate(play.case.answer, play.case.request.schema)
+        counts["item"] += len(candidate.items)
+        counts["narrative"] += len(candidate.narrative)
+        counts["digest"] += len(_asked_digests(play.case, candidate))
+    return dict(counts)
+
+
+def lies_of(plays: Sequence[Play]) -> tuple[dict[str, tuple[int, int, int]], list[dict[str, Any]]]:
     """By kind (gone where the writer repeats himself, gone where he mends it, of how many), and what went through."""
     counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     through: list[dict[str, Any]] = []
-    for case in corpus:
-        for lie in lies_of_case(case):
-            false = planted(case, lie)
-            told = played(case, false)
-            mended = played(case, false, twin=case.answer) if told.asked_again else told
-            counts[kind_of(lie)][0] += not is_served(case, lie, told)
-            counts[kind_of(lie)][1] += not is_served(case, lie, mended)
-            counts[kind_of(lie)][2] += 1
-            if is_served(case, lie, told):
-                through.append({"talk": case.talk.id, **lie})
+    for play in plays:
+        for one in play.lies:
+            counted = counts[kind_of(one.lie)]
+            counted[0] += not one.is_served
+            counted[1] += not is_served(play.case, one.lie, one.mended)
+            counted[2] += 1
+            if one.is_served:
+                through.append({"talk": play.case.talk.id, **one.lie})
     return {kind: (gone, mended, count) for kind, (gone, mended, count) in counts.items()}, through
+
+
+def _changes(case: Case, told: Played) -> Iterator[dict[str, Any]]:
+    if told.applied is None:
+        yield {"case": case.id, "kind": "answer", "field": "", "before": "(the whole answer)", "after": told.reason}
+        return
+    candidate = parse_candidate(case.answer, case.request.schema)
+    written = {item.text for item in candidate.items}
+    known = {entry.text for entry in case.request.previous}
+    new = [text for text in told.items.values() if text not in written and text not in known]
+    for item in candidate.items:
+        if item.text not in told.items.values():
+            yield {"case": case.id, "kind": "item", "field": item.field, "before": item.text, "after": new}
+    for field, text in candidate.narrative.items():
+        if not _is_whole(text, told.texts.get(field, "")):
+            after = told.texts.get(field)
+            yield {"case": case.id, "kind": "narrative", "field": field, "before": text, "after": after}
+    for digest in _asked_digests(case, candidate):
+        if (brief := told.briefs.get(digest.number)) != digest.brief:
+            yield {"case": case.id, "kind": "digest", "field": "segments", "before": digest.brief, "after": brief}
+
+
+def _asked_digests(case: Case, candidate: Candidate) -> list[SegmentDigest]:
+    """Digests of stretches that were asked about."""
+    return [one for one in candidate.digests if 1 <= one.number <= len(case.request.segments)]
 
 
 def _judged(case: Case, told: Played) -> Iterator[tuple[str, list[bool]]]:
@@ -82,8 +97,7 @@ def _judged(case: Case, told: Played) -> Iterator[tuple[str, list[bool]]]:
         "honest narratives changed",
         [not _is_whole(text, told.texts.get(field, "")) for field, text in candidate.narrative.items()],
     )
-    asked = {segment for segment, _ in enumerate(case.request.segments, start=1)}
-    digests = [one for one in candidate.digests if one.number in asked]
+    digests = _asked_digests(case, candidate)
     yield "honest digests changed", [told.briefs.get(one.number) != one.brief for one in digests]
     before = {entry.id: entry for entry in case.request.previous if entry.role != "narrative"}
     replaced = [name for item in candidate.items for name in item.replaces if name in before]

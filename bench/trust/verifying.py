@@ -7,7 +7,7 @@ from typing import Final
 
 from app.core.validation.claims import DigestText, older_sources
 from app.core.validation.retelling import sought_words
-from app.domain.conversation import Sums
+from app.domain.conversation import Message, Sums
 from app.domain.merging.apply import Applied
 from app.domain.model_io import ModelProfile, VerificationRequest
 from app.domain.states.state import StateEntry, StateVersion
@@ -27,8 +27,8 @@ def subject(case: Case, told: Played) -> Subject:
     """The claims that a played answer makes, with everything that a verifier is shown; the answer was accepted."""
     if told.applied is None:
         raise ValueError(case.id)
-    before = _version(case, case.request.previous, case.round)
-    after = _version(case, told.applied.entries, case.round + 1, told.applied)
+    before = version_of(case, case.request.previous, case.round)
+    after = version_of(case, told.applied.entries, case.round + 1, told.applied)
     reading = Reading(
         version=after,
         before=before,
@@ -36,10 +36,19 @@ def subject(case: Case, told: Played) -> Subject:
         messages=case.request.messages,
         digests=tuple(_digests(case, told.applied)),
     )
+    return subject_with(reading, case.talk.messages[: case.request.messages[0].seq - 1])
+
+
+def subject_with(reading: Reading, earlier: Iterable[Message]) -> Subject:
+    """The same of any version, with those earlier messages that the service would read.
+
+    Args:
+        reading: The version and what it was made from.
+        earlier: All messages before those that were folded.
+    """
     found = subject_of(reading)
     named = older_sources(found.claims, [message.seq for message in found.messages])
     words = set(sought_words(found.claims, found.messages))
-    earlier = case.talk.messages[: found.messages[0].seq - 1]
     read = [one for one in earlier if one.seq in named or words.intersection(stems(message_text(one)))]
     return with_older(found, read, chunk_tokens(PROFILE))
 
@@ -58,7 +67,10 @@ def _digests(case: Case, applied: Applied) -> Iterable[DigestText]:
             )
 
 
-def _version(case: Case, entries: tuple[StateEntry, ...], number: int, applied: Applied | None = None) -> StateVersion:
+def version_of(
+    case: Case, entries: tuple[StateEntry, ...], number: int, applied: Applied | None = None
+) -> StateVersion:
+    """A version with these entries, as far as a verifier looks at it."""
     return StateVersion(
         version=number,
         state_schema=case.request.schema.name,
