@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.report import print_table, write_json
 from bench.trust.blind import collect, plan, write_requests
-from bench.trust.measures import changes_of, figures_of, lies_of
+from bench.trust.measures import changes_of, honest_figures_of, lies_of
 from bench.trust.plays import plays_of
 from bench.trust.rounds import cases
 from bench.trust.tables import cost_tables, frame_tables, readers_table, recorded_tables, rounds_table
@@ -42,7 +42,7 @@ def main() -> int:
         write_json("trust_rounds", rounds_table(corpus, asked.before))
         return 0
     plays = plays_of(corpus)
-    figures, changes = figures_of(plays), changes_of(plays)
+    figures, changes = honest_figures_of(plays), changes_of(plays)
     print_table(["figure", "value", "of"], [[name, *map(str, figure)] for name, figure in figures.items()])
     kinds, through = lies_of(plays)
     print()

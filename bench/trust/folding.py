@@ -46,7 +46,7 @@ def folded(told: Mapping[str, Any]) -> dict[str, Any]:
         line.boundary = one["last"]
         entries = {_key(entry.field, entry.text): entry.id for entry in line.previous}
     return {
-        "id": told["id"],
+        "talk": told["talk"],
         "served": line.served(),
         "tokens": line.remembered_tokens(),
         "refused": refused,

@@ -11,15 +11,20 @@ from app.domain.summarizing.candidate import Candidate, parse_candidate
 from app.domain.words.text import sentences
 from bench.trust.lies import is_served, kind_of
 from bench.trust.playing import Played
-from bench.trust.plays import Play
+from bench.trust.plays import Play, honest_plays_of
 from bench.trust.rounds import Case
 
 Figure = tuple[str, int]
 """A share in percent, and of how many."""
 
 
-def figures_of(plays: Sequence[Play]) -> dict[str, Figure]:
-    """Every figure that honest answers give."""
+def figures_of(corpus: Sequence[Case]) -> dict[str, Figure]:
+    """Every figure that honest answers give, also such as no lies were planted in."""
+    return honest_figures_of(honest_plays_of(corpus))
+
+
+def honest_figures_of(plays: Sequence[Play]) -> dict[str, Figure]:
+    """The same of answers that were played."""
     counts: defaultdict[str, list[bool]] = defaultdict(list)
     for play in plays:
         case, told = play.case, play.told

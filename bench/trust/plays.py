@@ -48,6 +48,11 @@ def plays_of(corpus: Iterable[Case]) -> list[Play]:
     ]
 
 
+def honest_plays_of(corpus: Iterable[Case]) -> list[Play]:
+    """All of them without any lie, as for answers that the lies were not made for."""
+    return [Play(case=case, told=played(case), lies=()) for case in corpus]
+
+
 def _played_lie(case: Case, lie: Lie) -> PlayedLie:
     false = planted(case, lie)
     told = played(case, false)

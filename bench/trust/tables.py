@@ -89,11 +89,10 @@ def rounds_table(corpus: Sequence[Case], before: Path | None) -> dict[str, Any]:
     found = {"now": kept_by(corpus, ROOT), **({"before": kept_by(corpus, before)} if before else {})}
     print()
     for name, kept in found.items():
-        rows = [[preset, *_kept(one)] for preset, one in kept.items()]
-        total = [str(sum(values)) for values in zip(*((one.kept, one.facts) for one in kept.values()), strict=True)]
-        print_table(
-            [f"facts after ten rounds, {name}", "served", "of", "tokens", "refused"], [*rows, ["all", *total, "", ""]]
-        )
+        everything = [sum(values) for values in zip(*(_kept(one) for one in kept.values()), strict=True)]
+        rows = [[preset, *map(str, _kept(one))] for preset, one in kept.items()]
+        headers = [f"facts after ten rounds, {name}", "served", "by chance", "of", "tokens", "refused"]
+        print_table(headers, [*rows, ["all", *map(str, everything)]])
         print()
     return {name: {preset: asdict(one) for preset, one in kept.items()} for name, kept in found.items()}
 
@@ -114,5 +113,5 @@ def _percent(found: Sequence[bool]) -> tuple[str, str]:
     return (f"{100 * sum(found) / len(found):.1f} %" if found else "-", str(len(found)))
 
 
-def _kept(one: Kept) -> list[str]:
-    return [str(one.kept), str(one.facts), str(one.tokens), str(sum(one.refused.values()))]
+def _kept(one: Kept) -> list[int]:
+    return [one.kept, one.by_chance, one.facts, one.tokens, sum(one.refused.values())]

@@ -36,6 +36,8 @@ class Kept:
 
     facts: int
     kept: int
+    by_chance: int
+    """Of these facts, those that stand in what is served of another conversation."""
     tokens: int
     """Of state and anchors, of all conversations together."""
     refused: Mapping[str, int]
@@ -60,23 +62,30 @@ def kept_by(corpus: Sequence[Case], checkout: Path = ROOT) -> dict[str, Kept]:
         check=True,
     )
     found: defaultdict[str, list[Kept]] = defaultdict(list)
-    for cases, served in zip(lines, json.loads(done.stdout), strict=True):
-        found[cases[0].preset].append(kept_in(cases[0].talk, served))
+    played = json.loads(done.stdout)
+    for place, (cases, served) in enumerate(zip(lines, played, strict=True)):
+        other = next((one for one in played[place:] + played[:place] if one["talk"] != served["talk"]), None)
+        found[cases[0].preset].append(kept_in(cases[0].talk, served, other["served"] if other else ""))
     return {preset: _together(found[preset]) for preset in found}
 
 
-def kept_in(talk: Talk, served: Mapping[str, Any]) -> Kept:
-    """Which of the talk's facts stand in what is served."""
-    given = Given()
-    for number, line in enumerate(served["served"].splitlines(), start=1):
-        given.add(number, line)
+def kept_in(talk: Talk, served: Mapping[str, Any], other: str = "") -> Kept:
+    """Which of the talk's facts stand in what is served, and which in what is served of another one."""
     facts = list(facts_of(talk))
     return Kept(
         facts=len(facts),
-        kept=sum(all(given.sources(value) for value in fact) for fact in facts),
+        kept=_standing(facts, served["served"]),
+        by_chance=_standing(facts, other),
         tokens=served["tokens"],
-        refused=Counter(served["refused"]),
+        refused=dict(Counter(served["refused"])),
     )
+
+
+def _standing(facts: Iterable[Sequence[Value]], text: str) -> int:
+    given = Given()
+    for number, line in enumerate(text.splitlines(), start=1):
+        given.add(number, line)
+    return sum(all(given.sources(value) for value in fact) for fact in facts)
 
 
 def facts_of(talk: Talk) -> Iterator[tuple[Value, ...]]:
@@ -91,7 +100,7 @@ def line_of(cases: Sequence[Case]) -> dict[str, Any]:
     """One conversation under one preset as the script reads it."""
     talk = cases[0].talk
     return {
-        "id": f"{talk.id}/{cases[0].preset}",
+        "talk": talk.id,
         "preset": cases[0].preset,
         "window": WINDOW,
         "messages": [
@@ -158,6 +167,7 @@ def _together(found: Sequence[Kept]) -> Kept:
     return Kept(
         facts=sum(one.facts for one in found),
         kept=sum(one.kept for one in found),
+        by_chance=sum(one.by_chance for one in found),
         tokens=sum(one.tokens for one in found),
-        refused=sum((Counter(one.refused) for one in found), Counter()),
+        refused=dict(sum((Counter(one.refused) for one in found), Counter())),
     )

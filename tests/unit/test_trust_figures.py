@@ -12,6 +12,7 @@ import pytest
 from bench.trust.cost import Tokens, cost_of_fold, row_of, verifying
 from bench.trust.folding import folded
 from bench.trust.joined import folds_of
+from bench.trust.measures import figures_of, honest_figures_of
 from bench.trust.readers import Reading, judgements, kappa, readings_of
 from bench.trust.rounds import talk_named
 from bench.trust.ten_rounds import facts_of, halves_of, kept_in, line_of
@@ -20,7 +21,15 @@ from tests.unit.trust_cases import cases, plays
 
 
 def served(text: str) -> dict[str, Any]:
-    return {"id": "x", "served": text, "tokens": 1, "refused": []}
+    return {"talk": "x", "served": text, "tokens": 1, "refused": []}
+
+
+def test_honest_answers_are_counted_alike_with_and_without_their_lies() -> None:
+    found = honest_figures_of(plays())
+    assert found == figures_of([play.case for play in plays()])
+    broken = replace(plays()[1].case, answer="I cannot do that.")
+    assert figures_of([broken])["honest answers accepted at the first attempt"] == ("0.0 %", 1)
+    assert found["honest answers accepted at the first attempt"] == ("100.0 %", 3)
 
 
 class TestCosts:
@@ -70,6 +79,7 @@ class TestTenRounds:
         assert facts >= 5
         kept, lost = kept_in(talk, everything), kept_in(talk, served("Orla plans a wedding."))
         assert (kept.kept, kept.facts, lost.kept, lost.facts) == (facts, facts, 0, facts)
+        assert kept_in(talk, served(""), everything["served"]).by_chance == facts
 
     def test_rounds_are_played_by_what_stands_here(self) -> None:
         line = line_of(cases()[:5])
