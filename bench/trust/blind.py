@@ -100,7 +100,7 @@ def collect(folder: Path, corpus: Sequence[Case]) -> list[Path]:
     Raises:
         ValueError: A request that was answered is not the one that would be sent today.
     """
-    calls = {name: (prompt, claims) for name, _, _, prompt, claims in _calls(planned_of(corpus))}
+    calls = {name: (prompt, claims) for name, _, _, prompt, claims in _calls(planned_of(corpus, PLAN))}
     by_model: dict[tuple[str, str], dict[str, Any]] = {}
     for path in sorted((folder / "answers").glob("*.json")):
         data = json.loads(path.read_text("utf-8"))
