@@ -52,7 +52,7 @@ def main() -> int:
     if asked.readers:
         told["readers"] = readers_table(changes, plays, asked.readers)
     told |= frame_tables(plays)
-    told["cost"] = cost_tables(corpus)
+    told["cost"] = cost_tables(plays)
     if not asked.final:
         told["recorded"] = recorded_tables(corpus)
     for path, found in ((asked.changes, changes), (asked.lies, through)):

@@ -27,7 +27,7 @@ from app.domain.summarizing.verifying import render_verification
 from app.domain.weighing.tokens import estimate_text
 from app.settings import DEFAULT_GEMINI_MODEL
 from bench.trust.joined import Fold
-from bench.trust.playing import played
+from bench.trust.plays import Play
 from bench.trust.rounds import Case
 from bench.trust.verified import asked_of, labelled, verified
 from bench.trust.verifying import PROFILE
@@ -87,19 +87,19 @@ class Cost:
         return self.again.plus(self.verifying).dollars()
 
 
-def cost_of_case(case: Case) -> Cost:
-    """Of an honest answer of the corpus."""
+def cost_of_play(play: Play) -> Cost:
+    """Of an honest answer of the corpus that was accepted."""
+    case = play.case
     started = perf_counter()
-    told = played(case)
-    asked = asked_of(case, told)
+    asked = asked_of(case, play.told)
     verified(asked, labelled(asked))
-    seconds = perf_counter() - started
+    seconds = play.seconds + perf_counter() - started
     return Cost(
         chunk=sum(message.token_count for message in case.request.messages),
         framed=estimate_text(frame(case.request.messages)),
         verifying=verifying(asked.requests),
         calls=len(asked.requests),
-        again=_again(case) if told.asked_again else Tokens(),
+        again=_again(case) if play.told.asked_again else Tokens(),
         summarizing=_call(render_summary(case.request), case.answer),
         seconds=seconds,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from time import perf_counter
 
 from bench.trust.lies import Lie, is_served, lies_of_case, planted
 from bench.trust.playing import Played, played
@@ -37,20 +38,28 @@ class Play:
     case: Case
     told: Played
     """The honest answer."""
-    lies: tuple[PlayedLie, ...]
+    lies: tuple[PlayedLie, ...] = ()
+    seconds: float = 0.0
+    """That all checks and the merge of the honest answer took."""
 
 
 def plays_of(corpus: Iterable[Case]) -> list[Play]:
     """All of them, in the corpus's order."""
     return [
-        Play(case=case, told=played(case), lies=tuple(_played_lie(case, lie) for lie in lies_of_case(case)))
-        for case in corpus
+        replace(play, lies=tuple(_played_lie(play.case, lie) for lie in lies_of_case(play.case)))
+        for play in honest_plays_of(corpus)
     ]
 
 
 def honest_plays_of(corpus: Iterable[Case]) -> list[Play]:
     """All of them without any lie, as for answers that the lies were not made for."""
-    return [Play(case=case, told=played(case), lies=()) for case in corpus]
+    return [_honest(case) for case in corpus]
+
+
+def _honest(case: Case) -> Play:
+    started = perf_counter()
+    told = played(case)
+    return Play(case=case, told=told, seconds=perf_counter() - started)
 
 
 def _played_lie(case: Case, lie: Lie) -> PlayedLie:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bench.report import print_table
 from bench.trust.blind import recorded
-from bench.trust.cost import HEADERS, Cost, cost_of_case, cost_of_fold, row_of
+from bench.trust.cost import HEADERS, Cost, cost_of_fold, cost_of_play, row_of
 from bench.trust.effects import effects_of, evidence_of, giving_up_of
 from bench.trust.heard import heard_of
 from bench.trust.joined import folds_of
@@ -74,9 +74,10 @@ def recorded_tables(corpus: Sequence[Case]) -> dict[str, Any]:
     return {"lies gone": {kind: asdict(share) for kind, share in heard.lies_gone.items()}}
 
 
-def cost_tables(corpus: Sequence[Case]) -> dict[str, Any]:
+def cost_tables(plays: Sequence[Play]) -> dict[str, Any]:
     """What asking again and verifying cost."""
-    costs: dict[str, list[Cost]] = {"rounds of the corpus": [cost_of_case(case) for case in corpus]}
+    costs: dict[str, list[Cost]] = {"rounds of the corpus": [cost_of_play(play) for play in plays if play.told.applied]}
+    corpus = [play.case for play in plays]
     for name, talks, rounds in CHUNKS:
         costs[name] = [cost_of_fold(fold) for fold in folds_of(corpus, talks=talks, rounds=rounds)]
     print()

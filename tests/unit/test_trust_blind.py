@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.trust import blind
-from bench.trust.blind import collect, plan, recorded, write_requests
+from bench.trust.blind import Planned, collect, plan, recorded, write_requests
 from bench.trust.heard import heard_of
 from bench.trust.playing import played
 from bench.trust.verified import asked_of, labelled
@@ -25,9 +26,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "asked"
 
 
+@cache
+def planned_once() -> list[Planned]:
+    return plan(CORPUS)
+
+
 def answer_all(folder: Path, *, honestly: bool) -> int:
     """Requests in a folder, answered by whoever knows the labels, or by somebody who supports everything; the lies."""
-    planned = plan(CORPUS)
+    planned = planned_once()
     assert write_requests(folder / "requests", planned) == len(planned) == len(CORPUS)
     answers: dict[str, Any] = {}
     for number, one in enumerate(planned, start=1):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.trust.cost import Tokens, cost_of_fold, row_of, verifying
+from bench.trust.cost import Tokens, cost_of_fold, cost_of_play, row_of, verifying
 from bench.trust.folding import folded
 from bench.trust.joined import folds_of
 from bench.trust.measures import figures_of, honest_figures_of
@@ -42,6 +42,14 @@ class TestCosts:
         assert less.written < once.written
         assert once.dollars() > less.dollars() > 0
         assert Tokens().plus(once) == once
+
+    def test_asking_again_costs_too(self) -> None:
+        play = plays()[0]
+        again = cost_of_play(replace(play, told=replace(play.told, asked_again=True)))
+        once = cost_of_play(play)
+        assert (once.again.total, once.verifying) == (0, again.verifying)
+        assert again.share > once.share > 1
+        assert again.again.read > 1_000
 
     def test_a_larger_chunk_leads_to_no_larger_state_and_to_a_smaller_share(self) -> None:
         corpus = [case for case in cases() if case.preset == "semantic"]
