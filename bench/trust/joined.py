@@ -1,7 +1,7 @@
 """Chunks of the size that presets fold: several conversations of the corpus as one, their recorded answers together.
 
-The conversations take turns, round by round. A state holds as many of the recorded statements as its preset's cap
-allows, by the service's own pruning; so a larger chunk leads to no larger state.
+The conversations take turns, round by round. A state holds as many of the recorded statements as its preset plans for,
+by the service's own pruning; so a larger chunk leads to no larger state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Message
 from app.domain.extraction.retold import is_told
 from app.domain.fencing.redaction import redact_message
-from app.domain.merging.pruning import most_tokens, prune
+from app.domain.merging.pruning import prune
 from app.domain.states.state import StateEntry
 from app.domain.summarizing.candidate import parse_candidate
 from app.domain.weighing.tokens import estimate_text
@@ -109,7 +109,7 @@ class _Line:
         joined = self._joined(last)
         named = {entry.id for entry in joined}
         known = {entry.id for entry in before}
-        seen = {entry.id for entry in self._joined(first)} - known  # the cap had pushed it out before
+        seen = {entry.id for entry in self._joined(first)} - known  # pruned before
         held = self._held([entry for entry in joined if entry.id not in seen])
         served, successors = {entry.id for entry in held}, self._successors(first, last)
         gone = [
@@ -180,7 +180,7 @@ class _Line:
 
     def _fits(self, state: dict[str, object]) -> bool:
         layout = layout_of(self._schema, state, served_as=self._policy.served_as, estimator=self._policy.estimator)
-        return layout.tokens <= most_tokens(self._schema, self._budgets)
+        return layout.tokens <= self._budgets.state_tokens
 
     def _weight(self, entries: Sequence[StateEntry]) -> int:
         return sum(estimate_text(entry.text) for entry in entries)
