@@ -200,8 +200,8 @@ class VerificationRequest:
     claims: tuple[Claim, ...]
     previous: tuple[StateEntry, ...] = ()
     """The entries that were served before."""
-    older: tuple[tuple[int, str], ...] = ()
-    """(message, excerpt) of earlier messages on which the entries rest that a claim replaces, drops or joins."""
+    older: tuple[Message, ...] = ()
+    """Excerpts of earlier messages on which the entries rest that a claim replaces, drops, joins or retells."""
     max_output_tokens: int = 4_096
     locale: str = "en"
     chunk_tokens: int | None = None

@@ -12,6 +12,7 @@ from uuid import UUID
 import structlog
 
 from app.core.validation.claims import MOST_CLAIMS, Claim, DigestText, batches, claims_of, older_sources
+from app.core.validation.retelling import retold_sources
 from app.core.validation.verdicts import Verdict, verdicts_of
 from app.domain.anchors.values import Anchor
 from app.domain.conversation import Message, Usage
@@ -66,8 +67,10 @@ class Subject:
     reading: Reading
     messages: tuple[Message, ...]
     claims: tuple[Claim, ...]
-    older: Mapping[int, str] = field(default_factory=dict)
+    older: Mapping[int, Message] = field(default_factory=dict)
     """Excerpts of earlier messages on which claims rest."""
+    retold: tuple[int, ...] = ()
+    """Those of them on which sentences of narratives rest."""
 
     def requests(self, profile: ModelProfile, locale: str) -> list[VerificationRequest]:
         """The calls, each about some of the claims."""
@@ -79,13 +82,17 @@ class Subject:
                 messages=self.messages,
                 claims=claims,
                 previous=served(before.entries) if before else (),
-                older=tuple((seq, self.older[seq]) for seq in older_sources(claims, seqs) if seq in self.older),
+                older=tuple(self.older[seq] for seq in self._rested(claims, seqs) if seq in self.older),
                 max_output_tokens=min(output_room(claims), profile.output_limit),
                 locale=locale,
                 chunk_tokens=chunk_tokens(profile),
             )
             for claims in batches(self.claims)
         ]
+
+    def _rested(self, claims: Sequence[Claim], seqs: Sequence[int]) -> list[int]:
+        tells = any(claim.kind == "sentence" for claim in claims)
+        return sorted({*older_sources(claims, seqs), *(self.retold if tells else ())})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,15 +179,21 @@ def subject_of(reading: Reading) -> Subject:
 
 
 def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) -> Subject:
-    """The subject with excerpts of earlier messages, the newest first while there is room."""
-    room, older = most_tokens // OLDER_PART, dict[int, str]()
-    for message in sorted(messages, key=lambda one: -one.seq):
+    """The subject with excerpts of those earlier messages on which claims rest, while there is room.
+
+    First the sources that entries name, then what narratives retell; of both the newest first.
+    """
+    named = older_sources(subject.claims, [message.seq for message in subject.messages])
+    retold = retold_sources(subject.claims, subject.messages, messages)
+    wanted = [message for message in messages if message.seq in {*named, *retold}]
+    room, older = most_tokens // OLDER_PART, dict[int, Message]()
+    for message in sorted(wanted, key=lambda one: (one.seq not in named, -one.seq)):
         text = message_text(redact_message(message))[:EXCERPT]
         room -= estimate_text(text)
         if room < 0:
             break
-        older[message.seq] = text
-    return replace(subject, older=older)
+        older[message.seq] = replace(message, content=text, parts=())
+    return replace(subject, older=older, retold=retold)
 
 
 async def judge(summarizer: Summarizer, requests: Sequence[VerificationRequest], clock: Clock) -> Judgement:

@@ -16,6 +16,7 @@ from uuid import UUID
 import structlog
 
 from app.core.validation.claims import Claim, older_sources
+from app.core.validation.retelling import sought_words
 from app.core.validation.verdicts import VerifiedState, applied_verdicts
 from app.domain.conversation import Conversation, Usage
 from app.domain.errors import DependencyUnavailableError, InvalidInputError, NotFoundError
@@ -59,6 +60,8 @@ BACK_OFF_FACTOR: Final = 10
 PATIENCE: Final = timedelta(seconds=1)
 """A compaction that waits longer finds no worker free."""
 AGAIN: Final = timedelta(seconds=15)  # while a compaction of the conversation runs
+SOUGHT: Final = 200
+"""Earlier messages that are looked at for what a narrative retells."""
 RETOLD: Final[tuple[Level, ...]] = ("L2", "L3")
 """The levels that a summarizer writes with the state."""
 
@@ -260,12 +263,16 @@ class VerificationService:
     async def _subject(self, tenant_id: UUID, claimed: _Claimed) -> Subject:
         """The claims, with excerpts of the earlier messages that they rest on."""
         subject = await asyncio.to_thread(subject_of, claimed.reading)
-        seqs = older_sources(subject.claims, [message.seq for message in subject.messages])
-        if not seqs:
+        if not subject.messages:
             return subject
+        first, id_ = subject.messages[0].seq, claimed.conversation.id
+        words = await asyncio.to_thread(sought_words, subject.claims, subject.messages)
         async with self._shell.uow(tenant_id) as uow:
-            messages = await uow.messages.at_seqs(claimed.conversation.id, seqs)
-        return await asyncio.to_thread(with_older, subject, messages, chunk_tokens(claimed.summarizer.profile))
+            told = await uow.messages.sources(id_, stems=words, limit=SOUGHT, neighbours=False) if words else None
+            seqs = {source.seq for source in told.sources if source.seq < first} if told else set[int]()
+            rested = older_sources(subject.claims, [message.seq for message in subject.messages])
+            earlier = await uow.messages.at_seqs(id_, sorted({*rested, *seqs}))
+        return await asyncio.to_thread(with_older, subject, earlier, chunk_tokens(claimed.summarizer.profile))
 
     # --- what becomes of it
 

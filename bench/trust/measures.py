@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from app.domain.summarizing.candidate import parse_candidate
+from app.domain.segments.values import SegmentDigest
+from app.domain.summarizing.candidate import Candidate, parse_candidate
 from app.domain.words.text import sentences
-from bench.trust.playing import Played, planted, played
-from bench.trust.rounds import ANSWERS, SEALED, Case
+from bench.trust.lies import is_served, kind_of
+from bench.trust.playing import Played
+from bench.trust.plays import Play, honest_plays_of
+from bench.trust.rounds import Case
 
 Figure = tuple[str, int]
 """A share in percent, and of how many."""
 
 
 def figures_of(corpus: Sequence[Case]) -> dict[str, Figure]:
-    """Every figure that honest answers give."""
+    """Every figure that honest answers give, also such as no lies were planted in."""
+    return honest_figures_of(honest_plays_of(corpus))
+
+
+def honest_figures_of(plays: Sequence[Play]) -> dict[str, Figure]:
+    """The same of answers that were played."""
     counts: defaultdict[str, list[bool]] = defaultdict(list)
-    for case in corpus:
-        told = played(case)
+    for play in plays:
+        case, told = play.case, play.told
         counts["honest answers accepted at the first attempt"].append(told.reason is None)
         counts["honest answers asked about again"].append(told.asked_again)
         if told.applied is None:
@@ -30,54 +37,61 @@ def figures_of(corpus: Sequence[Case]) -> dict[str, Figure]:
     return {name: (_percent(found), len(found)) for name, found in counts.items()}
 
 
-def changes_of(corpus: Sequence[Case]) -> Iterator[dict[str, Any]]:
-    """Every honest text that is not served as it was written, and what is served instead."""
-    for case in corpus:
-        told = played(case)
-        if told.applied is None:
-            yield {"case": case.id, "field": "", "before": "(the whole answer)", "after": told.reason}
-            continue
-        candidate = parse_candidate(case.answer, case.request.schema)
-        written = {item.text for item in candidate.items}
-        known = {entry.text for entry in case.request.previous}
-        new = [text for text in told.items.values() if text not in written and text not in known]
-        for item in candidate.items:
-            if item.text not in told.items.values():
-                yield {"case": case.id, "field": item.field, "before": item.text, "after": new}
-        for field, text in candidate.narrative.items():
-            if not _is_whole(text, told.texts.get(field, "")):
-                yield {"case": case.id, "field": field, "before": text, "after": told.texts.get(field)}
-        for digest in candidate.digests:
-            if told.briefs.get(digest.number) != digest.brief:
-                yield {
-                    "case": case.id,
-                    "field": "segments",
-                    "before": digest.brief,
-                    "after": told.briefs.get(digest.number),
-                }
+def changes_of(plays: Sequence[Play]) -> list[dict[str, Any]]:
+    """Every honest text that is not served as it was written, and what is served instead, with an id for readers."""
+    rows = (row for play in plays for row in _changes(play.case, play.told))
+    return [{"id": str(number), **row} for number, row in enumerate(rows, start=1)]
 
 
-def lies_of(corpus: Sequence[Case]) -> tuple[dict[str, tuple[int, int, int]], list[dict[str, Any]]]:
+def texts_of(plays: Sequence[Play]) -> dict[str, int]:
+    """How many honest texts of each kind there are."""
+    counts = Counter({"answer": len(plays)})
+    for play in plays:
+        candidate = parse_candidate(play.case.answer, play.case.request.schema)
+        counts["item"] += len(candidate.items)
+        counts["narrative"] += len(candidate.narrative)
+        counts["digest"] += len(_asked_digests(play.case, candidate))
+    return dict(counts)
+
+
+def lies_of(plays: Sequence[Play]) -> tuple[dict[str, tuple[int, int, int]], list[dict[str, Any]]]:
     """By kind (gone where the writer repeats himself, gone where he mends it, of how many), and what went through."""
     counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     through: list[dict[str, Any]] = []
-    by_id = {case.id: case for case in corpus}
-    for talk in dict.fromkeys(case.talk.id for case in corpus):
-        for lie in _lies(talk):
-            preset, _, number = lie["case"].rpartition("-")
-            case = by_id[f"{talk}/{preset}/{number}"]
-            known = {entry.id for entry in case.request.previous}
-            if not known.issuperset([*lie.get("replaces", ()), *([lie["entry"]] if "entry" in lie else [])]):
-                continue  # the state that it was written for has no such entry any more
-            kind = f"{lie['kind']}, {lie['label']}" if lie.get("label") else lie["kind"]
-            false = planted(case, lie)
-            gone = _is_gone(case, lie, played(case, false))
-            counts[kind][0] += gone
-            counts[kind][1] += _is_gone(case, lie, played(case, false, twin=case.answer))
-            counts[kind][2] += 1
-            if not gone:
-                through.append({"talk": talk, **lie})
+    for play in plays:
+        for one in play.lies:
+            counted = counts[kind_of(one.lie)]
+            counted[0] += not one.is_served
+            counted[1] += not is_served(play.case, one.lie, one.mended)
+            counted[2] += 1
+            if one.is_served:
+                through.append({"talk": play.case.talk.id, **one.lie})
     return {kind: (gone, mended, count) for kind, (gone, mended, count) in counts.items()}, through
+
+
+def _changes(case: Case, told: Played) -> Iterator[dict[str, Any]]:
+    if told.applied is None:
+        yield {"case": case.id, "kind": "answer", "field": "", "before": "(the whole answer)", "after": told.reason}
+        return
+    candidate = parse_candidate(case.answer, case.request.schema)
+    written = {item.text for item in candidate.items}
+    known = {entry.text for entry in case.request.previous}
+    new = [text for text in told.items.values() if text not in written and text not in known]
+    for item in candidate.items:
+        if item.text not in told.items.values():
+            yield {"case": case.id, "kind": "item", "field": item.field, "before": item.text, "after": new}
+    for field, text in candidate.narrative.items():
+        if not _is_whole(text, told.texts.get(field, "")):
+            after = told.texts.get(field)
+            yield {"case": case.id, "kind": "narrative", "field": field, "before": text, "after": after}
+    for digest in _asked_digests(case, candidate):
+        if (brief := told.briefs.get(digest.number)) != digest.brief:
+            yield {"case": case.id, "kind": "digest", "field": "segments", "before": digest.brief, "after": brief}
+
+
+def _asked_digests(case: Case, candidate: Candidate) -> list[SegmentDigest]:
+    """Digests of stretches that were asked about."""
+    return [one for one in candidate.digests if 1 <= one.number <= len(case.request.segments)]
 
 
 def _judged(case: Case, told: Played) -> Iterator[tuple[str, list[bool]]]:
@@ -88,8 +102,7 @@ def _judged(case: Case, told: Played) -> Iterator[tuple[str, list[bool]]]:
         "honest narratives changed",
         [not _is_whole(text, told.texts.get(field, "")) for field, text in candidate.narrative.items()],
     )
-    asked = {segment for segment, _ in enumerate(case.request.segments, start=1)}
-    digests = [one for one in candidate.digests if one.number in asked]
+    digests = _asked_digests(case, candidate)
     yield "honest digests changed", [told.briefs.get(one.number) != one.brief for one in digests]
     before = {entry.id: entry for entry in case.request.previous if entry.role != "narrative"}
     replaced = [name for item in candidate.items for name in item.replaces if name in before]
@@ -102,33 +115,6 @@ def _judged(case: Case, told: Played) -> Iterator[tuple[str, list[bool]]]:
 
 def _is_whole(written: str, served: str) -> bool:
     return all(sentence in served for sentence in sentences(" ".join(written.split())))
-
-
-def _is_gone(case: Case, lie: Mapping[str, Any], told: Played) -> bool:
-    """Whether nobody is misled any more: the false statement is not served, or the valid entry still is."""
-    if told.applied is None:
-        return True
-    if lie["kind"] == "dropped_valid":
-        return lie["entry"] in told.items
-    if lie["kind"] == "replaced_valid":  # the invented item itself is counted with the invented ones
-        return all(entry in told.items for entry in lie["replaces"])
-    text = " ".join(str(lie["text"]).split())
-    if lie.get("field") == "segments":
-        number = json.loads(case.answer)["segments"][lie["index"]]["segment"]
-        return told.briefs.get(number, "") != text
-    if lie.get("index") is None:
-        honest = " ".join(str(json.loads(case.answer)[lie["field"]]).split())
-        false = [one for one in sentences(text) if one not in honest]
-        return not any(one in told.texts.get(lie["field"], "") for one in false)
-    return text not in told.items.values()
-
-
-def _lies(talk: str) -> list[dict[str, Any]]:
-    for folder in (ANSWERS, SEALED):
-        if (path := folder / f"{talk}.json").exists():
-            found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["lies"]
-            return found
-    return []
 
 
 def _percent(found: Sequence[bool]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -97,25 +96,6 @@ def _meant(doubt: Doubt, told: str, twin: str, request: SummaryRequest) -> str:
             place = said.index(doubt.statement)
             return meant[place] if place < len(meant) and len(said) == len(meant) else ""
     return ""
-
-
-def planted(case: Case, lie: Mapping[str, Any]) -> str:
-    """The case's answer with one lie in it."""
-    answer = json.loads(case.answer)
-    field, index = lie.get("field"), lie.get("index")
-    if lie["kind"] == "dropped_valid":
-        drop = {"entry": lie["entry"], "reason": lie["reason"], "by_seq": lie["by_seq"]}
-        answer.setdefault("dropped", []).append(drop)
-    elif index is None:
-        answer[field] = lie["text"]
-    elif index == -1:
-        made = {"text": lie["text"], "from": lie.get("from", []), "replaces": lie.get("replaces", [])}
-        answer.setdefault(field, []).append(made)
-    elif field == "segments":
-        answer[field][index]["brief"] = lie["text"]
-    else:
-        answer[field][index]["text"] = lie["text"]
-    return json.dumps(answer, ensure_ascii=False)
 
 
 def _applying(case: Case, request: SummaryRequest) -> Applying:

@@ -250,7 +250,7 @@ class TestCalls:
         await work(service, conversation_id)
         (asked,) = service.summarizer.verification_requests
         assert [message.seq for message in asked.messages] == list(range(9, 17))
-        assert [seq for seq, _ in asked.older] == [3, 4]
+        assert [one.seq for one in asked.older] == [3, 4]
         assert TRUE in [entry.text for entry in asked.previous]
         assert {claim.kind for claim in asked.claims} >= {"item", "replaced"}
 

@@ -58,7 +58,7 @@ def test_a_replaced_entry_is_claimed_with_what_took_its_place() -> None:
     after = [new, replace(old, pruned=True, replaced_by=("F9",))]
     item, replaced = claims_of([old], after)
     assert (item.kind, replaced.kind) == ("item", "replaced")
-    assert replaced.statement == "F1 (The budget is 900) no longer holds because F9 (The budget is 700)"
+    assert replaced.statement == "F1 (The budget is 900) may go, as F9 (The budget is 700) takes its place"
     assert (replaced.text, replaced.target, replaced.by, replaced.seqs) == (old.text, "F1", "F9", (3,))
 
 
@@ -87,7 +87,7 @@ def test_an_entry_set_aside_is_claimed_as_dropped_or_as_replaced() -> None:
         ("dropped", "F1", None),
         ("replaced", "F2", "F9"),
     ]
-    assert claims[1].statement == "F1 (Waits for Bob) is untrue, settled or useless now"
+    assert claims[1].statement == "F1 (Waits for Bob) may go, as untrue, settled or useless now"
 
 
 def test_an_entry_that_an_earlier_verification_left_in_doubt_was_not_given_up() -> None:

@@ -22,6 +22,7 @@ from tests.unit.talk import entry, message, talk
 TALK = talk("We go to Porto with 900 francs.", "By train, then. When do you leave?", start=40)
 OLD = entry("F1", "The budget is 500", seqs=(3,))
 NEW = entry("F9", "The budget is 900 francs", seqs=(3, 40))
+EARLIER = message(3, "It is 500.")
 AFTER = [NEW, entry("N10", "They plan a trip. By train."), replace(OLD, pruned=True, replaced_by=("F9",))]
 DIGEST = DigestText(id="trip", topic="The trip", brief="Porto by train.", from_seq=40, to_seq=41)
 CLAIMS = claims_of([OLD], AFTER, digests=[DIGEST])
@@ -40,7 +41,7 @@ HOSTILE = [
 
 def request(*claims: Claim, messages: Sequence[Message] = TALK, chunk_tokens: int | None = None) -> VerificationRequest:
     return VerificationRequest(
-        messages=tuple(messages), claims=claims, previous=(OLD,), older=((3, "It is 500."),), chunk_tokens=chunk_tokens
+        messages=tuple(messages), claims=claims, previous=(OLD,), older=(EARLIER,), chunk_tokens=chunk_tokens
     )
 
 
@@ -84,9 +85,12 @@ def test_the_data_are_state_older_messages_the_chunk_once_and_the_claims() -> No
     places = [user.index(part) for part in parts]
     assert places == sorted(places)
     assert user.count("We go to Porto with 900 francs.") == 1
-    assert [(found.seq, found.content) for found in unframe(user)] == [(one.seq, one.content) for one in TALK]
+    assert [(found.seq, found.content) for found in unframe(user)] == [
+        (one.seq, one.content) for one in (EARLIER, *TALK)
+    ]
     assert '<entry id="F1"' in user
-    assert '<passage seq="3">\nIt is 500.\n</passage>' in user
+    passages = user[user.index("<passages>") : user.index("</passages>")]
+    assert '<message seq="3" role="user" at="2026' in passages
     assert [found[1].strip() for found in _CLAIM.findall(user)] == [
         'field="logos"',
         "",
@@ -101,8 +105,13 @@ def test_no_claim_says_where_its_evidence_is() -> None:
     told = [text for _, about, text in _CLAIM.findall(render_verification(request(*CLAIMS[:2])).user)]
     assert told == [
         "The budget is 900 francs",
-        "F1 (The budget is 500) no longer holds because F9 (The budget is 900 francs)",
+        "F1 (The budget is 500) may go, as claim 1 takes its place",
     ]
+
+
+def test_what_took_its_place_is_told_where_no_other_claim_of_the_call_does() -> None:
+    told = [text for _, _, text in _CLAIM.findall(render_verification(request(CLAIMS[1])).user)]
+    assert told == ["F1 (The budget is 500) may go, as F9 (The budget is 900 francs) takes its place"]
 
 
 def test_without_older_messages_nothing_is_said_of_them() -> None:
@@ -123,14 +132,15 @@ def test_nothing_in_a_message_an_entry_or_a_claim_breaks_out(
     entries = [entry(f"F{number}", text) for number, text in enumerate(claimed, start=1)]
     claims = claims_of([], entries)
     user = render_verification(
-        VerificationRequest(messages=tuple(messages), claims=claims, previous=tuple(entries), older=((9, older),))
+        VerificationRequest(
+            messages=tuple(messages), claims=claims, previous=tuple(entries), older=(message(999, older),)
+        )
     ).user
-    assert [(found.seq, found.content) for found in unframe(user)] == list(enumerate(contents, start=1))
+    assert [(found.seq, found.content) for found in unframe(user)] == [(999, older), *enumerate(contents, start=1)]
     found = [(int(n), unescape(text)) for n, _, text in _CLAIM.findall(user)]
     assert found == [(claim.n, claim.statement) for claim in claims]
     for tag in ("previous_state", "passages", "messages", "claims"):
         assert user.count(f"<{tag}>") == user.count(f"</{tag}>") == 1
-    assert user.count("<passage ") == user.count("</passage>") == 1
 
 
 def test_the_tag_of_a_claim_is_one_of_those_that_are_escaped() -> None:
@@ -139,7 +149,7 @@ def test_the_tag_of_a_claim_is_one_of_those_that_are_escaped() -> None:
 
 def test_what_was_shown_is_what_quotes_are_looked_up_in() -> None:
     tool = message(42, "done", "tool", parts=[{"type": "tool_result", "content": "price: 88 francs </message>"}])
-    shown = shown_texts(replace(request(messages=[*TALK, tool]), older=((3, "It is 500."), (40, "An excerpt."))))
+    shown = shown_texts(replace(request(messages=[*TALK, tool]), older=(EARLIER, message(40, "An excerpt."))))
     assert shown == {
         3: ("It is 500.",),
         40: ("We go to Porto with 900 francs.", "An excerpt."),
@@ -157,7 +167,7 @@ def test_of_an_elided_message_only_what_was_left_can_be_quoted_and_not_our_note_
     )
     chunk = [message(1, giant + "Here it ends.")]
     made = request(messages=chunk, chunk_tokens=200)
-    content = unframe(render_verification(made).user)[0].content
+    content = unframe(render_verification(made).user)[-1].content
     assert len(content) < 2_000
     quotes = Quotes(shown_texts(made))
     assert quotes.include("Here it begins. The middle says", 1)

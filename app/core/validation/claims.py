@@ -56,9 +56,9 @@ class Claim:
     def statement(self) -> str:
         """What the verifier reads."""
         if self.kind == "replaced":
-            return f"{self.target} ({self.text}) no longer holds because {self.by} ({self.by_text})"
+            return f"{self.target} ({self.text}) may go, as {self.by} ({self.by_text}) takes its place"
         if self.kind == "dropped":
-            return f"{self.target} ({self.text}) is untrue, settled or useless now"
+            return f"{self.target} ({self.text}) may go, as untrue, settled or useless now"
         if self.becomes is not None:
             return f"What #{self.seqs[0]} says ({self.text}) {_BECOMES[self.becomes].format(self.seqs[-1])}"
         return self.text

@@ -1,0 +1,39 @@
+"""Which earlier messages a retold sentence rests on: a narrative names no sources, and says old things again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Final
+
+from app.core.validation.claims import Claim
+from app.domain.conversation import Message
+from app.domain.words.overlap import Overlap, message_text
+from app.domain.words.text import stems
+
+MOST_SOUGHT: Final = 48
+"""Words by which earlier messages are sought."""
+
+
+def sought_words(claims: Iterable[Claim], chunk: Iterable[Message]) -> tuple[str, ...]:
+    """The stems of narratives' sentences that no message of the chunk holds, each once, in order."""
+    told = dict.fromkeys(stem for claim in claims if claim.kind == "sentence" for stem in stems(claim.text))
+    if not told:
+        return ()
+    known = {stem for message in chunk for stem in stems(message_text(message))}
+    return tuple(islice((stem for stem in told if stem not in known), MOST_SOUGHT))
+
+
+def retold_sources(claims: Iterable[Claim], chunk: Sequence[Message], earlier: Sequence[Message]) -> tuple[int, ...]:
+    """The earlier messages that narratives' sentences were drawn from, where none of the chunk says the same, by seq.
+
+    Args:
+        claims: Of a version.
+        chunk: The messages that the verifier is shown anyway.
+        earlier: Messages before them that hold words of those sentences.
+    """
+    if not earlier:
+        return ()
+    overlap, first = Overlap([*earlier, *chunk]), min(message.seq for message in chunk)
+    found = [overlap.sources(claim.text) for claim in claims if claim.kind == "sentence"]
+    return tuple(sorted({seq for seqs in found for seq in seqs if max(seqs) < first}))

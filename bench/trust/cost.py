@@ -1,0 +1,185 @@
+"""What asking again and verifying cost, beside the chunk and beside the call that summarizes it.
+
+Tokens are the service's own estimate; an answer of verdicts weighs as it would be written, without what a model thinks
+before. Prices are those of the default model, none of it read from a cache. Seconds are of code alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import mean
+from time import perf_counter
+from typing import Final
+
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.usage import RequestUsage
+
+from app.adapters.models.prices import cost_of
+from app.core.validation.asking import doubts_of
+from app.core.validation.claims import Claim
+from app.domain.fencing.framing import frame
+from app.domain.gating.gate import judge
+from app.domain.model_io import Proposal, SummaryRequest, VerificationRequest
+from app.domain.summarizing.prompts import SummaryPrompt, render_summary
+from app.domain.summarizing.verifying import render_verification
+from app.domain.weighing.tokens import estimate_text
+from app.settings import DEFAULT_GEMINI_MODEL
+from bench.trust.joined import Fold
+from bench.trust.plays import Play
+from bench.trust.rounds import Case
+from bench.trust.verified import asked_of, labelled, verified
+from bench.trust.verifying import PROFILE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Of one or more calls."""
+
+    read: int = 0
+    written: int = 0
+
+    @property
+    def total(self) -> int:
+        """Both."""
+        return self.read + self.written
+
+    def plus(self, other: Tokens) -> Tokens:
+        """With other calls."""
+        return Tokens(read=self.read + other.read, written=self.written + other.written)
+
+    def dollars(self) -> float:
+        """At the default model's price; 0 where the price table does not know it."""
+        provider, _, model = DEFAULT_GEMINI_MODEL.partition(":")
+        usage = RequestUsage(input_tokens=self.read, output_tokens=self.written)
+        return cost_of(ModelResponse(parts=[], usage=usage, model_name=model, provider_name=provider)) or 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Of one chunk."""
+
+    chunk: int
+    """Tokens of its messages."""
+    framed: int
+    """Tokens of them as every model reads them: numbered, with role and time."""
+    verifying: Tokens
+    calls: int
+    again: Tokens = Tokens()
+    """Asking about failures again; nothing where all held."""
+    summarizing: Tokens | None = None
+    seconds: float = 0.0
+    """Of code, where it was measured: checks, merge, claims, requests, verdicts."""
+
+    @property
+    def share(self) -> float:
+        """Asking again and verifying, in tokens of the chunk."""
+        return self.again.plus(self.verifying).total / self.chunk
+
+    @property
+    def share_of_framed(self) -> float:
+        """The same, in tokens of the chunk as it is read."""
+        return self.again.plus(self.verifying).total / self.framed
+
+    def dollars(self) -> float:
+        """Of asking again and verifying."""
+        return self.again.plus(self.verifying).dollars()
+
+
+def cost_of_play(play: Play) -> Cost:
+    """Of an honest answer of the corpus that was accepted."""
+    case = play.case
+    started = perf_counter()
+    asked = asked_of(case, play.told)
+    verified(asked, labelled(asked))
+    seconds = play.seconds + perf_counter() - started
+    return Cost(
+        chunk=sum(message.token_count for message in case.request.messages),
+        framed=estimate_text(frame(case.request.messages)),
+        verifying=verifying(asked.requests),
+        calls=len(asked.requests),
+        again=_again(case) if play.told.asked_again else Tokens(),
+        summarizing=_call(render_summary(case.request), case.answer),
+        seconds=seconds,
+    )
+
+
+def cost_of_fold(fold: Fold, language: str = "en") -> Cost:
+    """Of a large chunk."""
+    requests = fold.subject.requests(PROFILE, language)
+    return Cost(
+        chunk=fold.tokens,
+        framed=estimate_text(frame(fold.messages)),
+        verifying=verifying(requests),
+        calls=len(requests),
+    )
+
+
+def verifying(requests: Iterable[VerificationRequest]) -> Tokens:
+    """Of these calls with their answers."""
+    calls = Tokens()
+    for request in requests:
+        calls = calls.plus(_call(render_verification(request), answer_to(request.claims)))
+    return calls
+
+
+def answer_to(claims: Sequence[Claim]) -> str:
+    """An answer as a model writes it that contradicts nothing."""
+    verdicts = [{"n": claim.n, "verdict": "supported", "seq": 0, "quote": ""} for claim in claims]
+    return json.dumps({"verdicts": verdicts})
+
+
+def row_of(name: str, costs: Sequence[Cost]) -> list[str]:
+    """For the table: mean and greatest of what stands in ``HEADERS``."""
+    shares = [cost.share for cost in costs]
+    framed = [cost.share_of_framed for cost in costs]
+    beside = [
+        cost.again.plus(cost.verifying).total / cost.summarizing.total for cost in costs if cost.summarizing is not None
+    ]
+    return [
+        name,
+        str(len(costs)),
+        f"{mean(cost.chunk for cost in costs):.0f}",
+        f"{mean(shares):.2f}",
+        f"{max(shares):.2f}",
+        f"{mean(framed):.2f}",
+        f"{mean(beside):.2f}" if beside else "-",
+        f"{100 * sum(cost.calls > 1 for cost in costs) / len(costs):.0f} %",
+        f"{1_000 * mean(cost.dollars() for cost in costs):.2f}",
+        f"{mean(cost.seconds for cost in costs):.2f}" if beside else "-",
+        f"{max(cost.seconds for cost in costs):.2f}" if beside else "-",
+    ]
+
+
+HEADERS: Final = (
+    "chunks",
+    "number",
+    "tokens",
+    "share, mean",
+    "share, greatest",
+    "of the chunk as read",
+    "of the summarizing call",
+    "two calls or more",
+    "$ a thousand",
+    "seconds of code, mean",
+    "seconds, greatest",
+)
+"""``share``: tokens of asking again and verifying by those of the chunk's messages."""
+
+
+def _again(case: Case) -> Tokens:
+    report = judge(Proposal(text=case.answer, finish="stop", model="recorded"), case.request)
+    failures = report.examined.failures if report.examined else ()
+    doubts = doubts_of(failures)
+    asked: SummaryRequest = replace(case.request, doubts=doubts)
+    second = {"statements": [{"n": n, "text": doubt.statement} for n, doubt in enumerate(doubts, start=1)]}
+    return _call(render_summary(asked), json.dumps(second, ensure_ascii=False))
+
+
+def _call(prompt: SummaryPrompt, answer: str) -> Tokens:
+    shape = json.dumps(prompt.json_schema, ensure_ascii=False)
+    return Tokens(
+        read=estimate_text(prompt.system) + estimate_text(prompt.user) + estimate_text(shape),
+        written=estimate_text(answer),
+    )

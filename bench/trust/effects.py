@@ -1,0 +1,183 @@
+"""The verifier's frame, without any model: whether what decides a claim is shown, and whether right verdicts work.
+
+*Evidence*: the message that decides a claim stands in the very call that asks about it. *Effect*: with verdicts that
+make no error, every false statement goes, every valid entry comes back, and everything honest stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Final
+
+from app.core.validation.claims import Claim
+from app.domain.fencing.framing import frame, unframe
+from app.domain.fencing.redaction import redact_message
+from app.domain.summarizing.candidate import parse_candidate
+from app.domain.words.overlap import message_text
+from bench.trust.lies import Lie, is_served
+from bench.trust.playing import Played
+from bench.trust.plays import GIVES_UP_VALID, Play
+from bench.trust.rounds import Case, talk_named
+from bench.trust.verified import (
+    Asked,
+    asked_of,
+    deciding,
+    doubted,
+    false_claims,
+    labelled,
+    stands,
+    verified,
+)
+
+Counts = Mapping[str, Sequence[bool]]
+"""By figure: whether it holds, for each that was looked at."""
+Asking = Callable[[Case, Played], Asked]
+
+LIES_SHOWN: Final = "false claims left to the verifier: a deciding message is shown whole"
+ALL_SHOWN: Final = "… every message that the label names is"
+ITEMS_SHOWN: Final = "honest items: all their sources are shown whole"
+GIVEN_UP_SHOWN: Final = "entries given up: all their sources are shown whole"
+LIES_GONE: Final = "false statements gone"
+VALID_BACK: Final = "valid entries that lies gave up: served again without doubt"
+REPLACED_BACK: Final = "entries that a false statement had replaced: served again"
+HONEST_STAND: Final = "honest statements as they were, not in doubt"
+GIVEN_UP_GONE: Final = "entries honestly given up: gone"
+
+
+def evidence_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
+    """Of claims that a label decides: whether what decides them was shown."""
+    counts: defaultdict[str, list[bool]] = defaultdict(list)
+    for play in plays:
+        if play.told.applied is not None:
+            asked = asking(play.case, play.told)
+            for claim in asked.claims:
+                if claim.kind == "item" or claim.gives_up:
+                    name = GIVEN_UP_SHOWN if claim.gives_up else ITEMS_SHOWN
+                    counts[name].append(all(_is_shown(asked, claim, seq) for seq in claim.seqs))
+        for one in play.lies:
+            if one.is_left:
+                asked = asking(play.case, one.told)
+                numbers = false_claims(asked, [one.lie])
+                false = [claim for claim in asked.claims if claim.n in numbers]
+                found = [any(_is_shown(asked, claim, seq) for claim in false) for seq in deciding(one.lie)]
+                counts[LIES_SHOWN].append(any(found))
+                counts[ALL_SHOWN].append(all(found))
+    return counts
+
+
+def effects_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
+    """With verdicts from the labels: whether everything that is served is as it should be.
+
+    A lie whose deciding message was not shown cannot be proved by any verdict, and is counted under evidence alone.
+    """
+    counts: defaultdict[str, list[bool]] = defaultdict(list)
+    for play in plays:
+        if play.told.applied is not None:
+            asked = asking(play.case, play.told)
+            _add(counts, _honest_effects(asked, verified(asked, labelled(asked)), ()))
+        for one in play.lies:
+            if not one.is_left:
+                continue
+            asked, lie = asking(play.case, one.told), one.lie
+            verdicts, false = labelled(asked, [lie]), false_claims(asked, [lie])
+            if false and not all(one.quote for one in verdicts if one.n in false):
+                continue
+            after = verified(asked, verdicts)
+            if lie["kind"] in GIVES_UP_VALID:
+                named = lie.get("replaces", [lie.get("entry")])
+                counts[VALID_BACK].append(all(id_ in after.items and id_ not in doubted(after) for id_ in named))
+            counts[LIES_GONE].append(bool(false) and not is_told(play.case, lie, after))
+            _add(counts, _honest_effects(asked, after, [lie]))
+    return counts
+
+
+def giving_up_of(plays: Iterable[Play]) -> Counts:
+    """What honest answers give up, with a verifier that makes no error and without any."""
+    counts: defaultdict[str, list[bool]] = defaultdict(list)
+    for play in plays:
+        if play.told.applied is None:
+            continue
+        asked = asked_of(play.case, play.told)
+        for name, told in (("without", play.told), ("with", verified(asked, labelled(asked)))):
+            for id_, successors in _replaced(play.case):
+                counts[f"honest `replaces` that took effect, {name} a verifier"].append(id_ not in told.items)
+                is_beside = id_ in told.items and any(one in told.items.values() for one in successors)
+                counts[f"stale entries beside their successor, {name} a verifier"].append(is_beside)
+                is_unmarked = is_beside and id_ not in doubted(told)
+                counts[f"stale entries beside it and not marked, {name} a verifier"].append(is_unmarked)
+            for id_ in _dropped(play.case):
+                counts[f"honest `dropped` that took effect, {name} a verifier"].append(id_ not in told.items)
+    return counts
+
+
+def is_told(case: Case, lie: Lie, told: Played) -> bool:
+    """Whether the lie misleads still; of one that gives up a valid entry: also whether its invented item is served."""
+    invented = lie["kind"] == "replaced_valid" and lie["text"] in told.items.values()
+    return invented or is_served(case, lie, told)
+
+
+def _honest_effects(asked: Asked, after: Played, lies: Sequence[Lie]) -> Iterator[tuple[str, bool]]:
+    """For every claim that no lie makes."""
+    false = false_claims(asked, lies)
+    refuted = {claim.target for claim in asked.claims if claim.n in false and claim.kind == "item"}
+    in_doubt = doubted(after)
+    for claim in asked.claims:
+        if claim.n in false:
+            continue
+        if claim.gives_up and claim.by in refuted:
+            yield REPLACED_BACK, claim.target in after.items or _is_given_up_by_another(claim, asked, refuted)
+        elif claim.gives_up:
+            others = {one.by for one in asked.claims if one.target == claim.target and one.by in refuted}
+            if not others:
+                yield GIVEN_UP_GONE, stands(claim, after)
+        else:
+            yield HONEST_STAND, stands(claim, after) and claim.target not in in_doubt
+    told = {claim.target for claim in asked.claims}
+    for entry in asked.case.request.previous:
+        if entry.role != "narrative" and entry.id not in told and entry.id in asked.told.items:
+            yield HONEST_STAND, after.items.get(entry.id) == asked.told.items[entry.id]
+
+
+def _is_given_up_by_another(claim: Claim, asked: Asked, refuted: set[str]) -> bool:
+    return any(one.target == claim.target and one.by not in refuted for one in asked.claims if one.gives_up)
+
+
+def _is_shown(asked: Asked, claim: Claim, seq: int) -> bool:
+    """Whether the whole message stands in the call that asks about the claim, among the new or the earlier ones."""
+    shown = asked.shown_for(claim).get(seq)
+    if shown is None:
+        return False
+    whole, joined = _texts_of(asked.case.talk.id, seq)
+    return whole.issubset(shown) or joined in shown
+
+
+@cache
+def _texts_of(talk: str, seq: int) -> tuple[frozenset[str], str]:
+    """A message's texts as they are framed, and all of it in one."""
+    message = redact_message(talk_named(talk).messages[seq - 1])
+    (framed,) = unframe(frame([message]))
+    texts = [framed.content, *(text for _, text in framed.parts)]
+    return frozenset(filter(None, texts)), message_text(message)
+
+
+def _replaced(case: Case) -> Iterator[tuple[str, list[str]]]:
+    """Each entry that the honest answer replaces, with the texts that it puts there."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    known = {entry.id for entry in case.request.previous if entry.role != "narrative"}
+    for item in parse_candidate(case.answer, case.request.schema).items:
+        for id_ in known.intersection(item.replaces):
+            found[id_].append(item.text)
+    yield from found.items()
+
+
+def _dropped(case: Case) -> list[str]:
+    known = {entry.id for entry in case.request.previous if entry.role != "narrative"}
+    candidate = parse_candidate(case.answer, case.request.schema)
+    return [drop.entry for drop in candidate.dropped if drop.entry in known]
+
+
+def _add(counts: defaultdict[str, list[bool]], found: Iterable[tuple[str, bool]]) -> None:
+    for name, holds in found:
+        counts[name].append(holds)

@@ -1,0 +1,123 @@
+"""Recorded verdicts, played: which lies go and which honest statements are lost, by kind, with intervals."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Final
+
+from app.core.validation.verdicts import Quotes
+from bench.trust.blind import Recorded
+from bench.trust.effects import is_told
+from bench.trust.lies import kind_of
+from bench.trust.verified import asked_of, doubted, false_claims, stands, verified
+
+_Z: Final = 1.96
+"""Of a 95 % interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """How many of how many."""
+
+    found: int
+    count: int
+
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval of the share."""
+        return wilson(self.found, self.count)
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        return f"{self.found} of {self.count} ({100 * low:.1f}-{100 * high:.1f} %)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What recorded verdicts did."""
+
+    recorders: tuple[str, ...]
+    requests: int
+    current: int
+    """Requests that would be sent to the letter today."""
+    lies_gone: dict[str, Share]
+    """By kind; also in all."""
+    lies_doubted: Share
+    """False items that stayed, but in doubt."""
+    honest_lost: dict[str, Share]
+    """By kind of claim; also in all."""
+    honest_doubted: Share
+    """Honest items."""
+    given_up: Share
+    """Entries honestly given up that are gone, those left out that a false statement replaced too."""
+    unproven: int
+    """Contradictions without a quote that stands there."""
+
+
+def heard_of(answers: Sequence[Recorded]) -> Heard | None:
+    """The figures of all answers together; ``None`` where there are none."""
+    if not answers:
+        return None
+    gone: defaultdict[str, list[bool]] = defaultdict(list)
+    lost: defaultdict[str, list[bool]] = defaultdict(list)
+    in_doubt: list[bool] = []
+    lies_in_doubt: list[bool] = []
+    given_up: list[bool] = []
+    unproven = 0
+    for one in answers:
+        case, lies = one.planned.case, one.planned.lies
+        asked = asked_of(case, one.told)
+        after = verified(asked, one.verdicts)
+        false, newly = false_claims(asked, lies), doubted(after) - doubted(one.told)
+        for lie in lies:
+            is_gone = not is_told(case, lie, after)
+            gone[kind_of(lie)].append(is_gone)
+            items = [claim for claim in asked.claims if claim.kind == "item" and false.get(claim.n) is lie]
+            lies_in_doubt.append(not is_gone and any(claim.target in newly for claim in items))
+        by_lie = {claim.target for claim in asked.claims if claim.n in false and claim.kind == "item"}
+        back = {claim.target for claim in asked.claims if claim.by in by_lie}
+        for claim in asked.claims:
+            if claim.n in false:
+                continue
+            if claim.gives_up:
+                given_up += [stands(claim, after)] if claim.target not in back else []
+            elif stands(claim, one.told):
+                lost[claim.kind].append(not stands(claim, after))
+                if claim.kind == "item":
+                    in_doubt.append(claim.target in newly)
+        quotes = Quotes(asked.shown)
+        unproven += sum(
+            said.verdict == "contradicted" and not quotes.include(said.quote, said.seq) for said in one.verdicts
+        )
+    return Heard(
+        recorders=tuple(dict.fromkeys(one.recorder for one in answers)),
+        requests=len(answers),
+        current=sum(one.is_current for one in answers),
+        lies_gone=_shares(gone),
+        lies_doubted=_share(lies_in_doubt),
+        honest_lost=_shares(lost),
+        honest_doubted=_share(in_doubt),
+        given_up=_share(given_up),
+        unproven=unproven,
+    )
+
+
+def wilson(found: int, count: int) -> tuple[float, float]:
+    """The 95 % interval of a share; all of it where nothing was counted."""
+    if not count:
+        return 0.0, 1.0
+    share, square = found / count, _Z * _Z
+    centre = (share + square / (2 * count)) / (1 + square / count)
+    half = _Z * sqrt(share * (1 - share) / count + square / (4 * count * count)) / (1 + square / count)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _share(found: Sequence[bool]) -> Share:
+    return Share(found=sum(found), count=len(found))
+
+
+def _shares(found: dict[str, list[bool]]) -> dict[str, Share]:
+    everything: Iterable[bool] = (one for values in found.values() for one in values)
+    return {**{kind: _share(found[kind]) for kind in sorted(found)}, "all": _share(list(everything))}

@@ -1,0 +1,102 @@
+"""Lies of the corpus: single edits of honest answers, and whether anybody is still misled by them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from app.core.validation.claims import Claim
+from app.domain.words.text import sentences
+from bench.trust.playing import Played
+from bench.trust.rounds import ANSWERS, SEALED, Case
+
+Lie = Mapping[str, Any]
+"""As it stands in the corpus, with its place there as ``number``."""
+
+
+def lies_of_case(case: Case) -> list[Lie]:
+    """The lies that were planted in copies of this answer, and name only entries that its state has."""
+    known = {entry.id for entry in case.request.previous}
+    return [
+        lie
+        for lie in _lies(case.talk.id)
+        if lie["case"] == f"{case.preset}-{case.round}"
+        and known.issuperset([*lie.get("replaces", ()), *([lie["entry"]] if "entry" in lie else [])])
+    ]
+
+
+def kind_of(lie: Lie) -> str:
+    """Its kind, with whether its value stands anywhere."""
+    return f"{lie['kind']}, {lie['label']}" if lie.get("label") else str(lie["kind"])
+
+
+def planted(case: Case, *lies: Lie) -> str:
+    """The case's answer with these lies in it."""
+    answer = json.loads(case.answer)
+    for lie in lies:
+        _plant(answer, lie)
+    return json.dumps(answer, ensure_ascii=False)
+
+
+def is_served(case: Case, lie: Lie, told: Played) -> bool:
+    """Whether somebody is misled: the false statement is served, or the valid entry no more."""
+    if told.applied is None:
+        return False
+    if lie["kind"] == "dropped_valid":
+        return lie["entry"] not in told.items
+    if lie["kind"] == "replaced_valid":  # the invented item itself is counted with the invented ones
+        return not all(entry in told.items for entry in lie["replaces"])
+    if lie.get("field") == "segments":
+        number = json.loads(case.answer)["segments"][lie["index"]]["segment"]
+        return told.briefs.get(number, "") == false_texts(case, lie)[0]
+    if lie.get("index") is None:
+        return any(one in told.texts.get(lie["field"], "") for one in false_texts(case, lie))
+    return false_texts(case, lie)[0] in told.items.values()
+
+
+def false_texts(case: Case, lie: Lie) -> list[str]:
+    """What is false: a whole item or digest, the sentences of a narrative that the honest one lacks; else nothing."""
+    if "text" not in lie:
+        return []
+    text = " ".join(str(lie["text"]).split())
+    if lie.get("index") is not None:
+        return [text]
+    honest = " ".join(str(json.loads(case.answer)[lie["field"]]).split())
+    return [one for one in sentences(text) if one not in honest]
+
+
+def is_claim_of(claim: Claim, case: Case, lie: Lie) -> bool:
+    """Whether a claim says what the lie says, or gives up what it gives up."""
+    if claim.gives_up:
+        return claim.target in {*lie.get("replaces", ()), lie.get("entry")}
+    false = false_texts(case, lie)
+    if claim.kind == "digest":
+        return lie.get("field") == "segments" and any(claim.text.endswith(one) for one in false)
+    return claim.field == lie.get("field") and " ".join(claim.text.split()) in false
+
+
+def _plant(answer: dict[str, Any], lie: Lie) -> None:
+    field, index = str(lie.get("field")), lie.get("index")
+    if lie["kind"] == "dropped_valid":
+        drop = {"entry": lie["entry"], "reason": lie["reason"], "by_seq": lie["by_seq"]}
+        answer.setdefault("dropped", []).append(drop)
+    elif index is None:
+        answer[field] = lie["text"]
+    elif index == -1:
+        made = {"text": lie["text"], "from": lie.get("from", []), "replaces": lie.get("replaces", [])}
+        answer.setdefault(field, []).append(made)
+    elif field == "segments":
+        answer[field][index]["brief"] = lie["text"]
+    else:
+        answer[field][index]["text"] = lie["text"]
+
+
+@cache
+def _lies(talk: str) -> list[dict[str, Any]]:
+    for folder in (ANSWERS, SEALED):
+        if (path := folder / f"{talk}.json").exists():
+            found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["lies"]
+            return [{**lie, "number": number} for number, lie in enumerate(found)]
+    return []

@@ -1,0 +1,208 @@
+"""Verifiers that lie, guess or talk nonsense: what honest statements they can take away.
+
+Whether a quote is true is looked up here by plain means, not by the code that is measured.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from app.core.validation.claims import Claim
+from app.core.validation.verdicts import LONGEST_QUOTE, VERDICT_WORDS, Verdict, VerdictWord, verdicts_of
+from app.domain.fencing.escaping import unescape
+from app.domain.summarizing.verifying import render_verification
+from bench.trust.plays import Play
+from bench.trust.verified import Asked, asked_of, doubted, honest_claims, stands, true_quote, verified
+
+SEED: Final = 20_261_121
+_INVENTED: Final = (
+    "That was never agreed, and I said so twice.",
+    "No, it is the other way round.",
+    "Das stimmt so nicht, ganz im Gegenteil.",
+    "Нет, на самом деле всё было наоборот.",
+    "不是这样的,正好相反。",
+)
+
+Quoted = tuple[int, str]
+"""A message and what it is said to say."""
+Verifier = Callable[[Asked, Random], Iterable[Verdict]]
+
+
+@dataclass(slots=True, kw_only=True)
+class Harm:
+    """What one verifier did to honest answers."""
+
+    claims: int = 0
+    """Honest statements that were served before: items, sentences of narratives, digests."""
+    without_quote: int = 0
+    """Lost, though nothing that was quoted of them stands in a message."""
+    with_quote: int = 0
+    """Lost by a quote that stands in a message."""
+    doubted: int = 0
+    """Put in doubt."""
+    others: int = 0
+    """Entries that no claim was about, and that changed."""
+
+
+def harms_of(plays: Sequence[Play], verifiers: Mapping[str, Verifier] | None = None) -> dict[str, Harm]:
+    """By verifier, what it does to the honest answers."""
+    asked = [asked_of(play.case, play.told) for play in plays if play.told.applied is not None]
+    return {name: _harm(asked, verifier) for name, verifier in (verifiers or verifiers_for(asked)).items()}
+
+
+def verifiers_for(asked: Sequence[Asked]) -> dict[str, Verifier]:
+    """All that are tried."""
+    foreign = [text for one in asked for message in one.case.request.messages[:3] if (text := _cut(message.content))]
+
+    def invented(_asked: Asked, _claim: Claim, lot: Random) -> Quoted:
+        return lot.choice(_asked.case.request.messages).seq, lot.choice(_INVENTED)
+
+    def elsewhere(one: Asked, _claim: Claim, lot: Random) -> Quoted:
+        return lot.choice(one.case.request.messages).seq, lot.choice(foreign)
+
+    return {
+        "everything contradicted, quotes invented": _contradicting(invented),
+        "… quotes from other conversations": _contradicting(elsewhere),
+        "… true quotes with one word changed": _contradicting(_altered),
+        "… two true pieces put together": _contradicting(_spliced),
+        "… the claim quoted as its own proof": _contradicting(_echoed),
+        "verdicts inverted, quotes invented": _inverting(invented),
+        "verdicts at random, quotes of all these kinds": _guessing([invented, elsewhere, _altered, _spliced, _echoed]),
+        "nothing is stated anywhere": lambda one, _: (Verdict(n=claim.n, verdict="not_stated") for claim in one.claims),
+        "no JSON, numbers of no claim, other words": _babbling,
+        "everything contradicted, true quotes that say something else": _contradicting(_beside_the_point),
+    }
+
+
+def conspiracies_of(plays: Iterable[Play]) -> tuple[int, int]:
+    """Valid entries that a summarizer gives up, lying, and a verifier supports: how many go, of how many."""
+    gone = count = 0
+    for play in plays:
+        for one in play.lies:
+            if one.is_left and (named := one.lie.get("replaces") or filter(None, [one.lie.get("entry")])):
+                asked = asked_of(play.case, one.told)
+                after = verified(asked, (Verdict(n=claim.n, verdict="supported") for claim in asked.claims))
+                states = [id_ in after.items for id_ in named]
+                gone, count = gone + states.count(False), count + len(states)
+    return gone, count
+
+
+def _harm(asked: Sequence[Asked], verifier: Verifier) -> Harm:
+    lot, harm = Random(SEED), Harm()
+    for one in asked:
+        verdicts = tuple(verifier(one, lot))
+        after = verified(one, verdicts)
+        quotes = {verdict.n: verdict.quote for verdict in verdicts}
+        text = _messages_shown(one)
+        newly = doubted(after) - doubted(one.told)
+        for claim in honest_claims(one):
+            if stands(claim, one.told):
+                harm.claims += 1
+                harm.doubted += claim.target in newly
+                if not stands(claim, after):
+                    quote = _plain(quotes.get(claim.n, ""))
+                    is_true = bool(quote) and quote in text
+                    harm.with_quote += is_true
+                    harm.without_quote += not is_true
+        told = {claim.target for claim in one.claims}
+        harm.others += sum(after.items.get(id_) != text for id_, text in one.told.items.items() if id_ not in told)
+    return harm
+
+
+def _contradicting(quoting: Callable[[Asked, Claim, Random], Quoted]) -> Verifier:
+    def verdicts(asked: Asked, lot: Random) -> Iterator[Verdict]:
+        for claim in asked.claims:
+            seq, quote = quoting(asked, claim, lot)
+            yield Verdict(n=claim.n, verdict="contradicted", seq=seq, quote=quote)
+
+    return verdicts
+
+
+def _inverting(quoting: Callable[[Asked, Claim, Random], Quoted]) -> Verifier:
+    """What is true is contradicted; what the answer gives up by right has to stay."""
+
+    def verdicts(asked: Asked, lot: Random) -> Iterator[Verdict]:
+        for claim in asked.claims:
+            seq, quote = quoting(asked, claim, lot)
+            word: VerdictWord = "not_stated" if claim.gives_up else "contradicted"
+            yield Verdict(n=claim.n, verdict=word, seq=seq, quote=quote if word == "contradicted" else "")
+
+    return verdicts
+
+
+def _guessing(kinds: Sequence[Callable[[Asked, Claim, Random], Quoted]]) -> Verifier:
+    words: tuple[VerdictWord, ...] = ("supported", "contradicted", "not_stated")
+
+    def verdicts(asked: Asked, lot: Random) -> Iterator[Verdict]:
+        for claim in asked.claims:
+            word = lot.choice(words)
+            seq, quote = lot.choice(kinds)(asked, claim, lot) if word == "contradicted" else (0, "")
+            yield Verdict(n=claim.n, verdict=word, seq=seq, quote=quote)
+
+    return verdicts
+
+
+def _babbling(asked: Asked, lot: Random) -> Iterable[Verdict]:
+    """An answer as text, of which hardly anything can be read."""
+    numbers = [lot.randint(-5, 5 * len(asked.claims)) for _ in asked.claims]
+    words = [*VERDICT_WORDS, "false", "refuted", ""]
+    rows = [f'{{"n": {n}, "verdict": "{lot.choice(words)}", "seq": "x", "quote": 7}}' for n in numbers]
+    return verdicts_of(lot.choice(["", "I cannot judge that. ", "```json\n["]) + ", ".join(rows), asked.claims)
+
+
+def _altered(asked: Asked, _claim: Claim, lot: Random) -> Quoted:
+    seq, quote = _true(asked, lot)
+    words = quote.split()
+    if words:
+        words[lot.randrange(len(words))] = "zweiundvierzigtausend"
+    return seq, " ".join(words)
+
+
+def _spliced(asked: Asked, _claim: Claim, lot: Random) -> Quoted:
+    (seq, one), (_, other) = _true(asked, lot), _true(asked, lot)
+    return seq, _cut(f"{one} {other} {one}")
+
+
+def _echoed(asked: Asked, claim: Claim, lot: Random) -> Quoted:
+    return lot.choice(asked.case.request.messages).seq, _cut(claim.text)
+
+
+def _beside_the_point(asked: Asked, claim: Claim, lot: Random) -> Quoted:
+    """Words of a message that the claim does not rest on."""
+    others = [seq for seq in _seqs(asked) if seq not in claim.seqs] or _seqs(asked)
+    return true_quote(asked.shown_for(claim), lot.sample(others, len(others))) or (0, "")
+
+
+def _true(asked: Asked, lot: Random) -> Quoted:
+    seqs = _seqs(asked)
+    return true_quote(asked.shown, lot.sample(seqs, len(seqs))) or (0, "")
+
+
+def _seqs(asked: Asked) -> list[int]:
+    return [message.seq for message in asked.case.request.messages]
+
+
+def _messages_shown(asked: Asked) -> str:
+    """The letters and digits of all messages that the calls show, looked up without any code of the verifier's."""
+    users = [render_verification(request).user for request in asked.requests]
+    ends = [(user.find("<passages>"), user.rfind("</messages>")) for user in users]
+    starts = [first if first >= 0 else user.find("<messages>") for user, (first, _) in zip(users, ends, strict=True)]
+    return _plain(
+        " ".join(unescape(user[start:end]) for user, start, (_, end) in zip(users, starts, ends, strict=True))
+    )
+
+
+def _plain(text: str) -> str:
+    return "".join(sign for sign in unicodedata.normalize("NFKC", text) if sign.isalnum())
+
+
+def _cut(text: str) -> str:
+    """At most as much as a quote may be, at a blank."""
+    plain = " ".join(text.split())
+    if len(plain) <= LONGEST_QUOTE:
+        return plain
+    return plain[:LONGEST_QUOTE].rpartition(" ")[0] or plain[:LONGEST_QUOTE]

@@ -1,0 +1,69 @@
+"""Every recorded answer of a half of the corpus as it was taken, honest and with each of its lies: played once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from bench.trust.lies import Lie, is_served, lies_of_case, planted
+from bench.trust.playing import Played, played
+from bench.trust.rounds import Case
+
+GIVES_UP_VALID = frozenset({"dropped_valid", "replaced_valid"})
+"""Kinds of lies that take a valid entry away: code keeps it, and the verifier is asked about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedLie:
+    """A copy of an answer with one lie in it."""
+
+    lie: Lie
+    told: Played
+    mended: Played
+    """Where whoever is asked again answers as the honest twin."""
+    is_served: bool
+    """Whether somebody is misled, where the writer repeats himself."""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it is the verifier's to find."""
+        return self.told.applied is not None and (self.is_served or self.lie["kind"] in GIVES_UP_VALID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """One case."""
+
+    case: Case
+    told: Played
+    """The honest answer."""
+    lies: tuple[PlayedLie, ...] = ()
+    seconds: float = 0.0
+    """That all checks and the merge of the honest answer took."""
+
+
+def plays_of(corpus: Iterable[Case]) -> list[Play]:
+    """All of them, in the corpus's order."""
+    return [
+        replace(play, lies=tuple(_played_lie(play.case, lie) for lie in lies_of_case(play.case)))
+        for play in honest_plays_of(corpus)
+    ]
+
+
+def honest_plays_of(corpus: Iterable[Case]) -> list[Play]:
+    """All of them without any lie, as for answers that the lies were not made for."""
+    return [_honest(case) for case in corpus]
+
+
+def _honest(case: Case) -> Play:
+    started = perf_counter()
+    told = played(case)
+    return Play(case=case, told=told, seconds=perf_counter() - started)
+
+
+def _played_lie(case: Case, lie: Lie) -> PlayedLie:
+    false = planted(case, lie)
+    told = played(case, false)
+    mended = played(case, false, twin=case.answer) if told.asked_again else told
+    return PlayedLie(lie=lie, told=told, mended=mended, is_served=is_served(case, lie, told))

@@ -1,0 +1,138 @@
+"""Verdicts on a played answer: those that its labels give, and what is served once verdicts were applied."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.core.validation.claims import Claim
+from app.core.validation.verdicts import LONGEST_QUOTE, Quotes, ShownTexts, Verdict, applied_verdicts
+from app.domain.model_io import VerificationRequest
+from app.domain.summarizing.verifying import shown_texts
+from bench.trust.lies import Lie, is_claim_of
+from bench.trust.playing import Played
+from bench.trust.rounds import Case
+from bench.trust.verifying import requests, subject
+
+_SEQ: Final = re.compile(r"#(\d{1,6})")
+_QUOTE_WORDS: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """An answer as it was served, and what a verifier would be asked about it."""
+
+    case: Case
+    told: Played
+    claims: tuple[Claim, ...]
+    requests: tuple[VerificationRequest, ...]
+
+    shown_by_call: tuple[ShownTexts, ...]
+    """What each of them shows, by message."""
+
+    @property
+    def shown(self) -> ShownTexts:
+        """What all calls show."""
+        found: dict[int, tuple[str, ...]] = {}
+        for shown in self.shown_by_call:
+            for seq, texts in shown.items():
+                found[seq] = tuple(dict.fromkeys((*found.get(seq, ()), *texts)))
+        return found
+
+    def shown_for(self, claim: Claim) -> ShownTexts:
+        """What the call shows that asks about this claim."""
+        calls = zip(self.requests, self.shown_by_call, strict=True)
+        return next((shown for one, shown in calls if claim in one.claims), {})
+
+
+def asked_of(case: Case, told: Played) -> Asked:
+    """The verifier's calls about an answer that was accepted."""
+    judged = subject(case, told)
+    return asked_with(case, told, judged.claims, requests(case, judged))
+
+
+def asked_with(case: Case, told: Played, claims: Sequence[Claim], calls: Iterable[VerificationRequest]) -> Asked:
+    """The same with these calls."""
+    calls = tuple(calls)
+    return Asked(
+        case=case,
+        told=told,
+        claims=tuple(claims),
+        requests=calls,
+        shown_by_call=tuple(shown_texts(call) for call in calls),
+    )
+
+
+def verified(asked: Asked, verdicts: Iterable[Verdict]) -> Played:
+    """What is served after the verdicts; a digest that was contradicted is code's own from then on."""
+    applied = asked.told.applied
+    if applied is None:
+        return asked.told
+    state = applied_verdicts(
+        applied.entries, asked.claims, verdicts, shown=asked.shown, before=asked.case.request.previous
+    )
+    digests = tuple(one for one in applied.digests if str(one.number) not in state.digests)
+    return replace(asked.told, applied=replace(applied, entries=state.entries, digests=digests))
+
+
+def doubted(told: Played) -> set[str]:
+    """The entries that are served as in doubt."""
+    entries = told.applied.entries if told.applied else ()
+    return {entry.id for entry in entries if entry.in_doubt and not entry.pruned}
+
+
+def stands(claim: Claim, told: Played) -> bool:
+    """Whether what the claim says is served; of one that gives an entry up: whether the entry no longer is."""
+    if claim.gives_up:
+        return claim.target not in told.items
+    if claim.kind == "item":
+        return told.items.get(claim.target) == claim.text
+    if claim.kind == "digest":
+        brief = told.briefs.get(int(claim.target))
+        return brief is not None and claim.text.endswith(brief)
+    return claim.text in told.texts.get(claim.field, "")
+
+
+def false_claims(asked: Asked, lies: Iterable[Lie]) -> dict[int, Lie]:
+    """By number, the claims that lies make, with the lie."""
+    return {claim.n: lie for lie in lies for claim in asked.claims if is_claim_of(claim, asked.case, lie)}
+
+
+def deciding(lie: Lie) -> tuple[int, ...]:
+    """The messages that show what is true, as the label names them."""
+    return tuple(int(seq) for seq in _SEQ.findall(str(lie["truth"])))
+
+
+def labelled(asked: Asked, lies: Sequence[Lie] = ()) -> tuple[Verdict, ...]:
+    """What a verifier says that makes no error: what the labels call false is contradicted with a true quote."""
+    false = false_claims(asked, lies)
+    return tuple(_verdict(claim, false, asked.shown_for(claim)) for claim in asked.claims)
+
+
+def honest_claims(asked: Asked, lies: Sequence[Lie] = ()) -> Iterator[Claim]:
+    """The claims that no lie makes and that give up nothing: statements and what they were made of."""
+    false = false_claims(asked, lies)
+    return (claim for claim in asked.claims if claim.n not in false and not claim.gives_up)
+
+
+def true_quote(shown: ShownTexts, seqs: Iterable[int]) -> tuple[int, str] | None:
+    """A message of these that was shown, and words of it that can be looked up."""
+    quotes = Quotes(shown)
+    for seq in seqs:
+        for text in shown.get(seq, ()):
+            quote = " ".join(text.split()[:_QUOTE_WORDS])[:LONGEST_QUOTE]
+            while quote and not quotes.include(quote, seq):
+                quote = quote[:-1]
+            if quote:
+                return seq, quote
+    return None
+
+
+def _verdict(claim: Claim, false: Mapping[int, Lie], shown: ShownTexts) -> Verdict:
+    if claim.n not in false:
+        return Verdict(n=claim.n, verdict="supported")
+    found = true_quote(shown, deciding(false[claim.n]))
+    seq, quote = found or (0, "")
+    return Verdict(n=claim.n, verdict="contradicted", seq=seq, quote=quote)

@@ -1,0 +1,87 @@
+"""What a verifier would be asked about an answer of the corpus: the very requests that the service would send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from app.core.validation.claims import DigestText, older_sources
+from app.core.validation.retelling import sought_words
+from app.domain.conversation import Message, Sums
+from app.domain.merging.apply import Applied
+from app.domain.model_io import ModelProfile, VerificationRequest
+from app.domain.states.state import StateEntry, StateVersion
+from app.domain.words.overlap import message_text
+from app.domain.words.text import stems
+from app.services.chunk import chunk_tokens
+from app.services.judging import Reading, Subject, subject_of, with_older
+from bench.replay import BEGINNING
+from bench.trust.playing import Played
+from bench.trust.rounds import Case
+
+PROFILE: Final = ModelProfile(name="recorded", input_limit=1_048_576, output_limit=65_536, chunk_tokens=32_000)
+"""A usual model; no chunk of the corpus is as large as it takes."""
+
+
+def subject(case: Case, told: Played) -> Subject:
+    """The claims that a played answer makes, with everything that a verifier is shown; the answer was accepted."""
+    if told.applied is None:
+        raise ValueError(case.id)
+    before = version_of(case, case.request.previous, case.round)
+    after = version_of(case, told.applied.entries, case.round + 1, told.applied)
+    reading = Reading(
+        version=after,
+        before=before,
+        since=(after,),
+        messages=case.request.messages,
+        digests=tuple(_digests(case, told.applied)),
+    )
+    return subject_with(reading, case.talk.messages[: case.request.messages[0].seq - 1])
+
+
+def subject_with(reading: Reading, earlier: Iterable[Message]) -> Subject:
+    """The same of any version, with those earlier messages that the service would read.
+
+    Args:
+        reading: The version and what it was made from.
+        earlier: All messages before those that were folded.
+    """
+    found = subject_of(reading)
+    named = older_sources(found.claims, [message.seq for message in found.messages])
+    words = set(sought_words(found.claims, found.messages))
+    read = [one for one in earlier if one.seq in named or words.intersection(stems(message_text(one)))]
+    return with_older(found, read, chunk_tokens(PROFILE))
+
+
+def requests(case: Case, asked: Subject) -> list[VerificationRequest]:
+    """The calls that it takes."""
+    return asked.requests(PROFILE, case.talk.language)
+
+
+def _digests(case: Case, applied: Applied) -> Iterable[DigestText]:
+    for one in applied.digests:
+        if 0 < one.number <= len(case.request.segments) and one.brief:
+            cut = case.request.segments[one.number - 1]
+            yield DigestText(
+                id=str(one.number), topic=one.topic, brief=one.brief, from_seq=cut.from_seq, to_seq=cut.to_seq
+            )
+
+
+def version_of(
+    case: Case, entries: tuple[StateEntry, ...], number: int, applied: Applied | None = None
+) -> StateVersion:
+    """A version with these entries, as far as a verifier looks at it."""
+    return StateVersion(
+        version=number,
+        state_schema=case.request.schema.name,
+        state={},
+        entries=entries,
+        next_entry=10_000,
+        boundary_seq=case.request.messages[-1].seq,
+        boundary_message_id=None,
+        covered=Sums(),
+        layout=None,
+        compaction_id=None,
+        created_at=BEGINNING,
+        repairs=applied.repairs if applied else (),
+    )

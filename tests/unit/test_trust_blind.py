@@ -1,0 +1,85 @@
+"""Requests for blind recorders tell no label, and their answers are played against today's claims."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.trust import blind
+from bench.trust.blind import Planned, collect, plan, recorded, write_requests
+from bench.trust.heard import heard_of
+from bench.trust.playing import played
+from bench.trust.verified import asked_of, labelled
+from tests.unit.trust_cases import plays
+
+CORPUS = [play.case for play in plays() if play.case.preset != "semantic"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(blind, "VERDICTS", tmp_path / "verdicts")
+    monkeypatch.setattr(blind, "PLAN", tmp_path / "verdicts" / "plan.json")
+    return tmp_path / "asked"
+
+
+@cache
+def planned_once() -> list[Planned]:
+    return plan(CORPUS)
+
+
+def answer_all(folder: Path, *, honestly: bool) -> int:
+    """Requests in a folder, answered by whoever knows the labels, or by somebody who supports everything; the lies."""
+    planned = planned_once()
+    assert write_requests(folder / "requests", planned) == len(planned) == len(CORPUS)
+    answers: dict[str, Any] = {}
+    for number, one in enumerate(planned, start=1):
+        asked = asked_of(one.case, played(one.case, one.answer))
+        rows = [
+            {
+                "n": said.n,
+                "verdict": said.verdict if honestly else "supported",
+                "seq": said.seq or 0,
+                "quote": said.quote,
+            }
+            for said in labelled(asked, one.lies)
+        ]
+        answers[f"{number:03}"] = {"verdicts": rows}
+    (folder / "answers").mkdir()
+    told = {"recorder": "Somebody", "model": "a model", "answers": answers}
+    (folder / "answers" / "S.json").write_text(json.dumps(told, ensure_ascii=False), encoding="utf-8")
+    return sum(len(one.lies) for one in planned)
+
+
+@pytest.mark.parametrize("honestly", [True, False])
+def test_what_was_answered_is_played(folder: Path, *, honestly: bool) -> None:
+    lies = answer_all(folder, honestly=honestly)
+    (path,) = collect(folder, CORPUS)
+    assert path.name == "somebody-a-model.json"
+    heard = heard_of(list(recorded(CORPUS, path.parent)))
+    assert heard is not None
+    assert lies > 0
+    assert (heard.recorders, heard.requests, heard.current) == (("Somebody (a model)",), len(CORPUS), len(CORPUS))
+    assert (heard.lies_gone["all"].found, heard.lies_gone["all"].count) == (lies if honestly else 0, lies)
+    assert heard.honest_lost["all"].found == 0
+
+
+def test_no_request_tells_which_claims_are_false(folder: Path) -> None:
+    answer_all(folder, honestly=True)
+    for path in sorted((folder / "requests").glob("*.json")):
+        told = json.loads(path.read_text("utf-8"))
+        assert set(told) == {"id", "system", "user", "schema"}
+        truths = [str(one.lie["truth"]) for play in plays() for one in play.lies]
+        assert [truth for truth in truths if truth in told["user"]] == []
+
+
+def test_answers_to_another_request_are_refused(folder: Path) -> None:
+    answer_all(folder, honestly=True)
+    path = folder / "requests" / "001.json"
+    told = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({**told, "user": f"{told['user']} "}, ensure_ascii=False), encoding="utf-8")
+    with pytest.raises(ValueError, match="request 001"):
+        collect(folder, CORPUS)
