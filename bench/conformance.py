@@ -43,7 +43,8 @@ Fold = Callable[[Replay, FoldRequest], int]
 NAME: Final = "throughline-offline"
 ROOM: Final = 900  # tokens for state and anchors where the kit names no budget: what a window of 4 000 gives them
 ANCHORS: Final = 0.15  # of the room, as ``anchor_share``; none where the marks of a line are too much for the state
-WITHOUT_QUOTES: Final = QUOTES_SHARE * QUOTES_LEAST - 1  # the largest state that code adds no quotes to
+OWN: Final = 0.75  # of the state's cap: the rest is for exact values that code brings back
+WITHOUT_QUOTES: Final = QUOTES_SHARE * QUOTES_LEAST - 1  # the largest cap of a state that code adds no quotes to
 PINS: Final = 0.10  # of the room: the default share for what is held
 TRIES: Final = 8  # sizes tried to come as near to a budget of characters as tokens allow
 CHARACTERS: Final = 4.2  # a token of a block has about as many: where trying begins
@@ -119,7 +120,9 @@ class Offline:
     def _folded(self, before: Replay, room: int) -> Replay:
         talk = deepcopy(before)
         anchors = 0 if room <= WITHOUT_QUOTES else int(ANCHORS * room)
-        talk.budgets = replace(talk.budgets, state_tokens=room - anchors, anchor_tokens=anchors)
+        cap = room - anchors
+        own = cap if cap <= WITHOUT_QUOTES else int(OWN * cap)
+        talk.budgets = replace(talk.budgets, state_tokens=own, state_cap=cap, anchor_tokens=anchors)
         self._fold(talk, EVERYTHING)
         return talk
 

@@ -97,7 +97,7 @@ class Block:
 
     messages: int
     state: int
-    state_most: int
+    state_cap: int
     anchors: int
     anchors_cap: int | None
     digests: int
@@ -173,7 +173,7 @@ class Bench:
         return Block(
             messages=built.messages,
             state=gauge.breakdown.state,
-            state_most=budgets.state_tokens,
+            state_cap=budgets.state_cap,
             anchors=gauge.breakdown.anchors,
             anchors_cap=budgets.anchor_tokens,
             digests=gauge.breakdown.digests,
@@ -339,10 +339,10 @@ def main() -> int:
     )
     print()
     print_table(
-        ["messages", "state", "most", "anchors", "cap", "digests", "context", "budget"],
+        ["messages", "state", "cap", "anchors", "cap", "digests", "context", "budget"],
         [[str(value) for value in asdict(block).values()] for block in blocks],
     )
-    within = all(block.state <= block.state_most and block.context <= block.budget for block in blocks)
+    within = all(block.state <= block.state_cap and block.context <= block.budget for block in blocks)
     write_json("scale", {"took": [asdict(each) for each in found], "blocks": [asdict(block) for block in blocks]})
     return 0 if within and all(each.times <= ALIKE for each in found) else 1
 

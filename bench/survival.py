@@ -128,7 +128,7 @@ def _time(message: dict[str, Any]) -> datetime | None:
 
 
 def _limited(budgets: Budgets, *, state: int, anchors: int) -> Budgets:
-    return replace(budgets, state_tokens=state, anchor_tokens=anchors)
+    return replace(budgets, state_tokens=state, state_cap=state, anchor_tokens=anchors)
 
 
 # --- selections of the same size ----------------------------------------------------------------------------------

@@ -54,6 +54,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def configure_logs() -> None:
+    """Plain lines: the default renders a traceback with every frame's variables, which takes longer than many tests."""
+    structlog.reset_defaults()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+        ]
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # Some shells start background jobs with SIGINT ignored, and so would every process that a test starts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -64,14 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["LANG"] = "C.UTF-8"
     # Each client of HTTP loads the machine's certificates, which takes longer than most requests; none is ever needed.
     setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))  # noqa: B010 - for mypy
-    # The default renders a traceback with every frame's variables, which takes longer than many tests.
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
-        ]
-    )
+    configure_logs()
     profiles.load()
 
 
@@ -123,14 +128,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if marked and not docker_answers():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="needs a Docker engine and THROUGHLINE_TESTCONTAINERS=1"))
-
-
-@pytest.fixture(autouse=True)
-def _log_configuration() -> Iterator[None]:
-    """Whoever starts a service sets how and what this process logs; the next test must not find that."""
-    before = structlog.get_config()
-    yield
-    structlog.configure(**before)
 
 
 @pytest.fixture(scope="session")

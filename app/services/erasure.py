@@ -150,7 +150,7 @@ class ErasureService:
         resolved, schema = self._shell.resolver(conversation), schema_named(version.state_schema)
         policy = resolved.policy
         block = layout_of(schema, state_of(schema, entries), served_as=policy.served_as, estimator=policy.estimator)
-        return max(resolved.budgets.state_tokens - block.tokens, 0)
+        return max(resolved.budgets.state_cap - block.tokens, 0)
 
     async def _requeue(self, uow: UnitOfWork, conversation: Conversation, *, is_told_anew: bool) -> UUID | None:
         """End what runs on stale content, and queue the narrative's re-making in its place."""

@@ -12,7 +12,7 @@ from app.domain.conversation import Conversation, Layout, Message
 from app.domain.fencing.redaction import redact_message
 from app.domain.gating.gate import GateReport
 from app.domain.merging.apply import Applied, repairs_on_record
-from app.domain.merging.pruning import prune, state_of
+from app.domain.merging.pruning import most_tokens, prune, state_of
 from app.domain.planning.compaction import CompactionPlan
 from app.domain.records import Compaction, CompactionStatus, EntryCounts
 from app.domain.schemas import schema_named
@@ -133,7 +133,7 @@ def _applying(chunk: Chunk, version: StateVersion) -> Callable[[GateReport], App
         told = _told(report.candidate, version, resolved.conversation.state_version + 1) if report.candidate else []
         if not told:
             return report.reason or NOTHING_TOLD
-        most = resolved.budgets.state_tokens
+        most = most_tokens(resolved.schema, resolved.budgets)
         kept, pushed_out = prune(resolved.schema, (*staying, *told), fits=lambda state: laid_out(state).tokens <= most)
         if not any(entry.role == "narrative" for entry in kept):
             return TOO_LONG_TOLD

@@ -10,7 +10,7 @@ from app.core.validation.repairs import Repair
 from app.domain.assembling.layout import layout_of
 from app.domain.conversation import Conversation
 from app.domain.merging.apply import served
-from app.domain.merging.pruning import prune, state_of
+from app.domain.merging.pruning import most_tokens, prune, state_of
 from app.domain.schemas import schema_named
 from app.domain.states.state import StateEntry, StateVersion
 from app.ports import UnitOfWork
@@ -66,7 +66,7 @@ def _within_cap(entries: Sequence[StateEntry], current: StateVersion, resolved: 
         state = state_of(schema, given)
         return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens
 
-    most = max(resolved.budgets.state_tokens, weight(served(current.entries)))
+    most = max(most_tokens(schema, resolved.budgets), weight(served(current.entries)))
 
     def fits(state: dict[str, object]) -> bool:
         return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens <= most

@@ -121,12 +121,12 @@ def test_a_window_smaller_than_configured_gets_the_newest_half(
 def test_a_floor_shows_its_breakdown_when_it_is_set(offline: Service, start_talk: StartTalk) -> None:
     """Case 19: a threshold that cannot be met."""
     talk = start_talk(offline, policy=WINDOW)
-    too_low: dict[str, Any] = {**COMPLETION, "at": {"tokens": 400}}
+    too_low: dict[str, Any] = {**COMPLETION, "at": {"tokens": 500}}
     problem = refused(talk.patch({"policy": {**WINDOW, "triggers": [too_low]}}), 422, "policy_invalid")
 
     assert problem["errors"][0]["field"] == "policy.triggers.0.at"
-    assert "fires from 401 tokens on, but system prompt with awareness block" in problem["detail"]
-    assert "+ state 367 =" in problem["detail"]
+    assert "fires from 501 tokens on, but system prompt with awareness block" in problem["detail"]
+    assert "+ state cap 734 =" in problem["detail"]
     assert talk.get("/usage")["budget"] == BUDGET
     enough = {**COMPLETION, "at": {"tokens": 1_500}}
     assert talk.patch({"policy": {**WINDOW, "triggers": [enough]}}).is_success, "control"

@@ -164,10 +164,20 @@ def test_a_state_over_its_cap_keeps_the_newest_facts_and_names_what_it_pushed_ou
     applied = apply(facts, before=2_200)
 
     assert isinstance(applied, Applied)
-    assert state_tokens(applied) <= BUDGETS.state_tokens
+    assert state_tokens(applied) <= BUDGETS.state_cap
     assert applied.state["logos"][-1] == facts[-1]
     assert next(entry.text for entry in applied.entries if entry.pruned) == facts[0]
     assert len(applied.entries) >= len(facts)
+
+
+@pytest.mark.parametrize(("last", "most"), [(True, BUDGETS.state_tokens), (False, BUDGETS.state_cap)])
+def test_above_the_target_the_last_chunk_is_pruned_to_its_planned_size(*, last: bool, most: int) -> None:
+    facts = [f"Crate {seq} holds {seq * 3} lamps for pier {seq}" for seq in range(1, 61)]
+    applied = apply(facts, before=5_000, last=last)
+
+    assert isinstance(applied, Applied)
+    assert BUDGETS.state_tokens * 0.8 < state_tokens(applied) <= most
+    assert (state_tokens(applied) <= BUDGETS.state_tokens) is last
 
 
 # --- I7: smaller, always
@@ -372,6 +382,6 @@ def after_rounds(rounds: int) -> list[str]:
         applied = compacted(answer("Crates leave.", told), span, *entries, block_before=block, version=number + 1)
         assert isinstance(applied, Applied)
         entries, block = tuple(one for one in applied.entries if not one.pruned), applied.layout.tokens
-        assert state_tokens(applied) <= BUDGETS.state_tokens
+        assert state_tokens(applied) <= BUDGETS.state_cap
         states.append(" ".join(applied.state["logos"]))
     return states

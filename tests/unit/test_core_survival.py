@@ -274,7 +274,7 @@ def test_no_more_than_a_quarter_of_the_cap(count: int) -> None:
         for seq in range(31, 31 + 2 * count, 2)
     ]
     made = applied(SHORT, [*CRATES, *many])
-    cap = budgets(policy_of(context_window=4_000)).state_tokens
+    cap = budgets(policy_of(context_window=4_000)).state_cap
     back = [text for text in made.state["logos"] if text.startswith("The user wrote")]
     assert 0 < len(back) <= count
     assert sum(map(estimate_text, back)) <= cap // 4

@@ -71,6 +71,7 @@ def test_the_arithmetic_of_the_design() -> None:
         budget=3_060,
         target=1_836,
         state_tokens=367,
+        state_cap=734,
         anchor_tokens=459,
         pin_tokens=306,
         digest_tokens=306,
@@ -355,11 +356,11 @@ def test_an_unknown_preset_lists_those_there_are() -> None:
 @pytest.mark.case("19")
 def test_a_floor_above_the_target_shows_the_arithmetic() -> None:
     policy = policy_of(context_window=4_000)
-    (found,) = contradictions(policy, budgets(policy), system_tokens=1_470)
+    (found,) = contradictions(policy, budgets(policy), system_tokens=1_103)
 
     assert found.field == "policy.context_window"
-    assert "1470 + state 367 = 1837 tokens exceeds the target of 1836 (0.6 × budget 3060)" in found.message
-    assert contradictions(policy, budgets(policy), system_tokens=1_469) == []
+    assert "1103 + state cap 734 = 1837 tokens exceeds the target of 1836 (0.6 × budget 3060)" in found.message
+    assert contradictions(policy, budgets(policy), system_tokens=1_102) == []
 
 
 def test_a_reserve_that_eats_the_window_is_the_field_that_is_named() -> None:
@@ -369,7 +370,7 @@ def test_a_reserve_that_eats_the_window_is_the_field_that_is_named() -> None:
     assert found.field == "policy.output_reserve"
     assert "from a limit of 4000 less output_reserve 3900: lower output_reserve" in found.message
     small = policy_of(context_window=4_000, output_reserve=400)
-    assert contradictions(small, budgets(small), system_tokens=1_500)[0].field == "policy.context_window"
+    assert contradictions(small, budgets(small), system_tokens=1_200)[0].field == "policy.context_window"
 
 
 def trigger_of(**values: Any) -> dict[str, Any]:

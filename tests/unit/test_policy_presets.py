@@ -150,7 +150,7 @@ def test_the_handoff_fires_above_80_000_bytes_by_four_in_a_large_window() -> Non
 
 def test_a_tenth_of_the_window_is_a_summary_and_never_more_than_half_of_what_can_be_written() -> None:
     policy, budgets = of("turn_end")
-    assert (budgets.window, budgets.state_tokens) == (100_000, 10_000)
+    assert (budgets.window, budgets.state_tokens, budgets.state_cap) == (100_000, 10_000, 20_000)
     assert budgets_of(policy, 100_000, output_limit=8_192).state_tokens == 4_096
 
 

@@ -243,7 +243,7 @@ def test_after_ten_compactions_the_first_turns_facts_are_there() -> None:
     for text in told:
         assert all(value in text for value in ("NW-2026-118", "48 500 euros", "3 May 2027", "boat for our club"))
     assert "INV-9-77" in told[-1]
-    assert max(map(estimate_text, told)) <= replay.budgets.state_tokens
+    assert max(map(estimate_text, told)) <= replay.budgets.state_cap
     assert len([entry for entry in replay.entries if not entry.pruned]) == 1
 
 

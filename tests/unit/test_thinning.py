@@ -155,8 +155,8 @@ def test_what_had_no_room_is_on_record_with_the_messages_it_came_from(language: 
         before = text
 
 
-def test_control_with_twice_the_room_it_grows_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applying, "_most", lambda to: 2 * to.budgets.state_tokens)
+def test_control_by_the_hard_cap_alone_it_grows_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applying, "most_tokens", lambda schema, budgets: budgets.state_cap)
     assert max(size for size, _, _ in folded.__wrapped__("en", "wordy", 2)) > 1.2 * AIM
 
 

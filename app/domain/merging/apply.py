@@ -1,4 +1,4 @@
-"""From an accepted candidate to a state version: merge, prune to its size, lay out, and prove that it is smaller."""
+"""From an accepted candidate to a state version: merge, prune to the cap, lay out, and prove that it is smaller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.domain.extraction.retold import is_told
 from app.domain.gating.gate import GateReport, not_smaller
 from app.domain.merging.merge import MergeResult, merge
 from app.domain.merging.outdated import Outdated
-from app.domain.merging.pruning import marked, prune, state_of
+from app.domain.merging.pruning import marked, most_tokens, prune, state_of
 from app.domain.merging.survival import forgotten, lost_quotes, untold, with_quotes
 from app.domain.merging.thinning import left_out
 from app.domain.planning.compaction import CompactionPlan
@@ -36,7 +36,7 @@ from app.domain.weighing.tokens import MESSAGE_OVERHEAD, estimate_text
 from app.domain.words.overlap import Overlap
 
 QUOTES_SHARE: Final = 4
-"""One part in four of the state's size is for values that code brings back; in one text, also what it leaves free."""
+"""One part in four of the state's cap is for values that code brings back; in one text, also what it leaves free."""
 QUOTES_LEAST: Final = 60
 """Tokens; in less, quotes are scraps, and a state that small needs all of its room for whole statements."""
 SEAM: Final = (
@@ -69,7 +69,7 @@ class Applying:
     outdated: tuple[Anchor, ...] = ()
     """Superseded ones, the newest: what they say neither stays in the state nor comes back as a quote."""
     carried: bool = False
-    """The state so far was just carried over from another schema: all of it stays, above its size if need be."""
+    """The state so far was just carried over from another schema: all of it stays, above the cap if need be."""
     coming_tokens: int = 0
     """What this compaction brings along beside the state block: tools that are offered from then on."""
 
@@ -80,7 +80,7 @@ class Applied:
 
     state: dict[str, Any]
     entries: tuple[StateEntry, ...]
-    """Served ones first, then those for which there was no room."""
+    """Served ones first, then those that the cap pushed out."""
     next_entry: int
     layout: Layout
     counts: EntryCounts
@@ -104,9 +104,9 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     """The state that an accepted candidate leads to, or the reason word why there is none.
 
     What is weighed is the candidate's own text, as it came, without what code puts beside it: one that repeats its
-    input is no summary, though pruning would cut it down to size. Exact values that it lost come back as quotes. The
-    state stays within its size; one that was just carried over may exceed it, but for the last chunk, where the context
-    would be above the target. What is applied is smaller than what it replaces, always: where
+    input is no summary, though the cap would cut it down to size. Exact values that it lost come back as quotes. The
+    state stays within its cap; where the context would still be above the target after the last chunk, it is pruned
+    as far as that takes, at most to its planned size. What is applied is smaller than what it replaces, always: where
     it would not be, the quotes go first, then the anchors that the model proposed, then others behind their marker:
     a short conversation may consist of little else.
 
@@ -199,7 +199,7 @@ def _lost_of_model(
     ]
     hidden = [anchor for anchor in (*to.anchors, *found) if anchor.seq in span and anchor not in shown]
     lost = lost_sentences(to.span, served_texts, shown=shown, hidden=hidden)
-    room = to.budgets.state_tokens // QUOTES_SHARE
+    room = to.budgets.state_cap // QUOTES_SHARE
     older = _told_before(merged, to, room)
     room -= sum(estimate_text(text, to.policy.estimator) for _, text in older)
     kept: list[tuple[int, str]] = []
@@ -219,10 +219,10 @@ def _told_before(merged: MergeResult, to: Applying, room: int) -> list[tuple[int
 
 
 def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -> tuple[tuple[int, str], ...]:
-    most = to.budgets.state_tokens // QUOTES_SHARE
+    most = to.budgets.state_cap // QUOTES_SHARE
     if most < QUOTES_LEAST:
         return ()
-    cap = to.budgets.state_tokens
+    cap = most_tokens(to.schema, to.budgets)
     if to.carried:
         stale = Outdated(to.outdated, to.anchors)
         older = untold(to.schema, to.previous, merged.entries, outdated=stale)
@@ -283,7 +283,7 @@ def _applied(
 def _most(to: Applying) -> int:
     """What the state may weigh; what was carried over stands beside what is new, until the next compaction."""
     carried = _own_tokens(state_of(to.schema, to.previous), to) if to.carried else 0
-    return carried + to.budgets.state_tokens
+    return carried + most_tokens(to.schema, to.budgets)
 
 
 def _with_what_went(applied: Applied, whole: MergeResult, to: Applying) -> Applied:
@@ -360,7 +360,7 @@ def repairs_on_record(applied: Applied) -> tuple[Repair, ...]:
 
 
 def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
-    """The entries that are in the state, without those for which there was no room."""
+    """The entries that are in the state, without those that the cap pushed out."""
     return tuple(entry for entry in entries if not entry.pruned)
 
 

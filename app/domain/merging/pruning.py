@@ -1,4 +1,4 @@
-"""Making a state fit its size, by roles. What goes stays on record: removed entries come back marked ``pruned``."""
+"""Making a state fit its cap, by roles. What goes stays on record: removed entries come back marked ``pruned``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from app.domain.extraction.kinds import OBJECTIVE
 from app.domain.extraction.retold import is_told
 from app.domain.gating.claims import is_critical
 from app.domain.merging.thinning import thinned
+from app.domain.policies.policy import Budgets
 from app.domain.states.state import FieldRole, StateEntry, StateSchema
 from app.domain.words.language import detect
 from app.domain.words.text import sentences, stems
@@ -65,6 +66,11 @@ def marked(entry: StateEntry) -> str:
 def age(entry: StateEntry) -> int:
     """The number in an entry's id: smaller is older."""
     return int(entry.id[1:])
+
+
+def most_tokens(schema: StateSchema, budgets: Budgets) -> int:
+    """What a state may weigh: one text, which is told anew each time, its planned size; entries stay, up to the cap."""
+    return budgets.state_tokens if is_told(schema) else budgets.state_cap
 
 
 def prune(

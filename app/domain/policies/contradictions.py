@@ -63,7 +63,7 @@ def _targets_above_triggers(policy: CompactionPolicy, budgets: Budgets, sent: Co
 
 
 def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> Iterator[FieldError]:
-    floor = system_tokens + budgets.state_tokens
+    floor = system_tokens + budgets.state_cap
     if floor <= budgets.target:
         return
     reserve = budgets.limit - budgets.window
@@ -81,7 +81,7 @@ def _floors_above_triggers(
     policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str]
 ) -> Iterator[FieldError]:
     """A trigger that folds all would fire again right after it; one that folds to the target is above the target."""
-    floor = system_tokens + budgets.state_tokens
+    floor = system_tokens + budgets.state_cap
     for index, trigger in enumerate(policy.triggers):
         first = trigger.at.first_tokens(budgets)
         if trigger.fold == "all" and first is not None and first <= floor:
@@ -96,7 +96,7 @@ def _keeps_above_triggers(
     policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str]
 ) -> Iterator[FieldError]:
     """What a trigger keeps must leave it something to do."""
-    floor = system_tokens + budgets.state_tokens
+    floor = system_tokens + budgets.state_cap
     for index, trigger in enumerate(policy.triggers):
         room, where = _room_of(trigger, policy, budgets)
         if trigger.keep_tokens and floor <= room < floor + trigger.keep_tokens:
@@ -126,7 +126,7 @@ def _room_of(trigger: Trigger, policy: CompactionPolicy, budgets: Budgets) -> tu
 def _shares_above_budget(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> Iterator[FieldError]:
     """Every allotment used up, the context must still fit: else pins and anchors are promised room there is not."""
     anchors = budgets.anchor_tokens or 0
-    most = system_tokens + budgets.state_tokens + anchors + budgets.pin_tokens
+    most = system_tokens + budgets.state_cap + anchors + budgets.pin_tokens
     if most <= budgets.budget:
         return
     larger = "pin_share" if budgets.pin_tokens > anchors else "anchor_share"
@@ -148,7 +148,7 @@ def _short_form(policy: CompactionPolicy, sent: Collection[str], *path: str | in
 
 
 def _floor(budgets: Budgets, system_tokens: int) -> str:
-    return f"system prompt with awareness block {system_tokens} + state {budgets.state_tokens}"
+    return f"system prompt with awareness block {system_tokens} + state cap {budgets.state_cap}"
 
 
 def _target(policy: CompactionPolicy, budgets: Budgets) -> str:

@@ -29,7 +29,7 @@ SEMANTIC: Final = Preset(
     title="Session State Compression",
     design="Session State Compression",
     description="Old messages become a structured state of facts, tone, shared concepts and a narrative.",
-    policy=CompactionPolicy(triggers=(_BACKGROUND, _SYNC), recall="auto"),
+    policy=CompactionPolicy(triggers=(_BACKGROUND, _SYNC), state_cap=800, recall="auto"),
 )
 
 HANDOFF: Final = Preset(

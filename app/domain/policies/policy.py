@@ -32,6 +32,7 @@ KEEP_MAX = 1_000  # keeps are read from one bounded outline of the tail (service
 RESERVE_MAX = 4_096  # a chat reply rarely needs more; see engine.md, section 3
 RESERVE_SHARE = Fraction(1, 10)
 STATE_SHARE = Fraction(12, 100)  # so that a small window is not filled by its own state
+CAP_FACTOR = 2
 OUTPUT_PART = 2  # a state is at most half of what the summarizer can write: the rest is for its provenance
 MODEL_FIELDS = ("fallback_model",)
 """The fields of a policy that name a model; only models that the operator allows may stand there."""
@@ -177,7 +178,9 @@ class CompactionPolicy(_Frozen):
     """Tokens kept free for the reply; ``None`` = min(4 096, 0.10 × limit)."""
     estimator: Estimator = "script"
     state_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
-    """The most that a state may weigh; at most 0.12 × budget."""
+    """How large a state should be; at most 0.12 × budget."""
+    state_cap: Annotated[int, Field(ge=50, le=200_000)] | None = None
+    """The most that a state may weigh where that is less than twice its planned size."""
     state_share: Annotated[float, Field(gt=0, le=0.5)] | None = None
     """The same as a share of the window, in place of ``state_tokens``; at most half the summarizer's output limit."""
     served_as: Literal["pair", "assistant"] = "pair"
@@ -249,7 +252,7 @@ class Budgets:
     budget: int
     target: int
     state_tokens: int
-    """The most that a state may weigh."""
+    state_cap: int
     anchor_tokens: int | None
     """The room for anchors; ``None`` = all there is."""
     pin_tokens: int
@@ -281,6 +284,7 @@ def budgets_of(policy: CompactionPolicy, model_limit: int, *, output_limit: int 
         budget=budget,
         target=math.floor(_exact(policy.target) * budget),
         state_tokens=state_tokens,
+        state_cap=_state_cap(policy, state_tokens),
         anchor_tokens=None if policy.anchor_share is None else math.floor(_exact(policy.anchor_share) * budget),
         pin_tokens=math.floor(_exact(policy.pin_share) * budget),
         digest_tokens=math.floor(_exact(policy.digest_share) * budget) if policy.levels else 0,
@@ -292,6 +296,11 @@ def _state_tokens(policy: CompactionPolicy, window: int, budget: int, output_lim
         return min(policy.state_tokens, math.floor(STATE_SHARE * budget))
     planned = math.floor(_exact(policy.state_share) * window)
     return planned if output_limit is None else min(planned, output_limit // OUTPUT_PART)
+
+
+def _state_cap(policy: CompactionPolicy, planned: int) -> int:
+    cap = CAP_FACTOR * planned
+    return cap if policy.state_cap is None else max(min(cap, policy.state_cap), planned)
 
 
 def evaluate(
