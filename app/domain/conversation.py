@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -146,6 +146,10 @@ class Layout:
     def state_tokens(self) -> int:
         """What of ``tokens`` the state weighs, with the block's own lines."""
         return self.tokens - self.anchor_tokens - self.digest_tokens - self.held_day_tokens
+
+    def without_held_days(self) -> Layout:
+        """The block without the days of held messages."""
+        return replace(self, held_days="", held_day_tokens=0, tokens=self.tokens - self.held_day_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,7 +98,11 @@ async def _laid_out(shell: Shell, uow: UnitOfWork, present: Conversation, chunk:
         anchor_room=applied.anchor_room,
         room_for_digests=room_for_digests,
     )
-    return replace(applied, layout=layout, tokens_after=applied.tokens_after + _further(chunk, applied, layout))
+    tokens = applied.tokens_after + _further(chunk, applied, layout)
+    if tokens >= chunk.resolved.breakdown.total:  # what is applied is smaller than what it replaces
+        layout = layout.without_held_days()
+        tokens = applied.tokens_after + _further(chunk, applied, layout)
+    return replace(applied, layout=layout, tokens_after=tokens)
 
 
 def _further(chunk: Chunk, applied: Applied, layout: Layout) -> int:

@@ -37,6 +37,9 @@ FIXED: Final[Mapping[str, str]] = {
     "session_state": "a tag",
     "digests": "a tag",
     "compact": "a command",
+    **dict.fromkeys(
+        ("user", "assistant", "pasted", "by"), "whose words an anchor quotes: roles by their names in the contract"
+    ),
     **dict.fromkeys(("query", "limit", "marker", "level", "after"), "arguments of tools"),
     "REDACTED": "the mark of a secret, where a model repeats it as a word",
     **dict.fromkeys(("full", "detailed", "brief", "tags"), "levels by their names in the contract"),

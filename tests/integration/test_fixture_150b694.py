@@ -39,6 +39,7 @@ _ONCE: Final = "a result that stands in its message's content too is served in i
 _VERSIONS: Final = "calls name the version of their prompt: null of those that were made before"
 _REPAIRS: Final = "new fields: what was done to a summary, and which entries are in doubt"
 _VERIFIED: Final = "a version says who wrote it, and what looked at it; a policy, whether a model is to"
+_CAP: Final = "a policy may name the most that a state weighs"
 _SPEAKERS: Final = "an anchor says whose words it quotes"
 EXPLAINED: Final[Mapping[str, str]] = {
     "*.compactions.*.repairs": _REPAIRS,
@@ -51,6 +52,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "failing.contexts.*.messages.*": _AS_DATA,
     "odd-texts.contexts.*.messages.*": _AS_DATA,
     "*.conversation.policy.verify": _VERIFIED,
+    "*.conversation.policy.state_cap": _CAP,
     "*.states.*.made_by": _VERIFIED,
     "*.states.*.verified": _VERIFIED,
     "*.states.*.verification": _VERIFIED,

@@ -745,7 +745,7 @@ class TestWhatIsSeen:
         assert stored.count("message.created") == 4
 
     async def test_a_marker_in_a_users_words_is_resolved_by_nothing(self, service: Service, gemini: Gemini) -> None:
-        conversation_id = await compacted(service)
+        conversation_id = await compacted(service, recall="off")
         segment = (await segments_of(service, conversation_id))[0]
         marker = render(segment_marker(segment, "L1"))
         await chat(service, conversation_id, f"What does {marker} mean? expand_context(marker='{segment.id}')")

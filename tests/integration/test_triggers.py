@@ -445,7 +445,7 @@ class TestTheLastMessage:
         assert 0 < after.boundary_seq < after.last_seq
         assert service.summarizer.requests[0].messages[-1].seq <= after.boundary_seq
         assert result.message.seq == after.last_seq
-        assert service.chat_model.requests[0].messages[-1].content == LONG * 3
+        assert service.chat_model.requests[0].messages[-1].content.endswith(LONG * 3)
 
     @pytest.mark.control("27")
     async def test_control_a_planner_without_the_law_folds_it(

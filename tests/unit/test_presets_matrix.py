@@ -121,7 +121,8 @@ def is_context_window(words: str, policy: Json) -> None:
 def is_state_tokens(words: str, policy: Json) -> None:
     typed = CompactionPolicy.model_validate(policy | {"context_window": None})
     large, small = (budgets_of(typed, limit, output_limit=LARGE) for limit in (LARGE, 4_000))
-    assert (large.state_cap, small.state_cap) == (2 * large.state_tokens, 2 * small.state_tokens)
+    assert large.state_cap == min(2 * large.state_tokens, policy["state_cap"] or LARGE)
+    assert small.state_cap == min(2 * small.state_tokens, policy["state_cap"] or LARGE)
     if share := re.fullmatch(r"min\(([\d.]+) × window, half the summarizer's output limit\)", words):
         assert [one.state_tokens for one in (large, small)] == [int(float(share[1]) * b.window) for b in (large, small)]
         assert budgets_of(typed, LARGE, output_limit=8_000).state_tokens == 4_000
@@ -172,7 +173,7 @@ CHECKS: Final[Mapping[str, Callable[[str, Json], None]]] = {
     "window_share, output_reserve": is_window_share_and_reserve,
     "context_window": is_context_window,
     "estimator": first_word("estimator"),
-    "state_tokens (at most 0.12 × budget except `turn_end`; cap 2 ×)": is_state_tokens,
+    "state_tokens (at most 0.12 × budget except `turn_end`; cap 2 ×, but for `semantic`: 800)": is_state_tokens,
     "served_as": first_word("served_as"),
     "levels / recall": is_levels_and_recall,
     "anchor_share": is_anchor_share,

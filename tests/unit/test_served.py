@@ -16,6 +16,7 @@ from app.domain.assembling.digesting import BLOCK_SHARE, Digestible
 from app.domain.assembling.layout import block_messages, layout_of, with_digests
 from app.domain.conversation import Layout
 from app.domain.merging import apply as applying
+from app.domain.merging.pruning import most_tokens
 from app.domain.policies.presets import PRESETS
 from app.domain.recall.deciding import decide
 from app.domain.recall.question import question_of
@@ -53,7 +54,7 @@ def states(preset: str, kind: type[Replay], rounds: Sequence[tuple[int, int]]) -
             replay.say("assistant" if place % 2 else "user", text)
         replay.fold(EVERYTHING)
         if replay.layout is not None:
-            found.append((replay.layout.state_tokens, replay.budgets.state_tokens))
+            found.append((replay.layout.state_tokens, most_tokens(replay.schema, replay.budgets)))
     return found
 
 
@@ -81,7 +82,7 @@ def test_the_state_is_within_its_size_after_many_rounds(
 def test_control_with_twice_the_room_it_grows_beyond_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [(1, 20)] * 3
     assert max(state / most for state, most in states("semantic", Verbose, many)) > 0.9, "and it is full"
-    monkeypatch.setattr(applying, "_most", lambda to: 2 * to.budgets.state_tokens)
+    monkeypatch.setattr(applying, "_most", lambda to: 2 * to.budgets.state_cap)
     assert max(state / most for state, most in states("semantic", Verbose, many)) > 1.2
 
 

@@ -7,6 +7,7 @@ from other values by calculation is not found; days that follow from the message
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -76,11 +77,12 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
 class Given:
     """What was shown, by numbered sources: whether and where a value stands in it."""
 
-    __slots__ = ("_amounts", "_forms", "_squashed", "_texts")
+    __slots__ = ("_amounts", "_forms", "_sizes", "_squashed", "_texts")
 
     def __init__(self) -> None:
         self._forms: defaultdict[str, set[int]] = defaultdict(set)
         self._amounts: defaultdict[str, dict[float, set[int]]] = defaultdict(dict)
+        self._sizes: defaultdict[str, list[float]] = defaultdict(list)
         self._texts: list[tuple[int, str]] = []
         self._squashed: list[str] = []
 
@@ -126,6 +128,8 @@ class Given:
         for form in found.forms:
             self._forms[form].add(source)
         for amount, base in found.amounts:
+            if amount not in self._amounts[base]:
+                insort(self._sizes[base], amount)
             self._amounts[base].setdefault(amount, set()).add(source)
 
     def _sources_of(self, form: str) -> set[int]:
@@ -161,15 +165,21 @@ class Given:
                 if is_exact
                 else resolution(plain(value.amount)) * (claimed / abs(value.amount) if value.amount else 1)
             )
-            for amount, sources in self._amounts.get(base, {}).items():
+            for amount in self._around(base, claimed):
                 off = abs(amount - claimed)
                 if value.approximate:
                     is_rounding = off <= max(min(step / 2, claimed * _ROUGHLY), claimed * _ROUNDED)
                 else:
                     is_rounding = off <= min(step / 2, claimed * _ROUNDED) and resolution(plain(amount)) < step
                 if is_rounding:
-                    found |= sources
+                    found |= self._amounts[base][amount]
         return found
+
+    def _around(self, base: str, claimed: float) -> list[float]:
+        """The amounts of which it can be a rounding at all."""
+        sizes = self._sizes.get(base, [])
+        first, last = bisect_left(sizes, claimed * (1 - _ROUGHLY)), bisect_right(sizes, claimed * (1 + _ROUGHLY))
+        return sizes[first:last]
 
 
 def _stands_in(needle: str, text: str) -> bool:

@@ -46,6 +46,7 @@ class Shown:
         self._numbers: Final = {entry.id: number for number, entry in self._entries.items()}
         self._seqs: Final = [message.seq for message in messages]
         self._places: Final = {seq: place for place, seq in enumerate(self._seqs)}
+        self._values: Final[dict[int, tuple[Value, ...]]] = {}
         self._given: Final = Given()
         self._texts: Final = {message.seq: message_text(message) for message in messages}
         self._texts.update((number, entry.text) for number, entry in self._entries.items())
@@ -128,11 +129,16 @@ class Shown:
             (seq, value.text)
             for seq in seqs
             if (message := self.messages.get(seq)) is not None
-            for value in values(message_text(message), message.created_at)
+            for value in self._values_of(message)
             if value.kind == kind
         )
         hints = list(dict.fromkeys(f"#{seq}: {text}" for seq, text in told))
         return "; ".join(hints[:_MOST_HINTS])
+
+    def _values_of(self, message: Message) -> tuple[Value, ...]:
+        if message.seq not in self._values:
+            self._values[message.seq] = values(message_text(message), message.created_at)
+        return self._values[message.seq]
 
     @cached_property
     def wishes(self) -> Wishes:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, Final
 
-from app.core.text.values import values
-from app.domain.extraction.cues import Cue, cues_of
+from app.domain.extraction.cues import cues_of
 from app.domain.extraction.kinds import OBJECTIVE
 from app.domain.extraction.retold import is_told
 from app.domain.gating.claims import is_critical
@@ -22,10 +21,8 @@ from app.domain.words.text import sentences, stems
 _SPARED: Final = 2
 """The newest entries of each field that go only in the last round: in a state that is always full of facts, tone and
 shared knowledge would otherwise never be served at all."""
-_FIRST: Final = 6
-"""The oldest facts with exact values, rules and decisions, likewise spared: what a conversation set out with is what it
-is about."""
-_BINDING: Final = frozenset[Cue]({"rule", "decision"})
+_FIRST: Final = 3
+"""The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
 _DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
 
 _IN_DOUBT: Final = {"en": "(in doubt)", "ru": "(под сомнением)", "zh": "（存疑）", "de": "(fraglich)"}
@@ -80,9 +77,9 @@ def prune(
 
     In this order: what is in doubt; the narrative but its first sentence (where it is the whole state, statement by
     statement, those that add least first, its ends last); style and known, doubles first, then the oldest; open ones,
-    the oldest first; facts, the oldest first, rules, decisions and those with exact values after all others. The newest
-    few of each field, the first of these facts and what the conversation is for are spared until nothing else is
-    left; then they go by the same order, the narrative before the open ones, the newest fact and what it is for last.
+    the oldest first; facts, the oldest first, rules and those with exact values after all others. The newest few of
+    each field, the first facts with exact values and what the conversation is for are spared until nothing else is
+    left; then they go by the same order, the narrative before the open ones, and the newest fact last of all.
 
     Args:
         schema: Of the state.
@@ -127,8 +124,7 @@ def _steps(schema: StateSchema, served: Sequence[StateEntry], standing: Collecti
     served = [entry for entry in served if not entry.in_doubt]
     for entry in _of(served, "narrative"):
         yield from _thinned(entry, older_first=bool(standing)) if is_told(schema) else _shortened(entry)
-    aims = _first_aims(schema, served)
-    spared = _newest_of_each_field(served) | _first_firm(served) | aims
+    spared = _newest_of_each_field(served) | _first_exact(served) | _first_aims(schema, served)
     doubles = _doubles(_of(served, "style", "known"))
     for stands, last_round in product((False, True), repeat=2):
         pool = [entry for entry in served if ((entry.id in standing), (entry.id in spared)) == (stands, last_round)]
@@ -138,10 +134,7 @@ def _steps(schema: StateSchema, served: Sequence[StateEntry], standing: Collecti
         yield from _removed(_of(served, "narrative") if last_round and stands == bool(standing) else [])
         yield from _removed(_of(pool, "open"))
         facts = _of(pool, "fact")
-        if last_round:
-            yield from _removed(sorted(facts, key=lambda entry: entry.id in aims))
-        else:
-            yield from _removed(sorted(facts, key=lambda entry: _is_firm(entry.text)))
+        yield from _removed(facts if last_round else sorted(facts, key=lambda entry: _is_firm(entry.text)))
 
 
 def _removed(entries: Iterable[StateEntry]) -> Iterator[_Step]:
@@ -176,9 +169,9 @@ def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
     return {entry.id for group in fields.values() for entry in sorted(group, key=age)[-_SPARED:]}
 
 
-def _first_firm(served: Sequence[StateEntry]) -> set[str]:
-    firm = (entry.id for entry in _of(served, "fact") if values(entry.text) or _binds(entry.text))
-    return set(islice(firm, _FIRST))
+def _first_exact(served: Sequence[StateEntry]) -> set[str]:
+    exact = (entry.id for entry in _of(served, "fact") if is_critical(entry.text))
+    return set(islice(exact, _FIRST))
 
 
 def _first_aims(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:
@@ -190,11 +183,7 @@ def _first_aims(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:
 
 def _is_firm(text: str) -> bool:
     """Whether a fact has an exact value, or binds until it is taken back."""
-    return is_critical(text) or _binds(text)
-
-
-def _binds(text: str) -> bool:
-    return not _BINDING.isdisjoint(cues_of(text))
+    return is_critical(text) or "rule" in cues_of(text)
 
 
 def _doubles(entries: Sequence[StateEntry]) -> set[str]:

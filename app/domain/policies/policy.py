@@ -180,7 +180,7 @@ class CompactionPolicy(_Frozen):
     state_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
     """How large a state should be; at most 0.12 × budget."""
     state_cap: Annotated[int, Field(ge=50, le=200_000)] | None = None
-    """The most that a state may weigh where that is less than twice its planned size."""
+    """The most that a state may weigh; ``None``, and at most, twice its planned size."""
     state_share: Annotated[float, Field(gt=0, le=0.5)] | None = None
     """The same as a share of the window, in place of ``state_tokens``; at most half the summarizer's output limit."""
     served_as: Literal["pair", "assistant"] = "pair"

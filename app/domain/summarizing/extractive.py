@@ -41,6 +41,7 @@ from app.domain.words.text import stems
 __all__ = ["compress", "digest", "respond"]
 
 _NEW_SHARE: Final = 0.25  # of the target is always there for the new span, at the cost of the weakest entries
+_GROWN: Final = 1.5  # of the target: what code added to an earlier state may stay; the rest up to the cap is code's
 _FRAME: Final = 24  # tokens of the block's tags and its acknowledgement
 _SAVING_SHARE: Final = 0.6  # of the chunk's own tokens at most, so that folding it saves
 _ONE_FACT: Final = 120  # tokens: a span of facts never ends as a story alone, even where no fact is short
@@ -155,7 +156,10 @@ class _Limits:
         before = sum(cost(entry.text) for entry in request.previous)
         own = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
         frame = estimate_text(json.dumps({field.name: "" for field in request.schema.fields})) + _FRAME
-        target, new = max(request.target_tokens - frame, request.target_tokens // 2), int(_SAVING_SHARE * own)
+        grown = request.target_tokens
+        if not is_told(request.schema):  # one text is told anew within its target, an entry stays
+            grown = max(grown, min(before + frame, int(_GROWN * request.target_tokens)))
+        target, new = max(grown - frame, request.target_tokens // 2), int(_SAVING_SHARE * own)
         return cls(target=target, new=new, least=int(min(max(_NEW_SHARE * target, target - before), new)))
 
 
