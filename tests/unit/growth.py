@@ -36,9 +36,9 @@ STEPS: Final = (1, 2, 4, 8)
 REPETITIONS: Final = 5
 _SHORT: Final = 0.02
 """Seconds: what takes longer on the smallest text need not be looked at on the largest one first."""
-_LONG: Final = 0.05
-"""Seconds: what takes longer is measured twice, since a busy machine slows the larger texts for a while; all else is
-measured on a larger text again."""
+_LONG: Final = 0.5
+"""Seconds: what takes longer is believed at once. All else is measured on a larger text again: where a little text needs
+no work of some kind and a little more does, the line is steep only there."""
 _SUSPICIOUS: Final = 1.15
 """The slope between two times, of which one is measured once, from which on all are measured well."""
 _MOST_HANGING: Final = 12
@@ -158,10 +158,8 @@ def _finding(work: Work, pump: Pump) -> Finding | None:
     if not _suspicious(work, pump, work.largest):
         return None
     found = _steep(work, pump, work.largest)
-    if found is None:
-        return None
-    if found.seconds > _LONG:
-        return _steep(work, pump, work.largest)
+    if found is None or found.seconds > _LONG:
+        return found
     return _steep(work, pump, work.most) if _suspicious(work, pump, work.most) else None
 
 
