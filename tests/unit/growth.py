@@ -37,8 +37,8 @@ REPETITIONS: Final = 5
 _SHORT: Final = 0.02
 """Seconds: what takes longer on the smallest text need not be looked at on the largest one first."""
 _LONG: Final = 0.5
-"""Seconds: what takes longer is believed at once. All else is measured on a larger text again: where a little text needs
-no work of some kind and a little more does, the line is steep only there."""
+"""Seconds: what takes longer is believed at once. All else is measured on a larger text again: where a little text
+needs no work of some kind and a little more does, the line is steep only there."""
 _SUSPICIOUS: Final = 1.15
 """The slope between two times, of which one is measured once, from which on all are measured well."""
 _MOST_HANGING: Final = 12
