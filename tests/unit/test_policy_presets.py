@@ -32,6 +32,7 @@ BASE: Final[dict[str, Any]] = {
     "context_window": None,
     "estimator": "script",
     "state_tokens": 800,
+    "state_cap": None,
     "state_share": None,
     "served_as": "pair",
     "levels": ("L1", "L2", "L3"),
@@ -45,7 +46,7 @@ BASE: Final[dict[str, Any]] = {
     "notifications": "events",
 }
 DIFFERENT: Final[dict[str, dict[str, Any]]] = {
-    "semantic": {},
+    "semantic": {"state_cap": 800},
     "handoff": {
         "state_schema": "handoff",
         "estimator": "bytes",
