@@ -133,8 +133,8 @@ def gemini_server() -> Iterator[Gemini]:
 
 @pytest.fixture
 def gemini_service(shared_services: SharedServices, gemini_server: Gemini, request: pytest.FixtureRequest) -> Service:
-    """The service with Gemini for both models; it gives a request eight seconds."""
-    settings = {"THROUGHLINE_REQUEST_TIMEOUT_SECONDS": "8", **gemini_settings(gemini_server)}
+    """The service with Gemini for both models; it gives a request twenty seconds."""
+    settings = {"THROUGHLINE_REQUEST_TIMEOUT_SECONDS": "20", **gemini_settings(gemini_server)}
     return shared_services.get("gemini", processes=uses_processes(request.node), **settings)
 
 
