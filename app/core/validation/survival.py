@@ -64,6 +64,7 @@ def lost_sentences(
     found: list[LostSentence] = []
     looked_at = 0
     for message in span:
+        language: str | None = None
         for text in _told(message, anchored):
             stated = [value for value in values(text, message.created_at) if _is_critical(value)]
             looked_at += len(stated)
@@ -71,7 +72,8 @@ def lost_sentences(
                 return sorted(found, key=lambda one: one.urgency)
             lost = [value.text for value in stated if not present.holds(value)]
             if lost:
-                found.append(_sentence(message, text, lost, anchored))
+                language = language or detect(message.content)
+                found.append(_sentence(message, text, lost, anchored, language))
                 present.add(1, text, message.created_at)  # said twice, it is lost once
     return sorted(found, key=lambda one: one.urgency)
 
@@ -92,11 +94,13 @@ def _told(message: Message, anchored: dict[int, str]) -> list[str]:
     return sentences(anchored.get(message.seq, ""))
 
 
-def _sentence(message: Message, text: str, lost: Sequence[str], anchored: dict[int, str]) -> LostSentence:
+def _sentence(
+    message: Message, text: str, lost: Sequence[str], anchored: dict[int, str], language: str | None
+) -> LostSentence:
     kept = redact(_clauses(" ".join(text.split()), lost))
     is_own = len(message.content) <= _OWN_WORDS
     urgency = 0 if message.seq <= _OPENING and is_own else 1 if message.seq in anchored else 2 if is_own else 3
-    said = quoted(kept, origin_of(message, text), detect(message.content))
+    said = quoted(kept, origin_of(message, text), language)
     return LostSentence(seq=message.seq, text=kept, said=said, urgency=urgency)
 
 
