@@ -15,7 +15,7 @@ STEP = 4
 MOST = 8.0
 """Times as long as the part the whole may take: linear work takes four, quadratic sixteen."""
 
-LEAST = 0.002
+LEAST = 0.005
 """Seconds below which the part is taken to be this long: less cannot be compared."""
 
 ATTEMPTS = 4
