@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -20,4 +20,6 @@ def document() -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1] if len(sys.argv) > 1 else CHECKED_IN).write_text(document(), encoding="utf-8")
+    parser = argparse.ArgumentParser(prog="python -m app.openapi", description="Write the OpenAPI document.")
+    parser.add_argument("path", nargs="?", type=Path, default=CHECKED_IN, help="where to (the one that is checked in)")
+    parser.parse_args().path.write_text(document(), encoding="utf-8")
