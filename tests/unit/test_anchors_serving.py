@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.anchors.rendering import ANCHORS_MARKER, anchors_element, escape_served, line_tokens, seqs_in
+from app.domain.anchors.rendering import (
+    ANCHORS_MARKER,
+    anchor_line,
+    anchors_element,
+    escape_served,
+    line_tokens,
+    seqs_in,
+)
 from app.domain.anchors.serving import LEAST_ROOM, NOTHING_SERVED, Served, serve
 from app.domain.anchors.values import FoundAnchor, Proposer
 from app.domain.weighing.tokens import Estimator, estimate_text
@@ -25,7 +32,7 @@ def anchor(seq: int, content: str = "", importance: float = 0.5, by: Proposer = 
         seq=seq,
         offset=offset,
         importance=importance,
-        token_count=line_tokens("decision", seq, content),
+        token_count=line_tokens(anchor_line("decision", seq, content)),
         proposed_by=by,
     )
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.anchors.rendering import line_tokens
+from app.domain.anchors.rendering import anchor_line, line_tokens
 from app.domain.anchors.values import Anchor
 from app.domain.assembling.layout import state_json
 from app.domain.conversation import Message
@@ -132,7 +132,7 @@ def anchor(seq: int, content: str, number: int = 0) -> Anchor:
         seq=seq,
         offset=0,
         importance=0.5,
-        token_count=line_tokens("critical_fact", seq, content),
+        token_count=line_tokens(anchor_line("critical_fact", seq, content)),
         created_at=span_time(),
     )
 

@@ -20,7 +20,7 @@ from app.domain.anchors.recognition import (
     reads_of,
     type_of,
 )
-from app.domain.anchors.rendering import line_tokens
+from app.domain.anchors.rendering import anchor_line, line_tokens
 from app.domain.anchors.statements import Statement, statements
 from app.domain.anchors.tables import TABLES, Table
 from app.domain.anchors.values import AnchorType, FoundAnchor, Speaker
@@ -191,13 +191,14 @@ def found_anchor(
     values = sum(one.kind in EXACT for one in identifiers)
     importance = _BASE[type_] + min(_PER_VALUE * values, _MOST_FOR_VALUES)
     importance += -_PASTED if pasted else (_BY_USER if message.role == "user" else 0) + emphasis
+    line = anchor_line(type_, message.seq, content, speaker, pasted=pasted, said_at=message.created_at)
     return FoundAnchor(
         type=type_,
         content=content,
         seq=message.seq,
         offset=offset,
         importance=round(min(max(importance, 0.0), 1.0), 4),
-        token_count=line_tokens(type_, message.seq, content, speaker, pasted=pasted, said_at=message.created_at),
+        token_count=line_tokens(line),
         speaker=speaker,
         pasted=pasted,
         said_at=message.created_at,

@@ -56,18 +56,9 @@ def anchor_line(
     return f"- {type_} #{seq} ({source}){said}: {escape_served(' '.join(content.split()))}"
 
 
-def line_tokens(
-    type_: AnchorType,
-    seq: int,
-    content: str,
-    speaker: Speaker = "user",
-    *,
-    pasted: bool = False,
-    said_at: datetime | None = None,
-    estimator: Estimator = "script",
-) -> int:
+def line_tokens(line: str, estimator: Estimator = "script") -> int:
     """What an anchor's line weighs in the block."""
-    line = f"\n{anchor_line(type_, seq, content, speaker, pasted=pasted, said_at=said_at)}"
+    line = f"\n{line}"
     return tokens_of(estimate_text(line), len(line.encode()), estimator) + 1  # the seam between two lines
 
 

@@ -9,7 +9,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Final
 
-from app.domain.anchors.rendering import FRAME_TOKENS, line_tokens
+from app.domain.anchors.rendering import FRAME_TOKENS, line_of, line_tokens
 from app.domain.anchors.values import Anchor, FoundAnchor
 from app.domain.weighing.tokens import Estimator
 
@@ -109,15 +109,7 @@ def _size(anchor: FoundAnchor, estimator: Estimator) -> int:
     """``token_count`` is the script estimate of the very line."""
     if estimator == "script":
         return anchor.token_count
-    return line_tokens(
-        anchor.type,
-        anchor.seq,
-        anchor.content,
-        anchor.speaker,
-        pasted=anchor.pasted,
-        said_at=anchor.said_at,
-        estimator=estimator,
-    )
+    return line_tokens(line_of(anchor), estimator)
 
 
 def _is_active(anchor: FoundAnchor) -> bool:
