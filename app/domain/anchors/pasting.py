@@ -58,6 +58,8 @@ def is_pasted(message: Message, offset: int, text: str) -> bool:
 
 def _paste(content: str, said: Sequence[Statement], tables: Sequence[Table]) -> int:
     """Where a text begins that the sender announced: in the line below; the end where there is none."""
+    if "\n" not in content.strip():
+        return len(content)
     for statement in said:
         if any(read.has_whole(read.table.announces) for read in reads_of(statement, tables)):
             end = content.find("\n", statement.offset + len(statement.text))
