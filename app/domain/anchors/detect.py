@@ -94,7 +94,7 @@ def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table])
     role: Speaker = "user" if message.role == "user" else "assistant"
     going_on: tuple[int, AnchorType] | None = None
     redacted: str | None = None
-    own = OwnWords(message, said, tables)
+    own: OwnWords | None = None
     for statement in _together(said, message.content, tables) if role == "user" else said:
         if _shows(statement, tables):
             return
@@ -102,7 +102,10 @@ def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table])
             type_ = going_on[1] if has_value(statement) else None  # the rest of a long sentence
         else:
             type_ = type_of(statement, role, tables)
-        if type_ is None or not own.include(statement):
+        if type_ is None:
+            continue
+        own = own or OwnWords(message, said, tables)
+        if not own.include(statement):
             continue
         going_on = (statement.sentence, type_)
         redacted = redact(message.content) if redacted is None else redacted
