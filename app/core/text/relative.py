@@ -46,11 +46,17 @@ class Near:
 
 def near_days(text: str) -> list[Near]:
     """The words of the closed lists, in order; a title such as "USA Today" is none."""
-    quoted = [found.span() for found in _QUOTED.finditer(text)]
+    matches = [(language, match) for language, (pattern, _) in _NEAR.items() for match in pattern.finditer(text)]
+    quoted = [found.span() for found in _QUOTED.finditer(text)] if matches else []
     found = [
-        Near(language, match.start(), match.end(), distances[match["word"].lower()], _is_inside(match.start(), quoted))
-        for language, (pattern, distances) in _NEAR.items()
-        for match in pattern.finditer(text)
+        Near(
+            language,
+            match.start(),
+            match.end(),
+            _NEAR[language][1][match["word"].lower()],
+            _is_inside(match.start(), quoted),
+        )
+        for language, match in matches
         if not (_TABLES[language]["capital"] and match[0][0].isupper() and not _begins(text, match.start()))
     ]
     return sorted(found, key=lambda one: one.start)
