@@ -187,12 +187,14 @@ class ManualCompaction:
         """What the caller gets: the row at once, or its end."""
         if not asked.wait:
             return await self._view(found.row, joined=found.joined)
-        if found.mine:
-            return await self._finished(await self._run(found.row, deadline))
-        return await self._finished(await self._follow(found.row, deadline), joined=found.joined)
+        row = await self._run(found.row, deadline) if found.mine else found.row
+        return await self._finished(await self._follow(row, deadline), joined=found.joined)
 
     async def _run(self, row: Compaction, deadline: float) -> Compaction:
-        """Run an own row; out of time, it ends as failed and nothing more changes."""
+        """Run an own row; out of time, it ends as failed and nothing more changes.
+
+        A row whose lease was lost is returned in flight: another process runs it now.
+        """
         try:
             async with asyncio.timeout(max(deadline - self._shell.clock.monotonic(), 0)):
                 return await self._compaction.run(row, UNLIMITED.until(deadline))
@@ -200,12 +202,15 @@ class ManualCompaction:
             return await self._compaction.end(Lease.of(row), status="failed", reason="deadline")
 
     async def _follow(self, row: Compaction, deadline: float) -> Compaction:
-        """Wait for a row that somebody else runs; one that nobody runs is run here."""
+        """The end of a row: waits while somebody else runs it; one that nobody runs is run here."""
+        if not row.in_flight:
+            return row
         async with self._shell.bus.subscribe(row.conversation_id) as wake_up:
             while row.in_flight:
                 taken = await self._compaction.take(row.id, "request")
                 if taken is not None:
-                    return await self._run(taken, deadline)
+                    row = await self._run(taken, deadline)
+                    continue
                 if self._shell.clock.monotonic() > deadline:
                     raise _in_progress()
                 await wake_up.wait(self._shell.timings.poll_seconds)

@@ -301,6 +301,34 @@ async def test_many_manual_calls_at_once_are_one_run(
     assert len(service.summarizer.requests) == 1
 
 
+async def test_a_manual_call_that_loses_its_lease_waits_for_who_took_the_work_over(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID
+) -> None:
+    slow, taker = Gate(), Gate()
+    service = Service(begin, tenant, slow, taker)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 30)
+    compact = partial(
+        service.container.manual.compact, service.tenant, conversation_id, CompactInput(), timeout=PATIENCE
+    )
+    first = asyncio.create_task(compact())
+    await asyncio.wait_for(slow.reached.wait(), PATIENCE)
+    async with engine.begin() as connection:
+        over = "UPDATE compactions SET lease_until = clock_timestamp() - interval '1 second' WHERE conversation_id = :id"
+        await connection.execute(text(over), {"id": conversation_id})
+    second = asyncio.create_task(compact())
+    await asyncio.wait_for(taker.reached.wait(), PATIENCE)
+    slow.go_on.set()
+    await asyncio.sleep(0.2)
+    assert not first.done()
+    taker.go_on.set()
+    views = await asyncio.wait_for(asyncio.gather(first, second), PATIENCE)
+
+    assert [(view.compaction.status, view.joined) for view in views] == [("applied", False), ("applied", True)]
+    assert len({view.compaction.id for view in views}) == 1
+    assert (await service.row(conversation_id)).compression_count == 1
+
+
 async def test_a_call_with_a_focus_waits_for_the_slot_and_then_runs(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     gate = Gate()
     service = Service(begin, tenant, gate, honest)
