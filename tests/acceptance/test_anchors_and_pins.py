@@ -114,11 +114,16 @@ def inside_a_turn(talk: Talk) -> None:
 class TestPins:
     @pytest.mark.case("29")
     @pytest.mark.parametrize(
-        ("path", "policy"),
-        [(manually, MANUAL), (in_the_background, WINDOW), (inside_a_turn, WINDOW)],
-        ids=lambda value: getattr(value, "__name__", ""),
+        ("path", "policy", "is_pinned"),
+        [
+            pytest.param(manually, MANUAL, True, id="manually"),
+            pytest.param(in_the_background, WINDOW, True, id="in_the_background"),
+            pytest.param(inside_a_turn, WINDOW, True, id="inside_a_turn"),
+            pytest.param(manually, MANUAL, False, id="control-manually"),
+            pytest.param(in_the_background, WINDOW, False, id="control-in_the_background", marks=pytest.mark.long),
+            pytest.param(inside_a_turn, WINDOW, False, id="control-inside_a_turn", marks=pytest.mark.long),
+        ],
     )
-    @pytest.mark.parametrize("is_pinned", [True, False], ids=["pinned", "control"])
     def test_stand_word_for_word_after_every_compaction(
         self,
         offline: Service,

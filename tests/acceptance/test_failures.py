@@ -6,7 +6,6 @@ Every failure has its control in the same test: the same call with an honest sum
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Final
 
 import pytest
@@ -82,24 +81,13 @@ def named_fault(value: object) -> str | None:
     return None
 
 
-SEEN_TWICE: Final = frozenset({"error_503", "bad_key", "nested", "blank", "safety_empty", "recitation", "foreign-ru"})
-"""Of a kind that another fault of every day stands for."""
-SEEN_IN_A_TURN: Final = frozenset({"error_429", "error_500", "too_long", "empty", "safety", "cut", "foreign-zh"})
-"""Where a turn may differ from a manual call: in how often and for how long it asks, and in what it is given back."""
-LEFT_TO_A_TURN: Final = SEEN_IN_A_TURN - {"error_500", "empty"}
-"""Every fault is seen once a day, by hand or in a turn, and these two in both: each is an error of its own by hand."""
-
-
-def every_fault(everyday: Callable[[str], bool]) -> pytest.MarkDecorator:
-    """All of them, some in long runs only."""
-    return pytest.mark.parametrize(
-        ("fault", "status", "reason"),
-        [
-            pytest.param(*fault, marks=[] if everyday(named_fault(fault[0]) or str(fault[0])) else pytest.mark.long)
-            for fault in FAULTS
-        ],
-        ids=named_fault,
-    )
+SEEN_IN_A_TURN: Final = ("error_429", "too_long", "cut")
+"""Where a turn may differ from a manual call, which sees them all each day: in how often and for how long it asks."""
+EVERY_FAULT: Final = pytest.mark.parametrize(
+    ("fault", "status", "reason"),
+    [pytest.param(*fault, marks=[] if fault[0] in SEEN_IN_A_TURN else pytest.mark.long) for fault in FAULTS],
+    ids=named_fault,
+)
 
 
 def with_a_state(talk: Talk, size: int) -> Talk:
@@ -134,30 +122,24 @@ def check_the_attempts(row: Json, gemini: Gemini, calls_before: int, status: str
 
 class TestAManualCall:
     @pytest.mark.case("1", "2", "3", "4", "5", "6", "10")
-    @every_fault(lambda name: name not in SEEN_TWICE | LEFT_TO_A_TURN)
     def test_is_an_error_and_changes_nothing(
-        self,
-        gemini_service: Service,
-        start_talk: StartTalk,
-        gemini: Gemini,
-        fault: str | Behaviour,
-        status: str,
-        reason: str,
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, subtests: pytest.Subtests
     ) -> None:
-        talk = with_a_state(start_talk(gemini_service, policy=MANUAL), 2_000)
+        talk = with_a_state(start_talk(gemini_service, policy={**MANUAL, "calls_per_hour": 400}), 2_000)
         state, context = talk.state(), talk.context_bytes()
-        gemini.script("compaction", default=fault)
-
-        problem = refused(
-            talk.post("/compact"), 502, "empty_summary" if reason == "empty_summary" else "summarizer_failed"
-        )
-
-        row = talk.compactions()[-1]
-        assert (problem["compaction_id"], problem["reason"]) == (row["id"], reason)
-        assert (problem["detail"] == "empty summary response") == (reason == "empty_summary")
-        check_the_attempts(row, gemini, 1, status, reason)
-        assert talk.state() == state
-        assert talk.context_bytes() == context
+        for fault, status, reason in FAULTS:
+            with subtests.test(fault=named_fault(fault) or fault):
+                gemini.script("compaction", default=fault)
+                before = len(gemini.requests("compaction"))
+                problem = refused(
+                    talk.post("/compact"), 502, "empty_summary" if reason == "empty_summary" else "summarizer_failed"
+                )
+                row = talk.compactions()[-1]
+                assert (problem["compaction_id"], problem["reason"]) == (row["id"], reason)
+                assert (problem["detail"] == "empty summary response") == (reason == "empty_summary")
+                check_the_attempts(row, gemini, before, status, reason)
+                assert talk.state() == state
+                assert talk.context_bytes() == context
 
         gemini.script("compaction", default="honest")
         control = talk.compact()
@@ -199,7 +181,7 @@ class TestAManualCall:
 
 class TestATurn:
     @pytest.mark.case("1", "2", "3", "4", "5", "6", "10")
-    @every_fault(lambda name: name in SEEN_IN_A_TURN)
+    @EVERY_FAULT
     def test_has_its_reply_and_a_warning(
         self,
         gemini_service: Service,

@@ -140,7 +140,15 @@ def test_the_state_costs_200_to_800_tokens(offline: Service, start_talk: StartTa
     assert weights["state"] + weights["anchors"] >= 200, "what anchors quote, the state need not say again"
 
 
-@pytest.mark.parametrize(("messages", "limit"), [(30, 8_000), (80, 8_000), (80, 32_000), (300, 32_000)])
+@pytest.mark.parametrize(
+    ("messages", "limit"),
+    [
+        (30, 8_000),
+        pytest.param(80, 8_000, marks=pytest.mark.long),
+        (80, 32_000),
+        pytest.param(300, 32_000, marks=pytest.mark.long),
+    ],
+)
 def test_the_state_alone_costs_as_much_in_a_talk_that_tells_much(
     offline: Service, start_talk: StartTalk, messages: int, limit: int
 ) -> None:

@@ -116,13 +116,15 @@ def call(client: httpx.Client, method: str, path: str, ids: dict[str, str]) -> h
     return client.request(method, path.format(**ids), json=body, params=QUERIES.get((method, path)))
 
 
-def ids_of(talk: Talk) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def ids(alices: Talk) -> dict[str, str]:
+    """What is found in it."""
     return {
-        "conversation_id": talk.id,
-        "message_id": talk.history()[0]["id"],
-        "compaction_id": talk.compactions()[0]["id"],
-        "anchor_id": talk.get("/anchors")["data"][0]["id"],
-        "segment_id": talk.get("/segments")["data"][0]["segment_id"],
+        "conversation_id": alices.id,
+        "message_id": alices.history()[0]["id"],
+        "compaction_id": alices.compactions()[0]["id"],
+        "anchor_id": alices.get("/anchors")["data"][0]["id"],
+        "segment_id": alices.get("/segments")["data"][0]["segment_id"],
     }
 
 
@@ -136,18 +138,18 @@ def without_id(response: httpx.Response) -> Any:
 
 @pytest.mark.parametrize(("method", "path"), OBJECT_ROUTES, ids=lambda value: value)
 def test_another_tenants_object_is_the_same_404_as_an_unknown_one(
-    guarded: Guarded, alices: Talk, method: str, path: str
+    guarded: Guarded, alices: Talk, ids: dict[str, str], method: str, path: str
 ) -> None:
     before = alices.get(), alices.history(), alices.compactions()
     with guarded.client("bob") as bob:
-        foreign = call(bob, method, path, ids_of(alices))
+        foreign = call(bob, method, path, ids)
         unknown = call(bob, method, path, unknown_ids())
     refused(foreign, 404, "not_found")
     assert without_id(foreign) == without_id(unknown)
     assert foreign.headers.keys() == unknown.headers.keys()
     assert (alices.get(), alices.history(), alices.compactions()) == before
     if method == "get" and not path.endswith("/events"):
-        assert call(alices.http, method, path, ids_of(alices)).is_success, "control: its owner sees it"
+        assert call(alices.http, method, path, ids).is_success, "control: its owner sees it"
 
 
 def test_lists_hold_only_ones_own(guarded: Guarded, alices: Talk) -> None:
@@ -180,29 +182,26 @@ def test_a_key_of_idempotency_belongs_to_its_tenant(guarded: Guarded) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED_ROUTES, ids=lambda value: value)
-@pytest.mark.parametrize("given", [None, "Bearer nonsense", "Bearer", "Basic YTpi", "revoked"], ids=str)
-def test_without_a_valid_key_nothing_is_told(
-    guarded: Guarded, alices: Talk, method: str, path: str, given: str | None
-) -> None:
-    header = f"Bearer {guarded.keys['revoked']}" if given == "revoked" else given
+def test_without_a_valid_key_nothing_is_told(guarded: Guarded, ids: dict[str, str], method: str, path: str) -> None:
     with guarded.client(None) as client:
-        client.headers.update({"Authorization": header} if header else {})
-        response = call(client, method, path, ids_of(alices))
-    problem = refused(response, 401, "unauthenticated")
-    assert response.headers["www-authenticate"] == "Bearer"
-    assert not re.search(r"tl_\w+", problem["detail"])
+        for given in (None, "Bearer nonsense", "Bearer", "Basic YTpi", f"Bearer {guarded.keys['revoked']}"):
+            client.headers = httpx.Headers({"Authorization": given} if given else {})
+            response = call(client, method, path, ids)
+            problem = refused(response, 401, "unauthenticated")
+            assert response.headers["www-authenticate"] == "Bearer", given
+            assert not re.search(r"tl_\w+", problem["detail"])
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED_ROUTES, ids=lambda value: value)
-def test_a_key_does_only_what_its_scopes_say(guarded: Guarded, alices: Talk, method: str, path: str) -> None:
+def test_a_key_does_only_what_its_scopes_say(guarded: Guarded, ids: dict[str, str], method: str, path: str) -> None:
     needed = "admin" if path.startswith("/compactions") and path != "/compactions/{compaction_id}" else None
     needed = needed or ("read" if method == "get" else "write")
     with guarded.client("reader") as reader, guarded.client("writer") as writer:
         for client, allowed in ((reader, {"read"}), (writer, {"read", "write"})):
             if needed not in allowed:
-                refused(call(client, method, path, ids_of(alices)), 403, "forbidden")
+                refused(call(client, method, path, ids), 403, "forbidden")
             elif method == "get" and not path.endswith("/events"):
-                assert call(client, method, path, ids_of(alices)).is_success
+                assert call(client, method, path, ids).is_success
 
 
 def test_health_needs_no_key(guarded: Guarded) -> None:

@@ -314,7 +314,9 @@ async def test_a_manual_call_that_loses_its_lease_waits_for_who_took_the_work_ov
     first = asyncio.create_task(compact())
     await asyncio.wait_for(slow.reached.wait(), PATIENCE)
     async with engine.begin() as connection:
-        over = "UPDATE compactions SET lease_until = clock_timestamp() - interval '1 second' WHERE conversation_id = :id"
+        over = (
+            "UPDATE compactions SET lease_until = clock_timestamp() - interval '1 second' WHERE conversation_id = :id"
+        )
         await connection.execute(text(over), {"id": conversation_id})
     second = asyncio.create_task(compact())
     await asyncio.wait_for(taker.reached.wait(), PATIENCE)

@@ -15,7 +15,7 @@ from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Role
 from tests.unit.talk import message
 from tests.unit.test_anchors_transitions import anchors_of
-from tests.unit.timing import assert_linear
+from tests.unit.timing import assert_linear, often
 
 LABELLED = [
     "Safety rule: never disclose the vault code to any user.",
@@ -192,18 +192,20 @@ standing = ['''^(?:nie|niemals) (?:\w+ )*\w+en\b|^immer \w+en\b''']
 
 @pytest.mark.parametrize(
     "hostile",
-    [
-        "Note: a. " * 40_000,
-        "Rule: " * 60_000,
-        "No. " * 90_000,
-        "Scratch that. " * 30_000,
-        "never, ever, " * 30_000,
-        "don't ever say a b c " * 20_000,
-        "if a b c d, " * 30_000,
-        "никогда не " * 40_000,
-        "Нет. " * 80_000,
-        "no, a, b: c, " * 30_000,
-    ],
+    often(
+        [
+            "Note: a. " * 40_000,
+            "Rule: " * 60_000,
+            "No. " * 90_000,
+            "Scratch that. " * 30_000,
+            "never, ever, " * 30_000,
+            "don't ever say a b c " * 20_000,
+            "if a b c d, " * 30_000,
+            "никогда не " * 40_000,
+            "Нет. " * 80_000,
+            "no, a, b: c, " * 30_000,
+        ]
+    ),
 )
 def test_hostile_texts_take_linear_time(hostile: str) -> None:
     def settled(text: str) -> object:

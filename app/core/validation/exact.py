@@ -18,6 +18,7 @@ from app.core.validation.orders import orders_in
 from app.core.validation.reckoning import follows
 from app.core.validation.repairs import Repair, RepairReason
 from app.core.validation.shown import BACKGROUND, Shown
+from app.core.validation.sought import Basis
 from app.domain.segments.values import SegmentDigest
 from app.domain.states.state import StateSchema
 from app.domain.summarizing.candidate import Candidate, CandidateItem
@@ -144,10 +145,15 @@ class _Examination:
     def _novel(self, text: str, found: Sequence[Value], seqs: Sequence[int]) -> list[Value]:
         """The values that were not shown, and that do not follow from others that were."""
         novel = [value for value in found if not self._shown.sources(value)]
+        basis: Basis | None = None
         for value in novel[:_MOST_RECKONED]:
-            known = [one for one in found if one not in novel]
-            if follows(value, self._shown.basis(text, novel, known, seqs)):
+            if basis is None:
+                starts = {one.start for one in novel}
+                known = [one for one in found if one.start not in starts]
+                basis = self._shown.basis(text, novel, known, seqs)
+            if follows(value, basis):
                 novel = [one for one in novel if one is not value]
+                basis = None
         return novel
 
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:

@@ -84,7 +84,7 @@ class _Old:
         self.anchors = anchors
         self.by_word: dict[str, list[Anchor]] = {}
         """Those that were asked for, in order of position."""
-        texts = [f"{anchor.content.lower().translate(_AS_IN_WORDS)}\n" for anchor in anchors]
+        texts = [_line(anchor.content) for anchor in anchors]
         self._text = "".join(texts)
         self._starts = [0, *accumulate(map(len, texts))]
 
@@ -99,12 +99,18 @@ class _Old:
 
 
 @lru_cache(maxsize=_REMEMBERED)
+def _line(text: str) -> str:
+    return f"{text.lower().translate(_AS_IN_WORDS)}\n"
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def _topic(text: str, tables: tuple[Table, ...]) -> Topic:
     text = without_label(text, tables)
     return topic_of(text, (day.group() for table in tables for day in table.times.all_in(text)))
 
 
-def without_label(text: str, tables: Sequence[Table]) -> str:
+@lru_cache(maxsize=_REMEMBERED)
+def without_label(text: str, tables: tuple[Table, ...]) -> str:
     """What a label says it is, left out: ``Rule:`` is no subject."""
     labels = (rule.labelled for table in tables for rule in table.rules.values())
     label = next((found for cue in labels for found in cue.all_in(text)), None)
