@@ -179,7 +179,7 @@ class TestAChatModelThatFails:
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, fault: str, status: int, code: str
     ) -> None:
         talk = start_talk(gemini_service)
-        gemini.script("chat", fault)
+        gemini.script("chat", *[fault] * (2 if fault == "reset" else 1))  # a lost connection is tried once more
 
         with EventFollower(talk) as feed:
             problem = refused(talk.post("/chat", {"content": "What is the plan?"}), status, code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 import pytest
@@ -14,11 +15,14 @@ from app.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant
 
 
+_COMPILED: Final[dict[Any, Any]] = {}
+
+
 @pytest.fixture(scope="module")
 async def module_engine(module_database_url: str) -> AsyncIterator[AsyncEngine]:
-    """An engine over the module's database: connections and compiled statements outlive a test."""
+    """An engine over the module's database: connections outlive a test, and compiled statements a module."""
     made = make_engine(module_database_url, pool_size=20, max_overflow=40)
-    yield made
+    yield made.execution_options(compiled_cache=_COMPILED)
     await made.dispose()
 
 

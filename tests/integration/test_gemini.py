@@ -403,7 +403,8 @@ class TestTheRoad:
     async def test_a_step_fails_with_the_same_word(
         self, gemini: Gemini, behaviour: Behaviour, reason: str, retryable: object, status: int | None
     ) -> None:
-        gemini.script("chat", behaviour)
+        tries = 2 if behaviour["name"] == "reset" else 1
+        gemini.script("chat", *[behaviour] * tries)
         async with models(gemini) as registry:
             with pytest.raises(ModelUnavailableError) as caught:
                 await heard(registry.chat())
@@ -411,7 +412,17 @@ class TestTheRoad:
         error = caught.value
         assert (error.reason, error.retryable, error.status) == (reason, retryable, status)
         assert_silent(error)
-        assert len(gemini.requests("chat")) == 1
+        assert len(gemini.requests("chat")) == tries
+
+
+async def test_a_connection_that_breaks_before_the_reply_is_tried_once_more(gemini: Gemini) -> None:
+    gemini.script("chat", "reset")
+    async with models(gemini) as registry:
+        text, finish, _ = await heard(registry.chat())
+
+    assert text
+    assert finish.reason == "stop"
+    assert len(gemini.requests("chat")) == 2
 
 
 async def test_the_wait_that_google_asks_for_is_passed_on(gemini: Gemini) -> None:

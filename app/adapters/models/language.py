@@ -18,6 +18,7 @@ from app.adapters.models.failures import is_block, unavailable
 from app.adapters.models.messages import TakesMedia, to_provider
 from app.adapters.models.replies import calls_of, calls_tool, delta_of, finish_of, text_of, usage_of
 from app.domain.conversation import Usage
+from app.domain.errors import ModelUnavailableError
 from app.domain.fencing.escaping import clean
 from app.domain.model_io import (
     ChatRequest,
@@ -61,7 +62,25 @@ class LanguageChat:
         return self.language.profile
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
-        """Stream one reply, its calls at the end. Raises ``ModelUnavailableError``."""
+        """Stream one reply, its calls at the end. Raises ``ModelUnavailableError``.
+
+        A connection that breaks before anything came is tried once more: providers close connections that rest, and a
+        request that is sent at that moment is lost.
+        """
+        heard = False
+        try:
+            async for event in self._attempt(request):
+                heard = True
+                yield event
+        except ModelUnavailableError as error:
+            if heard or error.reason != "connection":
+                raise
+        else:
+            return
+        async for event in self._attempt(request):
+            yield event
+
+    async def _attempt(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         model = self.language.model
         settings, parameters, thread = self._prepared(request)
         try:
