@@ -14,7 +14,6 @@ from app.adapters.unit_of_work import unit_of_work_factory
 from app.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant
 
-
 _COMPILED: Final[dict[Any, Any]] = {}
 
 
