@@ -322,7 +322,7 @@ class TestInTheBackground:
         ("fault", "status", "reason"),
         [
             ("error_500", "failed", "server_error"),
-            ("empty", "rejected", "empty_summary"),
+            pytest.param("empty", "rejected", "empty_summary", marks=pytest.mark.long),
             pytest.param("safety", "rejected", "blocked", marks=pytest.mark.long),
             pytest.param({"name": "foreign"}, "rejected", "wrong_language", marks=pytest.mark.long),
         ],

@@ -98,8 +98,7 @@ def test_versions_of_different_schemas_are_compared_and_restored(offline: Servic
     "preset",
     [
         "handoff",
-        "semantic",
-        *(pytest.param(one, marks=pytest.mark.long) for one in ("hierarchical", "research", "sessions")),
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("semantic", "hierarchical", "research", "sessions")),
     ],
 )
 def test_one_text_is_kept_word_for_word_by_every_other_preset_and_back(
@@ -145,7 +144,7 @@ DECIDED: Final = (
     [
         ("semantic", "handoff"),
         ("hierarchical", "turn_end"),
-        ("research", "handoff"),
+        pytest.param("research", "handoff", marks=pytest.mark.long),
         pytest.param("semantic", "turn_end", marks=pytest.mark.long),
         pytest.param("hierarchical", "handoff", marks=pytest.mark.long),
         pytest.param("research", "turn_end", marks=pytest.mark.long),

@@ -201,7 +201,12 @@ class TestAfterTheTurn:
         assert [(row["trigger"], row["tokens_before"]) for row in rows] == [("completion", tokens)] * claimed
 
     @pytest.mark.parametrize(
-        "way", ["the client leaves", pytest.param("asked for", marks=pytest.mark.long), "asked for in another process"]
+        "way",
+        [
+            pytest.param("the client leaves", marks=pytest.mark.long),
+            pytest.param("asked for", marks=pytest.mark.long),
+            "asked for in another process",
+        ],
     )
     def test_that_is_interrupted_stays(
         self,
@@ -417,6 +422,7 @@ class TestAFailure:
         gemini.script("compaction", default="honest")
         assert talk.compact()["status"] == "applied"
 
+    @pytest.mark.long
     @pytest.mark.parametrize("fault", ["error_401", pytest.param("please_provide", marks=pytest.mark.long)])
     def test_between_calls_leaves_the_turn_and_everything_before_it(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, fault: str
@@ -472,6 +478,7 @@ class TestWhatPeopleSee:
         assert talk.http.get(talk.path("/export")).json()["messages"] == history
         assert served_seqs(talk.context()) == []
 
+    @pytest.mark.long
     def test_counts_are_exact_when_many_are_compacted_at_once(self, offline: Service, start_talk: StartTalk) -> None:
         talks = [start_talk(offline, preset="turn_end", policy=SMALL) for _ in range(5)]
         before = good(talks[0].http.get("/stats"))

@@ -63,6 +63,7 @@ def books(service: Service) -> Books:
     return Books(service.database_url)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("writers", [FEWER, pytest.param(WRITERS, marks=pytest.mark.long)])
 def test_many_writers_of_one_conversation(offline: Service, start_talk: StartTalk, writers: int) -> None:
     """Far over every threshold: one order, and never two compactions at once."""

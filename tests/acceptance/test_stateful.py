@@ -54,7 +54,7 @@ def openai(server: OpenAI) -> OpenAI:
     return server
 
 
-@pytest.fixture(params=["whole", "streamed"])
+@pytest.fixture(params=["streamed", pytest.param("whole", marks=pytest.mark.long)])
 def ask(request: pytest.FixtureRequest) -> Ask:
     """A turn, both ways: its result."""
 

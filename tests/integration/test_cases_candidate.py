@@ -31,6 +31,7 @@ from app.services import ladder
 from app.services.manual import CompactInput
 from tests.integration.services import Service, honest, proposal
 from tests.unit.talk import answer, fact
+from tests.unit.timing import often
 
 PATIENCE = 60.0
 Break = Callable[[pytest.MonkeyPatch], None]
@@ -555,7 +556,7 @@ async def survives(begin: UnitOfWorkFactory, tenant: UUID, written: Written) -> 
 
 
 @pytest.mark.case("11")
-@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("kind", often(ODD))
 async def test_an_odd_answer_is_cleaned_or_refused(begin: UnitOfWorkFactory, tenant: UUID, kind: str) -> None:
     await survives(begin, tenant, odd(kind))
 

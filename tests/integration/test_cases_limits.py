@@ -107,7 +107,7 @@ async def test_a_lowered_budget_is_met_in_chunks(service: Service) -> None:
     ("name", "broken", "failing"),
     [
         ("app.services.conversations.claim_at_rest", nothing, "claimed by the change"),
-        ("app.services.chunk.chunk_tokens", lambda _: 10**9, "in chunks"),
+        pytest.param("app.services.chunk.chunk_tokens", lambda _: 10**9, "in chunks", marks=pytest.mark.long),
     ],
     ids=["a change that claims nothing", "a planner that knows no chunks"],
 )

@@ -69,7 +69,7 @@ async def test_growth_that_folds_nothing_adds_no_row(service: Service, grow: Gro
 
 
 @pytest.mark.control("14")
-@pytest.mark.parametrize("grow", [by_appends, by_turns])
+@pytest.mark.parametrize("grow", [by_appends, pytest.param(by_turns, marks=pytest.mark.long)])
 async def test_control_without_the_look_ahead_every_five_percent_is_a_row(
     service: Service, grow: Grow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,6 +186,7 @@ class TestRoundTrip:
         found = await every_marker(service, conversation_id)
         assert any(told != expected[marker] for marker, told in found.items())
 
+    @pytest.mark.long
     @pytest.mark.control("30")
     async def test_control_parts_that_are_put_in_order_are_seen(self, service: Service, engine: AsyncEngine) -> None:
         conversation_id = await service.conversation()

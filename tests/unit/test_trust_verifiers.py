@@ -76,6 +76,7 @@ def test_no_verifier_takes_an_honest_statement_without_a_true_quote() -> None:
     assert harms["nothing is stated anywhere"].doubted > 10
 
 
+@pytest.mark.long
 def test_true_quotes_that_say_something_else_take_everything() -> None:
     name = "everything contradicted, true quotes that say something else"
     harm = harms_of(plays())[name]
