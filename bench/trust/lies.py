@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from app.core.text.relative import undated
 from app.core.validation.claims import Claim
 from app.domain.words.text import sentences
 from bench.trust.playing import Played
@@ -71,10 +72,10 @@ def is_claim_of(claim: Claim, case: Case, lie: Lie) -> bool:
     """Whether a claim says what the lie says, or gives up what it gives up."""
     if claim.gives_up:
         return claim.target in {*lie.get("replaces", ()), lie.get("entry")}
-    false = false_texts(case, lie)
+    false, text = false_texts(case, lie), undated(" ".join(claim.text.split()))
     if claim.kind == "digest":
-        return lie.get("field") == "segments" and any(claim.text.endswith(one) for one in false)
-    return claim.field == lie.get("field") and " ".join(claim.text.split()) in false
+        return lie.get("field") == "segments" and any(text.endswith(one) for one in false)
+    return claim.field == lie.get("field") and text in false
 
 
 def _plant(answer: dict[str, Any], lie: Lie) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from app.core.text.relative import undated
 from app.core.validation.claims import Claim
 from app.core.validation.verdicts import LONGEST_QUOTE, Quotes, ShownTexts, Verdict, applied_verdicts
 from app.domain.model_io import VerificationRequest
@@ -87,12 +88,13 @@ def stands(claim: Claim, told: Played) -> bool:
     """Whether what the claim says is served; of one that gives an entry up: whether the entry no longer is."""
     if claim.gives_up:
         return claim.target not in told.items
+    text = undated(claim.text)  # as what is told is compared: without the days that code adds
     if claim.kind == "item":
-        return told.items.get(claim.target) == claim.text
+        return told.items.get(claim.target) == text
     if claim.kind == "digest":
         brief = told.briefs.get(int(claim.target))
-        return brief is not None and claim.text.endswith(brief)
-    return claim.text in told.texts.get(claim.field, "")
+        return brief is not None and text.endswith(brief)
+    return text in told.texts.get(claim.field, "")
 
 
 def false_claims(asked: Asked, lies: Iterable[Lie]) -> dict[int, Lie]:

@@ -6,9 +6,10 @@ from typing import Final
 
 from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, stems
 
-_KEPT: Final = 0.4
-"""Of the earlier statement's content words. In the open half of the corpus of ``bench.trust`` 63 % of the honest
-replacements keep as many, and no invented one does: the most that one of those keeps is 37 %."""
+_KEPT: Final = 0.6
+"""Of the earlier statement's content words. In the open half of the corpus of ``bench.trust`` 37 % of the honest
+replacements keep as many; the most that an invented one keeps is 44 %. It is set well above that, since what is set
+aside in vain is served in doubt until a verifier reads it, and what is taken away in vain is lost."""
 
 
 def tells_again(statement: str, earlier: str) -> bool:
