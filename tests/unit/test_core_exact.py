@@ -214,15 +214,10 @@ def test_control_a_value_of_a_named_source_adds_none() -> None:
     [
         (f"{CABIN} (of which 77 euros for the keys)", CABIN),
         ("Clara pays 900 euros (and a deposit of 77 euros) for the cabin", CABIN),
-        (
-            "Clara brings a tent, a stove worth 77 euros, two lamps and a rope",
-            "Clara brings a tent, two lamps and a rope",
-        ),
-        ("Clara takes the train; room 777 is booked; the dog comes too", "Clara takes the train; the dog comes too"),
         ("克拉拉为小屋付了900欧元（含77欧元押金） 并且 带了狗", "克拉拉为小屋付了900欧元 并且 带了狗"),
     ],
 )
-def test_a_parenthesis_or_one_middle_element_that_holds_the_value_goes(text: str, kept: str) -> None:
+def test_a_parenthesis_that_holds_the_value_goes(text: str, kept: str) -> None:
     made = left(item(text, 1, replaces=["F7"]))
     assert [(one.text, one.replaces) for one in made.candidate.items] == [(kept, ())], "and it replaces nothing"
     (repair,) = made.repairs

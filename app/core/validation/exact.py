@@ -8,7 +8,7 @@ where less than half of a narrative holds, the newest entries are told instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -34,10 +34,8 @@ _LINE_ITEMS: Final = 2
 _MOST_RECKONED: Final = 8
 """Values of one statement that may follow from others."""
 _LEAST_WORDS: Final = 3
-_LEAST_PARTS: Final = 3
 _ENDS: Final = ".!?…。！？"
 _PARENTHESIS: Final = compiled(r"[(（\[]([^()（）\[\]]{1,300})[)）\]]")
-_SEPARATOR: Final = compiled(r"(?<=[^\s\d]),(?=\s)|(?<=\d),(?=\s)|;|、|，|；")
 _BOUND: Final = compiled(
     r"\b(?:not?|never|none|nor|without|unless|except|if|only|n't|не|ни|нет|без|если|кроме|только|nicht|kein\w{0,2}|ohne|nie"
     r"|niemals|wenn|falls|au(?:ß|ss)er|nur)\b|n['’]t\b|[不没無无未非]|如果|除非|除了|只",
@@ -324,23 +322,4 @@ def _without_value(text: str, value: str) -> str:
         if value in inside[1] and (bound is None or bound.start() >= inside.end()):
             left = text[: inside.start()].rstrip() + text[inside.end() :]
             return left if value not in left and len(left.split()) >= _LEAST_WORDS else ""
-    return _without_element(text, value)
-
-
-def _without_element(text: str, value: str) -> str:
-    """A sentence without the one element of a list, or the apposition, that holds a value."""
-    if _BOUND.search(text):
-        return ""
-    parts = list(_elements(text))
-    holding = [place for place, part in enumerate(parts) if value in part]
-    if len(parts) < _LEAST_PARTS or len(holding) != 1 or holding[0] in {0, len(parts) - 1}:
-        return ""
-    return "".join(part for place, part in enumerate(parts) if place != holding[0])
-
-
-def _elements(text: str) -> Iterator[str]:
-    start = 0
-    for found in _SEPARATOR.finditer(text):
-        yield text[start : found.start()]
-        start = found.start()
-    yield text[start:]
+    return ""

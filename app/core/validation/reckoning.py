@@ -15,7 +15,7 @@ from app.core.validation.sought import Basis, Sought
 from app.core.validation.sought_amounts import sought_amount
 from app.core.validation.sought_days import sought_date, sought_time, sought_year
 
-CHANCE: Final = 1 / 40
+CHANCE: Final = 1 / 20
 """The share of the values like one that may follow as well."""
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
 
