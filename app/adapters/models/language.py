@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,20 +68,20 @@ class LanguageChat:
         A connection that breaks before anything came is tried once more: providers close connections that rest, and a
         request that is sent at that moment is lost.
         """
-        heard = False
-        try:
-            async for event in self._attempt(request):
-                heard = True
-                yield event
-        except ModelUnavailableError as error:
-            if heard or error.reason != "connection":
-                raise
-        else:
-            return
-        async for event in self._attempt(request):
-            yield event
+        for is_last in (False, True):
+            heard = False
+            try:
+                async with aclosing(self._attempt(request)) as events:
+                    async for event in events:
+                        heard = True
+                        yield event
+            except ModelUnavailableError as error:
+                if is_last or heard or error.reason != "connection":
+                    raise
+            else:
+                return
 
-    async def _attempt(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+    async def _attempt(self, request: ChatRequest) -> AsyncGenerator[StepEvent, None]:
         model = self.language.model
         settings, parameters, thread = self._prepared(request)
         try:
