@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import AsyncAdaptedQueuePool
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.adapters.database import make_engine
@@ -15,6 +18,7 @@ from app.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant
 
 _COMPILED: Final[dict[Any, Any]] = {}
+_PATIENCE: Final = 5.0  # seconds
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +46,13 @@ def engine(request: pytest.FixtureRequest, database_url: str) -> AsyncEngine:
 
 
 @pytest.fixture
-def begin(engine: AsyncEngine) -> UnitOfWorkFactory:
-    """A maker of units of work."""
-    return unit_of_work_factory(engine)
+async def begin(engine: AsyncEngine) -> AsyncIterator[UnitOfWorkFactory]:
+    """A maker of units of work; what a test leaves running in the background may end its transaction."""
+    yield unit_of_work_factory(engine)
+    with contextlib.suppress(TimeoutError):  # then the database cannot be emptied, and its error names who holds it up
+        async with asyncio.timeout(_PATIENCE):
+            while cast("AsyncAdaptedQueuePool", engine.pool).checkedout():  # noqa: ASYNC110 - a pool tells nobody
+                await asyncio.sleep(0.01)
 
 
 @pytest.fixture
