@@ -326,7 +326,7 @@ ACTS: Final[dict[str, Callable[[str], object]]] = {
 
 
 def broken(argument: Any) -> list[Operation]:
-    """For the control: an operation that compares every 64th sign with each other."""
+    """For the control: an operation that compares every 64th sign with all signs of the text."""
     del argument
     return [
         Operation("sound", str.split, every=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.text import scanner
+from app.core.text.folding import folded
 from app.core.text.values import Given, values
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.timing import assert_linear, often
@@ -165,3 +168,19 @@ HOSTILE = [
 def test_linear_time_on_hostile_text(unit: str) -> None:
     at = datetime(2026, 8, 28, tzinfo=UTC)
     assert_linear(lambda text: [values(text), shown(text, at=at)], unit * (12_000 // len(unit)))
+
+
+# --- plain words are read first, for speed alone
+
+_PIECES = st.sampled_from([
+    "room", "the", "c", "www", "deadbeef", "v", "am", "p.m.", "Mai", "два", "三", "五月", "com", "1", "2026",
+    " ", "  ", "\n", ",", ", ", ";", ".", ":", "/", "\\", "-", "'", "@", "_", "~", "+", "°", "½", "%", "$", "(", ")",
+])  # fmt: skip
+
+
+@given(st.lists(_PIECES | st.characters(), max_size=30).map("".join))
+def test_without_the_shape_of_plain_words_the_scan_finds_the_same(text: str) -> None:
+    found = scanner.tokens(folded(text))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scanner, "_SCAN", re.compile("|".join(scanner._SHAPES[1:])))
+        assert scanner.tokens(folded(text)) == found

@@ -100,12 +100,7 @@ def missing(before: list[str], talk: Replay) -> list[str]:
 
 
 CHANGES = [
-    pytest.param(
-        language,
-        one,
-        other,
-        marks=() if (language, steps(one, other)) == EVERYDAY and one in FIRST else pytest.mark.long,
-    )
+    pytest.param(language, one, other, marks=() if is_everyday(language, one, other) else pytest.mark.long)
     for language in ("en", "ru")
     for one, other in PAIRS
 ]

@@ -25,10 +25,9 @@ _EXTENSIONS: Final = (
 )
 _DOMAINS: Final = "com|org|net|io|dev|de|ru|cn|edu|gov|info|app|example|eu|uk|ch|at"
 _NO_BLANK: Final = r"[^\s<>\"'»”`|。，、；！？）」』】\x00-\x1f]"
-_NEAR: Final = r"[\w.@+~/\\-]"
 _FEW_HAN: Final = "[零〇一二两三四五六七八九十]"
 _SHAPES: Final = (
-    rf"(?P<plain>(?<!{_NEAR}){_LETTER}++)(?:[,;]\s*+|\s++)",  # nearly every word; no other shape begins with one
+    rf"(?P<plain>{_LETTER}++)(?:[,;]\s*+|\s++)",  # nearly every word: read first for speed alone
     (
         rf"(?P<url>(?:https?|ftp|wss?|postgres(?:ql)?|redis|file)://{_NO_BLANK}{{1,2000}}+|\bwww\.{_NO_BLANK}{{1,2000}}+"
         rf"|(?<![\w.@/-])[a-z][a-z0-9-]{{1,62}}(?:\.[a-z][a-z0-9-]{{0,62}}){{0,3}}\.(?:{_DOMAINS})(?![\w.@-])"
