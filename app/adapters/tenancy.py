@@ -8,11 +8,13 @@ tables instead of mapped classes), and objects handed to the session instead of 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import event
+from sqlalchemy import BindParameter, bindparam, event
 from sqlalchemy.orm import ORMExecuteState, Session, UOWTransaction, with_loader_criteria
-from sqlalchemy.orm.util import LoaderCriteriaOption
+from sqlalchemy.orm.interfaces import CriteriaOption
+from sqlalchemy.sql.visitors import InternalTraversal
 
 from app.adapters.tables import TenantScoped
 
@@ -27,13 +29,37 @@ class ScopedSession(Session):
     """A session whose every statement passes through :func:`scope`."""
 
 
+class TenantCriteria(CriteriaOption):
+    """The tenant's condition on each table, wherever in a statement the table stands: aliases and subqueries too.
+
+    One option for all tables, since an option's cache key is made anew for every statement that is executed: this
+    one's is its class and its parameter, so statements that differ only in the tenant share what was compiled.
+    """
+
+    __slots__ = ("conditions", "tenant")
+    _traverse_internals = [("tenant", InternalTraversal.dp_clauseelement)]  # noqa: RUF012 -- so the base class has it
+
+    def __init__(self, tenant_id: UUID) -> None:
+        self.tenant: BindParameter[UUID] = bindparam("tenant_of_session", tenant_id)
+        self.conditions = tuple(
+            with_loader_criteria(table, table.__table__.c.tenant_id == self.tenant, include_aliases=True)  # type: ignore[attr-defined]
+            for table in TenantScoped.__subclasses__()
+        )
+
+    def process_compile_state(self, compile_state: Any) -> None:
+        """Add the conditions to a select that is compiled."""
+        self.get_global_criteria(compile_state.global_attributes)
+
+    def get_global_criteria(self, attributes: dict[Any, Any]) -> None:
+        """Add the conditions to an update or a delete that is compiled."""
+        for condition in self.conditions:
+            condition.get_global_criteria(attributes)
+
+
 @lru_cache(maxsize=1_024)
-def criteria(tenant_id: UUID) -> tuple[LoaderCriteriaOption, ...]:
-    """The condition on each table, wherever in a statement it stands: aliases and subqueries too."""
-    return tuple(
-        with_loader_criteria(table, table.__table__.c.tenant_id == tenant_id, include_aliases=True)  # type: ignore[attr-defined]
-        for table in TenantScoped.__subclasses__()
-    )
+def criteria(tenant_id: UUID) -> TenantCriteria:
+    """The tenant's condition."""
+    return TenantCriteria(tenant_id)
 
 
 @event.listens_for(ScopedSession, "do_orm_execute")
@@ -51,7 +77,7 @@ def scope(state: ORMExecuteState) -> None:
     if state.is_insert:
         state.statement = state.statement.values(tenant_id=tenant_id)  # type: ignore[attr-defined]
     else:
-        state.statement = state.statement.options(*criteria(tenant_id))
+        state.statement = state.statement.options(criteria(tenant_id))
 
 
 @event.listens_for(ScopedSession, "before_flush")

@@ -443,13 +443,22 @@ async def test_the_same_idempotency_key_of_two_tenants_is_two_keys(begin: UnitOf
         assert await unit.idempotency.claim(idempotent("c")) == idempotent("a")
 
 
+class NoCriteria(tenancy.TenantCriteria):
+    """Adds nothing, and is never found among the statements that were compiled with the condition."""
+
+    inherit_cache = False
+
+    def get_global_criteria(self, attributes: dict[Any, Any]) -> None:
+        """Nothing."""
+
+
 async def test_control_without_the_condition_the_leak_is_seen(
     begin: UnitOfWorkFactory, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the tests above could not fail, this one would."""
     owner, stranger = await furnish(begin, "a"), await make_tenant(begin, "stranger")
     before = await dumps(engine, owner)
-    monkeypatch.setattr(tenancy, "criteria", lambda _tenant_id: ())
+    monkeypatch.setattr(tenancy, "criteria", NoCriteria)
     reads = ("conversations.get", "messages.between", "compactions.get", "states.page", "turns.get", "events.after")
     for name in (*reads, "keys.all"):
         call, expected = CALLS[name]
