@@ -42,6 +42,7 @@ def test_words_before_and_after(offline: Service, start_talk: StartTalk, wanted:
         assert english["message"].startswith("Context at 70 % or more: ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wanted", ["before_and_after", "summary", "events"])
 def test_words_in_the_stream_of_the_turn_that_compacts(offline: Service, start_talk: StartTalk, wanted: str) -> None:
     talk = start_talk(offline, policy={**WINDOW, "notifications": wanted}, locale="ru")

@@ -380,6 +380,7 @@ class TestTheUsersLanguage:
 
 
 class TestAnOversizedMessage:
+    @pytest.mark.long
     def test_is_served_without_its_middle_where_the_policy_says_so(
         self, offline: Service, start_talk: StartTalk
     ) -> None:

@@ -115,6 +115,7 @@ def test_its_first_message_constraints_and_goals_are_held_goal_statements_are_no
     assert not any(one["content"] in served for one in free)
 
 
+@pytest.mark.long
 def test_a_question_brings_the_original_back(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, preset="research", policy=WINDOW | {"anchor_share": 0, "state_tokens": 50})
     studied(talk)

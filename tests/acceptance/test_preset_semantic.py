@@ -128,6 +128,7 @@ def test_a_merge_keeps_what_is_relevant_and_updates_what_has_changed(offline: Se
     assert len(logos) == len(set(logos))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [4_000, 8_000, 16_000])
 def test_the_state_costs_200_to_800_tokens(offline: Service, start_talk: StartTalk, limit: int) -> None:
     talk = start_talk(offline, policy={"context_window": limit, "max_tokens": -1})

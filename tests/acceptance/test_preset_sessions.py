@@ -210,6 +210,7 @@ def test_wrong_types_and_empty_values_are_named(
 # --- its workloads ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_fifty_turns_take_one_cycle_and_the_objective_is_there(offline: Service, start_talk: StartTalk) -> None:
     talk = begun(start_talk, offline)
     events(talk, 50, EVENT + 8)
@@ -280,6 +281,7 @@ def yardstick() -> float:
     return time.process_time() - began
 
 
+@pytest.mark.long
 def test_our_own_time_for_fifty_turns_is_within_its_200_ms(monkeypatch: pytest.MonkeyPatch) -> None:
     """In CPU time, the best of three, side by side with a yardstick; the model's time is not ours."""
     own_seconds(10, monkeypatch)
@@ -289,6 +291,7 @@ def test_our_own_time_for_fifty_turns_is_within_its_200_ms(monkeypatch: pytest.M
     assert 0 < own < PROMISED * unit
 
 
+@pytest.mark.long
 def test_and_for_a_hundred_within_its_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds, cycles = own_seconds(100, monkeypatch)
     assert 2 <= cycles <= 3

@@ -500,6 +500,7 @@ class TestWhatPeopleSee:
         assert after["tokens"]["saved"] - before["tokens"]["saved"] == saved
         assert sum(talk.get("/stats")["tokens"]["saved"] for talk in talks) == saved
 
+    @pytest.mark.long
     def test_is_russian_from_start_to_end(self, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, preset="turn_end", policy=SMALL, locale="ru-RU", system_prompt=ROOMS)
         with EventFollower(talk) as feed:

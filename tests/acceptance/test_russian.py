@@ -172,6 +172,7 @@ def words_of(events: list[Json]) -> list[str]:
     return [one[name] for one in told for name in ("title", "message")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("preset", [often(preset, preset in WITHOUT_A_MODEL) for preset in PRESETS])
 def test_without_a_model(offline: Service, start_talk: StartTalk, preset: str) -> None:
     policy = SMALL | ROOMY.get(preset, {})
@@ -264,6 +265,7 @@ TYPED: Final = frozenset(
 """Names that the command line shows as they are typed, and that of the state's schema."""
 
 
+@pytest.mark.long
 def test_the_command_line_in_a_russian_terminal(
     offline: Service, start_talk: StartTalk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

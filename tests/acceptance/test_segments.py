@@ -78,6 +78,7 @@ def is_command(message: Json) -> bool:
     return bool(message["event_type"] == "command")
 
 
+@pytest.mark.long
 @pytest.mark.case("30")
 def test_every_marker_leads_back_also_after_more_compactions_and_a_restore(talk: Talk) -> None:
     sent = [message["parts"] for message in talk.history() if message["parts"]]
@@ -101,6 +102,7 @@ def test_every_marker_leads_back_also_after_more_compactions_and_a_restore(talk:
     assert all(one["is_current"] for one in listed)
 
 
+@pytest.mark.long
 @pytest.mark.control("30")
 def test_control_a_changed_original_is_seen(talk: Talk) -> None:
     """The comparison is of bytes: the same values in another order fail it."""

@@ -265,6 +265,7 @@ async def test_it_is_refused_and_nothing_changes(
     check_refused(await play(begin, engine, tenant, fault), reason)
 
 
+@pytest.mark.long
 @pytest.mark.control("1", "2", "3", "4", "5", "6", "7", "10")
 @pytest.mark.parametrize(("fault", "reason", "guard"), REFUSALS)
 async def test_control_without_its_guard_it_is_applied(
@@ -324,6 +325,7 @@ async def test_a_failure_is_retried_after_a_pause_that_grows(
     await backs_off(begin, engine, tenant)
 
 
+@pytest.mark.long
 @pytest.mark.control("1")
 @pytest.mark.parametrize(
     ("pause", "failing"),
@@ -437,6 +439,7 @@ async def test_what_nobody_said_is_dropped_and_counted(
     check_nothing_invented(await play(begin, engine, tenant, inventing))
 
 
+@pytest.mark.long
 @pytest.mark.control("8")
 async def test_control_without_grounding_it_is_in_the_state(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
@@ -561,6 +564,7 @@ async def test_an_odd_answer_is_cleaned_or_refused(begin: UnitOfWorkFactory, ten
     await survives(begin, tenant, odd(kind))
 
 
+@pytest.mark.long
 @pytest.mark.control("11")
 @pytest.mark.parametrize("kind", ["nul", "escaped surrogate"])
 async def test_control_without_cleaning_the_database_refuses_it(
@@ -580,6 +584,7 @@ async def test_control_a_reader_without_bounds_has_a_defect(
         await survives(begin, tenant, odd("nested"))
 
 
+@pytest.mark.long
 @pytest.mark.control("11")
 def test_control_without_a_limit_to_size_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     huge = answer("so on and " * 500_000)

@@ -130,6 +130,7 @@ async def test_a_fact_of_the_first_turn_is_there_after_many_compactions(
     await remembers(Service(begin, tenant, offline), through)
 
 
+@pytest.mark.long
 @pytest.mark.control("23")
 async def test_control_without_anchors_and_carrying_forward_it_is_forgotten(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
@@ -183,6 +184,7 @@ async def test_use_postgres_then_no_mysql(begin: UnitOfWorkFactory, tenant: UUID
     await changes_its_mind(begin, tenant)
 
 
+@pytest.mark.long
 @pytest.mark.control("24")
 @pytest.mark.parametrize(
     ("broken", "failing"),
@@ -227,6 +229,7 @@ async def test_in_progress_then_done_two_compactions_later(begin: UnitOfWorkFact
     await is_done_later(begin, tenant)
 
 
+@pytest.mark.long
 @pytest.mark.control("25")
 async def test_control_without_supersession_it_is_in_progress_and_done(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
@@ -296,6 +299,7 @@ async def test_forty_exact_values_that_the_model_leaves_out_survive(begin: UnitO
     await keeps_forty(begin, tenant)
 
 
+@pytest.mark.long
 @pytest.mark.control("26")
 async def test_control_without_anchors_and_survival_they_are_lost(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch

@@ -355,6 +355,7 @@ async def test_an_honest_paraphrase_is_applied_as_it_is_at_the_first_attempt(
     check_applied_as_it_is(talk, *await played(begin, tenant, talk))
 
 
+@pytest.mark.long
 @pytest.mark.control("22b")
 @pytest.mark.parametrize("talk", TALKS, ids=lambda talk: talk.name)
 async def test_control_a_gate_that_wants_values_word_for_word(

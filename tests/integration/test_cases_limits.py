@@ -97,6 +97,7 @@ async def shrinks(service: Service) -> None:
     assert max(read) <= DIGESTS, "in chunks that a summarizer digests"
 
 
+@pytest.mark.long
 @pytest.mark.case("18")
 async def test_a_lowered_budget_is_met_in_chunks(service: Service) -> None:
     await shrinks(service)
@@ -377,6 +378,7 @@ async def test_with_all_in_order_it_is_compacted(service: Service) -> None:
     await goes_on(service, is_reached=False)
 
 
+@pytest.mark.long
 @pytest.mark.control("22c")
 @pytest.mark.parametrize(("name", "broken"), BREAKS)
 async def test_control_without_the_guard_around_it_the_turn_fails(

@@ -144,6 +144,7 @@ async def test_a_message_that_arrives_meanwhile_stays_in_the_tail(begin: UnitOfW
     assert context.messages[-1].seq == late.seq
 
 
+@pytest.mark.long
 async def test_a_span_larger_than_the_summarizer_digests_is_committed_chunk_by_chunk(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:

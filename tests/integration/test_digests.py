@@ -87,6 +87,7 @@ async def test_a_background_compaction_ends_at_its_target_with_digests(service: 
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guarded", [True, False], ids=["strictly smaller", "control"])
 async def test_where_all_is_folded_they_have_what_keeps_it_smaller(
     service: Service, monkeypatch: pytest.MonkeyPatch, *, guarded: bool
@@ -219,6 +220,7 @@ async def test_a_small_budget_shows_fewer_and_reads_segments_only_then(
     assert reads[0] <= 31, "no more than could have a line"
 
 
+@pytest.mark.long
 async def test_a_long_fold_in_chunks_ends_at_its_target_too(service: Service) -> None:
     service.summarizer._profile = replace(service.summarizer.profile, chunk_tokens=2_000)
     conversation_id = await service.conversation(context_window=20_000)

@@ -155,6 +155,7 @@ async def test_after_three_compactions_the_canary_is_in_no_table(
     assert "Crates 1 to" in told(after), "what did not draw on the message stays"
 
 
+@pytest.mark.long
 async def test_control_without_the_clean_up_of_entries_the_dump_finds_it(
     service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +165,7 @@ async def test_control_without_the_clean_up_of_entries_the_dump_finds_it(
     assert CANARY in await dump(engine)
 
 
+@pytest.mark.long
 async def test_control_without_the_look_at_content_a_wrong_provenance_keeps_it(
     service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

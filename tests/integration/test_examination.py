@@ -117,6 +117,7 @@ async def test_looking_waits_for_nobody_and_mending_for_a_compaction(begin: Unit
     assert mended.state_version_now == before.version + 2
 
 
+@pytest.mark.long
 async def test_control_checks_of_today_and_other_versions_and_tenants(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant, honest, quoting)
     conversation_id = await damaged(service)

@@ -330,6 +330,7 @@ class TestAMessageThatIsBlocked:
         assert (rows[0].status, rows[0].reason) == ("rejected", "blocked"), "the scenario is a hard one"
         assert rows[-1].state_version_after is not None
 
+    @pytest.mark.long
     @pytest.mark.control("12")
     async def test_control_without_smaller_chunks_they_never_do(
         self,
@@ -431,6 +432,7 @@ class TestATurn:
         assert warnings[0] == "compaction_failed:internal_error"
         assert (reply, row.state_version) == ("All right.", 0)
 
+    @pytest.mark.long
     async def test_control_with_all_in_order_it_is_compacted(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         service = Service(begin, tenant)
         conversation_id, warnings, reply = await turn(service)

@@ -167,6 +167,7 @@ async def test_the_model_is_asked_again_and_both_calls_are_on_record(service: Se
     assert row.entries.ungrounded == len(version.repairs)
 
 
+@pytest.mark.long
 async def test_control_an_honest_answer_is_not_asked_about(begin: UnitOfWorkFactory, home: UUID) -> None:
     service = Service(begin, home, settings=OPEN)
     conversation_id = await folded(service)

@@ -175,6 +175,7 @@ class TestRoundTrip:
         for marker, told in (await every_marker(service, conversation_id)).items():
             assert told == expected[marker]
 
+    @pytest.mark.long
     @pytest.mark.control("30")
     async def test_control_a_page_that_loses_its_border_is_seen(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
@@ -418,6 +419,7 @@ class TestStored:
 
 
 class TestExpansion:
+    @pytest.mark.long
     async def test_pages_of_a_level_are_the_level(self, service: Service) -> None:
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 3})
         await say(service, conversation_id, 8)
@@ -732,6 +734,7 @@ class TestErasure:
         assert told.wants_detail == bool(told.messages)
         assert len(await originals(service, conversation_id, told.id)) == size
 
+    @pytest.mark.long
     async def test_control_without_it_the_dump_finds_it(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
     ) -> None:

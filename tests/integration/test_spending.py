@@ -82,6 +82,7 @@ class TestAnAutomaticOne:
         assert again is not None
         assert again.status == "applied"
 
+    @pytest.mark.long
     async def test_control_with_room_it_is_applied(self, service: Service) -> None:
         conversation_id = await service.conversation(calls_per_hour=3)
         await spent(service, conversation_id, 2)

@@ -309,6 +309,7 @@ class TestFloors:
         assert [(one.status, one.reason) for one in rows] == [("applied", "irreducible_floor")]
         assert len(service.summarizer.requests) == calls > 0
 
+    @pytest.mark.long
     @pytest.mark.control("14")
     async def test_control_without_the_quiet_it_is_tried_again(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
@@ -371,6 +372,7 @@ class TestOneByOne:
         assert max(2, count // 100) <= len(rows) <= count / 18 + 1
         assert len(service.summarizer.requests) == sum(row.status == "applied" for row in rows)
 
+    @pytest.mark.long
     @pytest.mark.own_database
     @pytest.mark.control("16")
     async def test_control_without_the_slot_there_are_more(

@@ -433,6 +433,7 @@ def test_whatever_is_said_places_are_exact_and_numbers_bounded(pieces: list[str]
     assert found(content, role) == anchors
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "hostile",
     [

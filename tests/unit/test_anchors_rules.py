@@ -190,6 +190,7 @@ standing = ['''^(?:nie|niemals) (?:\w+ )*\w+en\b|^immer \w+en\b''']
     assert [found(text) for text in said] == [[], []]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "hostile",
     often(

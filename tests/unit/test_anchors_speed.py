@@ -57,6 +57,7 @@ def test_detecting_takes_a_few_times_as_long_as_tokenising() -> None:
     assert found < MOST * plain, f"detecting took {found / plain:.1f} times as long as tokenising"
 
 
+@pytest.mark.long
 def test_control_patterns_that_are_all_tried_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was before what a pattern needs was looked up."""
     monkeypatch.setattr(Cues, "open", lambda *_: -1)

@@ -339,6 +339,7 @@ def test_ungrounded_items_are_counted_on_the_compaction() -> None:
     assert not any("parrots" in text for text in applied.state["logos"])
 
 
+@pytest.mark.long
 @pytest.mark.case("23")
 def test_a_fact_of_the_first_turns_is_there_after_each_of_many_compactions() -> None:
     """Although every round brings more facts than the state can hold, each with an exact value of its own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 from compaction_kit.session import Turn
 
 from app.domain.records import FoldRequest
@@ -18,6 +19,7 @@ def forgetful(talk: Replay, request: FoldRequest) -> int:
     return chunks
 
 
+@pytest.mark.long
 def test_no_type_is_flagged_and_none_falls_off_a_cliff() -> None:
     verdict = judged(Offline, budget=0.2, seed=1, rounds=5)
     assert verdict.flagged == ()
@@ -26,6 +28,7 @@ def test_no_type_is_flagged_and_none_falls_off_a_cliff() -> None:
     assert len(verdict.curves) == 5
 
 
+@pytest.mark.long
 def test_a_compactor_that_forgets_is_flagged() -> None:
     verdict = judged(partial(Offline, fold=forgetful), budget=0.2, seed=1, rounds=1)
     assert len(verdict.flagged) == 5

@@ -46,6 +46,7 @@ def test_each_is_asked_for_summaries_and_orders_too(talk: Talk) -> None:
         assert 1 <= min(one.evidence) <= max(one.evidence) <= len(talk.messages)
 
 
+@pytest.mark.long
 def test_broad_questions_are_told_with_and_without_the_state() -> None:
     shortest = min(GIVEN, key=lambda talk: talk.tokens)
     text = broad_table(list(broadly([shortest])))

@@ -337,6 +337,7 @@ def try_one(tree: Path, reach: Reach, one: Mutation, *, most_seconds: float = 60
     return trial
 
 
+@pytest.mark.long
 def test_a_mutation_is_killed_by_the_first_test_that_fails(tree: Path, reach: Reach) -> None:
     trial = try_one(tree, reach, BOUNDARY)
 
@@ -345,12 +346,14 @@ def test_a_mutation_is_killed_by_the_first_test_that_fails(tree: Path, reach: Re
     assert [path.name for path in tree.parent.iterdir() if path.name.startswith("mutated-")] == []
 
 
+@pytest.mark.long
 def test_a_mutation_that_changes_nothing_survives(tree: Path, reach: Reach) -> None:
     trial = try_one(tree, reach, LESS)
 
     assert (trial.outcome, trial.test, trial.passed) == ("survived", None, 2)
 
 
+@pytest.mark.long
 def test_a_test_that_fails_without_the_mutation_kills_nothing(tree: Path, reach: Reach) -> None:
     (tree / "noise").write_text("CONTROL")
 
@@ -404,6 +407,7 @@ def test_a_run_that_somebody_interrupts_has_not_ended(tree: Path) -> None:
     assert (run.ended, run.failed) == (False, None)
 
 
+@pytest.mark.long
 def test_a_module_that_cannot_be_imported_is_a_kill(tree: Path, reach: Reach) -> None:
     trial = try_one(tree, reach, mutation("LIMIT = 3", "LIMIT = 3 / 0"))
 
@@ -435,6 +439,7 @@ def test_processes_that_a_run_leaves_behind_are_ended(tree: Path) -> None:
     assert not status.exists() or "State:\tZ" in status.read_text()
 
 
+@pytest.mark.long
 def test_a_run_writes_its_results_and_continues_them(
     tree: Path, reach: Reach, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,6 +33,7 @@ def test_a_generated_talk_is_folded_and_most_of_its_opening_is_kept(preset: str,
     assert row.served_last <= 4_000
 
 
+@pytest.mark.long
 def test_control_what_is_forgotten_is_not_counted_as_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _, lines = presets.lines_of(tmp_path / "none.jsonl", 0)
     honest = presets.replayed("semantic", lines[:200], 4_000)
@@ -40,6 +41,7 @@ def test_control_what_is_forgotten_is_not_counted_as_kept(monkeypatch: pytest.Mo
     assert presets.replayed("semantic", lines[:200], 4_000).values_kept < 0.6 * honest.values_kept
 
 
+@pytest.mark.long
 def test_the_command_writes_its_figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(presets, "_GENERATED", 60)

@@ -37,6 +37,7 @@ def test_questions_without_evidence_are_left_out() -> None:
     assert all(asked.evidence for asked in made().questions)
 
 
+@pytest.mark.long
 def test_ours_finds_what_a_context_without_a_query_does_not() -> None:
     found = list(Conversation(made()).served())
     hits = {
@@ -93,6 +94,7 @@ def test_the_table_has_a_line_per_method_and_per_category() -> None:
         assert f"| {name} |" in text
 
 
+@pytest.mark.long
 def test_the_answer_is_looked_for_by_its_words() -> None:
     found = list(Conversation(made()).served(shares=(0.2,)))
     ours = [one.answer for one in found if one.name == OURS]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,6 +103,7 @@ def test_any_text_can_be_read(text: str) -> None:
     given_forms(text, MONDAY)
 
 
+@pytest.mark.long
 def test_hostile_text_is_read_in_linear_time() -> None:
     for piece in ("1 ", "1,", "12-", "one ", "five and ", "двести ", "十", "next ", "12:0", "$", "3.", "in a "):
         assert_linear(lambda text: given_forms(text, MONDAY), piece * 4_000)

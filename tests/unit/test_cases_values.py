@@ -44,6 +44,7 @@ def test_control_where_no_value_is_read_it_is_not(monkeypatch: pytest.MonkeyPatc
         test_an_invented_amount_between_chinese_signs_is_found(*INVENTED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["half ", "three and a half ", "пол", "halb ", "first of ", "с половиной ", "元1"])
 def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
     assert_linear(find_values, unit * 12_000)

@@ -95,6 +95,7 @@ def test_a_statement_without_sources_follows_from_where_its_other_values_stand()
     assert len(examine(candidate(narrative="We have 96 guests and 1,470 euros are left."), shown).failures) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["12,345 ", "€17 31 ", "4 May 2026 3 days ", "17:40 35 min ", "3x² "])
 def test_hostile_text_is_reckoned_with_in_linear_time(unit: str) -> None:
     def examined(text: str) -> object:

@@ -50,6 +50,7 @@ HOSTILE = ["a", "A", "Aa ", "1", "1. ", "a. ", ". ", ".", "…", "?!", "```", "`
            "\x00", "\ud800", "а.", "\x1c", "\u2028", " "]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_linear_time_on_hostile_text(unit: str) -> None:
     assert_linear(sentences, unit * (80_000 // len(unit)))

@@ -164,6 +164,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", often(HOSTILE))
 def test_linear_time_on_hostile_text(unit: str) -> None:
     at = datetime(2026, 8, 28, tzinfo=UTC)

@@ -140,6 +140,7 @@ def test_everything_that_a_message_tells() -> None:
     assert told.split() == ["Words.", "kestrel-7741", "x", "yes", "12", "https://example.org/vault.png", "beside", "it"]
 
 
+@pytest.mark.long
 def test_thousands_of_messages_are_looked_through_in_linear_time() -> None:
     entries = [entry(f"F{n}", f"Shipment {n} of oak tables reached Trondheim", seqs=[n]) for n in range(1, 101)]
 

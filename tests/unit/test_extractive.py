@@ -798,11 +798,13 @@ def long_talk(copies: int) -> tuple[Message, ...]:
     return talk("\n".join(rows))
 
 
+@pytest.mark.long
 def test_work_is_linear_in_the_number_of_messages() -> None:
     state(long_talk(75))
     assert_linear_in(lambda copies: partial(state, long_talk(copies)), 300, most=6.5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "unit", ["a", "1", "?", ". ", "no, ", "Ab ", "«", "`", "well, ", "not ", "is x now ", "да, ", "a: "]
 )

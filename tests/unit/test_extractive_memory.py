@@ -79,6 +79,7 @@ def remembered(window: int, language: str, most: int = max(EVERYDAY), *, forgets
     return found
 
 
+@pytest.mark.long
 @pytest.mark.case("23")
 @pytest.mark.parametrize("after", AFTER)
 @pytest.mark.parametrize("language", ["en", "ru", "zh"])

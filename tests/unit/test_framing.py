@@ -301,6 +301,7 @@ def test_an_elided_text_is_cut_between_statements(said: str) -> None:
     assert elide("x" * 9_000, 400).startswith("xxx"), "else anywhere"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hostile", ["<" * 300_000, "< /" * 100_000, "<message" * 50_000, "&amp;" * 100_000])
 def test_brackets_take_linear_time(hostile: str) -> None:
     def there_and_back(text: str) -> None:

@@ -89,6 +89,7 @@ async def test_foreign_hosts_are_not(host: str) -> None:
     assert api.calls.made == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("host", FOREIGN)
 async def test_control_where_keys_are_asked_for_the_host_is_of_no_matter(host: str) -> None:
     async with world(embedded=True, auth_required=True).client() as client:
@@ -148,6 +149,7 @@ async def test_a_post_that_any_page_could_send_is_refused(path: str, kind: str |
     assert api.calls.made == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", POSTS)
 async def test_control_with_the_content_type_an_empty_body_is_read(path: str) -> None:
     api = open_world()

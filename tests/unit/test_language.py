@@ -148,6 +148,7 @@ def test_never_raises_and_never_differs_from_itself(text: str, other: str) -> No
     differs(text, other)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["a", "`", "a_", "(", "a(", "й", "https://", "@", "a@", "a/", "```", "A: ", "Ab Cd: "])
 def test_linear_time_on_hostile_text(unit: str) -> None:
     assert_linear(lambda text: differs(text, text + "x"), unit * (80_000 // len(unit)))

@@ -646,6 +646,7 @@ def test_pruning_a_large_state_asks_few_questions() -> None:
     assert asked <= 14
 
 
+@pytest.mark.long
 def test_merging_a_large_candidate_takes_linear_time() -> None:
     def merging(size: int) -> Callable[[], object]:
         earlier = [

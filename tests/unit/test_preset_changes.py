@@ -107,6 +107,7 @@ CHANGES = [
 """Every pair in the long tests; each day every preset once, as the first or as the second."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("language", "one", "other"), CHANGES)
 def test_every_entry_is_there_after_the_change_and_after_the_way_back(language: str, one: str, other: str) -> None:
     talk = begun(language, one)
@@ -132,6 +133,7 @@ def test_every_entry_is_there_after_the_change_and_after_the_way_back(language: 
     assert state <= (talk.budgets.state_tokens if is_told(talk.schema) else talk.budgets.state_cap), "within it again"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("one", "other"), [("turn_end", "semantic"), ("research", "turn_end"), ("handoff", "sessions")]
 )

@@ -159,6 +159,7 @@ class TestDecided:
         ]
         assert [[one.seq for one in unit] for unit in units_of(said)] == [[1, 3, 4, 5, 6], [2], [7, 8], [9]]
 
+    @pytest.mark.long
     def test_units_of_a_long_history_take_linear_time(self) -> None:
         every = [call(str(number)) for number in range(250)]
         results = [result(one["id"]) for one in every]

@@ -97,6 +97,7 @@ def test_own_words_leave_out_what_was_pasted() -> None:
     assert "Let me look" in own_words(messages)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", [">", "\n", "```", "From: ", "2026-11-19 02:11:07 ", "a\n\n", "    at a(", "ERROR "])
 def test_linear_time_on_hostile_text(unit: str) -> None:
     assert_linear(lambda text: origin_of(message(1, text), "the words of an entry"), unit * (120_000 // len(unit)))

@@ -298,6 +298,7 @@ def test_a_speaker_is_recognised_in_each_language() -> None:
 HOSTILE = ["a", "好", "я ", "какого ", "translate: ", "\n", "1", '"', "</recalled", '<passage source="">\n']
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_hostile_texts_take_linear_time(unit: str) -> None:
     def recall_all(text: str) -> None:

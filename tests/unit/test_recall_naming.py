@@ -80,6 +80,7 @@ def test_a_text_full_of_names_is_looked_through_for_a_few_only() -> None:
     assert called_in(f"Mara {names}", corpus_of(("a", "hi Mara"), ("u", "hello"))) == {"mara": "user"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("run", [" ", "!", ", ", "hi ", "devin ", "devin!", "a, "])
 def test_a_hostile_text_takes_linear_time(run: str) -> None:
     """A pattern that went back over a run would take minutes for these."""
@@ -89,6 +90,7 @@ def test_a_hostile_text_takes_linear_time(run: str) -> None:
     assert called_in("Where is Devin?", corpus) in ({}, {"devin": "assistant"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("run", [".", "?", "!?", "\n", ". "])
 def test_a_run_of_marks_is_counted_in_linear_time(run: str) -> None:
     assert 0 < words_of(f"Is it?{run * 200_000}x?").asks <= 1

@@ -237,6 +237,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", often(HOSTILE), ids=lambda text: text[:12])
 def test_hostile_input_takes_linear_time(text: str) -> None:
     assert_linear(redact, text)

@@ -237,6 +237,7 @@ def _news(number: int) -> str:
     )
 
 
+@pytest.mark.long
 def test_after_ten_compactions_the_first_turns_facts_are_there() -> None:
     replay, told = compacted(10)
     assert (replay.compactions, replay.refused) == (10, [])
@@ -398,6 +399,7 @@ def test_one_text_says_each_thing_once_and_what_was_last_at_its_end() -> None:
     assert told == "About a trip. User: The hut is red. It costs $40. User: Bring a map. User: We leave on 3 May."
 
 
+@pytest.mark.long
 def test_one_text_told_anew_stays_near_its_tenth_of_the_window_however_often() -> None:
     """Quotes of exact values that code adds included."""
     replay, said = Replay.in_window(4_000, "turn_end"), 1

@@ -271,6 +271,7 @@ def test_anything_can_be_described_and_told(drawn: list[tuple[str, Role]]) -> No
         text.encode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "piece", often(["a ", "词", "A1 ", "\n", "[", "x: ", "«", "'", "-", "слово, ", "1.", "```\n", '{"a": '])
 )

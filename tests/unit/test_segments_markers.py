@@ -79,6 +79,7 @@ def test_reading_is_total(text: str) -> None:
     parse(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "piece",
     ["[", "]", "→L1:", "[→L1:", "→L1:a]", "[x →L1:a", "[a →L1:b]", "\\u005b", "[ →", "\u200b", "[x\n →L1:a]", "L1:"],

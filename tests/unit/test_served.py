@@ -79,6 +79,7 @@ def test_the_state_is_within_its_size_after_many_rounds(
     assert all(state <= most for state, most in states(preset, kind, rounds))
 
 
+@pytest.mark.long
 def test_control_with_twice_the_room_it_grows_beyond_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [(1, 20)] * 3
     assert max(state / most for state, most in states("semantic", Verbose, many)) > 0.9, "and it is full"

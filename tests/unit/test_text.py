@@ -77,6 +77,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", often(HOSTILE))
 def test_linear_time_on_hostile_text(unit: str) -> None:
     assert_linear(lambda text: [sentences(text), words(text), identifiers(text)], unit * (80_000 // len(unit)))

@@ -160,6 +160,7 @@ def test_control_by_the_hard_cap_alone_it_grows_beyond(monkeypatch: pytest.Monke
     assert max(size for size, _, _ in folded.__wrapped__("en", "wordy", 2)) > 1.2 * AIM
 
 
+@pytest.mark.long
 def test_control_without_turns_old_values_keep_out_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     def older_first(news: list[Option], older: list[Option]) -> list[int]:
         return [option.key for option in (*older, *news)]
@@ -175,6 +176,7 @@ WORDS = st.sampled_from([
 ])  # fmt: skip
 
 
+@pytest.mark.long
 @examples(0.4)
 @given(st.lists(WORDS | st.text(max_size=60), min_size=1, max_size=60), st.integers(100, 600))
 def test_whatever_a_model_writes_is_cut_to_its_size(parts: list[str], aim: int) -> None:

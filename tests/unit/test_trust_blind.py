@@ -76,6 +76,7 @@ def test_no_request_tells_which_claims_are_false(folder: Path) -> None:
         assert [truth for truth in truths if truth in told["user"]] == []
 
 
+@pytest.mark.long
 def test_answers_to_another_request_are_refused(folder: Path) -> None:
     answer_all(folder, honestly=True)
     path = folder / "requests" / "001.json"

@@ -39,6 +39,7 @@ def test_the_deciding_messages_are_shown_and_it_is_seen_where_they_are_not() -> 
         assert share(bad, name) < 0.5
 
 
+@pytest.mark.long
 def test_verdicts_without_an_error_have_the_right_effect() -> None:
     found = effects_of(plays())
     assert set(found) >= {effects.LIES_GONE, effects.VALID_BACK, effects.HONEST_STAND, effects.GIVEN_UP_GONE}
@@ -48,6 +49,7 @@ def test_verdicts_without_an_error_have_the_right_effect() -> None:
     assert with_one > share(given_up, "honest `replaces` that took effect, without a verifier")
 
 
+@pytest.mark.long
 def test_verdicts_without_any_effect_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def unchanged(entries: Sequence[object], *_: object, **others: object) -> VerifiedState:
         return applied_verdicts(entries, (), (), **others)  # type: ignore[arg-type]
@@ -68,6 +70,7 @@ def test_verdicts_that_take_everything_are_noticed(monkeypatch: pytest.MonkeyPat
     assert share(found, effects.VALID_BACK) == 0.0
 
 
+@pytest.mark.long
 def test_no_verifier_takes_an_honest_statement_without_a_true_quote() -> None:
     harms = harms_of(plays())
     assert len(harms) >= 9
@@ -84,6 +87,7 @@ def test_true_quotes_that_say_something_else_take_everything() -> None:
     assert harm.claims > 50
 
 
+@pytest.mark.long
 def test_a_service_that_looks_up_no_quote_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Quotes, "include", lambda *_: True)
     harms = harms_of(plays())
@@ -112,6 +116,7 @@ def answered(*, honestly: bool) -> list[Recorded]:
     return found
 
 
+@pytest.mark.long
 def test_recorded_verdicts_are_played_and_a_careless_recorder_is_noticed() -> None:
     good, bad = heard_of(answered(honestly=True)), heard_of(answered(honestly=False))
     assert good is not None
