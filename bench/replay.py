@@ -14,7 +14,7 @@ from app.domain.anchors.transitions import transitions
 from app.domain.anchors.values import Anchor, FoundAnchor
 from app.domain.assembling.drafts import outline_of
 from app.domain.assembling.layout import block_messages, layout_of
-from app.domain.conversation import UNPROTECTED, Layout, Message, Part, ProtectedReason, Role
+from app.domain.conversation import UNPROTECTED, Layout, Message, ProtectedReason, Role
 from app.domain.fencing.redaction import redact_message
 from app.domain.gating.gate import judge
 from app.domain.merging.apply import Applied, Applying, apply_candidate, served
@@ -31,6 +31,7 @@ from app.domain.states.state import StateEntry, StateSchema
 from app.domain.summarizing.extractive import compress
 from app.domain.weighing.gauge import Breakdown
 from app.domain.weighing.tokens import estimate_text, weigh
+from app.domain.words.said_once import Part
 
 CHUNK_TOKENS: Final = 8_000  # what the offline model digests at once
 OUTPUT_LIMIT: Final = 65_536  # of the default summarizer

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from app.domain.segments.values import ShownSegment
+from app.domain.words.said_once import Part
 
 Role = Literal["user", "assistant", "system", "tool"]
 MessageStatus = Literal["complete", "interrupted", "erased"]
@@ -22,7 +23,6 @@ ProtectedReason = Literal[
     "over_allotment",
     "compressible",
 ]
-Part = Mapping[str, Any]
 
 UNPROTECTED: frozenset[str] = frozenset({"compressible", "over_allotment"})
 

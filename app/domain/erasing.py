@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from app.domain.conversation import Message, Part
+from app.domain.conversation import Message
 from app.domain.policies.protection import BY_EVENT_TYPE
 from app.domain.states.state import StateEntry
 from app.domain.weighing.tokens import weigh
 from app.domain.words.identifiers import Kind, find_identifiers
+from app.domain.words.said_once import Part
 from app.domain.words.text import GENERIC_STEMS, stem, stems, words
 
 STUB: Final = "erased"

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from app.domain.conversation import Conversation, Message, Part
+from app.domain.conversation import Conversation, Message
 from app.domain.localization.catalogue import Catalogue, catalogue_of
 from app.domain.words.patterns import compiled
-from app.domain.words.said_once import own_content, own_parts
+from app.domain.words.said_once import Part, own_content, own_parts
 
 _FENCE: Final = compiled(r"`{3,}")
 

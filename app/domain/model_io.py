@@ -8,9 +8,10 @@ from typing import Any, Final, Literal
 
 from app.core.validation.claims import Claim
 from app.domain.anchors.values import Anchor
-from app.domain.conversation import Message, Part, Usage
+from app.domain.conversation import Message, Usage
 from app.domain.segments.values import CutSegment
 from app.domain.states.state import StateEntry, StateSchema
+from app.domain.words.said_once import Part
 
 InputCost = Callable[[int], float | None]
 """What a model asks in USD for reading so many tokens, none of them cached; ``None`` where its price is unknown."""

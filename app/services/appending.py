@@ -11,10 +11,11 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
-from app.domain.conversation import Conversation, Message, MessageStatus, Part, Role, Sums
+from app.domain.conversation import Conversation, Message, MessageStatus, Role, Sums
 from app.domain.errors import ConversationMovedOnError, FieldError, InvalidInputError, TooLargeError
 from app.domain.weighing.gauge import GaugeStatus
 from app.domain.weighing.tokens import tokens_of, weigh
+from app.domain.words.said_once import Part
 from app.ports import NewId, UnitOfWork
 from app.services.anchoring import anchor_messages
 from app.services.claims import refresh_sizes

@@ -15,10 +15,10 @@ from uuid import UUID
 
 import structlog
 
-from app.domain.conversation import Part
 from app.domain.model_io import ToolCall
 from app.domain.records import Event, Turn
 from app.domain.tools import MOST_CALLS
+from app.domain.words.said_once import Part
 from app.ports import UnitOfWork
 from app.services.appending import MessageDraft, append
 from app.services.asking import Asker

@@ -14,11 +14,12 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain import erasing
-from app.domain.conversation import Conversation, Message, Part
+from app.domain.conversation import Conversation, Message
 from app.domain.errors import ModelUnavailableError, NotFoundError
 from app.domain.model_io import Proposal, SummaryRequest
 from app.domain.records import Compaction, Page
 from app.domain.states.state import StateVersion
+from app.domain.words.said_once import Part
 from app.ports import UnitOfWorkFactory
 from app.services import erasure, saving
 from app.services.appending import MessageDraft

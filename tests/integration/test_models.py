@@ -31,7 +31,7 @@ from app.adapters.models.messages import to_provider
 from app.adapters.models.offline import OfflineChat, OfflineSummarizer
 from app.adapters.models.profiles import GEMINI_INPUT_LIMIT
 from app.adapters.models.registry import ModelRegistry
-from app.domain.conversation import Message, Part, Role
+from app.domain.conversation import Message, Role
 from app.domain.errors import InvalidInputError, ModelUnavailableError
 from app.domain.model_io import (
     ChatRequest,
@@ -43,6 +43,7 @@ from app.domain.model_io import (
     TextDelta,
 )
 from app.domain.schemas.session import SESSION
+from app.domain.words.said_once import Part
 from app.ports import Models
 from app.settings import DEFAULT_GEMINI_MODEL
 from tests.fakes import FakeClock

@@ -9,7 +9,6 @@ import pytest
 
 from app.adapters.models.messages import STUB_RESULT
 from app.adapters.models.registry import ModelRegistry
-from app.domain.conversation import Part
 from app.domain.errors import ModelUnavailableError
 from app.domain.model_io import (
     ChatRequest,
@@ -23,6 +22,7 @@ from app.domain.model_io import (
     ToolSpec,
 )
 from app.domain.schemas.session import SESSION
+from app.domain.words.said_once import Part
 from tests.integration.test_models import said, talk
 from tests.openai_server import OpenAI, running_openai
 

@@ -11,9 +11,10 @@ from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.conversation import Part, Quiet, Role
+from app.domain.conversation import Quiet, Role
 from app.domain.errors import DependencyUnavailableError
 from app.domain.records import Compaction
+from app.domain.words.said_once import Part
 from app.ports import UnitOfWorkFactory
 from app.services.appending import MessageDraft
 from app.services.chat import ChatInput

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from app.domain.conversation import Message, Role
+from app.domain.extraction.answers import respond
 from app.domain.extraction.clauses import begins_unresolved, is_fragment, tight
 from app.domain.gating.gate import judge
 from app.domain.model_io import ContextMessage, Proposal, SummaryRequest
@@ -23,7 +24,7 @@ from app.domain.recall.serving import Passage, before_text, passages_element
 from app.domain.schemas.session import SESSION
 from app.domain.states.state import FieldRole, StateEntry, StateField, StateSchema
 from app.domain.summarizing.candidate import parse_candidate
-from app.domain.summarizing.extractive import compress, digest, respond
+from app.domain.summarizing.extractive import compress, digest
 from app.domain.weighing.tokens import estimate_text, weigh
 from app.domain.words.identifiers import find_identifiers
 from app.domain.words.language import detect

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from app.adapters.models import offline
 from app.adapters.models.offline import OfflineChat, OfflineSummarizer, pieces
 from app.domain.conversation import Message
+from app.domain.extraction.answers import respond
 from app.domain.model_io import ChatRequest, ContextMessage, StepFinish, SummaryRequest, TextDelta
 from app.domain.schemas.session import SESSION
-from app.domain.summarizing.extractive import compress, respond
+from app.domain.summarizing.extractive import compress
 from app.domain.weighing.tokens import estimate_text
 
 ID = UUID("01900000-0000-7000-8000-000000000000")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.adapters.models.messages import to_provider
-from app.domain.conversation import Message, Part
+from app.domain.conversation import Message
 from app.domain.export import markdown_message
 from app.domain.extraction.passages import passages_of
 from app.domain.extraction.retrieval import notes_of
@@ -22,7 +22,7 @@ from app.domain.model_io import ContextMessage
 from app.domain.recall.joining import as_sent
 from app.domain.weighing.tokens import weigh
 from app.domain.words.overlap import message_text
-from app.domain.words.said_once import own_content, own_parts
+from app.domain.words.said_once import Part, own_content, own_parts
 from tests.builders import material, message, policy_of
 from tests.unit.test_assembly import put_together
 from tests.unit.timing import assert_linear_in

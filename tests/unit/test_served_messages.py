@@ -25,7 +25,7 @@ from app.domain.assembling.assembly import AssembledContext, Material, assemble
 from app.domain.assembling.digesting import Digestible
 from app.domain.assembling.layout import ACKNOWLEDGEMENT, layout_of, messages_tokens, with_digests
 from app.domain.assembling.served import served_messages
-from app.domain.conversation import Message, Part, Role
+from app.domain.conversation import Message, Role
 from app.domain.extraction.retrieval import notes_of
 from app.domain.fencing import escaping
 from app.domain.fencing import served as fencing
@@ -41,6 +41,7 @@ from app.domain.segments.markers import find, parse
 from app.domain.segments.values import Segment, SegmentLevel
 from app.domain.tools import EXPAND, SEARCH, Line, quoted
 from app.domain.weighing.tokens import estimate_text
+from app.domain.words.said_once import Part
 from tests.builders import CONVERSATION, START, material, message, policy_of
 from tests.profiles import examples
 

@@ -24,12 +24,11 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from app.domain.conversation import Part
 from app.domain.formats.words import in_words, served_arguments
 from app.domain.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.domain.model_io import ContextMessage
 from app.domain.words.patterns import compiled
-from app.domain.words.said_once import own_content, own_parts
+from app.domain.words.said_once import Part, own_content, own_parts
 
 TakesMedia = Callable[[str], bool]
 """Whether the model reads inline data of that media type."""

@@ -10,6 +10,7 @@ from typing import Final
 from app.adapters.models.profiles import offline_profile
 from app.domain.conversation import Usage
 from app.domain.errors import ModelUnavailableError
+from app.domain.extraction.answers import respond
 from app.domain.model_io import (
     ChatRequest,
     DetailRequest,
@@ -21,7 +22,7 @@ from app.domain.model_io import (
     TextDelta,
     VerificationRequest,
 )
-from app.domain.summarizing.extractive import compress, digest, respond
+from app.domain.summarizing.extractive import compress, digest
 from app.domain.weighing.tokens import estimate_text, weigh
 from app.domain.words.patterns import compiled
 

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.domain.assembling.assembly import AssembledContext, Material, assemble, exceeds
-from app.domain.conversation import Message, Part
+from app.domain.conversation import Message
 from app.domain.errors import ContextOverWindowError
 from app.domain.recall.corpus import Corpus
 from app.domain.recall.serving import Passage, Recall
+from app.domain.words.said_once import Part
 
 
 def told_since(material: Material, passages: tuple[Passage, ...] = ()) -> AssembledContext | None:

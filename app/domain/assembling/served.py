@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from app.domain.conversation import Part
 from app.domain.fencing.escaping import escape_block
 from app.domain.fencing.served import as_data, value_as_data
 from app.domain.model_io import ContextMessage
@@ -19,6 +18,7 @@ from app.domain.recall.serving import RECALLED_TAG
 from app.domain.segments.markers import find, render
 from app.domain.tools import EXPAND, OWN
 from app.domain.words.patterns import compiled
+from app.domain.words.said_once import Part
 
 _AHEAD: Final = 200  # characters of what follows a text: where a name that begins at its end goes on
 _OPENING: Final = compiled(rf'<{RECALLED_TAG} of="[^"<>\n]{{0,400}}">')

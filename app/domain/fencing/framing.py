@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from app.domain.anchors.naming import names_of
 from app.domain.anchors.values import FoundAnchor
-from app.domain.conversation import Message, Part
+from app.domain.conversation import Message
 from app.domain.fencing.elements import Element, elements_in, outside
 from app.domain.fencing.elision import elide, shares
 from app.domain.fencing.escaping import clean, escape, place_in_escaped, unescape
@@ -23,7 +23,7 @@ from app.domain.states.provenance import regions
 from app.domain.states.state import StateEntry
 from app.domain.weighing.tokens import estimate_text
 from app.domain.words.patterns import compiled
-from app.domain.words.said_once import own_content, own_parts
+from app.domain.words.said_once import Part, own_content, own_parts
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _PARTS: Final = ("text_part", "tool_call", "tool_result", "media_part")

@@ -14,10 +14,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from app.domain.conversation import Message, Part
+from app.domain.conversation import Message
 from app.domain.words.factors import fold, pieces
 from app.domain.words.patterns import compiled
-from app.domain.words.said_once import own_content
+from app.domain.words.said_once import Part, own_content
 
 _PASSES: Final = 4  # what is redacted can uncover a neighbour; more than this no honest text needs
 _DEEPEST: Final = 64  # levels of a tool's arguments that are looked into

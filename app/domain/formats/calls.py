@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.domain.conversation import Part
 from app.domain.formats.values import Call, Result
 from app.domain.formats.words import Ids, as_text, is_base64, served_arguments, tool_name
 from app.domain.model_io import ContextMessage
-from app.domain.words.said_once import own_content
+from app.domain.words.said_once import Part, own_content
 
 STUB_RESULT: Final = "interrupted"
 """What stands for the result of a call that never got one: providers refuse an unanswered call."""

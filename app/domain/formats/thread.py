@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from app.domain.conversation import Part
 from app.domain.formats.calls import pair_up
 from app.domain.formats.values import Asked, Call, Entry, Piece, Result, Said, Text, Told
 from app.domain.formats.words import in_words, piece_of
 from app.domain.localization.catalogue import Catalogue
 from app.domain.model_io import ContextMessage
-from app.domain.words.said_once import own_content, own_parts
+from app.domain.words.said_once import Part, own_content, own_parts
 
 
 def thread_of(messages: Sequence[ContextMessage], say: Catalogue) -> list[Entry]:

@@ -8,11 +8,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from app.domain.conversation import Part
 from app.domain.fencing.served import value_as_data
 from app.domain.formats.values import Media, Piece, Text
 from app.domain.localization.catalogue import Catalogue
 from app.domain.words.patterns import compiled
+from app.domain.words.said_once import Part
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same

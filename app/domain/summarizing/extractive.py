@@ -15,7 +15,6 @@ from typing import Any, Final
 from app.domain.anchors.serving import serve
 from app.domain.anchors.values import FoundAnchor
 from app.domain.conversation import Message
-from app.domain.extraction.answers import respond
 from app.domain.extraction.choice import Option, Told, choose
 from app.domain.extraction.corrections import Corrections
 from app.domain.extraction.facts import Facts, Room, facts_of
@@ -37,8 +36,6 @@ from app.domain.weighing.tokens import estimate_text, weigh
 from app.domain.words.identifiers import find_identifiers
 from app.domain.words.language import detect
 from app.domain.words.text import stems
-
-__all__ = ["compress", "digest", "respond"]
 
 _NEW_SHARE: Final = 0.25  # of the target is always there for the new span, at the cost of the weakest entries
 _GROWN: Final = 1.5  # of the target: what code added to an earlier state may stay; the rest up to the cap is code's

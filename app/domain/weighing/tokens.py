@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from app.domain.conversation import Part
 from app.domain.weighing.token_prices import LETTERS, PRICES
 from app.domain.words.patterns import compiled
-from app.domain.words.said_once import own_content
+from app.domain.words.said_once import Part, own_content
 
 Estimator = Literal["script", "bytes"]
 

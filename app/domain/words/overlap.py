@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from app.domain.conversation import Message, Part
-from app.domain.words.said_once import own_parts
+from app.domain.conversation import Message
+from app.domain.words.said_once import Part, own_parts
 from app.domain.words.text import stems
 
 _ENOUGH: Final = 0.3  # of a text's weight: less is the chance overlap of two texts on one topic

@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.domain.conversation import Part
+Part = Mapping[str, Any]
+"""A part of a message: a text, a call of a tool, its result, media."""
 
 
 def own_content(role: str, content: str, parts: Sequence[Part]) -> str:
