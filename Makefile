@@ -83,7 +83,7 @@ check-layers:
 	@$(BIN)/lint-imports
 
 check-openapi:
-	@$(BIN)/python -m app.openapi /dev/stdout | diff -u openapi.json - || \
+	@$(BIN)/python -m app.http.openapi /dev/stdout | diff -u openapi.json - || \
 		(echo "openapi.json is not what the code says: run 'make openapi' and commit it."; exit 1)
 
 format: $(FOR_TEST) ## Rewrite the code in the common style
@@ -100,7 +100,7 @@ lock: ## Make the lock files anew from pyproject.toml (needs uv)
 	@rm uv.lock
 
 openapi: $(FOR_TEST) ## Write openapi.json from the code
-	@$(BIN)/python -m app.openapi
+	@$(BIN)/python -m app.http.openapi
 
 clean: ## Remove the environment and the caches; the data stays
 	@rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -8,10 +8,10 @@ import sys
 from sqlalchemy import Connection, text
 
 from alembic import context
-from app.adapters.database import make_patient_engine
-from app.adapters.migrations import URL_ATTRIBUTE
-from app.adapters.tables import TenantScoped
 from app.settings import Settings
+from app.storage.database import make_patient_engine
+from app.storage.migrations import URL_ATTRIBUTE
+from app.storage.tables import TenantScoped
 
 # Any fixed number: two processes that migrate at once take turns.
 MIGRATION_LOCK = 7_430_211_002

@@ -13,53 +13,53 @@ from uuid import uuid4
 
 from pydantic import SecretStr
 
-from app.adapters.callables import load_tools
-from app.adapters.clock import SystemClock
-from app.adapters.database import make_engine, ping
-from app.adapters.event_bus import RedisEventBus
-from app.adapters.ids import new_id
-from app.adapters.job_queue import CeleryJobQueue
-from app.adapters.metrics import ProcessMeter
-from app.adapters.models.registry import ModelRegistry
-from app.adapters.unit_of_work import unit_of_work_factory
-from app.domain.errors import DependencyUnavailableError
-from app.domain.policies.presets import TokenDefaults
-from app.ports import Clock, EventBus, JobQueue, Models, UnitOfWorkFactory
-from app.services.anchors import AnchorService
-from app.services.chat import ChatService
-from app.services.commands import CommandRunner
-from app.services.compaction import CompactionService
-from app.services.context import ContextService
-from app.services.context_requests import ContextRequests
-from app.services.conversations import ConversationService
-from app.services.detailing import DetailService
-from app.services.erasure import ErasureService
-from app.services.events import EventFeed
-from app.services.examining import ExaminationService
-from app.services.expansion import ExpansionService
-from app.services.export import ExportService
-from app.services.inline import InlineCompaction
-from app.services.keys import KeyService
-from app.services.lookups import Lookups
-from app.services.manual import ManualCompaction
-from app.services.measuring import Measuring
-from app.services.messages import MessageService
-from app.services.outbox import Outbox
-from app.services.pins import PinService
-from app.services.releasing import ReleaseService
-from app.services.resolve import Resolver
-from app.services.search import SearchService
-from app.services.shell import Shell
-from app.services.spending import SpendGuard
-from app.services.states import StateService
-from app.services.stats import StatsService
-from app.services.sweeper import Sweeper
-from app.services.toolbox import Toolbox
-from app.services.toolloop import ToolLoop
-from app.services.turn import TurnRunner
-from app.services.verification import VerificationService
-from app.services.working import WorkBook
+from app.core.model.errors import DependencyUnavailableError
+from app.core.model.policies.presets import TokenDefaults
+from app.infrastructure.clock import SystemClock
+from app.infrastructure.event_bus import RedisEventBus
+from app.infrastructure.ids import new_id
+from app.infrastructure.job_queue import CeleryJobQueue
+from app.infrastructure.metrics import ProcessMeter
+from app.providers.callables import load_tools
+from app.providers.registry import ModelRegistry
 from app.settings import OFFLINE_MODEL, Settings
+from app.storage.database import make_engine, ping
+from app.storage.unit_of_work import unit_of_work_factory
+from app.usecases.admin.keys import KeyService
+from app.usecases.admin.measuring import Measuring
+from app.usecases.admin.stats import StatsService
+from app.usecases.chat.chat import ChatService
+from app.usecases.chat.lookups import Lookups
+from app.usecases.chat.tool_loop import ToolLoop
+from app.usecases.chat.toolbox import Toolbox
+from app.usecases.chat.turn import TurnRunner
+from app.usecases.compaction.commands import CommandRunner
+from app.usecases.compaction.inline import InlineCompaction
+from app.usecases.compaction.manual import ManualCompaction
+from app.usecases.compaction.run import CompactionService
+from app.usecases.compaction.spending import SpendGuard
+from app.usecases.compaction.sweeper import Sweeper
+from app.usecases.context.context import ContextService
+from app.usecases.context.requests import ContextRequests
+from app.usecases.context.search import SearchService
+from app.usecases.history.anchors import AnchorService
+from app.usecases.history.conversations import ConversationService
+from app.usecases.history.erasure import ErasureService
+from app.usecases.history.events import EventFeed
+from app.usecases.history.export import ExportService
+from app.usecases.history.messages import MessageService
+from app.usecases.history.pins import PinService
+from app.usecases.history.releasing import ReleaseService
+from app.usecases.history.states import StateService
+from app.usecases.ports import Clock, EventBus, JobQueue, Models, UnitOfWorkFactory
+from app.usecases.segments.detailing import DetailService
+from app.usecases.segments.expansion import ExpansionService
+from app.usecases.shared.outbox import Outbox
+from app.usecases.shared.resolve import Resolver
+from app.usecases.shared.shell import Shell
+from app.usecases.shared.working import WorkBook
+from app.usecases.verification.examining import ExaminationService
+from app.usecases.verification.run import VerificationService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ class Container:
 def import_models(settings: Settings) -> None:
     """Import what the models need that may be named: a second and more that, in a running loop, stops heartbeats."""
     if settings.allowed_models != {OFFLINE_MODEL}:
-        import app.adapters.models.shelf  # noqa: F401, PLC0415 - a process that runs offline needs none of it
+        import app.providers.shelf  # noqa: F401, PLC0415 - a process that runs offline needs none of it
 
 
 async def build_container(settings: Settings, owner: str | None = None) -> Container:

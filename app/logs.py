@@ -10,7 +10,7 @@ from typing import TextIO
 import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
-from app.domain.fencing.redaction import redact, redact_value
+from app.core.model.redaction import redact, redact_value
 from app.settings import Settings
 
 

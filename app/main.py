@@ -7,9 +7,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from fastapi import FastAPI
 
-from app.api.application import build_app
-from app.api.lifespan import living
 from app.bootstrap import Container, build_container
+from app.http.application import build_app
+from app.http.lifespan import living
 from app.logs import configure_logs
 from app.settings import Settings
 

@@ -26,8 +26,8 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from app.domain.timings import DEFAULT_TIMINGS, Timings
-from app.domain.words.patterns import compiled
+from app.core.model.timings import DEFAULT_TIMINGS, Timings
+from app.core.text.patterns import compiled
 from app.setting_files import PREFIX, StrictDotenv, StrictYaml, misspelled
 
 DEFAULT_GEMINI_MODEL = "google:gemini-3-flash-preview"
@@ -166,7 +166,7 @@ class Settings(BaseSettings):
     request_timeout_seconds: float = Field(default=120.0, gt=0)
     worker_concurrency: int = Field(default=2, ge=1, le=64)
     lease_seconds: Seconds = DEFAULT_TIMINGS.lease_seconds
-    """These are for tests and special cases: see ``app.domain.timings``."""
+    """These are for tests and special cases: see ``app.core.model.timings``."""
     heartbeat_seconds: Seconds = DEFAULT_TIMINGS.heartbeat_seconds
     turn_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.turn_heartbeat_seconds
     sweep_seconds: Seconds = DEFAULT_TIMINGS.sweep_seconds

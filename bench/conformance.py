@@ -32,9 +32,9 @@ from compaction_kit.report import build_report
 from compaction_kit.runner import run_conformance
 from compaction_kit.session import Turn
 
-from app.domain.conversation import Role
-from app.domain.merging.apply import QUOTES_LEAST, QUOTES_SHARE
-from app.domain.records import FoldRequest
+from app.core.model.conversation import Role
+from app.core.model.records import FoldRequest
+from app.core.state.apply import QUOTES_LEAST, QUOTES_SHARE
 from bench.measurements import write
 from bench.replay import EVERYTHING, Replay
 

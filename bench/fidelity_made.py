@@ -19,8 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from app.domain.recall.choose import choose
-from app.domain.recall.naming import asked_of
+from app.core.retrieval.choose import choose
+from app.core.retrieval.naming import asked_of
 from bench import measurements
 from bench.fidelity import PAGE, broad_table
 from bench.fidelity_measures import OURS, SHARES, Conversation, Served, corpus_of_conversation

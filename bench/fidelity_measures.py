@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from app.domain.assembling.assembly import Material
-from app.domain.errors import BudgetTooSmallError
-from app.domain.policies.policy import SegmentBy
-from app.domain.recall.choose import scores
-from app.domain.recall.corpus import Corpus
-from app.domain.recall.naming import asked_of
-from app.domain.segments.cutting import cut
-from app.domain.segments.describing import describe
-from app.domain.segments.extractive import level_text
-from app.domain.words.text import stems
+from app.core.context.assembly import Material
+from app.core.model.errors import BudgetTooSmallError
+from app.core.model.policies.policy import SegmentBy
+from app.core.retrieval.choose import scores
+from app.core.retrieval.corpus import Corpus
+from app.core.retrieval.naming import asked_of
+from app.core.segments.cutting import cut
+from app.core.segments.describing import describe
+from app.core.segments.extractive import level_text
+from app.core.text.words import stems
 from bench.recall_baselines import Baselines
 from bench.recall_talks import Asked, Talk, context, corpus_in, material_of, said
 from bench.replay import Replay

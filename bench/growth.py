@@ -20,16 +20,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from app.domain.conversation import Message
-from app.domain.gating.gate import judge
-from app.domain.merging.apply import Applied, Applying, apply_candidate
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.planning.compaction import CompactionPlan
-from app.domain.policies.policy import budgets_of
-from app.domain.policies.presets import resolve
-from app.domain.schemas.session import SESSION
-from app.domain.summarizing.extractive import compress
-from app.domain.weighing.tokens import weigh
+from app.core.model.conversation import Message
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.policies.policy import budgets_of
+from app.core.model.policies.presets import resolve
+from app.core.model.schemas.session import SESSION
+from app.core.planning.compaction import CompactionPlan
+from app.core.state.apply import Applied, Applying, apply_candidate
+from app.core.summarizer.offline.extractive import compress
+from app.core.text.token_counts import weigh
+from app.core.validation.gate import judge
 from bench.report import print_table, write_json
 
 PROMISED_TURNS: Final = 100

@@ -19,13 +19,13 @@ from uuid import UUID
 
 import httpx
 
-from app.adapters.clock import SystemClock
-from app.adapters.migrations import run_migrations
-from app.adapters.models.registry import ModelRegistry
-from app.domain.errors import ModelUnavailableError
-from app.domain.model_io import ChatRequest, ContextMessage
-from app.embedded import EmbeddedServers, Endpoints
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import ChatRequest, ContextMessage
+from app.devserver import EmbeddedServers, Endpoints
+from app.infrastructure.clock import SystemClock
+from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.storage.migrations import run_migrations
 from bench.fixture.served import keys_of
 from bench.process import Process, running
 from bench.report import print_table

@@ -28,22 +28,22 @@ from bench.mutations_trials import Bench, Outcome, Reach, Trial, seconds_of
 from bench.report import print_table
 
 AREAS: Final[Mapping[str, Sequence[str]]] = {
-    "planning": ("app/domain/planning/*.py",),
-    "policies": ("app/domain/policies/*.py",),
-    "merge": ("app/domain/merging/merge.py", "app/domain/merging/apply.py"),
+    "planning": ("app/core/planning/*.py",),
+    "policies": ("app/core/model/policies/*.py",),
+    "merge": ("app/core/state/merge.py", "app/core/state/apply.py"),
     "leases": (
-        "app/services/lease.py",
-        "app/services/claims.py",
-        "app/services/turn_watch.py",
-        "app/adapters/repositories/leases.py",
-        "app/adapters/repositories/turns.py",
-        "app/adapters/repositories/compactions.py",
+        "app/usecases/shared/lease.py",
+        "app/usecases/compaction/claiming.py",
+        "app/usecases/chat/turn_watch.py",
+        "app/storage/repositories/leases.py",
+        "app/storage/repositories/turns.py",
+        "app/storage/repositories/compactions.py",
     ),
     "tenancy": (
-        "app/adapters/tenancy.py",
-        "app/adapters/scoped_session.py",
-        "app/adapters/unit_of_work.py",
-        "app/adapters/repositories/base.py",
+        "app/storage/tenancy.py",
+        "app/storage/scoped_session.py",
+        "app/storage/unit_of_work.py",
+        "app/storage/repositories/base.py",
     ),
 }
 """Where mutations are chosen: patterns of files from the root of the tree."""

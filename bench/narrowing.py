@@ -25,18 +25,18 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from app.adapters.database import make_engine
-from app.adapters.ids import new_id
-from app.adapters.migrations import run_migrations
-from app.adapters.unit_of_work import unit_of_work_factory
-from app.domain.conversation import Conversation, Message, Sums
-from app.domain.recall.choose import choose
-from app.domain.recall.corpus import Corpus, Source
-from app.domain.recall.naming import asked_of
-from app.domain.weighing.tokens import weigh
-from app.embedded import EmbeddedServers
-from app.ports import Narrowed, UnitOfWorkFactory
-from app.services.recalling import candidates_for, sought
+from app.core.model.conversation import Conversation, Message, Sums
+from app.core.retrieval.choose import choose
+from app.core.retrieval.corpus import Corpus, Source
+from app.core.retrieval.naming import asked_of
+from app.core.text.token_counts import weigh
+from app.devserver import EmbeddedServers
+from app.infrastructure.ids import new_id
+from app.storage.database import make_engine
+from app.storage.migrations import run_migrations
+from app.storage.unit_of_work import unit_of_work_factory
+from app.usecases.context.recalling import candidates_for, sought
+from app.usecases.ports import Narrowed, UnitOfWorkFactory
 from bench import measurements
 from bench.fidelity_measures import SHARES
 from bench.recall_talks import CATEGORIES, Asked, Talk, talks

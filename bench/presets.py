@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from app.domain.conversation import Role
-from app.domain.policies.policy import Trigger
-from app.domain.policies.presets import PRESETS
-from app.domain.weighing.tokens import weigh
-from app.domain.words.identifiers import find_identifiers
+from app.core.model.conversation import Role
+from app.core.model.policies.policy import Trigger
+from app.core.model.policies.presets import PRESETS
+from app.core.text.identifiers import find_identifiers
+from app.core.text.token_counts import weigh
 from bench import growth
 from bench.measurements import write
 from bench.recall_talks import talks

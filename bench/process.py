@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import httpx
 
-from app.adapters.clock import SystemClock
 from app.bootstrap import Container, build_container, compose
-from app.embedded import Endpoints
+from app.devserver import Endpoints
+from app.infrastructure.clock import SystemClock
 from app.main import create_app
-from app.ports import Clock
 from app.settings import Settings
+from app.usecases.ports import Clock
 
 OWNER: Final = "process:bench"
 _TIMEOUT: Final = 120.0

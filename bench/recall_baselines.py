@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from app.domain.weighing.tokens import estimate_text
-from app.domain.words.text import stems
+from app.core.text.token_counts import estimate_text
+from app.core.text.words import stems
 from bench.survival import _centrality
 
 _K1: Final = 1.2

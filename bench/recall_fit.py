@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from app.domain.recall.choose import LINE, PRICE
-from app.domain.recall.corpus import Corpus
-from app.domain.recall.features import features
-from app.domain.recall.naming import asked_of
-from app.domain.recall.weights import CHOSEN
-from app.domain.weighing.tokens import MESSAGE_OVERHEAD
+from app.core.retrieval.choose import LINE, PRICE
+from app.core.retrieval.corpus import Corpus
+from app.core.retrieval.features import features
+from app.core.retrieval.naming import asked_of
+from app.core.retrieval.weights import CHOSEN
+from app.core.text.token_counts import MESSAGE_OVERHEAD
 from bench.recall_talks import CATEGORIES, Asked, Talk, corpus_of, nameless, with_long_answers
 from bench.recall_texting import texted
 

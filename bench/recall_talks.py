@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from app.domain.assembling.assembly import AssembledContext, Material, assemble, system_text
-from app.domain.assembling.awareness import awareness_block
-from app.domain.conversation import Conversation, Message, Sums
-from app.domain.recall.corpus import LABEL, Corpus, Source
-from app.domain.recall.serving import Recall
-from app.domain.schemas.session import SESSION
-from app.domain.summarizing.extractive import digest as extractive_digest
-from app.domain.weighing.tokens import estimate_text, weigh
-from app.domain.words.overlap import message_text
+from app.core.context.assembly import AssembledContext, Material, assemble, system_text
+from app.core.context.awareness import awareness_block
+from app.core.model.conversation import Conversation, Message, Sums
+from app.core.model.overlap import message_text
+from app.core.model.schemas.session import SESSION
+from app.core.retrieval.corpus import LABEL, Corpus, Source
+from app.core.retrieval.serving import Recall
+from app.core.summarizer.offline.extractive import digest as extractive_digest
+from app.core.text.token_counts import estimate_text, weigh
 from bench.replay import EVERYTHING, Replay
 from bench.survival import DATA
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from app.domain.recall.corpus import LABEL
-from app.domain.words.text import sentences, stems
+from app.core.retrieval.corpus import LABEL
+from app.core.text.words import sentences, stems
 from bench.recall_talks import Asked, Talk
 
 _SLANG: Final[Mapping[str, str]] = {

@@ -8,30 +8,30 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from app.domain.anchors.detect import detect
-from app.domain.anchors.serving import serve
-from app.domain.anchors.transitions import transitions
-from app.domain.anchors.values import Anchor, FoundAnchor
-from app.domain.assembling.drafts import outline_of
-from app.domain.assembling.layout import block_messages, layout_of
-from app.domain.conversation import UNPROTECTED, Layout, Message, ProtectedReason, Role
-from app.domain.fencing.redaction import redact_message
-from app.domain.gating.gate import judge
-from app.domain.merging.apply import Applied, Applying, apply_candidate, served
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
-from app.domain.planning.cuts import Tail
-from app.domain.policies.policy import Budgets, CompactionPolicy, budgets_of, trigger_tokens
-from app.domain.policies.presets import DEFAULT_PRESET, resolve
-from app.domain.policies.protection import protected_reason, size_of
-from app.domain.records import FoldRequest
-from app.domain.schemas import schema_named
-from app.domain.states.adopting import adopted, asked_tokens, next_after
-from app.domain.states.state import StateEntry, StateSchema
-from app.domain.summarizing.extractive import compress
-from app.domain.weighing.gauge import Breakdown
-from app.domain.weighing.tokens import estimate_text, weigh
-from app.domain.words.said_once import Part
+from app.core.anchors.detect import detect
+from app.core.anchors.serving import serve
+from app.core.anchors.transitions import transitions
+from app.core.context.drafts import outline_of
+from app.core.model.anchors import Anchor, FoundAnchor
+from app.core.model.conversation import UNPROTECTED, Layout, Message, ProtectedReason, Role
+from app.core.model.gauge import Breakdown
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of, trigger_tokens
+from app.core.model.policies.presets import DEFAULT_PRESET, resolve
+from app.core.model.policies.protection import protected_reason, size_of
+from app.core.model.records import FoldRequest
+from app.core.model.redaction import redact_message
+from app.core.model.schemas import schema_named
+from app.core.model.state import StateEntry, StateSchema
+from app.core.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
+from app.core.planning.cuts import Tail
+from app.core.state.adopting import adopted, asked_tokens, next_after
+from app.core.state.apply import Applied, Applying, apply_candidate, served
+from app.core.state.layout import block_messages, layout_of
+from app.core.summarizer.offline.extractive import compress
+from app.core.text.parts import Part
+from app.core.text.token_counts import estimate_text, weigh
+from app.core.validation.gate import judge
 
 CHUNK_TOKENS: Final = 8_000  # what the offline model digests at once
 OUTPUT_LIMIT: Final = 65_536  # of the default summarizer

@@ -29,16 +29,16 @@ import httpx
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.adapters.database import make_engine
-from app.adapters.migrations import run_migrations
 from app.bootstrap import Container, build_container
 from app.client import AsyncThroughline
 from app.client import endpoints as api
-from app.domain.policies.policy import budgets_of
-from app.embedded import EmbeddedServers, Endpoints
+from app.core.model.policies.policy import budgets_of
+from app.devserver import EmbeddedServers, Endpoints
 from app.main import create_app
-from app.services.manual import CompactInput
 from app.settings import Settings
+from app.storage.database import make_engine
+from app.storage.migrations import run_migrations
+from app.usecases.compaction.manual import CompactInput
 from bench.growth import talk
 from bench.report import print_table, write_json
 from bench.search import PAGE_BY_INDEX, Words

@@ -30,25 +30,25 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.adapters.database import make_engine
-from app.adapters.ids import new_id
-from app.adapters.migrations import run_migrations
-from app.adapters.repositories import messages as repository
-from app.adapters.unit_of_work import unit_of_work_factory
 from app.bootstrap import build_container
-from app.domain.conversation import Conversation, Message, Sums
-from app.domain.recall.choose import scores
-from app.domain.recall.corpus import Corpus, words_of
-from app.domain.recall.question import question_of
-from app.domain.search import Query, query_of, rank
-from app.domain.words.text import stem
-from app.embedded import EmbeddedServers, Endpoints
-from app.ports import Narrowed, UnitOfWorkFactory
-from app.services.appending import MessageDraft
-from app.services.conversations import NewConversation
-from app.services.recalling import CANDIDATES as RECALLED_FROM
-from app.services.search import CANDIDATES
+from app.core.model.conversation import Conversation, Message, Sums
+from app.core.retrieval.choose import scores
+from app.core.retrieval.corpus import Corpus, words_of
+from app.core.retrieval.question import question_of
+from app.core.retrieval.search import Query, query_of, rank
+from app.core.text.words import stem
+from app.devserver import EmbeddedServers, Endpoints
+from app.infrastructure.ids import new_id
 from app.settings import Settings
+from app.storage.database import make_engine
+from app.storage.migrations import run_migrations
+from app.storage.repositories import messages as repository
+from app.storage.unit_of_work import unit_of_work_factory
+from app.usecases.context.recalling import CANDIDATES as RECALLED_FROM
+from app.usecases.context.search import CANDIDATES
+from app.usecases.history.appending import MessageDraft
+from app.usecases.history.conversations import NewConversation
+from app.usecases.ports import Narrowed, UnitOfWorkFactory
 from bench.report import print_table, write_json
 
 SMALL_MULTIPLE: Final = 10.0

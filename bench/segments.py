@@ -16,10 +16,10 @@ from statistics import fmean
 from typing import Final
 from uuid import UUID
 
-from app.domain.conversation import Message, Role
-from app.domain.policies.policy import SegmentBy
-from app.domain.segments.cutting import cut
-from app.domain.weighing.tokens import weigh
+from app.core.model.conversation import Message, Role
+from app.core.model.policies.policy import SegmentBy
+from app.core.segments.cutting import cut
+from app.core.text.token_counts import weigh
 from bench.recall_talks import Talk, talks
 from bench.report import print_table, write_json
 from bench.survival import DATA

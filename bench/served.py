@@ -20,20 +20,20 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.policies.allotments import digest_room
+from app.core.model.policies.presets import PRESETS
+from app.core.model.segments import LEVELS, Segment, SegmentLevel
+from app.core.model.state import StateSchema
+from app.core.segments.cutting import cut
+from app.core.segments.describing import describe
+from app.core.segments.extractive import level_text
+from app.core.segments.redundant import Said
+from app.core.state.digesting import Digestible
+from app.core.state.layout import with_digests
 from app.core.text.relative import is_relative
+from app.core.text.token_counts import estimate_text
 from app.core.text.values import values
-from app.domain.assembling.digesting import Digestible
-from app.domain.assembling.layout import with_digests
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.policies.allotments import digest_room
-from app.domain.policies.presets import PRESETS
-from app.domain.segments.cutting import cut
-from app.domain.segments.describing import describe
-from app.domain.segments.extractive import level_text
-from app.domain.segments.redundant import Said
-from app.domain.segments.values import LEVELS, Segment, SegmentLevel
-from app.domain.states.state import StateSchema
-from app.domain.weighing.tokens import estimate_text
 from bench.measurements import write
 from bench.replay import EVERYTHING, Replay
 from bench.report import print_table, write_json

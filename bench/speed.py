@@ -38,14 +38,14 @@ import asyncpg
 import httpx
 from sqlalchemy.engine import make_url
 
-from app.adapters.clock import SystemClock
-from app.adapters.database import make_engine
-from app.adapters.migrations import run_migrations
 from app.client import AsyncThroughline
 from app.client import endpoints as api
-from app.domain.merging.apply import Applied
-from app.embedded import EmbeddedServers, Endpoints
-from app.services.keys import hash_of
+from app.core.state.apply import Applied
+from app.devserver import EmbeddedServers, Endpoints
+from app.infrastructure.clock import SystemClock
+from app.storage.database import make_engine
+from app.storage.migrations import run_migrations
+from app.usecases.admin.keys import hash_of
 from bench.fixture.served import keys_of
 from bench.growth import compact, talk
 from bench.process import running

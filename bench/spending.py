@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from genai_prices import Usage, calc_price
 
-from app.adapters.models.registry import ModelRegistry
+from app.providers.registry import ModelRegistry
 from app.settings import OFFLINE_MODEL, Settings
 
 NOT_RUN: Final = 2

@@ -21,10 +21,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from app.domain.fencing.escaping import unescape
-from app.domain.policies.policy import Budgets
-from app.domain.weighing.tokens import estimate_text
-from app.domain.words.text import sentences, stems
+from app.core.model.policies.policy import Budgets
+from app.core.text.escaping import unescape
+from app.core.text.token_counts import estimate_text
+from app.core.text.words import sentences, stems
 from bench.measurements import write
 from bench.replay import EVERYTHING, Replay
 

@@ -24,9 +24,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from app.domain.errors import BudgetTooSmallError
-from app.domain.recall.corpus import Corpus
-from app.domain.weighing.tokens import estimate_text
+from app.core.model.errors import BudgetTooSmallError
+from app.core.retrieval.corpus import Corpus
+from app.core.text.token_counts import estimate_text
 from bench import measurements
 from bench.made_runs import KINDS, rows
 from bench.recall_baselines import Baselines

@@ -29,11 +29,11 @@ from types import CodeType, FrameType
 from typing import Any, Final
 from uuid import UUID
 
-from app.adapters.clock import SystemClock
-from app.adapters.migrations import run_migrations
 from app.client import AsyncThroughline
 from app.client import endpoints as api
-from app.embedded import EmbeddedServers, Endpoints
+from app.devserver import EmbeddedServers, Endpoints
+from app.infrastructure.clock import SystemClock
+from app.storage.migrations import run_migrations
 from bench.growth import talk
 from bench.process import Process, running
 from bench.report import print_table, write_json
@@ -50,24 +50,24 @@ BUDGET: Final = 2_000
 """Tokens of a context with a question."""
 QUESTION: Final = "What did Amina say about the delivery and its costs, and which order was late?"
 PARSERS: Final[dict[str, tuple[str, ...]]] = {
-    "sentences": ("domain/words/text.py:sentences", "domain/anchors/statements.py:statements"),
-    "clauses": ("domain/extraction/clauses.py:tight", "domain/extraction/items.py:parted"),
+    "sentences": ("core/text/words.py:sentences", "core/anchors/statements.py:statements"),
+    "clauses": ("core/text/clauses.py:tight", "core/summarizer/offline/items.py:parted"),
     "tokens": (
-        "domain/words/text.py:words",
-        "domain/words/text.py:ascii_tokens",
-        "domain/recall/terms.py:terms",
-        "domain/recall/corpus.py:words_of",
+        "core/text/words.py:words",
+        "core/text/words.py:ascii_tokens",
+        "core/retrieval/terms.py:terms",
+        "core/retrieval/corpus.py:words_of",
     ),
-    "stems": ("domain/words/text.py:stems",),
+    "stems": ("core/text/words.py:stems",),
     "values": (
-        "domain/words/identifiers.py:_scan",
-        "domain/canonical_forms.py:find_values",
-        "domain/gating/claims.py:_claims",
+        "core/text/identifiers.py:_scan",
+        "core/text/canonical/forms.py:find_values",
+        "core/validation/told_claims.py:_claims",
     ),
-    "weight": ("domain/weighing/tokens.py:counts",),
-    "language": ("domain/words/language.py:detect",),
-    "anchors": ("domain/anchors/detect.py:detect",),
-    "redaction": ("domain/fencing/redaction.py:redact",),
+    "weight": ("core/text/token_counts.py:counts",),
+    "language": ("core/text/language.py:detect",),
+    "anchors": ("core/anchors/detect.py:detect",),
+    "redaction": ("core/model/redaction.py:redact",),
 }
 """By what is found: the functions, as ``file:name`` below ``app``. Add the new name when one moves."""
 _SYNTHETIC: Final = frozenset({"<module>"})

@@ -9,16 +9,16 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID, uuid5
 
-from app.domain.assembling.assembly import Material, system_text
-from app.domain.assembling.awareness import awareness_block
-from app.domain.assembling.layout import layout_of
-from app.domain.conversation import Conversation, Message, Outline, Role, Sums
-from app.domain.policies.policy import Budgets, CompactionPolicy, budgets_of
-from app.domain.policies.presets import resolve
-from app.domain.policies.protection import protected_reason
-from app.domain.schemas import schema_named
-from app.domain.weighing.tokens import weigh
-from app.domain.words.said_once import Part
+from app.core.context.assembly import Material, system_text
+from app.core.context.awareness import awareness_block
+from app.core.model.conversation import Conversation, Message, Outline, Role, Sums
+from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
+from app.core.model.policies.presets import resolve
+from app.core.model.policies.protection import protected_reason
+from app.core.model.schemas import schema_named
+from app.core.state.layout import layout_of
+from app.core.text.parts import Part
+from app.core.text.token_counts import weigh
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 NAMESPACE = UUID("00000000-0000-7000-8000-000000000000")

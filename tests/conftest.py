@@ -24,7 +24,7 @@ import pytest
 import redis
 import structlog
 
-from app.embedded import EmbeddedServers, Endpoints
+from app.devserver import EmbeddedServers, Endpoints
 from tests import profiles
 from tests.servers import SharedDatabase, execute_sql, migrate, redis_database, unused_port, with_database
 

@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 from uuid import UUID
 
-from app.domain.assembling.layout import messages_tokens
-from app.domain.conversation import Usage
-from app.domain.errors import InvalidInputError, ModelUnavailableError
-from app.domain.model_io import (
+from app.core.context.tools import tools_tokens
+from app.core.model.conversation import Usage
+from app.core.model.errors import InvalidInputError, ModelUnavailableError
+from app.core.model.model_io import (
     ChatRequest,
     DetailRequest,
     FinishReason,
@@ -29,9 +29,9 @@ from app.domain.model_io import (
     ToolCall,
     VerificationRequest,
 )
-from app.domain.records import Event
-from app.domain.tools import tools_tokens
-from app.ports import ChatModel, Summarizer
+from app.core.model.records import Event
+from app.core.state.layout import messages_tokens
+from app.usecases.ports import ChatModel, Summarizer
 
 Model = TypeVar("Model")
 Entry = TypeVar("Entry")

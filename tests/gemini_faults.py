@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from app.domain.fencing.framing import unframe
+from app.core.summarizer.framing import unframe
 from tests import gemini_honest
 from tests.gemini_honest import dumps
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.domain.fencing.framing import FramedMessage, unframe
-from app.domain.weighing.tokens import estimate_text
-from app.domain.words.language import detect
+from app.core.summarizer.framing import FramedMessage, unframe
+from app.core.text.language import detect
+from app.core.text.token_counts import estimate_text
 
 _ENTRY = re.compile(r'<entry id="(?P<id>[A-Z]\d+)" field="(?P<field>\w+)"[^>]*>(?P<text>.*?)</entry>', re.DOTALL)
 _SIZE = re.compile(r"at most about (?P<number>\d+) (?P<unit>words|characters)")

@@ -33,7 +33,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from app.domain.summarizing.details import TASK
+from app.core.summarizer.details import TASK
 from tests.gemini_faults import BEHAVIOURS, HANG, Answer, Asked, Behaviour, answer, error, too_long
 from tests.gemini_wire import chunk, counted, encoded, parts_of, pieces, prompt_of, prompt_tokens
 from tests.servers import ROOT, unused_port

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from app.domain.weighing.tokens import estimate_text
+from app.core.text.token_counts import estimate_text
 from tests.gemini_faults import Answer
 
 _CHUNKS: Final = 5

@@ -27,8 +27,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from app.domain.summarizing.details import TASK
-from app.domain.weighing.tokens import estimate_text
+from app.core.summarizer.details import TASK
+from app.core.text.token_counts import estimate_text
 from tests import gemini_honest
 from tests.gemini_server import serving
 

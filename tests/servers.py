@@ -18,7 +18,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from app.adapters.tables import TenantScoped
+from app.storage.tables import TenantScoped
 
 Result = TypeVar("Result")
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from celery import Celery
 from celery.signals import worker_init
 
-from app.adapters.job_queue import QUEUE_NAME, celery_broker_url
+from app.infrastructure.job_queue import QUEUE_NAME, celery_broker_url
 from app.logs import configure_logs
 from app.settings import Settings
 

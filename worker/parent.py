@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
-from app.adapters.watchdog import watching
-from app.domain.timings import DEFAULT_TIMINGS, Timings
+from app.core.model.timings import DEFAULT_TIMINGS, Timings
+from app.infrastructure.watchdog import watching
 from app.settings import Settings
 from worker.runtime import build
 

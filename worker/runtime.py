@@ -13,9 +13,9 @@ import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown
 
-from app.adapters.watchdog import watching
-from app.domain.errors import InvalidInputError
-from app.domain.timings import DEFAULT_TIMINGS
+from app.core.model.errors import InvalidInputError
+from app.core.model.timings import DEFAULT_TIMINGS
+from app.infrastructure.watchdog import watching
 from app.settings import Settings
 
 if TYPE_CHECKING:

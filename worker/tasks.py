@@ -7,7 +7,7 @@ from uuid import UUID
 
 from structlog.contextvars import bound_contextvars
 
-from app.adapters.job_queue import DETAIL_TASK_NAME, TASK_NAME, VERIFICATION_TASK_NAME
+from app.infrastructure.job_queue import DETAIL_TASK_NAME, TASK_NAME, VERIFICATION_TASK_NAME
 from worker.celery_app import app
 from worker.runtime import runtime
 

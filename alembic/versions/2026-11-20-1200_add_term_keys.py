@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from alembic import context, op
-from app.adapters.repositories.term_keys import keys_of
-from app.domain.conversation import Message
+from app.core.model.conversation import Message
+from app.storage.repositories.term_keys import keys_of
 
 revision = "202611201200"
 down_revision = "202611201100"

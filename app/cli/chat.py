@@ -22,7 +22,7 @@ from app.cli.screen import DIM, Screen, one_line
 from app.cli.showing import runs_of, warning_words
 from app.cli.speaking import own_language, told
 from app.client import ApiError, ChatEvent, ChatResult, ConflictError, Conversation, Throughline, ThroughlineError
-from app.domain.localization.catalogue import Catalogue, catalogue_of
+from app.core.text.localization.catalogue import Catalogue, catalogue_of
 
 EXIT_FAILED: Final = 1
 """A line of a script was not answered."""

@@ -11,7 +11,7 @@ from app.cli.screen import DIM, Screen
 from app.cli.showing import show_context, show_segment, show_state, show_stats
 from app.client import Throughline
 from app.client.endpoints import LevelName
-from app.domain.segments.values import LEVEL_OF
+from app.core.model.segments import LEVEL_OF
 
 PAGE: Final = 4_000
 """Tokens that an expansion shows at most."""

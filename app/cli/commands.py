@@ -12,7 +12,6 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from app.api.description import VERSION
 from app.cli import inspect
 from app.cli.chat import chat
 from app.cli.complaints import complain, one_clear_line
@@ -22,11 +21,12 @@ from app.cli.doctor import doctor
 from app.cli.interrupts import EXIT_INTERRUPTED
 from app.cli.keys import keys
 from app.cli.operating import conversations
-from app.cli.preflight import check_database, overlooked, read_settings
-from app.cli.preflight import migrate as run_migrations
-from app.cli.run import Service, address
 from app.cli.transfer import export_conversation, import_file
-from app.embedded import EmbeddedServers, running_at
+from app.devserver import EmbeddedServers, running_at
+from app.devserver.preflight import check_database, overlooked, read_settings
+from app.devserver.preflight import migrate as run_migrations
+from app.devserver.run import Service, address
+from app.http.description import VERSION
 from app.settings import OFFLINE_MODEL, Settings
 
 EXIT_UNEXPECTED = 1

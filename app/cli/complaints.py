@@ -12,12 +12,12 @@ import typer
 from pydantic import ValidationError
 
 from app.cli.interrupts import EXIT_INTERRUPTED
-from app.cli.preflight import CannotStartError
 from app.cli.speaking import spoken, told
-from app.cli.supervisor import ChildFailedError
 from app.client import ApiError, ConnectionFailedError, ThroughlineError, UnauthenticatedError
-from app.domain.localization.catalogue import Catalogue
-from app.embedded import EmbeddedError
+from app.core.text.localization.catalogue import Catalogue
+from app.devserver import EmbeddedError
+from app.devserver.preflight import CannotStartError
+from app.devserver.supervisor import ChildFailedError
 
 EXIT_CANNOT_START = 2
 

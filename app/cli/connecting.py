@@ -12,11 +12,11 @@ import httpx
 import typer
 
 from app.cli.complaints import ComplaintError, one_clear_line
-from app.cli.preflight import read_settings
-from app.cli.run import address
 from app.cli.speaking import own_language, told
 from app.client import Retrying, Throughline, ThroughlineError
-from app.embedded import running_at
+from app.devserver import running_at
+from app.devserver.preflight import read_settings
+from app.devserver.run import address
 
 TIMEOUT: Final = 180.0
 """Seconds: longer than the service itself gives a request that compacts."""

@@ -24,8 +24,8 @@ from app.cli.screen import Screen, one_line
 from app.cli.showing import field_words
 from app.cli.speaking import spoken, told
 from app.client import ApiError, ConflictError, Examination, StateVersion, Throughline, ThroughlineError
-from app.domain.gating.health import Finding, findings
-from app.domain.schemas import schema_named
+from app.core.model.schemas import schema_named
+from app.core.validation.health import Finding, findings
 
 EXIT_FOUND: Final = 1
 """Something was found, and is there still."""

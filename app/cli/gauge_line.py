@@ -8,7 +8,7 @@ from rich.text import Text
 
 from app.cli.screen import DIM, Screen
 from app.client import Gauge
-from app.domain.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
+from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 
 BAR: Final = 24  # columns
 PARTS: Final = ("system", "state", "anchors", "digests", "held", "tail", "recalled", "pending")

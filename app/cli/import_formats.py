@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from app.api.requests import MessageInput
 from app.cli.complaints import ComplaintError
 from app.cli.speaking import told
+from app.http.requests import MessageInput
 
 EXPORT: Final = "throughline.conversation"
 _ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")

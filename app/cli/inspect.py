@@ -26,9 +26,9 @@ from app.cli.showing import (
 from app.cli.speaking import spoken, told
 from app.client import Segment, StateVersion, Throughline
 from app.client.endpoints import CompactOptions, Format, LevelName
-from app.domain.localization.catalogue import Catalogue
-from app.domain.segments.markers import parse
-from app.domain.segments.values import NAME_OF
+from app.core.model.segments import NAME_OF
+from app.core.segments.markers import parse
+from app.core.text.localization.catalogue import Catalogue
 
 
 class ContextFormat(StrEnum):

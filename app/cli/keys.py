@@ -14,13 +14,13 @@ from rich.console import Console
 from rich.table import Table
 
 from app.cli.complaints import one_clear_line
-from app.cli.preflight import CannotStartError, check_database, migrate, read_settings
 from app.cli.speaking import told
-from app.domain.errors import DomainError
-from app.domain.records import Scope
-from app.embedded import EmbeddedServers
-from app.services.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService
+from app.core.model.errors import DomainError
+from app.core.model.records import Scope
+from app.devserver import EmbeddedServers
+from app.devserver.preflight import CannotStartError, check_database, migrate, read_settings
 from app.settings import Settings
+from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from app.client import Conversation, Throughline, ThroughlineError
-from app.domain.localization.catalogue import Catalogue, catalogue_of
-from app.domain.notifications import notify
-from app.domain.policies.policy import CompactionPolicy
+from app.core.model.notifications import notify
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.text.localization.catalogue import Catalogue, catalogue_of
 
 PREFIX: Final = "compaction."
 ENDINGS: Final = frozenset({"compaction.applied", "compaction.skipped", "compaction.failed"})

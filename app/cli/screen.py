@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.domain.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
+from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 
 DIM: Final = "bright_black"
 _BETWEEN: Final = "  "

@@ -11,9 +11,9 @@ from app.cli.gauge_line import show_gauge
 from app.cli.screen import DIM, Screen
 from app.client import Compaction, Context, Conversation, Segment, StateDifference, StateVersion
 from app.client.resources import Stats
-from app.domain.localization.catalogue import FALLBACK, Catalogue
-from app.domain.segments.values import LEVEL_OF, LevelName
-from app.domain.words.said_once import own_content
+from app.core.model.segments import LEVEL_OF, LevelName
+from app.core.text.localization.catalogue import FALLBACK, Catalogue
+from app.core.text.parts import own_content
 
 HEAD: Final = "bold"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from app.domain.localization.catalogue import FALLBACK, Catalogue, Number, catalogue_of
+from app.core.text.localization.catalogue import FALLBACK, Catalogue, Number, catalogue_of
 
 VARIABLES: Final = ("LC_ALL", "LC_MESSAGES", "LANG")
 """The first that is set decides, as POSIX has it."""

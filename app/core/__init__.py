@@ -1,1 +1,1 @@
-"""The pure core: no input or output, no clock, no settings."""
+"""The pure core. Its packages form a line: each imports only those before it (see pyproject.toml)."""

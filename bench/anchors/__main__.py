@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
-from app.domain.anchors.values import AnchorType
+from app.core.model.anchors import AnchorType
 from bench.anchors.corpus import NONE, OPEN, SEALED, read, split
 from bench.anchors.measures import Judged, Score, judged, kappa, score
 from bench.report import print_table, write_json

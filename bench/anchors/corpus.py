@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 from uuid import UUID
 
-from app.domain.anchors.values import AnchorType
-from app.domain.conversation import Message
+from app.core.model.anchors import AnchorType
+from app.core.model.conversation import Message
 
 HERE: Final = Path(__file__).resolve().parent
 OPEN: Final = HERE / "open.jsonl"

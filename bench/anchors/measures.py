@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from app.domain.anchors.detect import detect
-from app.domain.anchors.values import FoundAnchor
+from app.core.anchors.detect import detect
+from app.core.model.anchors import FoundAnchor
 from bench.anchors.corpus import NONE, Labelled, Sentence, messages
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.domain.weighing.tokens import NAMES
+from app.core.text.token_counts import NAMES
 from bench.tokens import corpus, error, prices
 from bench.tokens.vocabulary import counter
 

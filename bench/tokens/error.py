@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from app.domain.weighing.tokens import BYTES_PER_TOKEN, byte_length, estimate_text
+from app.core.text.token_counts import BYTES_PER_TOKEN, byte_length, estimate_text
 from bench.report import print_table, write_json
 from bench.tokens.corpus import LANGUAGES, Page
 

@@ -1,4 +1,4 @@
-"""From the pages to the prices: what is fixed, what is fitted, and the module ``app.domain.weighing.token_prices``."""
+"""From the pages to the prices: what is fixed, what is fitted, and the module ``app.core.text.token_prices``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from app.domain.weighing.tokens import class_of, counts
+from app.core.text.token_counts import class_of, counts
 from bench.tokens.corpus import OTHER, Page
 from bench.tokens.fitting import Row, Shrinkage, fit
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from app.core.validation.claims import Claim
+from app.core.model.claims import Claim
+from app.core.summarizer.prompts import SummaryPrompt
 from app.core.validation.verdicts import Verdict, verdicts_of
-from app.domain.summarizing.prompts import SummaryPrompt
-from app.domain.summarizing.verifying import VERIFY_VERSION, render_verification
+from app.core.validation.verifier_prompts import VERIFY_VERSION, render_verification
 from bench.trust.lies import Lie, is_served, lies_of_case, planted
 from bench.trust.playing import Played, played
 from bench.trust.rounds import HERE, Case

@@ -16,15 +16,15 @@ from typing import Final
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.usage import RequestUsage
 
-from app.adapters.models.prices import cost_of
+from app.core.model.claims import Claim
+from app.core.model.model_io import Proposal, SummaryRequest, VerificationRequest
+from app.core.summarizer.framing import frame
+from app.core.summarizer.prompts import SummaryPrompt, render_summary
+from app.core.text.token_counts import estimate_text
 from app.core.validation.asking import doubts_of
-from app.core.validation.claims import Claim
-from app.domain.fencing.framing import frame
-from app.domain.gating.gate import judge
-from app.domain.model_io import Proposal, SummaryRequest, VerificationRequest
-from app.domain.summarizing.prompts import SummaryPrompt, render_summary
-from app.domain.summarizing.verifying import render_verification
-from app.domain.weighing.tokens import estimate_text
+from app.core.validation.gate import judge
+from app.core.validation.verifier_prompts import render_verification
+from app.providers.prices import cost_of
 from app.settings import DEFAULT_GEMINI_MODEL
 from bench.trust.joined import Fold
 from bench.trust.plays import Play

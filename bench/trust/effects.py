@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from app.core.validation.claims import Claim
-from app.domain.fencing.framing import frame, unframe
-from app.domain.fencing.redaction import redact_message
-from app.domain.summarizing.candidate import parse_candidate
-from app.domain.words.overlap import message_text
+from app.core.model.claims import Claim
+from app.core.model.overlap import message_text
+from app.core.model.redaction import redact_message
+from app.core.summarizer.candidate import parse_candidate
+from app.core.summarizer.framing import frame, unframe
 from bench.trust.lies import Lie, is_served
 from bench.trust.playing import Played
 from bench.trust.plays import GIVES_UP_VALID, Play

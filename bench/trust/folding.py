@@ -15,10 +15,10 @@ from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
-from app.domain.gating import gate
-from app.domain.merging.apply import Applied
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.planning.compaction import CompactionPlan
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.planning.compaction import CompactionPlan
+from app.core.state.apply import Applied
+from app.core.validation import gate
 from bench import replay
 from bench.replay import Replay
 

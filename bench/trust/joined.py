@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from uuid import UUID
 
+from app.core.model.conversation import Message
+from app.core.model.redaction import redact_message
+from app.core.model.state import StateEntry
+from app.core.state.layout import layout_of
+from app.core.state.pruning import prune
+from app.core.summarizer.candidate import parse_candidate
+from app.core.summarizer.offline.retold import is_told
 from app.core.text.sentences import sentences
+from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import DigestText
-from app.domain.assembling.layout import layout_of
-from app.domain.conversation import Message
-from app.domain.extraction.retold import is_told
-from app.domain.fencing.redaction import redact_message
-from app.domain.merging.pruning import prune
-from app.domain.states.state import StateEntry
-from app.domain.summarizing.candidate import parse_candidate
-from app.domain.weighing.tokens import estimate_text
-from app.services.judging import Reading, Subject
+from app.usecases.verification.judging import Reading, Subject
 from bench.replay import Replay
 from bench.trust.rounds import ROUNDS, WINDOW, Case, merged
 from bench.trust.verifying import subject_with, version_of

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from app.core.model.claims import Claim
 from app.core.text.relative import undated
-from app.core.validation.claims import Claim
-from app.domain.words.text import sentences
+from app.core.text.words import sentences
 from bench.trust.playing import Played
 from bench.trust.rounds import ANSWERS, SEALED, Case
 

@@ -17,12 +17,12 @@ from dataclasses import replace
 from functools import reduce
 from typing import Final
 
-from app.domain.conversation import Usage
-from app.domain.errors import ModelUnavailableError
-from app.domain.model_io import Proposal
-from app.domain.summarizing.prompts import render_summary
-from app.domain.weighing.tokens import estimate_text
-from app.ports import Summarizer
+from app.core.model.conversation import Usage
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import Proposal
+from app.core.summarizer.prompts import render_summary
+from app.core.text.token_counts import estimate_text
+from app.usecases.ports import Summarizer
 from bench.report import FOLDER, print_table, write_json
 from bench.spending import NOT_RUN, NoModelError, Planned, agreed, base_url_of, live_settings, price_of, registry_of
 from bench.trust.measures import figures_of

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from app.core.validation.claims import Claim
+from app.core.model.claims import Claim
+from app.core.text.escaping import unescape
 from app.core.validation.verdicts import LONGEST_QUOTE, VERDICT_WORDS, Verdict, VerdictWord, verdicts_of
-from app.domain.fencing.escaping import unescape
-from app.domain.summarizing.verifying import render_verification
+from app.core.validation.verifier_prompts import render_verification
 from bench.trust.plays import Play
 from bench.trust.verified import Asked, asked_of, doubted, honest_claims, stands, true_quote, verified
 

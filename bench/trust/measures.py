@@ -6,9 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from app.domain.segments.values import SegmentDigest
-from app.domain.summarizing.candidate import Candidate, parse_candidate
-from app.domain.words.text import sentences
+from app.core.model.candidate import Candidate
+from app.core.model.segments import SegmentDigest
+from app.core.summarizer.candidate import parse_candidate
+from app.core.text.words import sentences
 from bench.trust.lies import is_served, kind_of
 from bench.trust.playing import Played
 from bench.trust.plays import Play, honest_plays_of

@@ -6,17 +6,17 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from app.core.model.model_io import Doubt, Proposal, SummaryRequest
+from app.core.model.policies.policy import budgets_of
+from app.core.model.policies.presets import resolve
+from app.core.planning.compaction import CompactionPlan
+from app.core.state.adopting import next_after
+from app.core.state.apply import Applied, Applying, apply_candidate, served
+from app.core.summarizer.candidate import parse_candidate
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
 from app.core.validation.asking import doubts_of
-from app.domain.gating.gate import judge, judge_again
-from app.domain.merging.apply import Applied, Applying, apply_candidate, served
-from app.domain.model_io import Doubt, Proposal, SummaryRequest
-from app.domain.planning.compaction import CompactionPlan
-from app.domain.policies.policy import budgets_of
-from app.domain.policies.presets import resolve
-from app.domain.states.adopting import next_after
-from app.domain.summarizing.candidate import parse_candidate
+from app.core.validation.gate import judge, judge_again
 from bench.replay import OUTPUT_LIMIT
 from bench.trust.rounds import Case
 

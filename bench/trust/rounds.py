@@ -21,19 +21,19 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from app.domain.anchors.values import Anchor
-from app.domain.conversation import Message
-from app.domain.fencing.redaction import redact_message
-from app.domain.model_io import SummaryRequest
-from app.domain.schemas import schema_named
-from app.domain.segments.values import CutSegment
-from app.domain.states.adopting import asked_tokens
-from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema
-from app.domain.summarizing.candidate import CandidateError, parse_candidate
-from app.domain.summarizing.prompts import SUMMARY_VERSION, render_summary
-from app.domain.weighing.tokens import weigh
-from app.services.chunk import DESCRIBED, MINIMUM_OUTPUT
-from app.services.segmenting import cut_span
+from app.core.model.anchors import Anchor
+from app.core.model.conversation import Message
+from app.core.model.model_io import SummaryRequest
+from app.core.model.redaction import redact_message
+from app.core.model.schemas import schema_named
+from app.core.model.segments import CutSegment
+from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
+from app.core.state.adopting import asked_tokens
+from app.core.summarizer.candidate import CandidateError, parse_candidate
+from app.core.summarizer.prompts import SUMMARY_VERSION, render_summary
+from app.core.text.token_counts import weigh
+from app.usecases.compaction.chunk import DESCRIBED, MINIMUM_OUTPUT
+from app.usecases.compaction.segmenting import cut_span
 from bench.replay import BEGINNING, CONVERSATION, Replay
 
 HERE: Final = Path(__file__).parent

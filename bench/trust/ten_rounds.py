@@ -19,9 +19,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from app.core.model.overlap import Overlap
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
-from app.domain.words.overlap import Overlap
 from bench.trust.rounds import HERE, WINDOW, Case, Talk
 
 SCRIPT: Final = HERE / "folding.py"

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+from app.core.model.candidate import Candidate, CandidateItem
+from app.core.model.conversation import Message
 from app.core.text.values import Value, values
 from app.core.validation.exact import examine
 from app.core.validation.shown import Shown
-from app.domain.conversation import Message
-from app.domain.summarizing.candidate import Candidate, CandidateItem
 from bench.report import print_table, write_json
 
 _ROOT: Final = Path(__file__).resolve().parents[2]

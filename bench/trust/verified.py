@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from app.core.model.claims import Claim
+from app.core.model.model_io import VerificationRequest
 from app.core.text.relative import undated
-from app.core.validation.claims import Claim
 from app.core.validation.verdicts import LONGEST_QUOTE, Quotes, ShownTexts, Verdict, applied_verdicts
-from app.domain.model_io import VerificationRequest
-from app.domain.summarizing.verifying import shown_texts
+from app.core.validation.verifier_prompts import shown_texts
 from bench.trust.lies import Lie, is_claim_of
 from bench.trust.playing import Played
 from bench.trust.rounds import Case

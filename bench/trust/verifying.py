@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from app.core.model.conversation import Message, Sums
+from app.core.model.model_io import ModelProfile, VerificationRequest
+from app.core.model.overlap import message_text
+from app.core.model.state import StateEntry, StateVersion
+from app.core.state.apply import Applied
+from app.core.text.words import stems
 from app.core.validation.claims import DigestText, older_sources
 from app.core.validation.retelling import sought_words
-from app.domain.conversation import Message, Sums
-from app.domain.merging.apply import Applied
-from app.domain.model_io import ModelProfile, VerificationRequest
-from app.domain.states.state import StateEntry, StateVersion
-from app.domain.words.overlap import message_text
-from app.domain.words.text import stems
-from app.services.chunk import chunk_tokens
-from app.services.judging import Reading, Subject, subject_of, with_older
+from app.usecases.compaction.chunk import chunk_tokens
+from app.usecases.verification.judging import Reading, Subject, subject_of, with_older
 from bench.replay import BEGINNING
 from bench.trust.playing import Played
 from bench.trust.rounds import Case

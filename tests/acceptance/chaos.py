@@ -21,8 +21,8 @@ import redis
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from app.embedded import EmbeddedServers, Endpoints
-from app.embedded.processes import ServerProcess
+from app.devserver import EmbeddedServers, Endpoints
+from app.devserver.processes import ServerProcess
 from tests.acceptance.service import SHORT_TIMINGS, Process, until
 from tests.acceptance.talk import BACKGROUND, WINDOW, Json, Listener, Talk, good, read_events
 from tests.gemini_server import Gemini, Kind

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 import redis
 
-from app.embedded import Endpoints
+from app.devserver import Endpoints
 from tests.acceptance.chaos import own_database
 from tests.acceptance.local import local_service
 from tests.acceptance.service import Service, running_service

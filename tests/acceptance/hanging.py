@@ -9,9 +9,9 @@ from unittest import mock
 from fastapi import FastAPI
 
 from app import main
-from app.domain.assembling.assembly import AssembledContext, Material
-from app.services import context
+from app.core.context.assembly import AssembledContext, Material
 from app.settings import Settings
+from app.usecases.context import context
 
 SECONDS = 600
 POISON = "the text that nobody survives"
@@ -49,7 +49,7 @@ def create_app() -> FastAPI:
 def supervise() -> None:
     """Start it with a small worker, for the supervision and nothing else."""
     from app import cli  # noqa: PLC0415 - the application needs nothing of it
-    from app.cli import run  # noqa: PLC0415
+    from app.devserver import run  # noqa: PLC0415
 
     api = run.Commands.of(Settings()).api
     commands = run.Commands(

@@ -19,7 +19,7 @@ from typing import ClassVar, Final
 
 import httpx
 
-from app.cli.run import Commands
+from app.devserver.run import Commands
 from app.settings import Settings
 from tests.servers import ROOT, unused_port
 

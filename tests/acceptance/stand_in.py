@@ -45,7 +45,7 @@ def worker() -> None:
 def supervise() -> None:
     # The two children start in a tenth of the time without these.
     from app import cli  # noqa: PLC0415
-    from app.cli import run, supervisor  # noqa: PLC0415
+    from app.devserver import run, supervisor  # noqa: PLC0415
 
     me = (sys.executable, "-m", "tests.acceptance.stand_in")
     commands = run.Commands(api=(*me, "api"), worker=(*me, "worker"))

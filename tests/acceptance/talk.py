@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 import httpx
 import redis
 
-from app.domain.weighing.tokens import weigh
+from app.core.text.token_counts import weigh
 from tests.acceptance.service import Service, until
 
 Json = dict[str, Any]

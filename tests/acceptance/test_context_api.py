@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from app.domain.formats import Formatted
+from app.core.context.formats import Formatted
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import MANUAL, WINDOW, Json, Talk, good, refused

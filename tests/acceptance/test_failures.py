@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from app.domain.summarizing.prompts import FEEDBACK, SUMMARY_VERSION
+from app.core.summarizer.prompts import FEEDBACK, SUMMARY_VERSION
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import (

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from app.client import AsyncContextCompressor, AsyncThroughline, ContextCompressor, Throughline
-from app.domain.segments.markers import find
+from app.core.segments.markers import find
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service, until
 from tests.acceptance.talk import Json, Talk, block_of, good, refused, small_talk

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pytest
 
-from app.domain.model_io import SummaryRequest
-from app.domain.summarizing import extractive
+from app.core.model.model_io import SummaryRequest
+from app.core.summarizer.offline import extractive
 from bench import replay as replaying
 from bench.replay import Replay
 from tests.acceptance.conftest import StartTalk

@@ -16,7 +16,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from app.domain.words.language import detect
+from app.core.text.language import detect
 from tests.acceptance.conftest import RunService, StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import (

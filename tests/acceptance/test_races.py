@@ -11,7 +11,7 @@ from typing import Final
 import httpx
 import pytest
 
-from app.api.idempotency import kept_key
+from app.http.idempotency import kept_key
 from tests.acceptance.chaos import (
     HELD,
     Books,

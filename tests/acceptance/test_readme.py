@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from app.domain.schemas.session import SessionState
+from app.core.model.schemas.session import SessionState
 from tests.acceptance.service import Service
 from tests.servers import ROOT
 

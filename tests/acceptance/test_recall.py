@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from app.domain.weighing.tokens import estimate_text
+from app.core.text.token_counts import estimate_text
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import MANUAL, Json, Talk, good

@@ -18,8 +18,8 @@ import httpx
 import pytest
 import redis
 
-from app.adapters.job_queue import QUEUE_NAME
-from app.embedded import Endpoints
+from app.devserver import Endpoints
+from app.infrastructure.job_queue import QUEUE_NAME
 from tests.acceptance.chaos import (
     MINUTE,
     Books,

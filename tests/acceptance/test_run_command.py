@@ -18,7 +18,7 @@ import redis
 from typer.testing import CliRunner, Result
 
 from app.cli import app
-from app.embedded import EmbeddedServers, Endpoints
+from app.devserver import EmbeddedServers, Endpoints
 from tests.servers import ROOT, unused_port
 
 STAND_IN = [sys.executable, "-m", "tests.acceptance.stand_in", "run"]

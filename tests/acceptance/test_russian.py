@@ -16,8 +16,8 @@ from _pytest.mark import ParameterSet
 from typer.testing import CliRunner
 
 from app.cli import app
-from app.domain.policies.presets import PRESETS
-from app.domain.schemas import SCHEMAS
+from app.core.model.policies.presets import PRESETS
+from app.core.model.schemas import SCHEMAS
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import EventFollower, Json, Talk, good

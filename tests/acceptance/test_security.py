@@ -17,10 +17,10 @@ import httpx
 import pytest
 
 from app.bootstrap import build_container
-from app.domain.records import Scope
-from app.embedded import Endpoints
-from app.services.keys import ALL_SCOPES
+from app.core.model.records import Scope
+from app.devserver import Endpoints
 from app.settings import Settings
+from app.usecases.admin.keys import ALL_SCOPES
 from tests.acceptance.conftest import own_redis, uses_processes
 from tests.acceptance.local import local_service
 from tests.acceptance.service import Service, running_service

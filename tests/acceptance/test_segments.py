@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.domain.segments.markers import find
+from app.core.segments.markers import find
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import MANUAL, Json, Talk, block_of, good, lines, refused

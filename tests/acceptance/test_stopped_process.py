@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from app.embedded import Endpoints
+from app.devserver import Endpoints
 from tests.acceptance.chaos import HELD, Books, own_database
 from tests.acceptance.conftest import StartTalk, gemini_settings, own_redis
 from tests.acceptance.service import Service, running_service, until

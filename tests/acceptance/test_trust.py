@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from app.domain.fencing.redaction import redact
+from app.core.model.redaction import redact
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import MANUAL, EventFollower, Json, Talk, block_of, lines

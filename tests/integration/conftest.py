@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import AsyncAdaptedQueuePool
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.adapters.database import make_engine
-from app.adapters.unit_of_work import unit_of_work_factory
-from app.ports import UnitOfWorkFactory
+from app.storage.database import make_engine
+from app.storage.unit_of_work import unit_of_work_factory
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant
 
 _COMPILED: Final[dict[Any, Any]] = {}

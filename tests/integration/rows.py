@@ -8,12 +8,12 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID, uuid4
 
-from app.adapters.ids import new_id
-from app.domain.anchors.values import Anchor
-from app.domain.conversation import Conversation, Message, Sums
-from app.domain.records import Compaction, IdempotencyRecord, Turn
-from app.domain.segments.values import EXTRACTIVE, Expansion, Level, Segment, SegmentLevel
-from app.ports import UnitOfWork, UnitOfWorkFactory
+from app.core.model.anchors import Anchor
+from app.core.model.conversation import Conversation, Message, Sums
+from app.core.model.records import Compaction, IdempotencyRecord, Turn
+from app.core.model.segments import EXTRACTIVE, Expansion, Level, Segment, SegmentLevel
+from app.infrastructure.ids import new_id
+from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
 
 START = datetime(2026, 1, 2, 9, 0, 0, 123456, tzinfo=UTC)
 

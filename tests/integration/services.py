@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
-from app.adapters.clock import SystemClock
 from app.bootstrap import Container, Parts, compose
-from app.domain.conversation import Conversation, Message, Usage
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.records import Compaction, Event, Page
-from app.ports import UnitOfWorkFactory
-from app.services.appending import MessageDraft
-from app.services.conversations import NewConversation
+from app.core.model.conversation import Conversation, Message, Usage
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.records import Compaction, Event, Page
+from app.infrastructure.clock import SystemClock
 from app.settings import Settings
+from app.usecases.history.appending import MessageDraft
+from app.usecases.history.conversations import NewConversation
+from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import FakeJobQueue, FakeModels, ScriptedChatModel, SummaryEntry
 from tests.fakes import ScriptedSummarizer as Summarizer
 

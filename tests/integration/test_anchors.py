@@ -10,18 +10,19 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.domain.anchors.transitions import transitions
-from app.domain.anchors.values import Anchor, FoundAnchor
-from app.domain.conversation import Message, Role
-from app.domain.errors import NotFoundError
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.policies.policy import quiet_after
-from app.domain.records import Page
-from app.ports import UnitOfWorkFactory
-from app.services import anchoring, appending, saving
-from app.services.anchoring import add_proposed
-from app.services.appending import MessageDraft
-from app.services.manual import CompactInput
+from app.core.anchors.transitions import transitions
+from app.core.model.anchors import Anchor, FoundAnchor
+from app.core.model.conversation import Message, Role
+from app.core.model.errors import NotFoundError
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.policies.policy import quiet_after
+from app.core.model.records import Page
+from app.usecases.compaction import saving
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history import anchoring, appending
+from app.usecases.history.anchoring import add_proposed
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import anchor, make_tenant
 from tests.integration.services import WORDS, Gate, Service, honest, proposal
 

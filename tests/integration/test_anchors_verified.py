@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from app.core.validation.claims import Claim
-from app.domain.anchors.values import Anchor
-from app.domain.records import Page
-from app.ports import UnitOfWorkFactory
+from app.core.model.anchors import Anchor
+from app.core.model.claims import Claim
+from app.core.model.records import Page
+from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import ScriptedSummarizer, VerificationEntry
 from tests.integration.services import Service
 from tests.integration.test_verification import append, candidate, compact, newest, verdicts, work

@@ -17,18 +17,19 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.core.model.candidate import Candidate
+from app.core.model.conversation import Quiet
+from app.core.model.errors import DomainError, ModelUnavailableError
+from app.core.model.model_io import DetailRequest, FinishReason, Proposal, SummaryRequest, VerificationRequest
+from app.core.model.records import Compaction
+from app.core.model.schemas import SESSION
+from app.core.summarizer.candidate import CandidateError, parse_candidate
+from app.core.validation import gate
 from app.core.validation.exact import Examined
-from app.domain.conversation import Quiet
-from app.domain.errors import DomainError, ModelUnavailableError
-from app.domain.gating import gate
-from app.domain.gating.gate import GateReport
-from app.domain.model_io import DetailRequest, FinishReason, Proposal, SummaryRequest, VerificationRequest
-from app.domain.records import Compaction
-from app.domain.schemas import SESSION
-from app.domain.summarizing.candidate import Candidate, CandidateError, parse_candidate
-from app.ports import UnitOfWorkFactory
-from app.services import ladder
-from app.services.manual import CompactInput
+from app.core.validation.gate import GateReport
+from app.usecases.compaction import attempts as ladder
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.services import Service, honest, proposal
 from tests.unit.talk import answer, fact
 from tests.unit.timing import often
@@ -215,7 +216,7 @@ def without_grounding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.merging.apply.not_smaller", lambda *_: False)
+    monkeypatch.setattr("app.core.state.apply.not_smaller", lambda *_: False)
 
 
 ALL_EMPTY: Final = answer("They talked about several things.")
@@ -343,7 +344,7 @@ async def test_control_without_back_off(
     def constant(_: object, reason: str, now: Any, **__: object) -> Quiet:
         return pause if isinstance(pause, Quiet) else Quiet(until=now + pause, reason=reason)
 
-    monkeypatch.setattr("app.services.ending.quiet_after_failure", constant)
+    monkeypatch.setattr("app.usecases.compaction.ending.quiet_after_failure", constant)
     with pytest.raises(AssertionError, match=failing):
         await backs_off(begin, engine, tenant)
 
@@ -479,7 +480,7 @@ async def test_an_earlier_entry_is_carried_forward(
 async def test_control_a_merge_that_takes_the_candidate_as_it_is(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.domain.merging.merge._staying", lambda *_: [])
+    monkeypatch.setattr("app.core.state.merge._staying", lambda *_: [])
     played = await play(begin, engine, tenant, honest)
     with pytest.raises(AssertionError, match="the earlier entry"):
         check_carried_forward(played)
@@ -570,7 +571,7 @@ async def test_an_odd_answer_is_cleaned_or_refused(begin: UnitOfWorkFactory, ten
 async def test_control_without_cleaning_the_database_refuses_it(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr("app.domain.summarizing.candidate.clean", lambda value: value)
+    monkeypatch.setattr("app.core.summarizer.candidate.clean", lambda value: value)
     with pytest.raises(AssertionError, match="rejected"):
         await survives(begin, tenant, odd(kind))
 
@@ -579,7 +580,7 @@ async def test_control_without_cleaning_the_database_refuses_it(
 async def test_control_a_reader_without_bounds_has_a_defect(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.domain.summarizing.candidate._load", lambda told, _: json.loads(told, strict=False))
+    monkeypatch.setattr("app.core.summarizer.candidate._load", lambda told, _: json.loads(told, strict=False))
     with pytest.raises(AssertionError, match="failed"):
         await survives(begin, tenant, odd("nested"))
 
@@ -590,5 +591,5 @@ def test_control_without_a_limit_to_size_it_is_read(monkeypatch: pytest.MonkeyPa
     huge = answer("so on and " * 500_000)
     with pytest.raises(CandidateError):
         parse_candidate(huge, SESSION)
-    monkeypatch.setattr("app.domain.summarizing.candidate._MOST_CHARACTERS", 10**9)
+    monkeypatch.setattr("app.core.summarizer.candidate._MOST_CHARACTERS", 10**9)
     assert len(parse_candidate(huge, SESSION).narrative["conversation_summary"]) > 4_000_000

@@ -17,20 +17,20 @@ from uuid import UUID
 
 import pytest
 
-from app.adapters.models.offline import OfflineSummarizer
-from app.adapters.repositories.messages import SqlMessages
+from app.core.model.conversation import Message
+from app.core.model.errors import ModelUnavailableError, SummarizerFailedError
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.records import Compaction, Page
+from app.core.model.state import StateEntry
+from app.core.text.language import detect, differs
+from app.core.validation import gate
 from app.core.validation.exact import Examined
-from app.domain.conversation import Message
-from app.domain.errors import ModelUnavailableError, SummarizerFailedError
-from app.domain.gating import gate
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.records import Compaction, Page
-from app.domain.states.state import StateEntry
-from app.domain.words.language import detect, differs
-from app.ports import UnitOfWorkFactory
-from app.services.appending import MessageDraft
-from app.services.chat import ChatInput
-from app.services.manual import CompactInput
+from app.providers.offline import OfflineSummarizer
+from app.storage.repositories.messages import SqlMessages
+from app.usecases.chat.chat import ChatInput
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer, SummaryEntry
 from tests.integration.services import WORDS, Service, honest
 from tests.unit.talk import answer, fact
@@ -79,11 +79,11 @@ def written(*candidates: str) -> list[SummaryEntry]:
 
 
 def without_supersession(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.merging.merge.tells_again", lambda *_: False)
+    monkeypatch.setattr("app.core.state.merge.tells_again", lambda *_: False)
 
 
 def without_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.services.anchoring.transitions", lambda *_, **__: [])
+    monkeypatch.setattr("app.usecases.history.anchoring.transitions", lambda *_, **__: [])
 
 
 def without_grounding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,8 +136,8 @@ async def test_control_without_anchors_and_carrying_forward_it_is_forgotten(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Either of the two alone keeps it."""
-    monkeypatch.setattr("app.services.anchoring.detect", lambda *_, **__: [])
-    monkeypatch.setattr("app.domain.merging.merge._staying", lambda *_: [])
+    monkeypatch.setattr("app.usecases.history.anchoring.detect", lambda *_, **__: [])
+    monkeypatch.setattr("app.core.state.merge._staying", lambda *_: [])
     with pytest.raises(AssertionError, match="forgotten after 3"):
         await remembers(Service(begin, tenant, offline), 3)
 
@@ -305,8 +305,8 @@ async def test_control_without_anchors_and_survival_they_are_lost(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Either of the two alone keeps them, as long as there is room."""
-    monkeypatch.setattr("app.services.anchoring.detect", lambda *_, **__: [])
-    monkeypatch.setattr("app.domain.merging.apply.lost_quotes", lambda *_, **__: [])
+    monkeypatch.setattr("app.usecases.history.anchoring.detect", lambda *_, **__: [])
+    monkeypatch.setattr("app.core.state.apply.lost_quotes", lambda *_, **__: [])
     with pytest.raises(AssertionError, match="lost: "):
         await keeps_forty(begin, tenant)
 
@@ -525,6 +525,6 @@ async def test_control_with_nobody_who_holds_it(
 
     monkeypatch.setattr(SqlMessages, "held", none)
     if path is truncation:
-        monkeypatch.setattr("app.domain.assembling.fitting.held_indexes", lambda _: frozenset())
+        monkeypatch.setattr("app.core.context.fitting.held_indexes", lambda _: frozenset())
     with pytest.raises(AssertionError, match="identical text"):
         await keeps_its_pin(begin, tenant, path)

@@ -12,15 +12,15 @@ from uuid import UUID
 
 import pytest
 
+from app.core.model.errors import SummarizerFailedError
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.records import Compaction
+from app.core.model.schemas import SESSION
+from app.core.summarizer.candidate import candidate_json_schema, parse_candidate
 from app.core.text.relative import undated
-from app.domain.errors import SummarizerFailedError
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.records import Compaction
-from app.domain.schemas import SESSION
-from app.domain.summarizing.candidate import candidate_json_schema, parse_candidate
-from app.ports import UnitOfWorkFactory
-from app.services.appending import MessageDraft
-from app.services.manual import CompactInput
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.services import Service
 from tests.unit.talk import answer, fact
 

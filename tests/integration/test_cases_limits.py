@@ -13,8 +13,7 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.assembling.layout import messages_tokens
-from app.domain.errors import (
+from app.core.model.errors import (
     ContextOverWindowError,
     DependencyUnavailableError,
     DomainError,
@@ -22,14 +21,15 @@ from app.domain.errors import (
     PolicyInvalidError,
     TooLargeError,
 )
-from app.ports import UnitOfWorkFactory
-from app.services.chat import ChatInput
-from app.services.compaction import CompactionService
-from app.services.conversations import NewConversation
-from app.services.inline import InlineClaim, InlineCompaction, InlineOutcome
-from app.services.job import UNLIMITED, Job, Limits
-from app.services.lease import Lease
-from app.services.turn_handle import ChatResult
+from app.core.state.layout import messages_tokens
+from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.turn_handle import ChatResult
+from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
+from app.usecases.compaction.job import UNLIMITED, Job, Limits
+from app.usecases.compaction.run import CompactionService
+from app.usecases.history.conversations import NewConversation
+from app.usecases.ports import UnitOfWorkFactory
+from app.usecases.shared.lease import Lease
 from tests.fakes import FAKE_PROFILE
 from tests.integration.services import WORDS, Service
 
@@ -107,8 +107,10 @@ async def test_a_lowered_budget_is_met_in_chunks(service: Service) -> None:
 @pytest.mark.parametrize(
     ("name", "broken", "failing"),
     [
-        ("app.services.conversations.claim_at_rest", nothing, "claimed by the change"),
-        pytest.param("app.services.chunk.chunk_tokens", lambda _: 10**9, "in chunks", marks=pytest.mark.long),
+        ("app.usecases.history.conversations.claim_at_rest", nothing, "claimed by the change"),
+        pytest.param(
+            "app.usecases.compaction.chunk.chunk_tokens", lambda _: 10**9, "in chunks", marks=pytest.mark.long
+        ),
     ],
     ids=["a change that claims nothing", "a planner that knows no chunks"],
 )
@@ -164,7 +166,7 @@ async def test_what_can_never_be_met_is_refused_when_it_is_set(
 async def test_control_without_the_arithmetic_it_is_accepted(
     service: Service, monkeypatch: pytest.MonkeyPatch, prompt: str, policy: dict[str, Any], field: str
 ) -> None:
-    monkeypatch.setattr("app.services.conversations.contradictions", lambda *_: [])
+    monkeypatch.setattr("app.usecases.history.conversations.contradictions", lambda *_: [])
     with pytest.raises(AssertionError, match="refused when it is set"):
         await refuses(service, prompt, policy, field)
 
@@ -197,7 +199,7 @@ async def test_a_jump_ends_below_the_target_or_says_why_not(service: Service, si
 async def test_control_with_nobody_who_evaluates_it_stays_there(
     service: Service, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr("app.services.due.evaluate", nothing_at_once)
+    monkeypatch.setattr("app.usecases.compaction.due.evaluate", nothing_at_once)
     with pytest.raises(AssertionError, match="in the turn"):
         await jumps(service, size)
 
@@ -206,14 +208,14 @@ async def test_control_with_nobody_who_evaluates_it_stays_there(
 async def test_control_a_planner_that_stops_short_says_so_nowhere(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.services.chunk.plan_compaction", _stopping_short)
+    monkeypatch.setattr("app.usecases.compaction.chunk.plan_compaction", _stopping_short)
     with pytest.raises(AssertionError, match="below the target"):
         await jumps(service, 1)
 
 
 def _stopping_short(tail: Any, **given: Any) -> Any:
     """Plans for a target that is higher than the policy's."""
-    from app.domain.planning.compaction import plan_compaction  # noqa: PLC0415 - the function as it is
+    from app.core.planning.compaction import plan_compaction  # noqa: PLC0415 - the function as it is
 
     return plan_compaction(tail, **given | {"budgets": replace(given["budgets"], target=2_500)})
 
@@ -261,7 +263,7 @@ async def test_what_cannot_fit_is_refused_before_anything_is_stored(service: Ser
 async def test_control_without_the_check_it_is_stored(
     service: Service, monkeypatch: pytest.MonkeyPatch, asked: Asked, check: str
 ) -> None:
-    monkeypatch.setattr(f"app.services.chat.{check}", nothing_at_once)
+    monkeypatch.setattr(f"app.usecases.chat.chat.{check}", nothing_at_once)
     with pytest.raises(AssertionError, match="before anything is stored"):
         await is_refused_unstored(service, asked)
 
@@ -303,7 +305,7 @@ async def test_keep_full_sends_all_up_to_the_window_and_fails_beyond(
 async def test_control_without_the_look_at_window_and_budget(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, over: int, failing: str
 ) -> None:
-    monkeypatch.setattr("app.domain.assembling.assembly._kept_full", lambda _, draft: draft)
+    monkeypatch.setattr("app.core.context.assembly._kept_full", lambda _, draft: draft)
     with pytest.raises(AssertionError, match=failing):
         await keeps_full(begin, tenant, over=over)
 
@@ -328,7 +330,7 @@ async def test_truncate_never_refuses(begin: UnitOfWorkFactory, tenant: UUID) ->
 async def test_control_without_truncation_too_much_is_sent(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.domain.assembling.assembly.fit", lambda _, draft, *__: draft)
+    monkeypatch.setattr("app.core.context.assembly.fit", lambda _, draft, *__: draft)
     with pytest.raises(AssertionError, match="cut to the budget"):
         await truncates(begin, tenant)
 
@@ -345,9 +347,9 @@ def cannot_count(*_: object, **__: object) -> None:
 
 
 BREAKS: Final = [
-    pytest.param("app.adapters.repositories.states.SqlStates.add", away, id="the store, while saving"),
-    pytest.param("app.services.chunk.plan_compaction", cannot_count, id="counting, while planning"),
-    pytest.param("app.services.job.apply_candidate", cannot_count, id="counting, while applying"),
+    pytest.param("app.storage.repositories.states.SqlStates.add", away, id="the store, while saving"),
+    pytest.param("app.usecases.compaction.chunk.plan_compaction", cannot_count, id="counting, while planning"),
+    pytest.param("app.usecases.compaction.job.apply_candidate", cannot_count, id="counting, while applying"),
 ]
 
 

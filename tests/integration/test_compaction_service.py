@@ -13,11 +13,16 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.errors import ConflictError, DependencyUnavailableError, ModelUnavailableError, SummarizerFailedError
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.records import Compaction
-from app.ports import UnitOfWorkFactory
-from app.services.manual import CompactInput
+from app.core.model.errors import (
+    ConflictError,
+    DependencyUnavailableError,
+    ModelUnavailableError,
+    SummarizerFailedError,
+)
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.records import Compaction
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import FAKE_PROFILE
 from tests.integration.services import Gate, Service, honest, together
 
@@ -171,7 +176,7 @@ async def test_a_database_that_is_away_leaves_the_row_to_its_lease(
 
     conversation_id = await service.conversation()
     await service.say(conversation_id, 60)
-    monkeypatch.setattr("app.services.compaction.save_chunk", away)
+    monkeypatch.setattr("app.usecases.compaction.run.save_chunk", away)
     ended = await service.container.compaction.execute(service.queue.ids[0])
     (row,) = await service.compactions(conversation_id)
 
@@ -197,7 +202,7 @@ async def test_a_failure_after_some_chunks_leaves_them_applied(begin: UnitOfWork
 async def test_out_of_time_on_the_way_the_rest_is_due_at_once(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.services.job.JOB_DEADLINE", 1.5)
+    monkeypatch.setattr("app.usecases.compaction.job.JOB_DEADLINE", 1.5)
     service = Service(begin, tenant, honest, honest, Gate(), honest)
     service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=1_000)
     conversation_id = await service.conversation()

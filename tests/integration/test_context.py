@@ -8,16 +8,16 @@ from uuid import UUID
 
 import pytest
 
-from app.adapters.repositories.anchors import SqlAnchors
-from app.adapters.repositories.messages import SqlMessages
-from app.domain.anchors.values import FoundAnchor
-from app.domain.assembling.assembly import AssembledContext
-from app.domain.conversation import Message
-from app.domain.summarizing.extractive import digest as extractive_digest
-from app.ports import UnitOfWorkFactory
-from app.services import context as module
-from app.services.appending import MessageDraft
-from app.services.manual import CompactInput
+from app.core.context.assembly import AssembledContext
+from app.core.model.anchors import FoundAnchor
+from app.core.model.conversation import Message
+from app.core.summarizer.offline.extractive import digest as extractive_digest
+from app.storage.repositories.anchors import SqlAnchors
+from app.storage.repositories.messages import SqlMessages
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.context import context as module
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.services import Service
 
 TOLD = 73

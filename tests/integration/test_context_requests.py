@@ -8,16 +8,16 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.assembling.assembly import AssembledContext
-from app.domain.model_io import Proposal, SummaryRequest
-from app.ports import UnitOfWorkFactory
-from app.services import context_requests
-from app.services.appending import MessageDraft
-from app.services.chat import ChatInput
-from app.services.context_requests import ContextAsk, ContextView
-from app.services.idempotency import Idem, done_before
-from app.services.manual import CompactInput
-from app.services.recalling import Asked, Wanted
+from app.core.context.assembly import AssembledContext
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.usecases.chat.chat import ChatInput
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.context import requests as context_requests
+from app.usecases.context.recalling import Asked, Wanted
+from app.usecases.context.requests import ContextAsk, ContextView
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
+from app.usecases.shared.idempotency import Idem, done_before
 from tests.fakes import ScriptedChatModel
 from tests.integration.services import Service
 

@@ -13,13 +13,13 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlmodel import col
 
-from app.adapters import database
-from app.adapters.database import make_engine, ping
-from app.adapters.scoped_session import TenantSession
-from app.adapters.tables import ConversationRow
-from app.adapters.unit_of_work import SqlUnitOfWork, unit_of_work_factory
-from app.domain.errors import DependencyUnavailableError, NotFoundError
-from app.ports import UnitOfWorkFactory
+from app.core.model.errors import DependencyUnavailableError, NotFoundError
+from app.storage import database
+from app.storage.database import make_engine, ping
+from app.storage.scoped_session import TenantSession
+from app.storage.tables import ConversationRow
+from app.storage.unit_of_work import SqlUnitOfWork, unit_of_work_factory
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import START, conversation, stored
 from tests.servers import unused_port
 

@@ -14,19 +14,20 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.adapters.models.registry import ModelRegistry
 from app.bootstrap import compose
+from app.core.model.errors import RateLimitedError
+from app.core.model.records import Compaction, Page
+from app.core.model.segments import EXTRACTIVE, Segment
+from app.core.model.timings import Timings
 from app.core.validation.exact import Examined
-from app.domain.errors import RateLimitedError
-from app.domain.records import Compaction, Page
-from app.domain.segments.values import EXTRACTIVE, Segment
-from app.domain.timings import Timings
-from app.ports import UnitOfWorkFactory
-from app.services import detailing, spending
-from app.services.appending import MessageDraft
-from app.services.manual import CompactInput
-from app.services.spending import SpendGuard
+from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.usecases.compaction import spending
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.compaction.spending import SpendGuard
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
+from app.usecases.segments import detailing
 from tests.gemini_faults import FOREIGN, INVENTED
 from tests.gemini_server import KEY, Gemini, running_gemini
 from tests.integration.services import Service, together
@@ -174,7 +175,7 @@ class TestDigests:
     async def test_control_without_their_gate_it_is_stored(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.domain.gating.gate.examine", lambda candidate, *_: Examined(candidate=candidate))
+        monkeypatch.setattr("app.core.validation.gate.examine", lambda candidate, *_: Examined(candidate=candidate))
         gemini.script("compaction", "digest_invented")
         conversation_id, _ = await compacted(service)
         assert "Evergreen" in repr(await segments(service, conversation_id))

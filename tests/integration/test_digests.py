@@ -9,17 +9,18 @@ from uuid import UUID
 
 import pytest
 
-from app.adapters.repositories.segments import SqlSegments
-from app.domain.assembling import digesting
-from app.domain.assembling.assembly import AssembledContext
-from app.domain.conversation import Conversation, Layout
-from app.domain.records import Compaction
-from app.domain.segments.digests import WAY_BACK
-from app.domain.segments.values import Segment
-from app.ports import UnitOfWorkFactory
-from app.services import layouts, saving
-from app.services.appending import MessageDraft
-from app.services.manual import CompactInput
+from app.core.context.assembly import AssembledContext
+from app.core.model.conversation import Conversation, Layout
+from app.core.model.records import Compaction
+from app.core.model.segments import Segment
+from app.core.segments.digests import WAY_BACK
+from app.core.state import digesting
+from app.storage.repositories.segments import SqlSegments
+from app.usecases.compaction import saving
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
+from app.usecases.shared import layouts
 from tests.integration.services import Service
 
 PATIENCE = 30.0

@@ -13,9 +13,9 @@ from typer.testing import CliRunner, Result
 
 from app.cli import app, doctor
 from app.client import StateVersion, Throughline
-from app.domain.policies.presets import DEFAULT_PRESET
-from app.domain.states.state import ID_LETTERS
-from app.embedded import Endpoints
+from app.core.model.policies.presets import DEFAULT_PRESET
+from app.core.model.state import ID_LETTERS
+from app.devserver import Endpoints
 from tests.acceptance.chaos import Books
 from tests.acceptance.service import running_service
 from tests.gemini_server import running_gemini

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.embedded import (
+from app.devserver import (
     AlreadyRunningError,
     EmbeddedError,
     EmbeddedServers,
@@ -28,9 +28,9 @@ from app.embedded import (
     privileges,
     running_at,
 )
-from app.embedded.binaries import postgres_programs, valkey_program
-from app.embedded.privileges import identities
-from app.embedded.processes import wait_until
+from app.devserver.binaries import postgres_programs, valkey_program
+from app.devserver.privileges import identities
+from app.devserver.processes import wait_until
 from tests.servers import ROOT, execute_sql
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
@@ -39,7 +39,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become som
 OWNER = textwrap.dedent(
     """
     import pathlib, sys, time
-    from app.embedded import EmbeddedServers
+    from app.devserver import EmbeddedServers
     servers = EmbeddedServers(pathlib.Path(sys.argv[1]), durable=False)
     endpoints = servers.start()
     print(endpoints.database_url, endpoints.redis_url, flush=True)
@@ -329,7 +329,7 @@ def pythons_for(user: pwd.struct_passwd, env: dict[str, str]) -> list[str]:
     found = []
     for python in (sys.executable, "/usr/bin/python3"):
         with contextlib.suppress(OSError):
-            argv = [python, "-c", "import app.embedded"]
+            argv = [python, "-c", "import app.devserver"]
             tried = subprocess.run(argv, env=env, user=user.pw_uid, extra_groups=[], check=False, capture_output=True)
             found += [python] if tried.returncode == 0 else []
     return found

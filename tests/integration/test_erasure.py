@@ -13,19 +13,20 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain import erasing
-from app.domain.conversation import Conversation, Message
-from app.domain.errors import ModelUnavailableError, NotFoundError
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.records import Compaction, Page
-from app.domain.states.state import StateVersion
-from app.domain.words.said_once import Part
-from app.ports import UnitOfWorkFactory
-from app.services import erasure, saving
-from app.services.appending import MessageDraft
-from app.services.chat import ChatInput
-from app.services.idempotency import Idem
-from app.services.manual import CompactInput
+from app.core.model.conversation import Conversation, Message
+from app.core.model.errors import ModelUnavailableError, NotFoundError
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.records import Compaction, Page
+from app.core.model.state import StateVersion
+from app.core.state import erasing
+from app.core.text.parts import Part
+from app.usecases.chat.chat import ChatInput
+from app.usecases.compaction import saving
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history import erasure
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
+from app.usecases.shared.idempotency import Idem
 from tests.fakes import Reply, ScriptedChatModel
 from tests.integration.services import Gate, Service, honest
 

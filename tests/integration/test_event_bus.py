@@ -14,8 +14,8 @@ from uuid import UUID, uuid4
 import pytest
 from redis.asyncio import Redis
 
-from app.adapters.event_bus import RedisEventBus
-from app.domain.records import Event
+from app.core.model.records import Event
+from app.infrastructure.event_bus import RedisEventBus
 from tests.proxy import redis_proxy
 
 MOMENT = datetime(2026, 11, 20, 5, 14, 26, 120_000, tzinfo=UTC)

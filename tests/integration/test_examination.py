@@ -10,13 +10,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.domain.errors import CompactionInProgressError, NotFoundError, StateVersionMismatchError
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.states.state import StateVersion
-from app.ports import UnitOfWorkFactory
-from app.services.appending import MessageDraft
-from app.services.examining import Examination
-from app.services.manual import CompactInput
+from app.core.model.errors import CompactionInProgressError, NotFoundError, StateVersionMismatchError
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.state import StateVersion
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
+from app.usecases.verification.examining import Examination
 from tests.integration.services import Gate, Service, honest
 
 SAID: Final = (

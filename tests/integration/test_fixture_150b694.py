@@ -14,13 +14,13 @@ from uuid import uuid4
 
 import pytest
 
-from app.adapters.migrations import run_migrations
-from app.domain.anchors import rendering
-from app.domain.anchors.values import AnchorType, Speaker
-from app.domain.localization.catalogue import catalogue_of
-from app.domain.segments.markers import find
-from app.domain.states.state import StateSchema
-from app.embedded import Endpoints
+from app.core.anchors import rendering
+from app.core.model.anchors import AnchorType, Speaker
+from app.core.model.state import StateSchema
+from app.core.segments.markers import find
+from app.core.text.localization.catalogue import catalogue_of
+from app.devserver import Endpoints
+from app.storage.migrations import run_migrations
 from bench.fixture import rows
 from bench.fixture.__main__ import FOLDER, RECORDED_AT, ROWS, SERVED
 from bench.fixture.served import Reader, Stored, by_name, differences, record
@@ -104,7 +104,7 @@ async def _read(loaded: Endpoints, conversations: Sequence[Stored]) -> dict[str,
         return blocks[_Kind(schema.name, catalogue_of(locale).language, tuple(levels), anchor_share != 0)]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.services.resolve.awareness_block", of_then)
+        patch.setattr("app.usecases.shared.resolve.awareness_block", of_then)
         patch.setattr(rendering, "anchor_line", _line_of_then)
         async with running(loaded, StandingClock(RECORDED_AT)) as process:
             return await record(process, conversations)

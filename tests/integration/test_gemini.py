@@ -17,10 +17,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.adapters.models.registry import ModelRegistry
-from app.domain.errors import ModelUnavailableError
-from app.domain.gating.gate import judge
-from app.domain.model_io import (
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import (
     ChatRequest,
     ContextMessage,
     FinishReason,
@@ -31,9 +29,11 @@ from app.domain.model_io import (
     ToolCall,
     ToolSpec,
 )
-from app.domain.schemas.session import SESSION
-from app.domain.states.state import StateEntry
-from app.ports import ChatModel
+from app.core.model.schemas.session import SESSION
+from app.core.model.state import StateEntry
+from app.core.validation.gate import judge
+from app.providers.registry import ModelRegistry
+from app.usecases.ports import ChatModel
 from tests.gemini_faults import BEHAVIOURS, CONTINUED_CHAT, INVENTED, PLEASE_PROVIDE, Behaviour
 from tests.gemini_server import Gemini, gemini_process, running_gemini
 from tests.integration.test_models import said, talk

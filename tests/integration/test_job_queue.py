@@ -17,9 +17,8 @@ import pytest
 from celery import Celery
 from redis.asyncio import Redis
 
-from app.adapters import job_queue
-from app.adapters.circuit import Circuit
-from app.adapters.job_queue import (
+from app.infrastructure import job_queue
+from app.infrastructure.job_queue import (
     DETAIL_TASK_NAME,
     QUEUE_NAME,
     TASK_NAME,
@@ -27,6 +26,7 @@ from app.adapters.job_queue import (
     CeleryJobQueue,
     celery_broker_url,
 )
+from app.providers.circuit import Circuit
 from tests.proxy import redis_proxy
 
 

@@ -18,24 +18,24 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.adapters.models.registry import ModelRegistry
-from app.domain.errors import (
+from app.core.model.errors import (
     DependencyUnavailableError,
     ModelUnavailableError,
     PolicyInvalidError,
     SummarizerFailedError,
 )
-from app.domain.fencing.framing import unframe
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.planning.withholding import WITHHELD
-from app.domain.records import Compaction
-from app.ports import Models, UnitOfWorkFactory
-from app.services.appending import MessageDraft
-from app.services.chat import ChatInput
-from app.services.chunk import Chunk, check_models
-from app.services.job import Job, Limits
-from app.services.ladder import Asking
-from app.services.manual import CompactInput
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.records import Compaction
+from app.core.planning.withholding import WITHHELD
+from app.core.summarizer.framing import unframe
+from app.providers.registry import ModelRegistry
+from app.usecases.chat.chat import ChatInput
+from app.usecases.compaction.attempts import Asking
+from app.usecases.compaction.chunk import Chunk, check_models
+from app.usecases.compaction.job import Job, Limits
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import Models, UnitOfWorkFactory
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer
 from tests.gemini_faults import Behaviour
 from tests.gemini_server import Gemini, running_gemini
@@ -241,7 +241,7 @@ class TestARealWindowSmallerThanThought:
     async def test_control_without_halving_nothing_is_applied(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.services.chunk.Chunk.half", None)
+        monkeypatch.setattr("app.usecases.compaction.chunk.Chunk.half", None)
         gemini.script("compaction", default=SMALL_WINDOW)
         async with wired(gemini, begin, tenant) as service:
             conversation_id = await service.conversation()
@@ -340,7 +340,7 @@ class TestAMessageThatIsBlocked:
         engine: AsyncEngine,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr("app.services.chunk.SMALLER_HELPS", frozenset())
+        monkeypatch.setattr("app.usecases.compaction.chunk.SMALLER_HELPS", frozenset())
         gemini.script("compaction", default=BLOCKS)
         async with wired(gemini, begin, tenant) as service:
             conversation_id = await self.scattered(service)
@@ -367,7 +367,7 @@ class TestAMessageThatIsBlocked:
     async def test_control_without_the_search_nothing_is_applied(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.services.job.Job._asking", _without_search(monkeypatch))
+        monkeypatch.setattr("app.usecases.compaction.job.Job._asking", _without_search(monkeypatch))
         gemini.script("compaction", default=BLOCKS)
         async with wired(gemini, begin, tenant) as service:
             conversation_id, _ = await self.talk(service)
@@ -408,7 +408,7 @@ class TestATurn:
         async def away(*_: object, **__: object) -> None:
             raise DependencyUnavailableError("the state store is away")
 
-        monkeypatch.setattr("app.services.compaction.save_chunk", away)
+        monkeypatch.setattr("app.usecases.compaction.run.save_chunk", away)
         service = Service(begin, tenant)
         _, warnings, reply = await turn(service)
         assert warnings[0] == "compaction_unavailable"
@@ -416,7 +416,9 @@ class TestATurn:
         assert len(service.chat_model.requests[0].messages) > 20, "the history as it is"
 
     @pytest.mark.case("22c")
-    @pytest.mark.parametrize("broken", ["app.services.chunk.plan_compaction", "app.services.job.apply_candidate"])
+    @pytest.mark.parametrize(
+        "broken", ["app.usecases.compaction.chunk.plan_compaction", "app.usecases.compaction.job.apply_candidate"]
+    )
     async def test_with_counting_broken_goes_on_uncompressed(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, broken: str
     ) -> None:
@@ -463,7 +465,7 @@ class TestAJob:
             await asyncio.Event().wait()
             raise AssertionError
 
-        monkeypatch.setattr("app.services.job.JOB_DEADLINE", 0.5)
+        monkeypatch.setattr("app.usecases.compaction.job.JOB_DEADLINE", 0.5)
         service = Service(begin, tenant, hangs)
         conversation_id = await service.conversation()
         await service.say(conversation_id, 60)

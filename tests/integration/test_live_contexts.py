@@ -12,19 +12,19 @@ from uuid import UUID
 
 import pytest
 
-from app.adapters.models.messages import STUB_RESULT
-from app.adapters.models.registry import ModelRegistry
-from app.domain.conversation import Message
-from app.domain.errors import ModelFailedError
-from app.domain.recall.serving import Passage
-from app.domain.records import Page
-from app.domain.tools import MOST_CALLS
-from app.ports import UnitOfWorkFactory
-from app.services.appending import MessageDraft
-from app.services.chat import ChatInput
-from app.services.continuing import REBUILT
-from app.services.manual import CompactInput
+from app.core.context.tools import MOST_CALLS
+from app.core.model.conversation import Message
+from app.core.model.errors import ModelFailedError
+from app.core.model.records import Page
+from app.core.retrieval.serving import Passage
+from app.providers.messages import STUB_RESULT
+from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.continuing import REBUILT
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import ScriptedChatModel
 from tests.integration import tool_samples
 from tests.integration.services import Service

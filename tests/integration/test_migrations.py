@@ -12,9 +12,9 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from alembic import command
-from app.adapters.migrations import ROOT, alembic_config, run_migrations
-from app.adapters.tables import TenantScoped
-from app.domain.errors import DependencyUnavailableError
+from app.core.model.errors import DependencyUnavailableError
+from app.storage.migrations import ROOT, alembic_config, run_migrations
+from app.storage.tables import TenantScoped
 from tests.servers import execute_sql, unused_port
 
 TABLES = {

@@ -23,17 +23,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from app.adapters.models.any import takes_media as others_take
-from app.adapters.models.failures import unavailable
-from app.adapters.models.gemini import takes_media as gemini_takes
-from app.adapters.models.language import Language, LanguageSummarizer
-from app.adapters.models.messages import to_provider
-from app.adapters.models.offline import OfflineChat, OfflineSummarizer
-from app.adapters.models.profiles import GEMINI_INPUT_LIMIT
-from app.adapters.models.registry import ModelRegistry
-from app.domain.conversation import Message, Role
-from app.domain.errors import InvalidInputError, ModelUnavailableError
-from app.domain.model_io import (
+from app.core.model.conversation import Message, Role
+from app.core.model.errors import InvalidInputError, ModelUnavailableError
+from app.core.model.model_io import (
     ChatRequest,
     ContextMessage,
     ModelProfile,
@@ -42,10 +34,18 @@ from app.domain.model_io import (
     SummaryRequest,
     TextDelta,
 )
-from app.domain.schemas.session import SESSION
-from app.domain.words.said_once import Part
-from app.ports import Models
+from app.core.model.schemas.session import SESSION
+from app.core.text.parts import Part
+from app.providers.any import takes_media as others_take
+from app.providers.failures import unavailable
+from app.providers.gemini import takes_media as gemini_takes
+from app.providers.language import Language, LanguageSummarizer
+from app.providers.messages import to_provider
+from app.providers.offline import OfflineChat, OfflineSummarizer
+from app.providers.profiles import GEMINI_INPUT_LIMIT
+from app.providers.registry import ModelRegistry
 from app.settings import DEFAULT_GEMINI_MODEL
+from app.usecases.ports import Models
 from tests.fakes import FakeClock
 from tests.gemini_server import serving
 from tests.servers import ROOT
@@ -153,7 +153,7 @@ class TestNames:
 
     def test_offline_loads_no_provider_library(self) -> None:
         code = (
-            "import sys; from app.adapters.models.registry import ModelRegistry; r = ModelRegistry(google_api_key='k');"
+            "import sys; from app.providers.registry import ModelRegistry; r = ModelRegistry(google_api_key='k');"
             "r.chat(); r.summarizer(); print([m for m in sys.modules if m.startswith(('pydantic_ai', 'google.genai'))])"
         )
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

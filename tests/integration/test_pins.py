@@ -14,26 +14,27 @@ import pytest
 from sqlalchemy import literal_column, select
 from sqlmodel import col
 
-from app.adapters.repositories.conversations import SqlConversations
-from app.adapters.repositories.messages import SqlMessages
-from app.adapters.tables import MessageRow
-from app.domain.conversation import Conversation, Message, Role
-from app.domain.errors import (
+from app.core.model.conversation import Conversation, Message, Role
+from app.core.model.errors import (
     ModelUnavailableError,
     NotFoundError,
     NotPinnableError,
     PinBudgetExceededError,
     TooLargeError,
 )
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.policies.protection import decided
-from app.domain.records import Page
-from app.domain.weighing.tokens import weigh
-from app.ports import UnitOfWorkFactory
-from app.services import holding, saving
-from app.services.appending import MessageDraft
-from app.services.chat import ChatInput
-from app.services.manual import CompactInput
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.policies.protection import decided
+from app.core.model.records import Page
+from app.core.text.token_counts import weigh
+from app.storage.repositories.conversations import SqlConversations
+from app.storage.repositories.messages import SqlMessages
+from app.storage.tables import MessageRow
+from app.usecases.chat.chat import ChatInput
+from app.usecases.compaction import saving
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history import holding
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant, running
 from tests.integration.services import WORDS, Gate, Service, together
 

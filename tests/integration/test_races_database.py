@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.conversation import Conversation, Sums
-from app.domain.errors import NotFoundError
-from app.domain.records import Compaction, IdempotencyRecord, Page
-from app.ports import UnitOfWork, UnitOfWorkFactory
+from app.core.model.conversation import Conversation, Sums
+from app.core.model.errors import NotFoundError
+from app.core.model.records import Compaction, IdempotencyRecord, Page
+from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import START, append, compaction, message, running, stored, turn
 
 Answer = TypeVar("Answer")

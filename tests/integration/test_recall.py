@@ -8,17 +8,17 @@ from uuid import UUID
 
 import pytest
 
-from app.adapters.repositories.messages import SqlMessages
-from app.domain.assembling.assembly import AssembledContext
-from app.domain.model_io import ContextMessage
-from app.domain.recall.serving import Passage
-from app.ports import Narrowed, UnitOfWorkFactory
-from app.services.appending import MessageDraft
-from app.services.chat import ChatInput
-from app.services.idempotency import Idem
-from app.services.manual import CompactInput
-from app.services.recalling import Asked
-from app.services.turn_handle import ChatResult
+from app.core.context.assembly import AssembledContext
+from app.core.model.model_io import ContextMessage
+from app.core.retrieval.serving import Passage
+from app.storage.repositories.messages import SqlMessages
+from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.turn_handle import ChatResult
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.context.recalling import Asked
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import Narrowed, UnitOfWorkFactory
+from app.usecases.shared.idempotency import Idem
 from tests.fakes import ScriptedChatModel
 from tests.integration.services import Service
 

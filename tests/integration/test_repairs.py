@@ -19,19 +19,19 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from typer.testing import CliRunner, Result
 
 from app.cli import app
-from app.core.validation import repairs as repairs_module
-from app.core.validation.repairs import Repair
-from app.domain.conversation import Message, Usage
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.records import Compaction, Page
-from app.domain.states.state import StateVersion
-from app.domain.summarizing.prompts import SUMMARY_VERSION
+from app.core.model import repairs as repairs_module
+from app.core.model.conversation import Message, Usage
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.records import Compaction, Page
+from app.core.model.repairs import Repair
+from app.core.model.state import StateVersion
+from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.main import create_app
-from app.ports import UnitOfWorkFactory
-from app.services import ladder
-from app.services.appending import MessageDraft
-from app.services.manual import CompactInput
 from app.settings import Settings
+from app.usecases.compaction import attempts as ladder
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant
 from tests.integration.services import Service, proposal
 

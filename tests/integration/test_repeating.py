@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from app.ports import UnitOfWorkFactory
-from app.services.chat import ChatInput
-from app.services.repeating import would_repeat
+from app.usecases.chat.chat import ChatInput
+from app.usecases.compaction.repeating import would_repeat
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.services import Service
 
 PATIENCE = 60.0
@@ -77,7 +77,7 @@ async def test_control_without_the_look_ahead_every_five_percent_is_a_row(
         return False
 
     for module in ("due", "inline"):
-        monkeypatch.setattr(f"app.services.{module}.would_repeat", never)
+        monkeypatch.setattr(f"app.usecases.compaction.{module}.would_repeat", never)
     conversation_id = await begun(service)
     await grow(service, conversation_id, 24)
 

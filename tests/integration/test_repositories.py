@@ -16,13 +16,13 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.adapters.ids import new_id
-from app.adapters.repositories.cursor import encode
-from app.domain.conversation import Conversation, Layout, LiveContext, Message, Outline, Quiet, Sums
-from app.domain.errors import ConflictError, InvalidInputError, NotFoundError
-from app.domain.records import Page
-from app.domain.states.state import StateEntry, StateVersion
-from app.ports import UnitOfWorkFactory
+from app.core.model.conversation import Conversation, Layout, LiveContext, Message, Outline, Quiet, Sums
+from app.core.model.errors import ConflictError, InvalidInputError, NotFoundError
+from app.core.model.records import Page
+from app.core.model.state import StateEntry, StateVersion
+from app.infrastructure.ids import new_id
+from app.storage.repositories.cursor import encode
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import (
     START,
     append,

@@ -11,12 +11,12 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.adapters.repositories.cursor import encode
-from app.domain.anchors.values import Anchor, FoundAnchor, Transition
-from app.domain.conversation import Message, Sums
-from app.domain.errors import InvalidInputError, NotFoundError
-from app.domain.records import Page
-from app.ports import UnitOfWork, UnitOfWorkFactory
+from app.core.model.anchors import Anchor, FoundAnchor, Transition
+from app.core.model.conversation import Message, Sums
+from app.core.model.errors import InvalidInputError, NotFoundError
+from app.core.model.records import Page
+from app.storage.repositories.cursor import encode
+from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import anchor, append, message, moment, running, stored, talk
 from tests.integration.test_repositories import assert_no_default, pages, state_version, statements
 

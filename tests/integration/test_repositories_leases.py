@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.adapters.ids import new_id
-from app.adapters.repositories.turns import LEASE_EXPIRED
-from app.domain.conversation import Conversation, Quiet, Usage
-from app.domain.errors import ConflictError, NotFoundError
-from app.domain.records import ApiKey, Attempt, Compaction, EntryCounts, FoldRequest, Page, Turn
-from app.domain.timings import DEFAULT_TIMINGS
-from app.ports import UnitOfWork, UnitOfWorkFactory
+from app.core.model.conversation import Conversation, Quiet, Usage
+from app.core.model.errors import ConflictError, NotFoundError
+from app.core.model.records import ApiKey, Attempt, Compaction, EntryCounts, FoldRequest, Page, Turn
+from app.core.model.timings import DEFAULT_TIMINGS
+from app.infrastructure.ids import new_id
+from app.storage.repositories.turns import LEASE_EXPIRED
+from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import START, compaction, idempotent, make_tenant, moment, stored, turn
 
 HOUR = timedelta(hours=1)

@@ -12,14 +12,14 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from alembic import command
-from app.adapters.database import make_engine
-from app.adapters.migrations import alembic_config, run_migrations
-from app.adapters.repositories import messages as messages_module
-from app.adapters.repositories import narrowing, term_keys
-from app.adapters.unit_of_work import unit_of_work_factory
-from app.domain.conversation import Message
-from app.domain.words.text import stems
-from app.ports import Narrowed, UnitOfWorkFactory
+from app.core.model.conversation import Message
+from app.core.text.words import stems
+from app.storage.database import make_engine
+from app.storage.migrations import alembic_config, run_migrations
+from app.storage.repositories import messages as messages_module
+from app.storage.repositories import narrowing, term_keys
+from app.storage.unit_of_work import unit_of_work_factory
+from app.usecases.ports import Narrowed, UnitOfWorkFactory
 from tests.integration.rows import make_tenant, message, stored, talk
 
 KETTLE = "The copper kettle whistles in the pantry."

@@ -11,12 +11,12 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.adapters.tables import TenantScoped
-from app.domain.conversation import Conversation
-from app.domain.errors import ConflictError, NotFoundError
-from app.domain.records import Page
-from app.domain.segments.values import Segment
-from app.ports import UnitOfWorkFactory
+from app.core.model.conversation import Conversation
+from app.core.model.errors import ConflictError, NotFoundError
+from app.core.model.records import Page
+from app.core.model.segments import Segment
+from app.storage.tables import TenantScoped
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import START, append, expansion, level, message, moment, segment, stored
 from tests.integration.test_repositories import assert_no_default, pages, state_version, statements
 

@@ -12,13 +12,13 @@ from uuid import UUID
 import httpx
 import pytest
 
-from app.adapters.clock import SystemClock
 from app.bootstrap import Container, Parts, compose, make_models
+from app.infrastructure.clock import SystemClock
 from app.main import create_app
-from app.ports import UnitOfWorkFactory
-from app.services.chunk import fallback_of
-from app.services.shell import Shell
 from app.settings import Settings
+from app.usecases.compaction.chunk import fallback_of
+from app.usecases.ports import UnitOfWorkFactory
+from app.usecases.shared.shell import Shell
 from tests.fakes import FakeJobQueue
 from tests.integration.services import PollingBus
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.adapters.models.messages import STUB_RESULT
-from app.adapters.models.registry import ModelRegistry
-from app.domain.errors import ModelUnavailableError
-from app.domain.model_io import (
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import (
     ChatRequest,
     ContextMessage,
     Continuation,
@@ -21,8 +19,10 @@ from app.domain.model_io import (
     ToolCall,
     ToolSpec,
 )
-from app.domain.schemas.session import SESSION
-from app.domain.words.said_once import Part
+from app.core.model.schemas.session import SESSION
+from app.core.text.parts import Part
+from app.providers.messages import STUB_RESULT
+from app.providers.registry import ModelRegistry
 from tests.integration.test_models import said, talk
 from tests.openai_server import OpenAI, running_openai
 

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.errors import NotFoundError
-from app.domain.records import Page
-from app.ports import UnitOfWorkFactory
-from app.services.manual import CompactInput
+from app.core.model.errors import NotFoundError
+from app.core.model.records import Page
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.services import Service
 
 

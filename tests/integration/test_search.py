@@ -7,13 +7,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.adapters.repositories import narrowing
-from app.domain.errors import InvalidInputError, NotFoundError
-from app.ports import UnitOfWorkFactory
-from app.services import search as search_module
-from app.services.appending import MessageDraft
-from app.services.manual import CompactInput
-from app.services.search import Place, SearchHit
+from app.core.model.errors import InvalidInputError, NotFoundError
+from app.storage.repositories import narrowing
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.context import search as search_module
+from app.usecases.context.search import Place, SearchHit
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant
 from tests.integration.services import Service
 

@@ -12,9 +12,8 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.adapters.models.offline import OfflineSummarizer
-from app.domain.conversation import Message
-from app.domain.errors import (
+from app.core.model.conversation import Message
+from app.core.model.errors import (
     ConflictError,
     IdempotencyKeyReusedError,
     InvalidInputError,
@@ -24,19 +23,22 @@ from app.domain.errors import (
     RateLimitedError,
     SummarizerFailedError,
 )
-from app.domain.model_io import DetailRequest, Proposal, SummaryRequest
-from app.domain.records import Page
-from app.domain.segments import cutting
-from app.domain.segments.markers import find, render
-from app.domain.segments.values import LEVEL_OF, Expansion, Segment
-from app.domain.weighing.tokens import estimate_text
-from app.ports import UnitOfWorkFactory
-from app.services import erasure, expansion, segmenting
-from app.services.appending import MessageDraft
-from app.services.chat import ChatInput
-from app.services.expansion import Expanded
-from app.services.idempotency import Idem
-from app.services.manual import CompactInput
+from app.core.model.model_io import DetailRequest, Proposal, SummaryRequest
+from app.core.model.records import Page
+from app.core.model.segments import LEVEL_OF, Expansion, Segment
+from app.core.segments import cutting
+from app.core.segments.markers import find, render
+from app.core.text.token_counts import estimate_text
+from app.providers.offline import OfflineSummarizer
+from app.usecases.chat.chat import ChatInput
+from app.usecases.compaction import segmenting
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history import erasure
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
+from app.usecases.segments import expansion
+from app.usecases.segments.expansion import Expanded
+from app.usecases.shared.idempotency import Idem
 from tests.integration.rows import make_tenant
 from tests.integration.services import Service, proposal
 from tests.integration.test_erasure import dump

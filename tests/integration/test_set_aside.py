@@ -12,15 +12,15 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import select
 
-from app.adapters.tables import WorkRow
-from app.domain.errors import ConversationSetAsideError, DependencyUnavailableError
-from app.domain.records import Crashes, Page, Work, WorkKind
-from app.ports import UnitOfWork, UnitOfWorkFactory
-from app.services import context as context_module
-from app.services.appending import MessageDraft
-from app.services.chat import ChatInput
-from app.services.manual import CompactInput
+from app.core.model.errors import ConversationSetAsideError, DependencyUnavailableError
+from app.core.model.records import Crashes, Page, Work, WorkKind
 from app.settings import Settings
+from app.storage.tables import WorkRow
+from app.usecases.chat.chat import ChatInput
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.context import context as context_module
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
 from tests.fakes import FAKE_PROFILE
 from tests.integration.services import Gate, Service
 
@@ -112,7 +112,7 @@ async def test_after_the_second_nothing_is_done_with_its_texts_and_they_can_be_r
 
 
 async def test_control_with_more_patience_it_would_go_on(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.services.working.MOST_CRASHES", 99)
+    monkeypatch.setattr("app.usecases.shared.working.MOST_CRASHES", 99)
     conversation_id, _ = await two(service)
     await leave_behind(service, conversation_id, times=2)
     await look(service, conversation_id)

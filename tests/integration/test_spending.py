@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.api.errors import status_of
-from app.domain.errors import RateLimitedError
-from app.ports import UnitOfWorkFactory
-from app.services.chat import ChatInput
-from app.services.manual import CompactInput
-from app.services.spending import WINDOW, _wait
+from app.core.model.errors import RateLimitedError
+from app.http.errors import status_of
 from app.settings import Settings
+from app.usecases.chat.chat import ChatInput
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.compaction.spending import WINDOW, _wait
+from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import FAKE_PROFILE
 from tests.integration.rows import make_tenant
 from tests.integration.services import WORDS, Service, honest

@@ -14,24 +14,24 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.adapters.database import make_engine
-from app.adapters.ids import new_id
-from app.adapters.metrics import ProcessMeter
-from app.adapters.repositories.statistics import SqlStatistics
-from app.adapters.unit_of_work import unit_of_work_factory
-from app.api.stats_present import present_conversation_stats, present_service_stats
-from app.domain.conversation import Conversation, Usage
-from app.domain.errors import NotFoundError
-from app.domain.localization.catalogue import CATALOGUES
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.records import Attempt, DetailCall, Verification
-from app.domain.statistics import CostOfOne, Measured
-from app.ports import UnitOfWorkFactory
-from app.services import measuring
-from app.services.appending import MessageDraft
-from app.services.manual import CompactInput
-from app.services.measuring import Measuring
-from app.services.stats import StatsService, mark_used
+from app.core.model.conversation import Conversation, Usage
+from app.core.model.errors import NotFoundError
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.records import Attempt, DetailCall, Verification
+from app.core.model.statistics import CostOfOne, Measured
+from app.core.text.localization.catalogue import CATALOGUES
+from app.http.stats_present import present_conversation_stats, present_service_stats
+from app.infrastructure.ids import new_id
+from app.infrastructure.metrics import ProcessMeter
+from app.storage.database import make_engine
+from app.storage.repositories.statistics import SqlStatistics
+from app.storage.unit_of_work import unit_of_work_factory
+from app.usecases.admin import measuring
+from app.usecases.admin.measuring import Measuring
+from app.usecases.admin.stats import StatsService, mark_used
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import compaction, expansion, make_tenant, message, moment, stored, talk, turn
 from tests.integration.services import Service
 from tests.servers import unused_port

@@ -15,12 +15,12 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.conversation import Conversation, Quiet
-from app.domain.records import Compaction, IdempotencyRecord, RanIn, Turn
-from app.domain.timings import DEFAULT_TIMINGS
-from app.ports import UnitOfWork, UnitOfWorkFactory
-from app.services import stand_in
-from app.services.sweeper import JITTER, MAX_CLAIMS, Sweeper
+from app.core.model.conversation import Conversation, Quiet
+from app.core.model.records import Compaction, IdempotencyRecord, RanIn, Turn
+from app.core.model.timings import DEFAULT_TIMINGS
+from app.usecases.compaction import stand_in
+from app.usecases.compaction.sweeper import JITTER, MAX_CLAIMS, Sweeper
+from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
 from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue
 from tests.integration.rows import compaction, stored, turn
 

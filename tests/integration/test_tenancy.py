@@ -20,20 +20,20 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 from sqlalchemy.orm import aliased
 from sqlmodel import col
 
-from app.adapters import tenancy
-from app.adapters.repositories.cursor import encode
-from app.adapters.scoped_session import TenantSession
-from app.adapters.tables import ConversationRow, MessageRow, TenantScoped
-from app.adapters.tenancy import ScopedSession, UnscopedStatementError
-from app.adapters.unit_of_work import SqlUnitOfWork
-from app.core.validation.repairs import Repair
-from app.domain.anchors.values import Ranking, Transition
-from app.domain.conversation import Sums, Usage
-from app.domain.errors import DomainError, NotFoundError
-from app.domain.records import ApiKey, Attempt, DetailCall, FoldRequest, IdempotencyRecord, Page, Verification, Work
-from app.domain.states.state import StateVersion
-from app.domain.statistics import Measured
-from app.ports import Ended, Narrowed, UnitOfWork, UnitOfWorkFactory
+from app.core.model.anchors import Ranking, Transition
+from app.core.model.conversation import Sums, Usage
+from app.core.model.errors import DomainError, NotFoundError
+from app.core.model.records import ApiKey, Attempt, DetailCall, FoldRequest, IdempotencyRecord, Page, Verification, Work
+from app.core.model.repairs import Repair
+from app.core.model.state import StateVersion
+from app.core.model.statistics import Measured
+from app.storage import tenancy
+from app.storage.repositories.cursor import encode
+from app.storage.scoped_session import TenantSession
+from app.storage.tables import ConversationRow, MessageRow, TenantScoped
+from app.storage.tenancy import ScopedSession, UnscopedStatementError
+from app.storage.unit_of_work import SqlUnitOfWork
+from app.usecases.ports import Ended, Narrowed, UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import (
     START,
     anchor,

@@ -10,24 +10,24 @@ from uuid import UUID
 import pytest
 from sqlmodel import col, select
 
-from app.adapters.models.registry import ModelRegistry
-from app.adapters.tables import ExpansionRow
-from app.domain.conversation import Message
-from app.domain.errors import BudgetTooSmallError, ModelFailedError
-from app.domain.model_io import ToolCall
-from app.domain.records import Page
-from app.domain.segments.markers import render
-from app.domain.segments.paging import segment_marker
-from app.domain.segments.values import Segment
-from app.domain.tools import MOST_CALLS
-from app.ports import UnitOfWorkFactory
-from app.services import lookups, toolbox
-from app.services.appending import MessageDraft
-from app.services.idempotency import Idem
-from app.services.manual import CompactInput
-from app.services.reply import Answer
-from app.services.turn_handle import ChatEvent
+from app.core.context.tools import MOST_CALLS
+from app.core.model.conversation import Message
+from app.core.model.errors import BudgetTooSmallError, ModelFailedError
+from app.core.model.model_io import ToolCall
+from app.core.model.records import Page
+from app.core.model.segments import Segment
+from app.core.segments.markers import render
+from app.core.segments.paging import segment_marker
+from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.storage.tables import ExpansionRow
+from app.usecases.chat import lookups, toolbox
+from app.usecases.chat.reply import Answer
+from app.usecases.chat.turn_handle import ChatEvent
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
+from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.gemini_faults import Behaviour
 from tests.gemini_server import Gemini, running_gemini
@@ -499,7 +499,7 @@ class TestBetweenCalls:
         async def stays(_uow: object, conversation: Any, _asked: object) -> Any:
             return conversation
 
-        monkeypatch.setattr("app.services.turn.end_quiet_of_turn", stays)
+        monkeypatch.setattr("app.usecases.chat.turn.end_quiet_of_turn", stays)
         assert set(await ended()) == {skipped}, "the control"
 
     async def test_what_runs_beside_a_turn_folds_nothing_of_it(
@@ -519,7 +519,7 @@ class TestBetweenCalls:
         async def unbounded(_uow: object, _id: UUID, request: Any) -> Any:
             return request
 
-        monkeypatch.setattr("app.services.chunk.before_running_turn", unbounded)
+        monkeypatch.setattr("app.usecases.compaction.chunk.before_running_turn", unbounded)
         conversation_id = await service.conversation(max_tokens=-1, manual_keep={"turns": 0})
         await service.say(conversation_id, 20)
         asked = (await chat(service, conversation_id, "Go.")).message
@@ -535,13 +535,13 @@ class TestBetweenCalls:
             service = scripted(begin, tenant, *[call("long_list", lines=3_000)] * 8, "Well.", tools=["long_list"])
             conversation_id = await service.conversation(max_tokens=-1, context_window=2_400)
             await service.say(conversation_id, 2)
-            monkeypatch.setattr("app.services.toolbox.result_tokens", lambda _budgets, _calls: 400)
+            monkeypatch.setattr("app.usecases.chat.toolbox.result_tokens", lambda _budgets, _calls: 400)
             result = await chat(service, conversation_id, question)
             assert "context_truncated" in result.warnings
             return [one.content for one in service.chat_model.requests[-1].messages if one.role == "user"]
 
         assert any(question in text for text in await last_asked())
-        monkeypatch.setattr("app.services.context._with_question_held", lambda material: material)
+        monkeypatch.setattr("app.usecases.context.context._with_question_held", lambda material: material)
         assert not any(question in text for text in await last_asked()), "the control loses it"
 
 
@@ -822,7 +822,7 @@ class TestErasure:
         async def none(_uow: object, _message: Message) -> list[Message]:
             return []
 
-        monkeypatch.setattr("app.services.erasure._quoting", none)
+        monkeypatch.setattr("app.usecases.history.erasure._quoting", none)
         await service.container.erasure.erase(service.tenant, conversation_id, message.id)
         assert "Kestrel-7741" in str(await history(service, conversation_id))
 

@@ -11,15 +11,15 @@ from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.conversation import Quiet, Role
-from app.domain.errors import DependencyUnavailableError
-from app.domain.records import Compaction
-from app.domain.words.said_once import Part
-from app.ports import UnitOfWorkFactory
-from app.services.appending import MessageDraft
-from app.services.chat import ChatInput
-from app.services.manual import CompactInput
-from app.services.turn_handle import ChatResult
+from app.core.model.conversation import Quiet, Role
+from app.core.model.errors import DependencyUnavailableError
+from app.core.model.records import Compaction
+from app.core.text.parts import Part
+from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.turn_handle import ChatResult
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import Reply
 from tests.integration.services import WORDS, Service
 
@@ -211,7 +211,7 @@ async def test_a_claim_and_its_message_are_one_transaction(service: Service, mon
         raise DependencyUnavailableError("the database is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.services.messages.record", away)
+        patch.setattr("app.usecases.history.messages.record", away)
         with pytest.raises(DependencyUnavailableError):
             await append(service, conversation_id, ("user", LONG))
     assert await service.row(conversation_id) == before
@@ -264,7 +264,7 @@ class TestNothingToFold:
     async def test_control_a_planner_without_the_minimum_asks(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.domain.planning.compaction.MINIMUM_SPAN", 1)
+        monkeypatch.setattr("app.core.planning.compaction.MINIMUM_SPAN", 1)
         await self.compact(service)
 
         assert service.summarizer.requests
@@ -315,7 +315,7 @@ class TestFloors:
     async def test_control_without_the_quiet_it_is_tried_again(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.domain.policies.policy.FLOOR_MESSAGES", 0)
+        monkeypatch.setattr("app.core.model.policies.policy.FLOOR_MESSAGES", 0)
         conversation_id = await self.floor(service)
         rows = await self.messages(service, conversation_id)
 
@@ -382,7 +382,7 @@ class TestOneByOne:
         """The slot is a partial unique index: without it (and quiet) every append claims."""
         async with engine.begin() as connection:
             await connection.execute(text("DROP INDEX uq_compactions_in_flight"))
-        monkeypatch.setattr("app.adapters.repositories.compactions.insert", _Anyway)
+        monkeypatch.setattr("app.storage.repositories.compactions.insert", _Anyway)
         conversation_id = await near(service, 2_100)
 
         assert await one_by_one(service, engine, conversation_id, 12) > 1
@@ -459,7 +459,7 @@ class TestTheLastMessage:
         def lawless(tail: Any, **_: Any) -> list[int]:
             return list(range(len(tail.outline)))
 
-        monkeypatch.setattr("app.domain.planning.compaction.legal_cuts", lawless)
+        monkeypatch.setattr("app.core.planning.compaction.legal_cuts", lawless)
         await append(service, conversation_id, ("user", LONG * 3))
         (row,) = await service.compactions(conversation_id)
         await service.container.compaction.execute(row.id)

@@ -13,18 +13,18 @@ import pytest
 from sqlalchemy import text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.adapters.repositories.turns import SqlTurns, as_turn
-from app.adapters.tables import TurnRow
-from app.domain.conversation import Message
-from app.domain.errors import DependencyUnavailableError, NotFoundError, TurnLostError
-from app.domain.model_io import ToolCall
-from app.domain.records import Turn
-from app.ports import UnitOfWork, UnitOfWorkFactory
-from app.services.chat import ChatInput
-from app.services.idempotency import Idem
-from app.services.manual import CompactInput
-from app.services.turn_handle import ChatResult, TurnHandle
-from app.services.turn_watch import Watch
+from app.core.model.conversation import Message
+from app.core.model.errors import DependencyUnavailableError, NotFoundError, TurnLostError
+from app.core.model.model_io import ToolCall
+from app.core.model.records import Turn
+from app.storage.repositories.turns import SqlTurns, as_turn
+from app.storage.tables import TurnRow
+from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.turn_handle import ChatResult, TurnHandle
+from app.usecases.chat.turn_watch import Watch
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
+from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.integration.services import Service
 
@@ -106,7 +106,7 @@ def nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     async def unwatched(*_: object, **__: object) -> AsyncIterator[Watch]:
         yield Watch()
 
-    monkeypatch.setattr("app.services.turn.watched", unwatched)
+    monkeypatch.setattr("app.usecases.chat.turn.watched", unwatched)
 
 
 async def ended(handle: TurnHandle) -> ChatResult:
@@ -179,7 +179,7 @@ async def test_a_turn_that_others_ended_stores_no_call_of_a_tool(
     await both.other.container.sweeper.sweep()
     await both.again(conversation_id)
     if not fenced:
-        monkeypatch.setattr("app.services.toolloop._still_running", _says_nothing)
+        monkeypatch.setattr("app.usecases.chat.tool_loop._still_running", _says_nothing)
     both.machine.goes.set()
     both.answer.set()
     with pytest.raises(TurnLostError):

@@ -11,9 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.assembling.layout import messages_tokens
-from app.domain.conversation import Usage
-from app.domain.errors import (
+from app.core.model.conversation import Usage
+from app.core.model.errors import (
     ConversationMovedOnError,
     DependencyUnavailableError,
     IdempotencyInProgressError,
@@ -24,12 +23,13 @@ from app.domain.errors import (
     TooLargeError,
     TurnInProgressError,
 )
-from app.domain.model_io import ChatRequest, ModelProfile, StepEvent, StepFinish
-from app.ports import UnitOfWorkFactory
-from app.services.chat import ChatInput
-from app.services.idempotency import Idem
-from app.services.resolve import Resolved
-from app.services.turn_handle import ChatResult, TurnHandle
+from app.core.model.model_io import ChatRequest, ModelProfile, StepEvent, StepFinish
+from app.core.state.layout import messages_tokens
+from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.turn_handle import ChatResult, TurnHandle
+from app.usecases.ports import UnitOfWorkFactory
+from app.usecases.shared.idempotency import Idem
+from app.usecases.shared.resolve import Resolved
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.integration.services import WORDS, Gate, Service, honest
 
@@ -170,7 +170,7 @@ async def test_a_defect_in_the_core_costs_a_compaction_and_never_a_turn(
         raise RuntimeError("counting tokens raises")
 
     conversation_id = await filled(service)
-    monkeypatch.setattr("app.domain.merging.apply.merge", broken)
+    monkeypatch.setattr("app.core.state.apply.merge", broken)
     result = await chat(service, conversation_id, JUMP)
 
     assert result.reply.content == "All right."
@@ -185,7 +185,7 @@ async def test_a_state_store_that_is_away_costs_a_compaction_and_never_a_turn(
         raise DependencyUnavailableError("the state store is away")
 
     conversation_id = await filled(service)
-    monkeypatch.setattr("app.services.compaction.save_chunk", away)
+    monkeypatch.setattr("app.usecases.compaction.run.save_chunk", away)
     result = await chat(service, conversation_id, JUMP)
 
     assert result.reply.content == "All right."
@@ -525,7 +525,7 @@ class TestCalibration:
         def unclamped(_: float, *, estimated: int, reported: int) -> float:
             return reported / estimated
 
-        monkeypatch.setattr("app.services.calibrating.learn", unclamped)
+        monkeypatch.setattr("app.usecases.chat.calibrating.learn", unclamped)
         service = Service(begin, tenant, chat=reporting(10.0))
         conversation_id = await filled(service, 0.6)
         await chat(service, conversation_id, "Hello.")

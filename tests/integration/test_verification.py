@@ -13,20 +13,21 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.validation.claims import Claim
-from app.domain.conversation import Usage
-from app.domain.errors import ModelUnavailableError
-from app.domain.model_io import FinishReason, Proposal, SummaryRequest, VerificationRequest
-from app.domain.records import Compaction
-from app.domain.states.state import StateVersion
-from app.domain.summarizing.verifying import VERIFY_VERSION
-from app.domain.timings import Timings
-from app.ports import UnitOfWorkFactory
-from app.services import judging, verification
-from app.services.appending import MessageDraft
-from app.services.chat import ChatInput
-from app.services.manual import CompactInput
+from app.core.model.claims import Claim
+from app.core.model.conversation import Usage
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import FinishReason, Proposal, SummaryRequest, VerificationRequest
+from app.core.model.records import Compaction
+from app.core.model.state import StateVersion
+from app.core.model.timings import Timings
+from app.core.validation.verifier_prompts import VERIFY_VERSION
 from app.settings import Settings
+from app.usecases.chat.chat import ChatInput
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWorkFactory
+from app.usecases.verification import judging
+from app.usecases.verification import run as verification
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer, VerificationEntry
 from tests.integration.services import Service, together
 from tests.unit.test_gate_digests import SERVER, TRIP

@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from app.adapters.models.registry import ModelRegistry
+from app.core.model.state import StateVersion
 from app.core.validation.claims import claims_of
-from app.domain.states.state import StateVersion
-from app.ports import UnitOfWorkFactory
-from app.services.judging import digest_text
+from app.providers.registry import ModelRegistry
+from app.usecases.ports import UnitOfWorkFactory
+from app.usecases.verification.judging import digest_text
 from tests.gemini_server import Gemini, running_gemini
 from tests.integration.services import Service
 from tests.integration.test_detailing import MODEL, compacted, registry, segments, with_models

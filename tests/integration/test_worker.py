@@ -17,9 +17,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.adapters.job_queue import CeleryJobQueue
-from app.domain.records import Compaction
-from app.ports import UnitOfWorkFactory
+from app.core.model.records import Compaction
+from app.infrastructure.job_queue import CeleryJobQueue
+from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import compaction, stored
 from tests.servers import ROOT
 

@@ -20,15 +20,15 @@ from uuid import UUID, uuid4
 from sqlalchemy.ext.asyncio import AsyncEngine
 from structlog.contextvars import get_contextvars
 
-from app.adapters.clock import SystemClock
-from app.adapters.database import make_engine
-from app.adapters.event_bus import RedisEventBus
-from app.adapters.job_queue import CeleryJobQueue
-from app.adapters.unit_of_work import unit_of_work_factory
-from app.domain.records import Compaction, RanIn
-from app.ports import UnitOfWork, UnitOfWorkFactory
-from app.services.sweeper import Sweeper
+from app.core.model.records import Compaction, RanIn
+from app.infrastructure.clock import SystemClock
+from app.infrastructure.event_bus import RedisEventBus
+from app.infrastructure.job_queue import CeleryJobQueue
 from app.settings import Settings
+from app.storage.database import make_engine
+from app.storage.unit_of_work import unit_of_work_factory
+from app.usecases.compaction.sweeper import Sweeper
+from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
 
 HEARTBEAT_SECONDS = 0.2
 

@@ -15,20 +15,20 @@ import httpx
 from fastapi import FastAPI
 from starlette.datastructures import State
 
-from app.api.shutdown import Stopping
 from app.bootstrap import Container
-from app.domain.anchors.values import Anchor
-from app.domain.conversation import Conversation, Message, Usage
-from app.domain.errors import DomainError, UnauthenticatedError
-from app.domain.policies.policy import CompactionPolicy
-from app.domain.records import Attempt, Compaction, EntryCounts, Event, Scope, Turn
-from app.domain.weighing.gauge import Breakdown, Gauge
+from app.core.model.anchors import Anchor
+from app.core.model.conversation import Conversation, Message, Usage
+from app.core.model.errors import DomainError, UnauthenticatedError
+from app.core.model.gauge import Breakdown, Gauge
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.records import Attempt, Compaction, EntryCounts, Event, Scope, Turn
+from app.http.shutdown import Stopping
 from app.main import create_app
-from app.services.conversations import ConversationView
-from app.services.keys import Principal
-from app.services.turn_handle import ChatEvent, ChatResult, TurnHandle
-from app.services.views import CompactionView
 from app.settings import Settings
+from app.usecases.admin.keys import Principal
+from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
+from app.usecases.history.conversations import ConversationView
+from app.usecases.shared.compaction_views import CompactionView
 
 TENANT = UUID("0193e000-0000-7000-8000-000000000001")
 CONVERSATION = UUID("0193e000-0000-7000-8000-000000000002")

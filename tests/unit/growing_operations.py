@@ -14,41 +14,41 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-from app.adapters.repositories.term_keys import keys_of
+from app.core.anchors.detect import detect
+from app.core.context.assembly import assemble
+from app.core.model.conversation import Message
+from app.core.model.model_io import ContextMessage, DetailRequest
+from app.core.model.policies.goals import states_goal
+from app.core.model.policies.policy import SegmentBy
+from app.core.model.redaction import redact
+from app.core.model.schemas import SESSION
+from app.core.retrieval.answers import respond
+from app.core.retrieval.choose import choose
+from app.core.retrieval.corpus import Corpus, Source
+from app.core.retrieval.deciding import decide
+from app.core.retrieval.naming import asked_of
+from app.core.retrieval.search import query_of, rank, says, snippet
+from app.core.retrieval.serving import Recall, before_text, passages_in, recalled_in, split_off
+from app.core.segments.cutting import cut
+from app.core.segments.describing import describe
+from app.core.segments.extractive import level_text
+from app.core.segments.reading import read
+from app.core.state.erasing import Erased, Remaining, lines_without, quotes, suspicious, without
+from app.core.summarizer.candidate import CandidateError, parse_candidate
+from app.core.summarizer.framing import frame, unframe
+from app.core.summarizer.offline.extractive import compress, digest
+from app.core.summarizer.system_context import system_context
+from app.core.text.elision import elide
+from app.core.text.escaping import clean, escape, escape_block, unescape
+from app.core.text.language import detect as language_in
+from app.core.text.token_counts import estimate_text, weigh
+from app.core.validation.cut_off import is_cut_off
 from app.core.validation.damage import Made, damages, mended
-from app.domain.anchors.detect import detect
-from app.domain.assembling.assembly import assemble
-from app.domain.conversation import Message
-from app.domain.erasing import Erased, Remaining, lines_without, quotes, suspicious, without
-from app.domain.extraction.answers import respond
-from app.domain.fencing.elision import elide
-from app.domain.fencing.escaping import clean, escape, escape_block, unescape
-from app.domain.fencing.framing import frame, unframe
-from app.domain.fencing.redaction import redact
-from app.domain.gating.cut_off import is_cut_off
-from app.domain.gating.details import check_detail
-from app.domain.gating.excuses import is_excuse
-from app.domain.gating.gate import judge
-from app.domain.model_io import ContextMessage, DetailRequest
-from app.domain.policies.goals import states_goal
-from app.domain.policies.policy import SegmentBy
-from app.domain.recall.choose import choose
-from app.domain.recall.corpus import Corpus, Source
-from app.domain.recall.deciding import decide
-from app.domain.recall.naming import asked_of
-from app.domain.recall.serving import Recall, before_text, passages_in, recalled_in, split_off
-from app.domain.schemas import SESSION
-from app.domain.search import query_of, rank, says, snippet
-from app.domain.segments.cutting import cut
-from app.domain.segments.describing import describe
-from app.domain.segments.extractive import level_text
-from app.domain.segments.reading import read
-from app.domain.summarizing.candidate import CandidateError, parse_candidate
-from app.domain.summarizing.extractive import compress, digest
-from app.domain.summarizing.system_context import system_context
-from app.domain.weighing.tokens import estimate_text, weigh
-from app.domain.words.language import detect as language_in
-from app.services.commands import compact_command
+from app.core.validation.details import check_detail
+from app.core.validation.excuses import is_excuse
+from app.core.validation.gate import judge
+from app.storage.repositories.term_keys import keys_of
+from app.usecases.compaction.commands import compact_command
 from bench.replay import Replay
 from tests.builders import material, policy_of
 from tests.builders import message as built

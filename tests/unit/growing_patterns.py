@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import app
 import worker
-from app.domain.words.patterns import Capped, known
+from app.core.text.patterns import Capped, known
 from tests.unit.growth import ROOT, STEPS, Pump
 from tests.unit.pumps import pumps_of
 

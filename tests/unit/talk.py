@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from app.domain.conversation import Message, Role
-from app.domain.model_io import FinishReason, Proposal, SummaryRequest
-from app.domain.schemas import SESSION
-from app.domain.states.state import ID_LETTERS, StateEntry
-from app.domain.summarizing.candidate import Candidate, CandidateDrop, CandidateItem
-from app.domain.words.said_once import Part
+from app.core.model.candidate import Candidate, CandidateDrop, CandidateItem
+from app.core.model.conversation import Message, Role
+from app.core.model.model_io import FinishReason, Proposal, SummaryRequest
+from app.core.model.schemas import SESSION
+from app.core.model.state import ID_LETTERS, StateEntry
+from app.core.text.parts import Part
 
 START = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 CONVERSATION = UUID(int=1)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.extraction.retold import pieces
-from app.domain.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
-from app.domain.states.adopting import adopted, next_after
-from app.domain.states.state import ID_LETTERS, StateEntry, StateSchema
+from app.core.model.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
+from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
+from app.core.state.adopting import adopted, next_after
+from app.core.summarizer.offline.retold import pieces
 
 TEXTS = st.text(min_size=1, max_size=40).filter(str.strip)
 

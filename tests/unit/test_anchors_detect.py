@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.anchors.cues import LONGEST
-from app.domain.anchors.detect import MOST_BY_ASSISTANT, MOST_BY_USER, detect
-from app.domain.anchors.tables import TABLES, read_tables
-from app.domain.anchors.values import FoundAnchor
-from app.domain.conversation import Message
+from app.core.anchors.cues import LONGEST
+from app.core.anchors.detect import MOST_BY_ASSISTANT, MOST_BY_USER, detect
+from app.core.anchors.tables import TABLES, read_tables
+from app.core.model.anchors import FoundAnchor
+from app.core.model.conversation import Message
 from tests.unit.talk import message
 from tests.unit.timing import assert_linear
 
@@ -454,7 +454,7 @@ def test_the_tables_are_part_of_the_package() -> None:
     configured = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
     data = configured["tool"]["setuptools"]["package-data"]
 
-    assert "tables/*.toml" in data["app.domain.anchors"]
+    assert "tables/*.toml" in data["app.core.anchors"]
     assert {table.language for table in TABLES} >= {"en", "ru"}
 
 

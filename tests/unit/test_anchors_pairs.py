@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.domain.anchors import leaning, transitions
+from app.core.anchors import leaning, transitions
 from tests.unit.test_anchors_choices import remembered
 from tests.unit.test_anchors_transitions import statuses
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.anchors import proposals as module
-from app.domain.anchors.detect import detect
-from app.domain.anchors.proposals import MOST_PROPOSALS, accept
-from app.domain.anchors.values import FoundAnchor
-from app.domain.conversation import Message
-from app.domain.summarizing.candidate import AnchorProposal
-from app.domain.summarizing.prompts import render_summary
-from app.domain.words.text import sentences
+from app.core.anchors import proposals as module
+from app.core.anchors.detect import detect
+from app.core.anchors.proposals import MOST_PROPOSALS, accept
+from app.core.model.anchors import FoundAnchor
+from app.core.model.candidate import AnchorProposal
+from app.core.model.conversation import Message
+from app.core.summarizer.prompts import render_summary
+from app.core.text.words import sentences
 from tests.unit.talk import message, request, talk
 
 SPAN = talk(

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
+from app.core.anchors.naming import names_of
+from app.core.anchors.ranking import ranked, ranking_of
+from app.core.anchors.serving import serve
+from app.core.model.anchors import Anchor, AnchorClaim, Ranking
+from app.core.model.candidate import KeptWord
+from app.core.model.schemas import SESSION
+from app.core.summarizer.candidate import parse_candidate
 from app.core.validation.claims import claims_of
 from app.core.validation.verdicts import applied_verdicts, verdicts_of
-from app.domain.anchors.naming import names_of
-from app.domain.anchors.ranking import ranked, ranking_of
-from app.domain.anchors.serving import serve
-from app.domain.anchors.values import Anchor, AnchorClaim, Ranking
-from app.domain.schemas import SESSION
-from app.domain.summarizing.candidate import KeptWord, parse_candidate
 from tests.unit.talk import fact
 from tests.unit.test_anchors_transitions import anchors_of, said
 

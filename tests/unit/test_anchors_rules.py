@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.anchors import detect as module
-from app.domain.anchors import recognition
-from app.domain.anchors.detect import detect
-from app.domain.anchors.tables import TABLES, read_tables
-from app.domain.anchors.transitions import transitions
-from app.domain.anchors.values import FoundAnchor
-from app.domain.conversation import Role
+from app.core.anchors import detect as module
+from app.core.anchors import recognition
+from app.core.anchors.detect import detect
+from app.core.anchors.tables import TABLES, read_tables
+from app.core.anchors.transitions import transitions
+from app.core.model.anchors import FoundAnchor
+from app.core.model.conversation import Role
 from tests.unit.talk import message
 from tests.unit.test_anchors_transitions import anchors_of
 from tests.unit.timing import assert_linear, often

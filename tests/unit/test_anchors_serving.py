@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.anchors.rendering import (
+from app.core.anchors.rendering import (
     ANCHORS_MARKER,
     anchor_line,
     anchors_element,
@@ -17,9 +17,9 @@ from app.domain.anchors.rendering import (
     line_tokens,
     seqs_in,
 )
-from app.domain.anchors.serving import LEAST_ROOM, NOTHING_SERVED, Served, serve
-from app.domain.anchors.values import FoundAnchor, Proposer
-from app.domain.weighing.tokens import Estimator, estimate_text
+from app.core.anchors.serving import LEAST_ROOM, NOTHING_SERVED, Served, serve
+from app.core.model.anchors import FoundAnchor, Proposer
+from app.core.text.token_counts import Estimator, estimate_text
 from tests.unit.test_anchors_transitions import anchors_of, said
 
 

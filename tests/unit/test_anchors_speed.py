@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from app.domain.anchors.cues import Cues
-from app.domain.anchors.detect import detect
-from app.domain.conversation import Message, Role
-from app.domain.words.text import words
+from app.core.anchors.cues import Cues
+from app.core.anchors.detect import detect
+from app.core.model.conversation import Message, Role
+from app.core.text.words import words
 from tests.unit.talk import message
 from tests.unit.test_anchors_detect import SAID_BY_USERS
 

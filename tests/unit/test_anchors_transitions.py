@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.anchors import transitions as module
-from app.domain.anchors.detect import detect
-from app.domain.anchors.transitions import transitions
-from app.domain.anchors.values import Anchor, FoundAnchor
-from app.domain.conversation import Message
+from app.core.anchors import transitions as module
+from app.core.anchors.detect import detect
+from app.core.anchors.transitions import transitions
+from app.core.model.anchors import Anchor, FoundAnchor
+from app.core.model.conversation import Message
 from tests.unit.talk import message
 
 LINES = [

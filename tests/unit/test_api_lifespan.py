@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from app.api.shutdown import Stopping, overhear_signals
-from app.domain.errors import DependencyUnavailableError
+from app.core.model.errors import DependencyUnavailableError
+from app.http.shutdown import Stopping, overhear_signals
 from app.main import create_app
 from app.settings import Settings
 from tests.unit.api_fakes import Calls, Feed, Keys, fake_container

@@ -8,20 +8,20 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.idempotency import fingerprint, kept_key
-from app.domain import errors
-from app.domain.assembling.assembly import AssembledContext, Section
-from app.domain.conversation import Sums
-from app.domain.errors import FieldError
-from app.domain.model_io import ContextMessage
-from app.domain.records import Page
-from app.domain.segments.values import Marker
-from app.domain.states.state import StateEntry, StateVersion
-from app.domain.states.state_difference import EntryChange, StateDifference
-from app.services.context_requests import ContextView
-from app.services.recalling import Wanted
-from app.services.turn_handle import ChatEvent
-from app.services.views import CompactionView
+from app.core.context.assembly import AssembledContext, Section
+from app.core.model import errors
+from app.core.model.conversation import Sums
+from app.core.model.errors import FieldError
+from app.core.model.model_io import ContextMessage
+from app.core.model.records import Page
+from app.core.model.segments import Marker
+from app.core.model.state import StateEntry, StateVersion
+from app.core.model.state_difference import EntryChange, StateDifference
+from app.http.idempotency import fingerprint, kept_key
+from app.usecases.chat.turn_handle import ChatEvent
+from app.usecases.context.recalling import Wanted
+from app.usecases.context.requests import ContextView
+from app.usecases.shared.compaction_views import CompactionView
 from tests.unit.api_fakes import (
     ANCHOR,
     AT,

@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from app.api.errors import STATUS, problem_of, status_of
-from app.api.idempotency import fingerprint, kept_key
-from app.api.present import present_compaction, present_conversation_summary, present_message
-from app.api.refusals import UnreadableError
-from app.api.requests import (
+from app.core.model import errors
+from app.core.model.errors import ConflictError, DomainError, InvalidInputError
+from app.http.errors import STATUS, problem_of, status_of
+from app.http.idempotency import fingerprint, kept_key
+from app.http.present import present_compaction, present_conversation_summary, present_message
+from app.http.refusals import UnreadableError
+from app.http.requests import (
     ChatRequest,
     CompactRequest,
     ConversationCreate,
@@ -25,10 +27,8 @@ from app.api.requests import (
     MessageInput,
     TokenCountRequest,
 )
-from app.api.strict_json import MAX_DEPTH, is_json, parse
-from app.domain import errors
-from app.domain.errors import ConflictError, DomainError, InvalidInputError
-from app.services.views import CompactionView
+from app.http.strict_json import MAX_DEPTH, is_json, parse
+from app.usecases.shared.compaction_views import CompactionView
 from tests.corpus import assert_values, assert_verdicts, corpus, names
 from tests.unit.api_fakes import CONVERSATION, compaction, conversation_view, message
 

@@ -13,19 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.anchors.rendering import anchor_line, line_tokens
-from app.domain.anchors.values import Anchor
-from app.domain.assembling.layout import state_json
-from app.domain.conversation import Message
-from app.domain.gating.gate import GateReport, judge
-from app.domain.merging.apply import Applied, Applying, apply_candidate
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.planning.compaction import CompactionPlan
-from app.domain.policies.policy import CompactionPolicy
-from app.domain.schemas.session import SESSION
-from app.domain.states.state import StateEntry
-from app.domain.summarizing.candidate import Candidate, parse_candidate
-from app.domain.weighing.tokens import estimate_text
+from app.core.anchors.rendering import anchor_line, line_tokens
+from app.core.model.anchors import Anchor
+from app.core.model.candidate import Candidate
+from app.core.model.conversation import Message
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.schemas.session import SESSION
+from app.core.model.state import StateEntry
+from app.core.planning.compaction import CompactionPlan
+from app.core.state.apply import Applied, Applying, apply_candidate
+from app.core.state.layout import state_json
+from app.core.summarizer.candidate import parse_candidate
+from app.core.text.token_counts import estimate_text
+from app.core.validation.gate import GateReport, judge
 from tests.builders import budgets, message, policy_of
 from tests.profiles import examples
 from tests.unit.talk import answer, fact
@@ -315,7 +316,7 @@ def test_what_the_summary_lost_is_quoted_and_counted() -> None:
 
 @pytest.mark.control("26")
 def test_control_without_survival_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.merging.apply.lost_sentences", lambda *_, **__: [])
+    monkeypatch.setattr("app.core.state.apply.lost_sentences", lambda *_, **__: [])
     applied = compacted(SHORT, EXACT)
     assert isinstance(applied, Applied)
     assert not any("A-7781" in text for text in applied.state["logos"])
@@ -352,7 +353,7 @@ def test_a_fact_of_the_first_turns_is_there_after_each_of_many_compactions() -> 
 
 @pytest.mark.control("23")
 def test_control_without_sparing_the_first_facts_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.merging.pruning._FIRST", 0)
+    monkeypatch.setattr("app.core.state.pruning._FIRST", 0)
     assert "KD-20418" not in after_rounds(5)[-1]
 
 

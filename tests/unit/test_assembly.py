@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.assembling.assembly import AssembledContext, Material, assemble
-from app.domain.assembling.drafts import first_draft, size_of
-from app.domain.assembling.fitting import Room, fit
-from app.domain.conversation import Message
-from app.domain.errors import BudgetTooSmallError, ContextOverWindowError
-from app.domain.weighing.tokens import weigh
+from app.core.context.assembly import AssembledContext, Material, assemble
+from app.core.context.drafts import first_draft, size_of
+from app.core.context.fitting import Room, fit
+from app.core.model.conversation import Message
+from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError
+from app.core.text.token_counts import weigh
 from tests.builders import material, message, policy_of
 
 POLICY = policy_of(context_window=4_000)

@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
-from app.adapters.models.messages import to_provider
-from app.domain.anchors.serving import serve
-from app.domain.anchors.values import Anchor, Proposer
-from app.domain.assembling import fitting
-from app.domain.assembling.assembly import AssembledContext, Material, assemble, exceeds
-from app.domain.assembling.layout import layout_of
-from app.domain.conversation import Message
-from app.domain.errors import BudgetTooSmallError
-from app.domain.fencing.redaction import redact_message
-from app.domain.policies.policy import CompactionPolicy
-from app.domain.summarizing.extractive import digest as extractive_digest
+from app.core.anchors.serving import serve
+from app.core.context import fitting
+from app.core.context.assembly import AssembledContext, Material, assemble, exceeds
+from app.core.model.anchors import Anchor, Proposer
+from app.core.model.conversation import Message
+from app.core.model.errors import BudgetTooSmallError
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.redaction import redact_message
+from app.core.state.layout import layout_of
+from app.core.summarizer.offline.extractive import digest as extractive_digest
+from app.providers.messages import to_provider
 from tests.builders import material, message, policy_of
 from tests.profiles import examples
 from tests.unit.test_anchors_transitions import anchors_of

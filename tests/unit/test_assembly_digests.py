@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.assembling import fitting
-from app.domain.assembling.assembly import SEQS, AssembledContext, Material, Section, assemble, exceeds
-from app.domain.assembling.digesting import NO_DIGESTS, Digestible, Digests, shares_of
-from app.domain.assembling.layout import with_digests
-from app.domain.errors import BudgetTooSmallError
-from app.domain.policies.allotments import digest_room
-from app.domain.recall.serving import Passage
-from app.domain.segments.markers import EARLIER_MARKER
-from app.domain.segments.values import LEVELS, Level, Segment, SegmentLevel, ShownSegment
-from app.domain.weighing.gauge import breakdown_of
-from app.domain.weighing.tokens import Estimator
+from app.core.context import fitting
+from app.core.context.assembly import SEQS, AssembledContext, Material, Section, assemble, exceeds
+from app.core.model.errors import BudgetTooSmallError
+from app.core.model.gauge import breakdown_of
+from app.core.model.policies.allotments import digest_room
+from app.core.model.segments import LEVELS, Level, Segment, SegmentLevel, ShownSegment
+from app.core.retrieval.serving import Passage
+from app.core.segments.markers import EARLIER_MARKER
+from app.core.state.digesting import NO_DIGESTS, Digestible, Digests, shares_of
+from app.core.state.layout import with_digests
+from app.core.text.token_counts import Estimator
 from tests.builders import CONVERSATION, START, message, policy_of
 from tests.profiles import examples
 from tests.unit.test_assembly_anchors import digest, made_of, talk_of

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.assembling.assembly import AssembledContext, Material, assemble
-from app.domain.assembling.drafts import Draft, first_draft
-from app.domain.conversation import Message
-from app.domain.recall import joining
-from app.domain.recall.corpus import Corpus, Source
-from app.domain.recall.serving import Passage, Recall
+from app.core.context import joining
+from app.core.context.assembly import AssembledContext, Material, assemble
+from app.core.context.drafts import Draft, first_draft
+from app.core.model.conversation import Message
+from app.core.retrieval.corpus import Corpus, Source
+from app.core.retrieval.serving import Passage, Recall
 from tests.builders import material, message, policy_of
 from tests.profiles import examples
 

@@ -6,15 +6,15 @@ from typing import Final
 
 import pytest
 
-from app.domain.assembling.awareness import AWARENESS_TOKENS, awareness_block
-from app.domain.localization.catalogue import CATALOGUES
-from app.domain.policies.presets import PRESETS
-from app.domain.schemas import SCHEMAS, SESSION
-from app.domain.segments.markers import find
-from app.domain.segments.values import LEVELS, Level
-from app.domain.states.state import StateSchema
-from app.domain.weighing.tokens import estimate_text
-from app.domain.words.language import detect
+from app.core.context.awareness import AWARENESS_TOKENS, awareness_block
+from app.core.model.policies.presets import PRESETS
+from app.core.model.schemas import SCHEMAS, SESSION
+from app.core.model.segments import LEVELS, Level
+from app.core.model.state import StateSchema
+from app.core.segments.markers import find
+from app.core.text.language import detect
+from app.core.text.localization.catalogue import CATALOGUES
+from app.core.text.token_counts import estimate_text
 
 FIELD: Final = re.compile(r"`(\w+)`")
 MARKUP: Final = re.compile(r"`[^`]*`")

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from compaction_kit.session import Turn
 
-from app.domain.records import FoldRequest
+from app.core.model.records import FoldRequest
 from bench.conformance import NEWS, Offline, Verdict, judged, verdicts_table
 from bench.replay import Replay
 

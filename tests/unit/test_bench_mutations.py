@@ -191,7 +191,7 @@ def test_the_list_has_enough_of_every_area_and_no_line_twice() -> None:
 def test_choosing_twice_writes_the_same(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for name in ("a", "b"):
-        folder = tree / "app" / "domain" / ("planning" if name == "a" else "policies")
+        folder = tree / "app" / "core" / ("planning" if name == "a" else "model/policies")
         folder.mkdir(parents=True)
         (folder / f"{name}.py").write_text(SOURCE)
 

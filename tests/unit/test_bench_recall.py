@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.domain.assembling.assembly import AssembledContext, Material
-from app.domain.recall.corpus import Corpus
+from app.core.context.assembly import AssembledContext, Material
+from app.core.retrieval.corpus import Corpus
 from bench import fidelity_measures
 from bench.fidelity import Found, evidence_table, interval, tables
 from bench.fidelity_measures import CONTROL, OURS, SHARES, STATELESS, Conversation, Served, is_broad

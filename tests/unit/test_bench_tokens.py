@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.weighing import tokens
-from app.domain.weighing.token_prices import LETTERS, PRICES
-from app.domain.weighing.tokens import NAMES, class_of, counts, estimate_text
+from app.core.text import token_counts as tokens
+from app.core.text.token_counts import NAMES, class_of, counts, estimate_text
+from app.core.text.token_prices import LETTERS, PRICES
 from bench.growth import exponent, talk
 from bench.tokens import error, readers
 from bench.tokens.corpus import LANGUAGES, Page

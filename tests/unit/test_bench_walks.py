@@ -108,4 +108,4 @@ def test_every_parser_is_where_the_table_says() -> None:
 
 
 def test_a_parser_that_moved_is_named(tmp_path: Path) -> None:
-    assert "domain/words/text.py:stems" in unknown_parsers(tmp_path)
+    assert "core/text/words.py:stems" in unknown_parsers(tmp_path)

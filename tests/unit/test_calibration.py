@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.weighing import calibration
-from app.domain.weighing.calibration import LEAST_FACTOR, LEAST_TOKENS, MOST_FACTOR, MOST_STEP, learn
+from app.core.model import calibration
+from app.core.model.calibration import LEAST_FACTOR, LEAST_TOKENS, MOST_FACTOR, MOST_STEP, learn
 
 FACTORS = st.floats(min_value=LEAST_FACTOR, max_value=MOST_FACTOR)
 COUNTS = st.integers(min_value=-10, max_value=10**9)

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from app.adapters.callables import CallableTool, ToolSettingError, load_tools
-from app.cli.preflight import CannotStartError, check_tools
-from app.domain.errors import InvalidInputError
+from app.core.model.errors import InvalidInputError
+from app.devserver.preflight import CannotStartError, check_tools
+from app.providers.callables import CallableTool, ToolSettingError, load_tools
 from app.settings import Settings
 from tests.corpus import assert_values, corpus, holds
 from tests.integration import tool_samples

@@ -7,15 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.schemas import SESSION
-from app.domain.summarizing.candidate import (
-    CandidateDrop,
-    CandidateError,
-    CandidateItem,
-    attribute_sources,
-    candidate_json_schema,
-    parse_candidate,
-)
+from app.core.model.candidate import CandidateDrop, CandidateItem
+from app.core.model.schemas import SESSION
+from app.core.summarizer.candidate import CandidateError, attribute_sources, candidate_json_schema, parse_candidate
 from tests.corpus import assert_values, corpus
 from tests.unit.talk import answer, candidate, fact, item, message, talk
 from tests.unit.timing import assert_linear

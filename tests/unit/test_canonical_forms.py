@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.canonical.numbers import readings
-from app.domain.canonical_forms import find_values, given_forms
+from app.core.text.canonical.forms import find_values, given_forms
+from app.core.text.canonical.numbers import readings
 from tests.corpus import agreed, assert_values, assert_verdicts, corpus, holds
 from tests.unit.timing import assert_linear
 

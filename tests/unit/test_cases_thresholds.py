@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.domain.policies.policy import Budgets, Threshold
+from app.core.model.policies.policy import Budgets, Threshold
 from tests.unit import test_policy
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from app.core.text.canonical.forms import find_values
 from app.core.validation import exact
 from app.core.validation.exact import examine
 from app.core.validation.shown import Shown
-from app.domain.canonical_forms import find_values
 from tests.corpus import assert_verdicts, corpus
 from tests.unit.talk import candidate, item, request, talk
 from tests.unit.timing import assert_linear

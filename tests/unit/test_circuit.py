@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.adapters.circuit import Circuit
-from app.adapters.models.guarded import GuardedChat, GuardedSummarizer
-from app.domain.errors import ModelUnavailableError
-from app.domain.model_io import ChatRequest, Proposal, StepEvent, SummaryRequest
-from app.domain.schemas.session import SESSION
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import ChatRequest, Proposal, StepEvent, SummaryRequest
+from app.core.model.schemas.session import SESSION
+from app.providers.circuit import Circuit
+from app.providers.guarded import GuardedChat, GuardedSummarizer
 from tests.fakes import FakeClock, Reply, ScriptedChatModel, ScriptedSummarizer
 
 PAUSE, TRIAL = 30.0, 65.0

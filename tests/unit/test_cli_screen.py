@@ -23,9 +23,9 @@ from app.cli.showing import runs_of, show_context, show_segment, show_stats
 from app.client import ApiError, ConnectionFailedError, Context, Conversation, Gauge, Segment, Throughline
 from app.client.errors import error_of
 from app.client.resources import Stats
-from app.domain.localization.catalogue import CATALOGUES
-from app.domain.policies.presets import resolve
-from app.domain.weighing.gauge import GaugeStatus
+from app.core.model.gauge import GaugeStatus
+from app.core.model.policies.presets import resolve
+from app.core.text.localization.catalogue import CATALOGUES
 
 EMPTY = dict.fromkeys(("system", "state", "anchors", "digests", "held", "tail", "recalled", "pending"), 0)
 

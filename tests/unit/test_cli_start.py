@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from app.api.description import VERSION
 from app.cli.commands import app
-from app.cli.supervisor import Signals, StopRequestedError
-from app.embedded.postgres import _reason
+from app.devserver.postgres import _reason
+from app.devserver.supervisor import Signals, StopRequestedError
+from app.http.description import VERSION
 
 INTERRUPTED = """
 import os, signal, sys, weakref

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from app.services.commands import FOCUS_MAX, compact_command
+from app.usecases.compaction.commands import FOCUS_MAX, compact_command
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import pytest
 
-from app.api.errors import STATUS, status_of
-from app.domain.errors import ModelFailedError
-from app.openapi import document
+from app.core.model.errors import ModelFailedError
+from app.http.errors import STATUS, status_of
+from app.http.openapi import document
 from tests.cases import CASES, MARKER_HALF
 
 ROOT: Final = Path(__file__).resolve().parents[2]

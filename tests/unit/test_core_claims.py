@@ -4,15 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.validation.claims import (
-    MOST_CLAIMS,
-    Claim,
-    DigestText,
-    batches,
-    claims_of,
-    older_sources,
-)
-from app.core.validation.repairs import Repair
+from app.core.model.claims import Claim
+from app.core.model.repairs import Repair
+from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources
 from tests.unit.talk import entry
 
 

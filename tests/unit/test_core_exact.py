@@ -11,18 +11,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from app.core.model.candidate import Candidate, CandidateItem
+from app.core.model.conversation import Message
+from app.core.model.model_io import SummaryRequest
+from app.core.model.schemas import HANDOFF, SCHEMAS, SESSION, SUMMARY
+from app.core.model.segments import SegmentDigest
+from app.core.model.state import StateSchema
+from app.core.text.patterns import compiled
 from app.core.validation import exact
 from app.core.validation.asking import MOST_DOUBTS, doubts_of, second_answer
 from app.core.validation.exact import STRETCHES, Examined, Settled, corrected, examine, settled
+from app.core.validation.gate import GateReport, judge, judge_again
 from app.core.validation.shown import Shown
-from app.domain.conversation import Message
-from app.domain.gating.gate import GateReport, judge, judge_again
-from app.domain.model_io import SummaryRequest
-from app.domain.schemas import HANDOFF, SCHEMAS, SESSION, SUMMARY
-from app.domain.segments.values import SegmentDigest
-from app.domain.states.state import StateSchema
-from app.domain.summarizing.candidate import Candidate, CandidateItem
-from app.domain.words.patterns import compiled
 from tests.profiles import examples
 from tests.unit.talk import answer, candidate, entry, fact, item, proposal, request, talk
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.model.conversation import Message
+from app.core.model.schemas import SESSION
 from app.core.validation import orders as orders_module
 from app.core.validation.exact import examine, settled
 from app.core.validation.orders import Wishes, orders_in
 from app.core.validation.shown import Shown
-from app.domain.conversation import Message
-from app.domain.schemas import SESSION
 from tests.unit.talk import candidate, entry, item, message, talk
 
 ORDERS: Final[dict[str, tuple[str, ...]]] = {

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.model.anchors import FoundAnchor
+from app.core.model.conversation import Message
+from app.core.model.model_io import SummaryRequest
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.schemas import SESSION, SUMMARY
+from app.core.model.state import StateEntry, StateSchema
+from app.core.planning.compaction import CompactionPlan
+from app.core.state.apply import Applied, Applying, apply_candidate
 from app.core.text.sentences import sentences
+from app.core.text.token_counts import estimate_text
 from app.core.validation import survival
+from app.core.validation.gate import judge
 from app.core.validation.survival import LostSentence, lost_sentences
-from app.domain.anchors.values import FoundAnchor
-from app.domain.conversation import Message
-from app.domain.gating.gate import judge
-from app.domain.merging.apply import Applied, Applying, apply_candidate
-from app.domain.model_io import SummaryRequest
-from app.domain.planning.compaction import CompactionPlan
-from app.domain.policies.policy import CompactionPolicy
-from app.domain.schemas import SESSION, SUMMARY
-from app.domain.states.state import StateEntry, StateSchema
-from app.domain.weighing.tokens import estimate_text
 from tests.builders import budgets, policy_of
 from tests.builders import message as weighed
 from tests.unit.talk import answer, fact, message, proposal, talk

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.validation.claims import Claim, DigestText, claims_of
-from app.core.validation.repairs import Repair
+from app.core.model.claims import Claim
+from app.core.model.repairs import Repair
+from app.core.model.state import StateEntry
+from app.core.validation.claims import DigestText, claims_of
 from app.core.validation.verdicts import (
     LONGEST_QUOTE,
     Quotes,
@@ -21,7 +23,6 @@ from app.core.validation.verdicts import (
     applied_verdicts,
     verdicts_of,
 )
-from app.domain.states.state import StateEntry
 from tests.profiles import examples
 from tests.unit.talk import entry
 from tests.unit.timing import assert_linear

@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
+from app.core.model.candidate import Candidate, CandidateItem
+from app.core.model.state import ID_LETTERS, FieldRole, StateEntry
 from app.core.text.values import Given, values
 from app.core.validation.damage import Made, damages, mended, sound_version
-from app.domain.states.state import ID_LETTERS, FieldRole, StateEntry
-from app.domain.summarizing.candidate import Candidate, CandidateItem
 from bench.fixture.damaged import Chain, chains, figures
 
 SAID: Final = {

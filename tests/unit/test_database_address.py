@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.adapters.database import database_address
+from app.storage.database import database_address
 from tests.corpus import assert_values, corpus, holds
 
 

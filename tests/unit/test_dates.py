@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.anchors.detect import detect
+from app.core.anchors.rendering import anchor_line, seqs_in
+from app.core.model.conversation import Message
+from app.core.model.schemas import SESSION
 from app.core.text.relative import undated
+from app.core.text.sameness import canonical
 from app.core.validation import dates
 from app.core.validation.dates import dated
-from app.domain.anchors.detect import detect
-from app.domain.anchors.rendering import anchor_line, seqs_in
-from app.domain.conversation import Message
-from app.domain.gating.gate import judge
-from app.domain.schemas import SESSION
-from app.domain.words.sameness import canonical
+from app.core.validation.gate import judge
 from tests.unit.talk import answer, fact, proposal, request, talk
 
 AT = datetime(2025, 5, 13, 22, 30, tzinfo=UTC)

@@ -8,9 +8,9 @@ from app.cli.demo.client import Compaction, DemoError, Gauge, Throughline
 from app.cli.demo.gauge_bar import bar, marks
 from app.cli.demo.script import CONTEXT_WINDOW, LINES, SCENES, Line, read_scene
 from app.cli.demo.view import event_words
-from app.domain.policies.policy import budgets_of
-from app.domain.policies.presets import resolve
-from app.domain.weighing.tokens import estimate_text
+from app.core.model.policies.policy import budgets_of
+from app.core.model.policies.presets import resolve
+from app.core.text.token_counts import estimate_text
 
 BUDGETS = budgets_of(resolve("semantic", {"context_window": CONTEXT_WINDOW}), model_limit=1_000_000)
 IMPORTED = [line for line in LINES if line.manner == "imported"]

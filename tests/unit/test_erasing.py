@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.erasing import Erased, Remaining, lines_without, other_half, suspicious, told_by, tombstone, without
-from app.domain.weighing.tokens import weigh
+from app.core.state.erasing import Erased, Remaining, lines_without, other_half, suspicious, told_by, tombstone, without
+from app.core.text.token_counts import weigh
 from tests.corpus import assert_verdicts, corpus
 from tests.unit.talk import entry, message
 from tests.unit.timing import assert_linear_in

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.conversation import Conversation
-from app.domain.errors import InvalidInputError, NotFoundError
-from app.domain.records import Event
-from app.domain.timings import DEFAULT_TIMINGS
-from app.ports import UnitOfWork
-from app.services.events import PAGE, EventFeed
+from app.core.model.conversation import Conversation
+from app.core.model.errors import InvalidInputError, NotFoundError
+from app.core.model.records import Event
+from app.core.model.timings import DEFAULT_TIMINGS
+from app.usecases.history.events import PAGE, EventFeed
+from app.usecases.ports import UnitOfWork
 from tests.fakes import FakeClock, FakeEventBus, settle
 from tests.profiles import examples
 

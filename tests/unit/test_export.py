@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.domain.conversation import Conversation
-from app.domain.export import markdown_head, markdown_message
+from app.core.model.conversation import Conversation
+from app.core.model.export import markdown_head, markdown_message
 from tests.builders import CONVERSATION, START, TENANT, message
 
 CALL = {"type": "tool_call", "id": "c1", "name": "look_up", "arguments": {"city": "Riga"}}

@@ -15,19 +15,19 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from app.domain.conversation import Message, Role
-from app.domain.extraction.answers import respond
-from app.domain.extraction.clauses import begins_unresolved, is_fragment, tight
-from app.domain.gating.gate import judge
-from app.domain.model_io import ContextMessage, Proposal, SummaryRequest
-from app.domain.recall.serving import Passage, before_text, passages_element
-from app.domain.schemas.session import SESSION
-from app.domain.states.state import FieldRole, StateEntry, StateField, StateSchema
-from app.domain.summarizing.candidate import parse_candidate
-from app.domain.summarizing.extractive import compress, digest
-from app.domain.weighing.tokens import estimate_text, weigh
-from app.domain.words.identifiers import find_identifiers
-from app.domain.words.language import detect
+from app.core.model.conversation import Message, Role
+from app.core.model.model_io import ContextMessage, Proposal, SummaryRequest
+from app.core.model.schemas.session import SESSION
+from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
+from app.core.retrieval.answers import respond
+from app.core.retrieval.serving import Passage, before_text, passages_element
+from app.core.summarizer.candidate import parse_candidate
+from app.core.summarizer.offline.extractive import compress, digest
+from app.core.text.clauses import begins_unresolved, is_fragment, tight
+from app.core.text.identifiers import find_identifiers
+from app.core.text.language import detect
+from app.core.text.token_counts import estimate_text, weigh
+from app.core.validation.gate import judge
 from tests.corpus import assert_values, corpus, holds
 from tests.profiles import examples
 from tests.unit.timing import assert_linear, assert_linear_in

@@ -7,15 +7,15 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.anchors.values import Anchor
-from app.domain.extraction.choice import Option, Told, choose
-from app.domain.extraction.cues import cues_of
-from app.domain.extraction.restated import statement_of
-from app.domain.extraction.scoring import Worth, values_worth
-from app.domain.model_io import SummaryRequest
-from app.domain.schemas import RESEARCH
-from app.domain.summarizing.extractive import compress
-from app.domain.words.identifiers import find_identifiers
+from app.core.model.anchors import Anchor
+from app.core.model.model_io import SummaryRequest
+from app.core.model.schemas import RESEARCH
+from app.core.reading.choice import Option, Told, choose
+from app.core.reading.cues import cues_of
+from app.core.reading.scoring import Worth, values_worth
+from app.core.summarizer.offline.extractive import compress
+from app.core.summarizer.offline.restated import statement_of
+from app.core.text.identifiers import find_identifiers
 from tests.corpus import assert_verdicts, corpus
 from tests.unit.test_extractive import AT, CHATTER, entry, state, talk, texts
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from app.domain.conversation import Role
+from app.core.model.conversation import Role
 from bench.replay import Replay
 
 FACTS = {

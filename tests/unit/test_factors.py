@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.words import factors
-from app.domain.words.factors import alternatives, fold, pieces
+from app.core.text import factors
+from app.core.text.factors import alternatives, fold, pieces
 from tests.corpus import assert_values, corpus
 
 LETTERS = "abi"
@@ -71,7 +71,7 @@ def test_control_a_look_ahead_read_as_text_rules_out_what_fits(monkeypatch: pyte
 
 def test_the_tables_are_ruled_out_by_most_texts() -> None:
     """Next to every pattern needs something: one that needs nothing is tried on every sentence."""
-    tables = files("app.domain.anchors") / "tables"
+    tables = files("app.core.anchors") / "tables"
     patterns = [
         part
         for name in ("en.toml", "ru.toml")

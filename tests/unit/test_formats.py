@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import TypeAdapter
 
-from app.domain.formats import Format, Formatted, in_format
-from app.domain.formats.calls import STUB_RESULT
-from app.domain.model_io import ContextMessage
-from app.domain.words.said_once import Part
+from app.core.context.formats import Format, Formatted, in_format
+from app.core.context.formats.calls import STUB_RESULT
+from app.core.model.model_io import ContextMessage
+from app.core.text.parts import Part
 from tests.corpus import assert_values, corpus
 from tests.profiles import examples
 

@@ -5,14 +5,14 @@ from typing import Any, Final
 
 import pytest
 
-from app.domain.assembling.layout import layout_of
-from app.domain.conversation import Message
-from app.domain.gating.gate import judge, not_smaller
-from app.domain.merging.merge import merge
-from app.domain.merging.pruning import state_of
-from app.domain.model_io import FinishReason
-from app.domain.schemas import SESSION
-from app.domain.weighing.tokens import estimate_text
+from app.core.model.conversation import Message
+from app.core.model.model_io import FinishReason
+from app.core.model.schemas import SESSION
+from app.core.state.layout import layout_of
+from app.core.state.merge import merge
+from app.core.state.pruning import state_of
+from app.core.text.token_counts import estimate_text
+from app.core.validation.gate import judge, not_smaller
 from tests.unit.talk import answer, entry, fact, message, proposal, request, talk
 
 TRIP = talk(

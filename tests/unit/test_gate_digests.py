@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.model.conversation import Message
+from app.core.model.model_io import SummaryRequest
+from app.core.model.segments import CutSegment, SegmentDigest
+from app.core.summarizer.stretches import LEAST_TOKENS, MOST_ASKED, MOST_TAGS, asked_about, output_room
+from app.core.text.token_counts import estimate_text
+from app.core.validation import digests as gating
+from app.core.validation import gate
+from app.core.validation.digests import MOST_BRIEF, described, imitates
 from app.core.validation.exact import Examined
-from app.domain.conversation import Message
-from app.domain.gating import digests as gating
-from app.domain.gating import gate
-from app.domain.gating.digests import MOST_BRIEF, described, imitates
-from app.domain.gating.gate import judge
-from app.domain.model_io import SummaryRequest
-from app.domain.segments.values import CutSegment, SegmentDigest
-from app.domain.summarizing.stretches import LEAST_TOKENS, MOST_ASKED, MOST_TAGS, asked_about, output_room
-from app.domain.weighing.tokens import estimate_text
+from app.core.validation.gate import judge
 from tests.profiles import examples
 from tests.unit.talk import START, answer, fact, proposal, request, talk
 

@@ -7,14 +7,14 @@ from typing import Any, get_args
 
 import pytest
 
-from app.domain.anchors.serving import Served
-from app.domain.assembling.layout import layout_of
-from app.domain.localization.catalogue import CATALOGUES
-from app.domain.policies.policy import CompactionPolicy
-from app.domain.policies.presets import resolve
-from app.domain.schemas import SESSION
-from app.domain.weighing.gauge import Breakdown, Gauge, GaugeStatus, breakdown_of, gauge_of
-from app.services.appending import RANKS
+from app.core.anchors.serving import Served
+from app.core.model.gauge import Breakdown, Gauge, GaugeStatus, breakdown_of, gauge_of
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.policies.presets import resolve
+from app.core.model.schemas import SESSION
+from app.core.state.layout import layout_of
+from app.core.text.localization.catalogue import CATALOGUES
+from app.usecases.history.appending import RANKS
 from tests.builders import budgets, material, message, policy_of
 from tests.corpus import assert_values, corpus
 from tests.unit.test_anchors_serving import anchor

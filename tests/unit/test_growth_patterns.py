@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from app.domain.words.patterns import any_literal, capped, known
+from app.core.text.patterns import any_literal, capped, known
 from tests.unit.growing_patterns import collected, compiled_by_hand, compiled_while_running, sources
 from tests.unit.growth import Finding, measured
 
@@ -14,19 +14,19 @@ _WORKS: Final = "tests.unit.growing_patterns:works"
 _TOLD: Final = 30
 
 BY_HAND: Final = {
-    "app/domain/words/patterns.py": "the helper itself",
-    "app/embedded/postgres.py": "stands alone; reads lines of the log of the server that it starts",
-    "app/embedded/servers.py": "stands alone; reads the path of its own folder",
+    "app/core/text/patterns.py": "the helper itself",
+    "app/devserver/postgres.py": "stands alone; reads lines of the log of the server that it starts",
+    "app/devserver/servers.py": "stands alone; reads the path of its own folder",
 }
 """Modules that may use ``re`` directly, and why no text from outside reaches their patterns."""
 
 FROM_TABLES: Final = {
     "app/core/validation/orders.py": {"_patterns"},
-    "app/domain/anchors/cues.py": {"__init__"},
-    "app/domain/anchors/tables.py": {"_table", "_row", "_opening"},
-    "app/domain/policies/goals.py": {"_compiled"},
-    "app/domain/recall/words.py": {"__init__"},
-    "app/domain/words/language_tables.py": {"pattern_of"},
+    "app/core/anchors/cues.py": {"__init__"},
+    "app/core/anchors/tables.py": {"_table", "_row", "_opening"},
+    "app/core/model/policies/goals.py": {"_compiled"},
+    "app/core/retrieval/words.py": {"__init__"},
+    "app/core/text/language_tables.py": {"pattern_of"},
 }
 """Functions that compile what stands in tables, which are read once, when their module is imported."""
 

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from app.domain.assembling.rendering import render_text
-from app.domain.localization.catalogue import CATALOGUES
-from app.domain.model_io import SummaryRequest
-from app.domain.schemas import HANDOFF, SCHEMAS, SESSION, SUMMARY
-from app.domain.states.state import StateSchema
-from app.domain.summarizing.extractive import compress
+from app.core.model.model_io import SummaryRequest
+from app.core.model.schemas import HANDOFF, SCHEMAS, SESSION, SUMMARY
+from app.core.model.state import StateSchema
+from app.core.state.rendering import render_text
+from app.core.summarizer.offline.extractive import compress
+from app.core.text.localization.catalogue import CATALOGUES
 from tests.builders import message
 
 STATE = {

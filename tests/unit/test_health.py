@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.domain.gating.health import findings
-from app.domain.schemas import SESSION
+from app.core.model.schemas import SESSION
+from app.core.validation.health import findings
 from tests.corpus import assert_values, corpus
 
 STORY = "Anna and the assistant planned a trip to Riga in May, and the flight is booked for the fourteenth."

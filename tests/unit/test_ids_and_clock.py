@@ -3,8 +3,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
-from app.adapters.clock import SystemClock
-from app.adapters.ids import new_id
+from app.infrastructure.clock import SystemClock
+from app.infrastructure.ids import new_id
 
 
 def test_ids_are_plain_uuids_of_version_seven_in_order() -> None:

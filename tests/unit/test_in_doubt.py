@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.model.anchors import FoundAnchor
+from app.core.model.candidate import Candidate
+from app.core.model.schemas import SESSION
+from app.core.model.state import StateEntry
+from app.core.state import merge as merge_module
+from app.core.state.merge import MergeResult, merge
+from app.core.state.pruning import marked, prune, state_of
 from app.core.validation import subjects
 from app.core.validation.subjects import tells_again
-from app.domain.anchors.values import FoundAnchor
-from app.domain.merging import merge as merge_module
-from app.domain.merging.merge import MergeResult, merge
-from app.domain.merging.pruning import marked, prune, state_of
-from app.domain.schemas import SESSION
-from app.domain.states.state import StateEntry
-from app.domain.summarizing.candidate import Candidate
 from tests.unit.talk import candidate, entry, item, talk
 
 SPAN: Final = talk("one", "two", "three", "four", start=20)

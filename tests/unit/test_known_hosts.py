@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from app.api.hosts import is_known
-from app.openapi import document
+from app.http.hosts import is_known
+from app.http.openapi import document
 from app.settings import Settings
 from tests.unit.api_fakes import ANCHOR, COMPACTION, CONVERSATION, MESSAGE, World, world
 

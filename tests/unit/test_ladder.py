@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from app.adapters.models.offline import OfflineSummarizer
-from app.domain.conversation import Layout, Usage
-from app.domain.errors import ModelUnavailableError
-from app.domain.gating.gate import GateReport
-from app.domain.merging.apply import Applied
-from app.domain.model_io import ModelProfile, Proposal, SummaryRequest
-from app.domain.planning.withholding import WITHHELD, without
-from app.domain.records import EntryCounts
-from app.domain.schemas.session import SESSION
-from app.domain.summarizing.prompts import SUMMARY_VERSION
-from app.services.ladder import Apply, Asking, Calls, Climb, climb
+from app.core.model.conversation import Layout, Usage
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
+from app.core.model.records import EntryCounts
+from app.core.model.schemas.session import SESSION
+from app.core.planning.withholding import WITHHELD, without
+from app.core.state.apply import Applied
+from app.core.summarizer.prompts import SUMMARY_VERSION
+from app.core.validation.gate import GateReport
+from app.providers.offline import OfflineSummarizer
+from app.usecases.compaction.attempts import Apply, Asking, Calls, Climb, climb
 from tests.builders import message
 from tests.fakes import FAKE_PROFILE, FakeClock, ScriptedSummarizer, SummaryEntry
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.gating.gate import judge
-from app.domain.words.language import detect, differs, shares
+from app.core.text.language import detect, differs, shares
+from app.core.validation.gate import judge
 from tests.corpus import assert_values, assert_verdicts, corpus, product_of
 from tests.unit.talk import answer, fact, proposal, request, talk
 from tests.unit.timing import assert_linear

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from app.domain.words.language_tables import LANGUAGE_TABLES, pattern_of, read_language_tables, words_of
+from app.core.text.language_tables import LANGUAGE_TABLES, pattern_of, read_language_tables, words_of
 
 PORTUGUESE = """
 language = "pt"
@@ -41,5 +41,5 @@ def test_what_no_language_says_fits_nothing() -> None:
 
 def test_the_tables_are_part_of_the_package() -> None:
     configured = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
-    assert "language_tables/*.toml" in configured["tool"]["setuptools"]["package-data"]["app.domain.words"]
+    assert "language_tables/*.toml" in configured["tool"]["setuptools"]["package-data"]["app.core.text"]
     assert {table.language for table in LANGUAGE_TABLES} >= {"en", "ru", "zh"}

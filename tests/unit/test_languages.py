@@ -12,24 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.errors import STATUS, problem_of
 from app.cli.complaints import words_of
 from app.cli.speaking import VARIABLES, own_language, spoken
 from app.client.errors import error_of
-from app.domain.assembling.awareness import awareness_block
-from app.domain.errors import NotFoundError
-from app.domain.extraction.answers import respond
-from app.domain.fencing.elision import elide
-from app.domain.formats import in_format
-from app.domain.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of
-from app.domain.model_io import ContextMessage
-from app.domain.policies.presets import PRESETS
-from app.domain.recall.serving import before_text, recalled_element, recalled_in, split_off
-from app.domain.schemas import SCHEMAS
-from app.domain.segments.digests import serve_digests
-from app.domain.segments.values import LEVELS
-from app.domain.tools import cut, offered
-from app.domain.weighing.tokens import estimate_text
+from app.core.context.awareness import awareness_block
+from app.core.context.formats import in_format
+from app.core.context.tools import cut, offered
+from app.core.model.errors import NotFoundError
+from app.core.model.model_io import ContextMessage
+from app.core.model.policies.presets import PRESETS
+from app.core.model.schemas import SCHEMAS
+from app.core.model.segments import LEVELS
+from app.core.retrieval.answers import respond
+from app.core.retrieval.serving import before_text, recalled_element, recalled_in, split_off
+from app.core.segments.digests import serve_digests
+from app.core.text.elision import elide
+from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of
+from app.core.text.token_counts import estimate_text
+from app.http.errors import STATUS, problem_of
 from tests.unit.test_recall import recalled
 from tests.unit.test_segments_digests import segment
 
@@ -52,7 +52,7 @@ def test_all_that_the_code_says_in_english_is_said(language: str) -> None:
 
 
 def warning_codes() -> Iterator[str]:
-    for folder in ("domain", "services"):
+    for folder in ("core", "usecases"):
         for file in sorted((ROOT / "app" / folder).rglob("*.py")):
             yield from (next(filter(None, found)) for found in WARNED.findall(file.read_text(encoding="utf-8")))
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from app.adapters.repositories.mapping import LAYOUT
-from app.domain.anchors.rendering import ANCHORS_MARKER
-from app.domain.anchors.serving import Served
-from app.domain.assembling.digesting import Digestible
-from app.domain.assembling.layout import (
+from app.core.anchors.rendering import ANCHORS_MARKER
+from app.core.anchors.serving import Served
+from app.core.model.schemas import SESSION
+from app.core.model.segments import LEVELS, Marker
+from app.core.segments.markers import find, render
+from app.core.state.digesting import Digestible
+from app.core.state.layout import (
     LeftOut,
     ServedAs,
     block_messages,
@@ -19,10 +21,8 @@ from app.domain.assembling.layout import (
     messages_tokens,
     with_digests,
 )
-from app.domain.schemas import SESSION
-from app.domain.segments.markers import find, render
-from app.domain.segments.values import LEVELS, Marker
-from app.domain.weighing.tokens import Estimator
+from app.core.text.token_counts import Estimator
+from app.storage.repositories.mapping import LAYOUT
 from tests.unit.talk import talk
 from tests.unit.test_anchors_serving import anchor
 from tests.unit.test_assembly_digests import segment

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.extraction.ledger import (
+from app.core.reading.ledger import (
     as_records,
     heads_of,
     is_call,

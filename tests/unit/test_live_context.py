@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.assembling.assembly import AssembledContext, Material
-from app.domain.assembling.continuing import calls_in, told_since
-from app.domain.conversation import Conversation, LiveContext, Message
-from app.domain.live_context import Sent, live_after, sent_of
-from app.domain.recall.serving import Passage
+from app.core.context.assembly import AssembledContext, Material
+from app.core.context.continuing import calls_in, told_since
+from app.core.model.conversation import Conversation, LiveContext, Message
+from app.core.model.live_context import Sent, live_after, sent_of
+from app.core.retrieval.serving import Passage
 from tests.builders import CONVERSATION, START, TENANT, material, message, policy_of
 
 EARLIER = LiveContext(model="maker:model", response_id="resp_1", through_seq=4)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.domain.extraction.ledger import Line, is_exact
-from app.domain.extraction.logs import is_log, log_lines, values_in
+from app.core.reading.ledger import Line, is_exact
+from app.core.reading.logs import is_log, log_lines, values_in
 
 FAILING = """shop/cart/service.py:24: in total_rows
     assert total_rows([]) == 0

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.domain.conversation import Message
-from app.domain.merging.merge import MergeResult, merge
-from app.domain.merging.pruning import prune, state_of
-from app.domain.schemas import SESSION
-from app.domain.states.state import ID_LETTERS, StateEntry
-from app.domain.summarizing.candidate import Candidate, CandidateDrop, CandidateItem
-from app.domain.weighing.tokens import estimate_text
-from app.domain.words.sameness import canonical, covers
+from app.core.model.candidate import Candidate, CandidateDrop, CandidateItem
+from app.core.model.conversation import Message
+from app.core.model.schemas import SESSION
+from app.core.model.state import ID_LETTERS, StateEntry
+from app.core.state.merge import MergeResult, merge
+from app.core.state.pruning import prune, state_of
+from app.core.text.sameness import canonical, covers
+from app.core.text.token_counts import estimate_text
 from tests.corpus import assert_verdicts, corpus
 from tests.profiles import examples
 from tests.unit.talk import candidate, entry, item, message, talk
@@ -323,7 +323,7 @@ def test_another_task_that_is_done_completes_nothing(earlier: str, told: str) ->
 
 @pytest.mark.control("24")
 def test_control_without_supersession_both_stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.merging.untruth._makes_untrue", lambda *_: False)
+    monkeypatch.setattr("app.core.state.untruth._makes_untrue", lambda *_: False)
     result = after(said("No, MySQL.", "OK."), candidate(item("Database: MySQL", 20)), entry("F1", "Database: Postgres"))
     assert sorted(texts(result)) == ["Database: MySQL", "Database: Postgres"]
 

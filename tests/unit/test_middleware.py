@@ -11,7 +11,7 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from app.domain.errors import DependencyUnavailableError
+from app.core.model.errors import DependencyUnavailableError
 from tests.unit.api_fakes import CONVERSATION, TENANT, World, world
 
 PATH = f"/conversations/{CONVERSATION}"

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from app.adapters.models import any as others
-from app.adapters.models.offline import OfflineChat
-from app.adapters.models.registry import ModelRegistry
-from app.adapters.models.shelf import Shelf
 from app.bootstrap import make_models
-from app.cli.preflight import CannotStartError, check_models
-from app.domain.errors import InvalidInputError, ModelNotAllowedError
-from app.domain.policies.policy import MODEL_FIELDS, CompactionPolicy
+from app.core.model.errors import InvalidInputError, ModelNotAllowedError
+from app.core.model.policies.policy import MODEL_FIELDS, CompactionPolicy
+from app.devserver.preflight import CannotStartError, check_models
+from app.providers import any as others
+from app.providers.offline import OfflineChat
+from app.providers.registry import ModelRegistry
+from app.providers.shelf import Shelf
 from app.settings import DEFAULT_GEMINI_MODEL, Settings
 from tests.fakes import FakeClock
 
@@ -153,7 +153,7 @@ class TestALibraryThatFails:
         def broken(*_: object, **__: object) -> None:
             raise DefaultCredentialsError
 
-        monkeypatch.setattr("app.adapters.models.shelf.profile_of", broken)
+        monkeypatch.setattr("app.providers.shelf.profile_of", broken)
         with pytest.raises(InvalidInputError, match="failed with DefaultCredentialsError"):
             await ModelRegistry(openai_api_key="k").prepare("openai:x")
 

@@ -10,9 +10,9 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-import app.adapters.models.shelf  # noqa: F401 - takes longer to import than a test waits for a start
+import app.providers.shelf  # noqa: F401 - takes longer to import than a test waits for a start
 from app.bootstrap import make_models
-from app.domain.errors import InvalidInputError
+from app.core.model.errors import InvalidInputError
 from app.main import create_app
 from app.settings import Settings
 from tests.conftest import configure_logs

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.domain.localization.catalogue import CATALOGUES
-from app.domain.notifications import Notification, notify
-from app.domain.policies.policy import CompactionPolicy
-from app.domain.policies.presets import resolve
+from app.core.model.notifications import Notification, notify
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.policies.presets import resolve
+from app.core.text.localization.catalogue import CATALOGUES
 from tests.corpus import assert_values, corpus
 
 COMPLETION = {"name": "completion", "on": "completed", "at": {"window": 0.9}, "run": "background", "fold": "all"}

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.adapters.models import offline
-from app.adapters.models.offline import OfflineChat, OfflineSummarizer, pieces
-from app.domain.conversation import Message
-from app.domain.extraction.answers import respond
-from app.domain.model_io import ChatRequest, ContextMessage, StepFinish, SummaryRequest, TextDelta
-from app.domain.schemas.session import SESSION
-from app.domain.summarizing.extractive import compress
-from app.domain.weighing.tokens import estimate_text
+from app.core.model.conversation import Message
+from app.core.model.model_io import ChatRequest, ContextMessage, StepFinish, SummaryRequest, TextDelta
+from app.core.model.schemas.session import SESSION
+from app.core.retrieval.answers import respond
+from app.core.summarizer.offline.extractive import compress
+from app.core.text.token_counts import estimate_text
+from app.providers import offline
+from app.providers.offline import OfflineChat, OfflineSummarizer, pieces
 
 ID = UUID("01900000-0000-7000-8000-000000000000")
 REQUEST = SummaryRequest(

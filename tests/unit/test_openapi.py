@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.openapi import CHECKED_IN, document
+from app.http.openapi import CHECKED_IN, document
 
 ROOT = CHECKED_IN.parent
 DOCUMENT: dict[str, Any] = json.loads(document())
@@ -17,7 +17,7 @@ OPEN = {"/presets", "/healthz", "/readyz", "/metrics"}
 
 
 def test_the_checked_in_document_is_current() -> None:
-    assert CHECKED_IN.read_text(encoding="utf-8") == document(), "run: python -m app.openapi"
+    assert CHECKED_IN.read_text(encoding="utf-8") == document(), "run: python -m app.http.openapi"
 
 
 def test_it_is_made_the_same_way_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import cast
 from uuid import uuid4
 
-from app.domain.records import Event
-from app.ports import EventBus, UnitOfWorkFactory
-from app.services.outbox import Outbox
+from app.core.model.records import Event
+from app.usecases.ports import EventBus, UnitOfWorkFactory
+from app.usecases.shared.outbox import Outbox
 from tests.builders import START
 from tests.fakes import FakeJobQueue
 

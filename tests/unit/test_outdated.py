@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.anchors.values import Anchor
-from app.domain.merging.outdated import Outdated, is_only, repeats
-from app.domain.merging.supersession import supersede
-from app.domain.merging.survival import lost_quotes
-from app.domain.schemas import SESSION
+from app.core.model.anchors import Anchor
+from app.core.model.schemas import SESSION
+from app.core.state.outdated import Outdated, is_only, repeats
+from app.core.state.supersession import supersede
+from app.core.state.survival import lost_quotes
 from tests.unit.talk import entry, message, talk
 
 

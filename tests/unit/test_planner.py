@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.conversation import Outline
-from app.domain.planning.compaction import MINIMUM_SPAN, CompactionPlan, NothingToFold, plan_compaction
-from app.domain.planning.cuts import Tail, held_indexes, legal_cuts
-from app.domain.policies.policy import Budgets
-from app.domain.records import FoldRequest
-from app.domain.weighing.gauge import Breakdown
+from app.core.model.conversation import Outline
+from app.core.model.gauge import Breakdown
+from app.core.model.policies.policy import Budgets
+from app.core.model.records import FoldRequest
+from app.core.planning.compaction import MINIMUM_SPAN, CompactionPlan, NothingToFold, plan_compaction
+from app.core.planning.cuts import Tail, held_indexes, legal_cuts
 from tests.builders import budgets, outline, policy_of
 
 BUDGETS = budgets(policy_of(context_window=4_000))

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
-from app.domain.conversation import Outline, Role
-from app.domain.planning.compaction import (
+from app.core.model.conversation import Outline, Role
+from app.core.model.gauge import Breakdown
+from app.core.model.policies.allotments import digest_room
+from app.core.model.policies.policy import Budgets
+from app.core.model.records import Fold, FoldRequest
+from app.core.planning.compaction import (
     DIGEST_PART,
     MINIMUM_SPAN,
     CompactionPlan,
     NothingToFold,
     plan_compaction,
 )
-from app.domain.planning.cuts import Tail, held_indexes, legal_cuts
-from app.domain.policies.allotments import digest_room
-from app.domain.policies.policy import Budgets
-from app.domain.records import Fold, FoldRequest
-from app.domain.weighing.gauge import Breakdown
+from app.core.planning.cuts import Tail, held_indexes, legal_cuts
 from tests.builders import budgets, policy_of
 
 ALL, TO_TARGET = FoldRequest(fold="all"), FoldRequest(fold="to_target")

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.conversation import Quiet
-from app.domain.errors import PolicyInvalidError, UnknownPresetError
-from app.domain.policies.allotments import digest_room
-from app.domain.policies.contradictions import contradictions
-from app.domain.policies.policy import (
+from app.core.model.conversation import Quiet
+from app.core.model.errors import PolicyInvalidError, UnknownPresetError
+from app.core.model.gauge import Breakdown, gauge_of
+from app.core.model.policies.allotments import digest_room
+from app.core.model.policies.contradictions import contradictions
+from app.core.model.policies.policy import (
     Budgets,
     CompactionPolicy,
     Moment,
@@ -28,10 +29,9 @@ from app.domain.policies.policy import (
     trigger_messages,
     trigger_tokens,
 )
-from app.domain.policies.presets import PRESETS, resolve
-from app.domain.policies.short_forms import SHORT_FORMS
-from app.domain.weighing.gauge import Breakdown, gauge_of
-from app.services.resolve import scaled
+from app.core.model.policies.presets import PRESETS, resolve
+from app.core.model.policies.short_forms import SHORT_FORMS
+from app.usecases.shared.resolve import scaled
 from tests.builders import START, budgets, policy_of
 from tests.corpus import assert_values, corpus, names
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import pytest
 
-from app.domain.policies.policy import Budgets, CompactionPolicy, budgets_of
-from app.domain.policies.presets import DEFAULT_PRESET, PRESETS, resolve
-from app.domain.schemas import SCHEMAS
+from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
+from app.core.model.policies.presets import DEFAULT_PRESET, PRESETS, resolve
+from app.core.model.schemas import SCHEMAS
 
 SHARED: Final[dict[str, Any]] = {
     "pin_share": 0.10,

@@ -13,14 +13,14 @@ from typing import Final
 
 import pytest
 
-from app.domain.conversation import Role
-from app.domain.extraction.retold import is_about, is_told, statements, unframed
-from app.domain.merging import apply as applying
-from app.domain.merging.pruning import most_tokens
-from app.domain.policies.presets import PRESETS
-from app.domain.records import FoldRequest
-from app.domain.schemas import schema_named
-from app.domain.states.state import StateEntry
+from app.core.model.conversation import Role
+from app.core.model.policies.presets import PRESETS
+from app.core.model.records import FoldRequest
+from app.core.model.schemas import schema_named
+from app.core.model.state import StateEntry
+from app.core.state import apply as applying
+from app.core.state.pruning import most_tokens
+from app.core.summarizer.offline.retold import is_about, is_told, statements, unframed
 from bench.replay import Replay
 from tests.unit.test_extractive_memory import FACTS, FILLERS
 

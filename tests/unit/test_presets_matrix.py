@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from app.domain.policies.policy import CompactionPolicy, budgets_of
-from app.domain.policies.presets import PRESETS, resolve
+from app.core.model.policies.policy import CompactionPolicy, budgets_of
+from app.core.model.policies.presets import PRESETS, resolve
 from tests.unit.api_fakes import world
 
 Json = dict[str, Any]

@@ -7,17 +7,17 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.anchors.values import Anchor
-from app.domain.conversation import Message
-from app.domain.fencing.framing import unframe
-from app.domain.model_io import SummaryRequest
-from app.domain.policies.presets import PRESETS
-from app.domain.schemas import SESSION, SUMMARY, schema_named
-from app.domain.segments.values import CutSegment
-from app.domain.summarizing.candidate import candidate_json_schema
-from app.domain.summarizing.prompts import FEEDBACK, render_summary
-from app.domain.summarizing.wording import _CHARACTERS_PER_TOKEN, _WORDS_PER_TOKEN, size_of
-from app.domain.weighing.tokens import estimate_text
+from app.core.model.anchors import Anchor
+from app.core.model.conversation import Message
+from app.core.model.model_io import SummaryRequest
+from app.core.model.policies.presets import PRESETS
+from app.core.model.schemas import SESSION, SUMMARY, schema_named
+from app.core.model.segments import CutSegment
+from app.core.summarizer.candidate import candidate_json_schema
+from app.core.summarizer.framing import unframe
+from app.core.summarizer.prompts import FEEDBACK, render_summary
+from app.core.summarizer.wording import _CHARACTERS_PER_TOKEN, _WORDS_PER_TOKEN, size_of
+from app.core.text.token_counts import estimate_text
 from tests.unit.talk import CONVERSATION, START, entry, message, request, talk
 
 ENGLISH = talk(

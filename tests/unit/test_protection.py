@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.conversation import Message
-from app.domain.policies.goals import GOALS, states_goal
-from app.domain.policies.protection import decided, protected_reason, size_of, takes_room, units_of
+from app.core.model.conversation import Message
+from app.core.model.policies.goals import GOALS, states_goal
+from app.core.model.policies.protection import decided, protected_reason, size_of, takes_room, units_of
 from tests.builders import message, policy_of
 from tests.corpus import agreed, assert_verdicts, corpus
 from tests.unit.timing import assert_linear, assert_linear_in

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from app.domain.anchors import transitions
-from app.domain.anchors.topics import ousted
-from app.domain.extraction import cues
-from app.domain.extraction.passages import passages_of
-from app.domain.policies import goals
-from app.domain.policies.presets import resolve
-from app.domain.segments import topics
-from app.domain.segments.reading import read
-from app.domain.weighing import tokens
-from app.domain.words import identifiers
-from app.domain.words.factors import fold
-from app.services.segmenting import cut_span, told_segments
+from app.core.anchors import transitions
+from app.core.anchors.topics import ousted
+from app.core.model.policies import goals
+from app.core.model.policies.presets import resolve
+from app.core.reading import cues
+from app.core.reading.passages import passages_of
+from app.core.segments import topics
+from app.core.segments.reading import read
+from app.core.text import identifiers
+from app.core.text import token_counts as tokens
+from app.core.text.factors import fold
+from app.usecases.compaction.segmenting import cut_span, told_segments
 from bench.growth import talk
 from tests.unit.test_anchors_transitions import anchors_of
 

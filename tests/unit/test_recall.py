@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.recall.choose import Recalled, choose, scores
-from app.domain.recall.corpus import Corpus, Source
-from app.domain.recall.deciding import decide, decided_by_itself
-from app.domain.recall.features import features
-from app.domain.recall.question import question_of
-from app.domain.recall.serving import (
+from app.core.retrieval.choose import Recalled, choose, scores
+from app.core.retrieval.corpus import Corpus, Source
+from app.core.retrieval.deciding import decide, decided_by_itself
+from app.core.retrieval.features import features
+from app.core.retrieval.question import question_of
+from app.core.retrieval.serving import (
     Passage,
     before_text,
     labelled,
@@ -24,8 +24,8 @@ from app.domain.recall.serving import (
     recalled_in,
     split_off,
 )
-from app.domain.recall.weights import WEIGHTS
-from app.domain.weighing.tokens import estimate_text, weigh
+from app.core.retrieval.weights import WEIGHTS
+from app.core.text.token_counts import estimate_text, weigh
 from tests.corpus import assert_values, corpus, holds
 from tests.unit.timing import assert_linear
 

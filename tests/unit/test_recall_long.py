@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.domain.recall.choose import Recalled, choose
-from app.domain.recall.corpus import LONG, Corpus, Source
-from app.domain.recall.question import question_of
-from app.domain.recall.serving import recalled_element, recalled_in
-from app.domain.weighing.tokens import weigh
-from app.domain.words.text import stem, stems, words
+from app.core.retrieval.choose import Recalled, choose
+from app.core.retrieval.corpus import LONG, Corpus, Source
+from app.core.retrieval.question import question_of
+from app.core.retrieval.serving import recalled_element, recalled_in
+from app.core.text.token_counts import weigh
+from app.core.text.words import stem, stems, words
 from tests.corpus import assert_values, corpus
 
 DAY = datetime(2025, 5, 8, 10, tzinfo=UTC)

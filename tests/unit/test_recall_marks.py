@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.domain.recall import corpus
-from app.domain.recall.corpus import words_of
-from app.domain.words import text as words_text
+from app.core.retrieval import corpus
+from app.core.retrieval.corpus import words_of
+from app.core.text import words as words_text
 from bench.growth import talk
 
 TEXTS = [message.content for message in talk(80, seed=5)]

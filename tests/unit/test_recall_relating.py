@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.recall import relating
-from app.domain.recall.choose import choose, scores
-from app.domain.recall.corpus import Corpus, Source
-from app.domain.recall.deciding import decide
-from app.domain.recall.features import features
-from app.domain.recall.kinds import akin, forms_of, of_kind
-from app.domain.recall.question import question_of
-from app.domain.weighing.tokens import weigh
-from app.domain.words.text import stem, stems
+from app.core.retrieval import relating
+from app.core.retrieval.choose import choose, scores
+from app.core.retrieval.corpus import Corpus, Source
+from app.core.retrieval.deciding import decide
+from app.core.retrieval.features import features
+from app.core.retrieval.kinds import akin, forms_of, of_kind
+from app.core.retrieval.question import question_of
+from app.core.text.token_counts import weigh
+from app.core.text.words import stem, stems
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.timing import assert_linear
 

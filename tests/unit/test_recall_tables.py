@@ -7,10 +7,10 @@ from importlib.resources import files
 
 import pytest
 
-from app.domain.recall.kinds import akin, forms_of, of_kind
-from app.domain.words.text import stem, stems
+from app.core.retrieval.kinds import akin, forms_of, of_kind
+from app.core.text.words import stem, stems
 
-FOLDER = files("app.domain.recall").joinpath("related_words")
+FOLDER = files("app.core.retrieval").joinpath("related_words")
 TABLES = {entry.name: tomllib.loads(entry.read_text(encoding="utf-8")) for entry in FOLDER.iterdir()}
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.domain.words.text import stem
-from app.services.recalling import CANDIDATES, MOST_CANDIDATES, RELATED, candidates_for, sought
+from app.core.text.words import stem
+from app.usecases.context.recalling import CANDIDATES, MOST_CANDIDATES, RELATED, candidates_for, sought
 
 
 def test_the_questions_own_words_are_sought_first_then_those_that_mean_the_same() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.fencing.redaction import redact, redact_message, redact_value
+from app.core.model.redaction import redact, redact_message, redact_value
 from tests.corpus import agreed, assert_values, assert_verdicts, corpus, product_of
 from tests.unit.talk import message
 from tests.unit.timing import assert_linear, often

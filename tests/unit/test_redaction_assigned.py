@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.domain.fencing.redaction import redact
+from app.core.model.redaction import redact
 from tests.unit.timing import assert_linear
 
 

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.adapters.models.messages import to_provider
-from app.domain.conversation import Message
-from app.domain.export import markdown_message
-from app.domain.extraction.passages import passages_of
-from app.domain.extraction.retrieval import notes_of
-from app.domain.fencing.framing import frame, unframe
-from app.domain.fencing.redaction import redact_message
-from app.domain.formats import Format, in_format
-from app.domain.model_io import ContextMessage
-from app.domain.recall.joining import as_sent
-from app.domain.weighing.tokens import weigh
-from app.domain.words.overlap import message_text
-from app.domain.words.said_once import Part, own_content, own_parts
+from app.core.context.formats import Format, in_format
+from app.core.context.joining import as_sent
+from app.core.model.conversation import Message
+from app.core.model.export import markdown_message
+from app.core.model.model_io import ContextMessage
+from app.core.model.overlap import message_text
+from app.core.model.redaction import redact_message
+from app.core.reading.passages import passages_of
+from app.core.retrieval.passage_search import notes_of
+from app.core.summarizer.framing import frame, unframe
+from app.core.text.parts import Part, own_content, own_parts
+from app.core.text.token_counts import weigh
+from app.providers.messages import to_provider
 from tests.builders import material, message, policy_of
 from tests.unit.test_assembly import put_together
 from tests.unit.timing import assert_linear_in

@@ -12,25 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from app.domain.extraction import retold as telling
-from app.domain.extraction.cues import Cue
-from app.domain.extraction.kinds import HYPOTHESIS, OBJECTIVE, OBSTACLE, PATH, QUESTION, objective
-from app.domain.extraction.passages import passages_of
-from app.domain.extraction.retold import is_told, statements
-from app.domain.gating.gate import judge
-from app.domain.merging import apply as applying
-from app.domain.merging.merge import merge
-from app.domain.merging.pruning import prune, state_of
-from app.domain.merging.survival import forgotten, with_quotes
-from app.domain.model_io import Proposal, SummaryRequest
-from app.domain.records import FoldRequest
-from app.domain.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
-from app.domain.states.state import ID_LETTERS, StateEntry, StateField, StateSchema
-from app.domain.summarizing import extractive
-from app.domain.summarizing.candidate import parse_candidate
-from app.domain.summarizing.extractive import compress
-from app.domain.weighing.tokens import estimate_text
-from app.domain.words.language import detect
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.records import FoldRequest
+from app.core.model.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
+from app.core.model.state import ID_LETTERS, StateEntry, StateField, StateSchema
+from app.core.reading.cues import Cue
+from app.core.reading.passages import passages_of
+from app.core.state import apply as applying
+from app.core.state.merge import merge
+from app.core.state.pruning import prune, state_of
+from app.core.state.survival import forgotten, with_quotes
+from app.core.summarizer.candidate import parse_candidate
+from app.core.summarizer.offline import extractive
+from app.core.summarizer.offline import retold as telling
+from app.core.summarizer.offline.extractive import compress
+from app.core.summarizer.offline.kinds import HYPOTHESIS, OBJECTIVE, OBSTACLE, PATH, QUESTION, objective
+from app.core.summarizer.offline.retold import is_told, statements
+from app.core.text.language import detect
+from app.core.text.token_counts import estimate_text
+from app.core.validation.gate import judge
 from bench.replay import Replay
 from tests.acceptance.talk import lines
 from tests.corpus import assert_values, corpus

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain import search
-from app.domain.recall.corpus import Source
-from app.domain.search import SNIPPET, query_of, rank, says, snippet
+from app.core.retrieval import search
+from app.core.retrieval.corpus import Source
+from app.core.retrieval.search import SNIPPET, query_of, rank, says, snippet
 from tests.corpus import assert_values, corpus
 
 BEGIN = datetime(2026, 1, 5, tzinfo=UTC)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.conversation import Message
-from app.domain.policies.policy import SegmentBy
-from app.domain.segments import cutting
-from app.domain.segments.cutting import LONGEST, MOST_TOKENS, SHORTEST, cut
+from app.core.model.conversation import Message
+from app.core.model.policies.policy import SegmentBy
+from app.core.segments import cutting
+from app.core.segments.cutting import LONGEST, MOST_TOKENS, SHORTEST, cut
 from tests.profiles import examples
 from tests.unit.talk import START, message, talk
 from tests.unit.timing import assert_linear_in

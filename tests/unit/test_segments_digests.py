@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.segments import digests
-from app.domain.segments.digests import ServedDigests, serve_digests
-from app.domain.segments.markers import EARLIER_MARKER, find
-from app.domain.segments.values import LEVELS, Level, Segment, SegmentLevel
-from app.domain.weighing.tokens import Estimator, estimate_text
+from app.core.model.segments import LEVELS, Level, Segment, SegmentLevel
+from app.core.segments import digests
+from app.core.segments.digests import ServedDigests, serve_digests
+from app.core.segments.markers import EARLIER_MARKER, find
+from app.core.text.token_counts import Estimator, estimate_text
 from tests.profiles import examples
 from tests.unit.talk import CONVERSATION, START
 

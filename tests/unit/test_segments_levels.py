@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.conversation import Message, Role
-from app.domain.extraction.labels import role_of
-from app.domain.segments.describing import MOST_IDENTIFIERS, describe
-from app.domain.segments.extractive import L1_MOST, L2_MOST, L3_VALUES, level_text
-from app.domain.segments.hashing import content_hash
-from app.domain.segments.topics import LONGEST, MOST_WORDS
-from app.domain.segments.values import LEVELS, Level
-from app.domain.weighing.tokens import estimate_text
-from app.domain.words.language import detect
-from app.domain.words.vocabulary import NOISE
+from app.core.model.conversation import Message, Role
+from app.core.model.segments import LEVELS, Level
+from app.core.reading.labels import role_of
+from app.core.segments.describing import MOST_IDENTIFIERS, describe
+from app.core.segments.extractive import L1_MOST, L2_MOST, L3_VALUES, level_text
+from app.core.segments.hashing import content_hash
+from app.core.segments.topics import LONGEST, MOST_WORDS
+from app.core.text.language import detect
+from app.core.text.token_counts import estimate_text
+from app.core.text.word_lists import NOISE
 from tests.profiles import examples
 from tests.unit.talk import message, talk
 from tests.unit.timing import assert_linear, often

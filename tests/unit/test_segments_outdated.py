@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.domain.segments.outdated import without_outdated
-from app.domain.segments.values import Segment
+from app.core.model.segments import Segment
+from app.core.state.outdated_digests import without_outdated
 from tests.unit.test_assembly_digests import segment
 
 TOLD = "User: Let's use Postgres for the order store. User: My limit is 500 requests. Assistant: Noted."

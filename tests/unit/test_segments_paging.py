@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.segments.paging import page_end, rows_within
-from app.domain.weighing.tokens import estimate_text
+from app.core.segments.paging import page_end, rows_within
+from app.core.text.token_counts import estimate_text
 
 TEXTS = st.one_of(
     st.text(max_size=300),

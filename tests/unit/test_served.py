@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.assembling import digesting
-from app.domain.assembling.digesting import BLOCK_SHARE, Digestible
-from app.domain.assembling.layout import block_messages, layout_of, with_digests
-from app.domain.conversation import Layout
-from app.domain.merging import apply as applying
-from app.domain.merging.pruning import most_tokens
-from app.domain.policies.presets import PRESETS
-from app.domain.recall.deciding import decide
-from app.domain.recall.question import question_of
-from app.domain.schemas import SESSION
-from app.domain.segments.digests import WAY_BACK
-from app.domain.segments.values import LEVELS, Segment
-from app.domain.weighing.gauge import Breakdown, gauge_of
+from app.core.model.conversation import Layout
+from app.core.model.gauge import Breakdown, gauge_of
+from app.core.model.policies.presets import PRESETS
+from app.core.model.schemas import SESSION
+from app.core.model.segments import LEVELS, Segment
+from app.core.retrieval.deciding import decide
+from app.core.retrieval.question import question_of
+from app.core.segments.digests import WAY_BACK
+from app.core.state import apply as applying
+from app.core.state import digesting
+from app.core.state.digesting import BLOCK_SHARE, Digestible
+from app.core.state.layout import block_messages, layout_of, with_digests
+from app.core.state.pruning import most_tokens
 from bench.replay import EVERYTHING, Replay
 from bench.served import Verbose
 from tests.builders import budgets, message, policy_of

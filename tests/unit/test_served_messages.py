@@ -14,34 +14,35 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 
-from app.adapters.models import messages as to_models
-from app.adapters.models.messages import to_provider
-from app.domain.anchors import rendering
-from app.domain.anchors.serving import Served
-from app.domain.anchors.values import FoundAnchor
-from app.domain.assembling import layout as layouts
-from app.domain.assembling import served as places
-from app.domain.assembling.assembly import AssembledContext, Material, assemble
-from app.domain.assembling.digesting import Digestible
-from app.domain.assembling.layout import ACKNOWLEDGEMENT, layout_of, messages_tokens, with_digests
-from app.domain.assembling.served import served_messages
-from app.domain.conversation import Message, Role
-from app.domain.extraction.retrieval import notes_of
-from app.domain.fencing import escaping
-from app.domain.fencing import served as fencing
-from app.domain.fencing.served import SERVED_TAGS, as_data, value_as_data
-from app.domain.formats import Format, calls, in_format
-from app.domain.model_io import ContextMessage
-from app.domain.recall import joining, serving
-from app.domain.recall.corpus import Corpus, Source
-from app.domain.recall.serving import Passage, Recall, labelled
-from app.domain.schemas import SESSION
-from app.domain.segments import digests
-from app.domain.segments.markers import find, parse
-from app.domain.segments.values import Segment, SegmentLevel
-from app.domain.tools import EXPAND, SEARCH, Line, quoted
-from app.domain.weighing.tokens import estimate_text
-from app.domain.words.said_once import Part
+from app.core.anchors import rendering
+from app.core.anchors.serving import Served
+from app.core.context import joining
+from app.core.context import served as places
+from app.core.context.assembly import AssembledContext, Material, assemble
+from app.core.context.formats import Format, calls, in_format
+from app.core.context.served import served_messages
+from app.core.context.tools import EXPAND, SEARCH, Line, quoted
+from app.core.model.anchors import FoundAnchor
+from app.core.model.conversation import Message, Role
+from app.core.model.model_io import ContextMessage
+from app.core.model.schemas import SESSION
+from app.core.model.segments import Segment, SegmentLevel
+from app.core.retrieval import serving
+from app.core.retrieval.corpus import Corpus, Source
+from app.core.retrieval.passage_search import notes_of
+from app.core.retrieval.serving import Passage, Recall, labelled
+from app.core.segments import digests
+from app.core.segments.markers import find, parse
+from app.core.state import layout as layouts
+from app.core.state.digesting import Digestible
+from app.core.state.layout import ACKNOWLEDGEMENT, layout_of, messages_tokens, with_digests
+from app.core.text import escaping
+from app.core.text import served_text as fencing
+from app.core.text.parts import Part
+from app.core.text.served_text import SERVED_TAGS, as_data, value_as_data
+from app.core.text.token_counts import estimate_text
+from app.providers import messages as to_models
+from app.providers.messages import to_provider
 from tests.builders import CONVERSATION, START, material, message, policy_of
 from tests.profiles import examples
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from app.domain.schemas import SCHEMAS, SESSION, schema_named
-from app.domain.schemas.session import SessionState
+from app.core.model.schemas import SCHEMAS, SESSION, schema_named
+from app.core.model.schemas.session import SessionState
 
 
 def test_the_state_has_exactly_the_four_fields_with_their_defaults() -> None:

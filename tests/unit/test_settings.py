@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.preflight import CannotStartError, check_models, read_settings
+from app.devserver.preflight import CannotStartError, check_models, read_settings
 from app.setting_files import unknown_variables
 from app.settings import Settings
 from tests.corpus import assert_values, corpus, holds

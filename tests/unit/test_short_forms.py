@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.domain.errors import PolicyInvalidError
-from app.domain.policies.contradictions import contradictions, without_triggers
-from app.domain.policies.policy import budgets_of
-from app.domain.policies.presets import PRESETS, resolve
+from app.core.model.errors import PolicyInvalidError
+from app.core.model.policies.contradictions import contradictions, without_triggers
+from app.core.model.policies.policy import budgets_of
+from app.core.model.policies.presets import PRESETS, resolve
 
 TRIGGERS = [{"name": "sync", "on": "before_call", "at": {"share": 0.8}, "run": "inline"}]
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.merging.pruning import state_of
-from app.domain.merging.shrinking import shrunk
-from app.domain.schemas.session import SESSION
-from app.domain.states.state import StateEntry
-from app.domain.weighing.tokens import estimate_text
+from app.core.model.schemas.session import SESSION
+from app.core.model.state import StateEntry
+from app.core.state.pruning import state_of
+from app.core.state.shrinking import shrunk
+from app.core.text.token_counts import estimate_text
 
 
 def entries(*texts: str) -> list[StateEntry]:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from app.api.shutdown import Stopping
-from app.api.sse import EventStream, Steps, frame, retry_preamble
-from app.domain.errors import InvalidInputError, ModelFailedError, NotFoundError
-from app.services.turn_handle import ChatEvent
+from app.core.model.errors import InvalidInputError, ModelFailedError, NotFoundError
+from app.http.shutdown import Stopping
+from app.http.sse import EventStream, Steps, frame, retry_preamble
+from app.usecases.chat.turn_handle import ChatEvent
 from tests.unit.api_fakes import CONVERSATION, MESSAGE, REPLY, Turning, World, chat_result, event, parse_sse, world
 
 EVENTS = f"/conversations/{CONVERSATION}/events"
@@ -316,7 +316,7 @@ async def test_a_client_that_leaves_abandons_its_turn(api: World, headers: dict[
 
 
 async def test_the_end_of_the_process_abandons_no_turn(api: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.api.chat.STOPPING_GRACE", 0.05)
+    monkeypatch.setattr("app.http.chat.STOPPING_GRACE", 0.05)
     turn = Turning()
     api.calls.answers["chat.start"] = turn
     api.app.state.stopping.begin()

@@ -17,20 +17,28 @@ from hypothesis import strategies as st
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.usage import RequestUsage
 
-from app.adapters import metrics
-from app.adapters.metrics import MOST_SERIES, ProcessMeter
-from app.adapters.models.replies import usage_of
-from app.domain import instruments
-from app.domain.conversation import Layout, Message, Usage
-from app.domain.fidelity import MOST_VALUES, exact_values, fidelity, stands_in
-from app.domain.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of, languages, read_catalogues
-from app.domain.localization.plurals import plural_rules
-from app.domain.localization.wording import figure_labels, percent, trigger_label
-from app.domain.policies.presets import resolve
-from app.domain.recall.used import draws_on
-from app.domain.records import Attempt, Compaction
-from app.domain.statistics import CallTally, CompactionTally, ExpansionTally, Latency, LevelMeasure, Measured, Purpose
-from app.services.measuring import count_compaction
+from app.core.model import instruments
+from app.core.model.conversation import Layout, Message, Usage
+from app.core.model.policies.presets import resolve
+from app.core.model.records import Attempt, Compaction
+from app.core.model.statistics import (
+    CallTally,
+    CompactionTally,
+    ExpansionTally,
+    Latency,
+    LevelMeasure,
+    Measured,
+    Purpose,
+)
+from app.core.model.wording import figure_labels, percent, trigger_label
+from app.core.retrieval.used import draws_on
+from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of, languages, read_catalogues
+from app.core.text.localization.plurals import plural_rules
+from app.core.validation.fidelity import MOST_VALUES, exact_values, fidelity, stands_in
+from app.infrastructure import metrics
+from app.infrastructure.metrics import MOST_SERIES, ProcessMeter
+from app.providers.replies import usage_of
+from app.usecases.admin.measuring import count_compaction
 from tests.corpus import assert_values, assert_verdicts, corpus
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

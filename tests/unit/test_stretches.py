@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from app.domain.model_io import SummaryRequest
-from app.domain.schemas import SESSION
-from app.domain.segments.values import CutSegment, SegmentDigest
-from app.domain.summarizing.candidate import candidate_json_schema, parse_candidate
-from app.domain.summarizing.prompts import render_summary
-from app.domain.summarizing.stretches import LEAST_TOKENS, MOST_ASKED
-from app.domain.weighing.tokens import estimate_text
+from app.core.model.model_io import SummaryRequest
+from app.core.model.schemas import SESSION
+from app.core.model.segments import CutSegment, SegmentDigest
+from app.core.summarizer.candidate import candidate_json_schema, parse_candidate
+from app.core.summarizer.prompts import render_summary
+from app.core.summarizer.stretches import LEAST_TOKENS, MOST_ASKED
+from app.core.text.token_counts import estimate_text
 from tests.unit.talk import START, answer, request, talk
 
 ENGLISH = talk("We are moving the shop to Basel in May, and the lease costs 2400 francs.", "Then let us plan the move.")

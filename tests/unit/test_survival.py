@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.anchors.values import FoundAnchor
-from app.domain.conversation import Message
-from app.domain.gating.claims import is_critical
-from app.domain.merging.survival import lost_quotes, with_quotes
-from app.domain.schemas import SESSION
-from app.domain.states.state import StateEntry
-from app.domain.weighing.tokens import estimate_text
+from app.core.model.anchors import FoundAnchor
+from app.core.model.conversation import Message
+from app.core.model.schemas import SESSION
+from app.core.model.state import StateEntry
+from app.core.state.survival import lost_quotes, with_quotes
+from app.core.text.token_counts import estimate_text
+from app.core.validation.told_claims import is_critical
 from tests.profiles import examples
 from tests.unit.talk import entry, message, talk
 

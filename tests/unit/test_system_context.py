@@ -7,8 +7,8 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.summarizing.system_context import system_context
-from app.domain.weighing.tokens import estimate_text
+from app.core.summarizer.system_context import system_context
+from app.core.text.token_counts import estimate_text
 from tests.unit.timing import assert_linear_in
 
 ENGLISH = """\

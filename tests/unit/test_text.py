@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.words.identifiers import find_identifiers
-from app.domain.words.text import identifiers, sentences, stem, stems, words
+from app.core.text.identifiers import find_identifiers
+from app.core.text.words import identifiers, sentences, stem, stems, words
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.timing import assert_linear, often
 

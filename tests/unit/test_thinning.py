@@ -15,18 +15,18 @@ from _pytest.mark import ParameterSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.conversation import Role
-from app.domain.extraction.choice import Option
-from app.domain.extraction.retold import statements
-from app.domain.fencing.framing import unframe
-from app.domain.merging import apply as applying
-from app.domain.merging import thinning
-from app.domain.merging.thinning import left_out, thinned
-from app.domain.model_io import SummaryRequest
-from app.domain.records import FoldRequest
-from app.domain.states.state import StateEntry
-from app.domain.summarizing.extractive import compress
-from app.domain.summarizing.prompts import render_summary
+from app.core.model.conversation import Role
+from app.core.model.model_io import SummaryRequest
+from app.core.model.records import FoldRequest
+from app.core.model.state import StateEntry
+from app.core.reading.choice import Option
+from app.core.state import apply as applying
+from app.core.state import thinning
+from app.core.state.thinning import left_out, thinned
+from app.core.summarizer.framing import unframe
+from app.core.summarizer.offline.extractive import compress
+from app.core.summarizer.offline.retold import statements
+from app.core.summarizer.prompts import render_summary
 from bench import replay
 from bench.replay import Replay
 from tests import gemini_honest

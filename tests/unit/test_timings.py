@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.clock import SystemClock
 from app.bootstrap import Parts, compose
-from app.cli.preflight import CannotStartError, read_settings
-from app.domain.timings import DEFAULT_TIMINGS, Timings
+from app.core.model.timings import DEFAULT_TIMINGS, Timings
+from app.devserver.preflight import CannotStartError, read_settings
+from app.infrastructure.clock import SystemClock
 from app.settings import Settings
 from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue, FakeModels, ScriptedChatModel, ScriptedSummarizer
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from app.domain.policies.policy import CompactionPolicy
-from app.domain.policies.presets import PRESETS, TokenDefaults, resolve
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.policies.presets import PRESETS, TokenDefaults, resolve
 from app.settings import Settings
 from tests.corpus import assert_values, corpus
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.weighing.tokens import MESSAGE_OVERHEAD, byte_length, estimate_text, tokens_of, weigh
+from app.core.text.token_counts import MESSAGE_OVERHEAD, byte_length, estimate_text, tokens_of, weigh
 from tests.unit.timing import assert_linear
 from tests.unit.token_samples import SAMPLES as LONGER
 

@@ -7,10 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.model_io import ToolSpec
-from app.domain.policies.policy import CompactionPolicy, budgets_of
-from app.domain.segments.markers import find
-from app.domain.tools import (
+from app.core.context.tools import (
     EXPAND,
     SEARCH,
     WORTHWHILE,
@@ -26,7 +23,10 @@ from app.domain.tools import (
     tools_tokens,
     within,
 )
-from app.domain.weighing.tokens import estimate_text
+from app.core.model.model_io import ToolSpec
+from app.core.model.policies.policy import CompactionPolicy, budgets_of
+from app.core.segments.markers import find
+from app.core.text.token_counts import estimate_text
 from tests.corpus import assert_values, corpus
 
 POLICY = CompactionPolicy()

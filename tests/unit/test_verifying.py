@@ -9,14 +9,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.core.validation.claims import Claim, DigestText, claims_of
+from app.core.model.claims import Claim
+from app.core.model.conversation import Message
+from app.core.model.model_io import VerificationRequest
+from app.core.summarizer.framing import unframe
+from app.core.text.escaping import TAGS, unescape
+from app.core.text.token_counts import estimate_text
+from app.core.validation.claims import DigestText, claims_of
 from app.core.validation.verdicts import Quotes, verdicts_of
-from app.domain.conversation import Message
-from app.domain.fencing.escaping import TAGS, unescape
-from app.domain.fencing.framing import unframe
-from app.domain.model_io import VerificationRequest
-from app.domain.summarizing.verifying import VERIFY_VERSION, halves, output_room, render_verification, shown_texts
-from app.domain.weighing.tokens import estimate_text
+from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, render_verification, shown_texts
 from tests.unit.talk import entry, message, talk
 
 TALK = talk("We go to Porto with 900 francs.", "By train, then. When do you leave?", start=40)

@@ -16,7 +16,7 @@ ROOT: Final = Path(__file__).parents[2]
 GUARD: Final = 60.0  # seconds: only against hanging for ever
 BEGINNING: Final = """
 import asyncio, ctypes, os, re, sys, time
-from app.adapters.watchdog import watching
+from app.infrastructure.watchdog import watching
 
 def hold_in_c():
     ctypes.PyDLL(None).sleep(4)  # unlike CDLL, it keeps the interpreter's lock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.planning.withholding import WITHHELD, Search, without
+from app.core.planning.withholding import WITHHELD, Search, without
 from tests.builders import message
 
 

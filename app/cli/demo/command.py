@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from app.cli.demo.client import DemoError, Throughline
 from app.cli.demo.play import play
 from app.cli.demo.view import View, choose_view
-from app.cli.run import Service, address
-from app.cli.supervisor import StopRequestedError
+from app.devserver.run import Service, address
+from app.devserver.supervisor import StopRequestedError
 from app.settings import Settings
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 from app.cli.demo import story
-from app.domain.words.patterns import compiled
+from app.core.text.patterns import compiled
 
 Role = Literal["user", "assistant"]
 Manner = Literal["imported", "asked", "jump"]

@@ -1,1 +1,1 @@
-"""Taking texts apart: sentences, and the exact values that a text states."""
+"""Texts: sentences, words, values, languages, tokens; what escapes and bounds them. It knows no message."""

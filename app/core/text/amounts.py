@@ -6,6 +6,7 @@ from typing import Final
 
 from app.core.text.days import compact, give_distance, short_forms
 from app.core.text.numerals import goes_on, of_words, plain
+from app.core.text.patterns import capped
 from app.core.text.tables import (
     AGO,
     AHEAD,
@@ -24,7 +25,6 @@ from app.core.text.tables import (
     UNITS,
 )
 from app.core.text.tokens import TIGHT, Cursor, Found, Token, Unit
-from app.domain.words.patterns import capped
 
 _LIST_MARK: Final = capped(r"[.)]\s", 2)
 _REFERENCE: Final = capped(r"(?:#|№ ?)$", 6)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Final
 
-from app.domain.words.patterns import compiled
+from app.core.text.patterns import compiled
 
 _MARKUP: Final = compiled(
     r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from app.core.text.patterns import compiled
 from app.core.text.tables import COMPOUND_HEADS, COMPOUND_STEMS, NUMBERS, SCALES
-from app.domain.words.patterns import compiled
 
 _GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:(?!\1)[.,]\d{1,9})?")
 _DECIMAL: Final = compiled(r"\d{1,15}[.,]\d{1,12}")

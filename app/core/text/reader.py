@@ -11,10 +11,10 @@ from app.core.text.amounts import number_at
 from app.core.text.days import compact, date_at, relative, stated
 from app.core.text.folding import Folded
 from app.core.text.hours import time_at
+from app.core.text.patterns import compiled
 from app.core.text.scanner import tokens
 from app.core.text.tokens import Cursor, Found
 from app.core.text.vocabulary import BEGINNINGS
-from app.domain.words.patterns import compiled
 
 _FIRST_YEAR, _LAST_YEAR = 1000, 9000
 _DIGITS: Final = compiled(r"\d{1,15}")

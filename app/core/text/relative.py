@@ -14,7 +14,7 @@ from datetime import date
 from importlib.resources import files
 from typing import Any, Final, Literal, get_args
 
-from app.domain.words.patterns import compiled
+from app.core.text.patterns import compiled
 
 _TABLES: Final[Mapping[str, Mapping[str, Any]]] = tomllib.loads(
     (files("app.core.text") / "relative.toml").read_text("utf-8")

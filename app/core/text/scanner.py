@@ -9,10 +9,10 @@ from typing import Final
 from app.core.text import shapes
 from app.core.text.folding import Folded
 from app.core.text.numerals import HAN_SIGNS
+from app.core.text.patterns import compiled
 from app.core.text.tables import FRACTION_SIGNS
 from app.core.text.tokens import Token
 from app.core.text.vocabulary import HAN_WORDS, NOT_HAN_NUMBERS
-from app.domain.words.patterns import compiled
 
 _HAN: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _FRACTIONS: Final = "".join(FRACTION_SIGNS)

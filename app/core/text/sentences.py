@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from app.core.text.patterns import capped, compiled
 from app.core.text.tables import MONTHS, WEEKDAYS
-from app.domain.words.patterns import capped, compiled
 
 _FENCE: Final = compiled(r"^[ \t]*+(?:```|~~~)", re.MULTILINE)
 _END: Final = compiled(

@@ -8,10 +8,10 @@ from typing import Final
 from urllib.parse import unquote
 
 from app.core.text.numerals import of_compound, of_german, of_han, readings
+from app.core.text.patterns import compiled
 from app.core.text.tables import COMPOUND_STEMS, FRACTION_SIGNS, HEADS, NUMBER_ENDINGS, ORDINAL_ENDINGS, SCALES, UNITS
 from app.core.text.tokens import Token
 from app.core.text.vocabulary import VOCABULARY
-from app.domain.words.patterns import compiled
 
 _DAY_MONTH_YEAR: Final = compiled(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})")
 _YEAR_MONTH_DAY: Final = compiled(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})")

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+from app.core.model.candidate import CandidateItem
+from app.core.model.model_io import Doubt, SummaryRequest
+from app.core.model.state import StateSchema
 from app.core.validation.exact import Failure
-from app.domain.model_io import Doubt, SummaryRequest
-from app.domain.states.state import StateSchema
-from app.domain.summarizing.candidate import CandidateItem
 
 MOST_DOUBTS: Final = 40
 MOST_LOST: Final = 10

@@ -9,66 +9,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
+from app.core.model.anchors import Anchor, ClaimedStatus
+from app.core.model.claims import ANCHOR_FIELD, DIGEST_FIELD, Claim
+from app.core.model.repairs import Repair
+from app.core.model.state import StateEntry
 from app.core.text.sentences import sentence_spans
-from app.core.validation.repairs import Repair
-from app.domain.anchors.values import Anchor, ClaimedStatus
-from app.domain.states.state import StateEntry
 
-ClaimKind = Literal["item", "sentence", "digest", "dropped", "replaced", "anchor"]
-
-DIGEST_FIELD: Final = "segments"
-"""The field of a claim about what is told of a stretch."""
-ANCHOR_FIELD: Final = "anchors"
-"""The field of a claim about a passage that is kept verbatim."""
 MOST_CLAIMS: Final = 60
 """In one call: an answer about more gets careless."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """One thing to judge."""
-
-    n: int
-    """Its number, unique among all claims of a version, also where they are put in several calls."""
-    kind: ClaimKind
-    field: str
-    text: str
-    """Of the entry, the sentence or the digest that it is about, to the letter: verdicts are applied by it."""
-    target: str
-    """The id of that entry; of a sentence, of its narrative; of a digest, of its stretch; of an anchor, its own."""
-    seqs: tuple[int, ...] = ()
-    """The messages that its target names as its sources; of a digest, the first and the last of its stretch."""
-    by: str | None = None
-    """Of a replaced entry: the id of the one that took its place."""
-    by_text: str = ""
-    """Of a replaced entry: the text that took its place."""
-    becomes: ClaimedStatus | None = None
-    """Of an anchor: the status that it is said to have; the last of ``seqs`` is the message that shows it."""
-
-    @property
-    def gives_up(self) -> bool:
-        """Whether it is about an entry that the summarizer wants to be rid of."""
-        return self.kind in {"dropped", "replaced"}
-
-    @property
-    def statement(self) -> str:
-        """What the verifier reads."""
-        if self.kind == "replaced":
-            return f"{self.target} ({self.text}) may go, as {self.by} ({self.by_text}) takes its place"
-        if self.kind == "dropped":
-            return f"{self.target} ({self.text}) may go, as untrue, settled or useless now"
-        if self.becomes is not None:
-            return f"What #{self.seqs[0]} says ({self.text}) {_BECOMES[self.becomes].format(self.seqs[-1])}"
-        return self.text
-
-
-_BECOMES: Final[Mapping[ClaimedStatus, str]] = {
-    "resolved": "is answered, done or settled by #{}",
-    "superseded": "no longer holds because of #{}",
-    "withdrawn": "promises, decides, asks, states and corrects nothing that matters later",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from app.core.model.repairs import Repair
+from app.core.model.state import StateEntry
+from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
+from app.core.text.token_counts import estimate_text
 from app.core.text.values import Given, values
-from app.core.validation.repairs import Repair
-from app.domain.states.state import StateEntry
-from app.domain.weighing.tokens import estimate_text
-from app.domain.words.patterns import compiled
 
 DamageKind = Literal["quote", "fragment", "stale_narrative", "cut_narrative"]
 """``quote``: a sentence of a message stands in an item's place. ``fragment``: what stands there is no statement: a

@@ -11,14 +11,14 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import Final
 
+from app.core.model.candidate import Candidate, CandidateItem
+from app.core.model.conversation import Message
+from app.core.model.overlap import message_text
+from app.core.model.repairs import Repair
 from app.core.text.relative import Near, in_brackets, near_days, other_times, said_on
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
-from app.core.validation.repairs import Repair
-from app.domain.conversation import Message
-from app.domain.summarizing.candidate import Candidate, CandidateItem
-from app.domain.words.overlap import message_text
-from app.domain.words.text import stems
+from app.core.text.words import stems
 
 _BESIDE: Final = 6
 """Characters between a word and the date that says its day already: "yesterday, 12 May"."""

@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from app.core.model.candidate import Candidate, CandidateItem
+from app.core.model.repairs import Repair, RepairReason
+from app.core.model.segments import SegmentDigest
+from app.core.model.state import StateSchema
+from app.core.text.patterns import compiled
 from app.core.text.sentences import sentence_spans, sentences
 from app.core.text.values import Value, values
 from app.core.validation.orders import orders_in
 from app.core.validation.reckoning import follows
-from app.core.validation.repairs import Repair, RepairReason
 from app.core.validation.shown import BACKGROUND, Shown
 from app.core.validation.sought import Basis
-from app.domain.segments.values import SegmentDigest
-from app.domain.states.state import StateSchema
-from app.domain.summarizing.candidate import Candidate, CandidateItem
-from app.domain.words.patterns import compiled
 
 STRETCHES: Final = "segments"
 """The field of what is told of stretches."""

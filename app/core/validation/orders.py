@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import Final
 
-from app.domain.words.patterns import compiled
-from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, sentences, stems
+from app.core.text.patterns import compiled
+from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, sentences, stems
 
 _TABLE: Final = files("app.core.validation") / "orders.toml"
 _LEADS: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"

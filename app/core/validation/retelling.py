@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from app.core.validation.claims import Claim
-from app.domain.conversation import Message
-from app.domain.words.overlap import Overlap, message_text
-from app.domain.words.text import stems
+from app.core.model.claims import Claim
+from app.core.model.conversation import Message
+from app.core.model.overlap import Overlap, message_text
+from app.core.text.words import stems
 
 MOST_SOUGHT: Final = 48
 """Words by which earlier messages are sought."""

@@ -8,16 +8,16 @@ from functools import cached_property
 from itertools import chain
 from typing import Final
 
+from app.core.model.anchors import FoundAnchor
+from app.core.model.conversation import Message
+from app.core.model.model_io import SummaryRequest
+from app.core.model.overlap import message_text
+from app.core.model.provenance import regions
+from app.core.model.state import StateEntry
 from app.core.text.operands import Operands, operands
 from app.core.text.values import Given, Value, values
 from app.core.validation.orders import Wishes
 from app.core.validation.sought import Basis
-from app.domain.anchors.values import FoundAnchor
-from app.domain.conversation import Message
-from app.domain.model_io import SummaryRequest
-from app.domain.states.provenance import regions
-from app.domain.states.state import StateEntry
-from app.domain.words.overlap import message_text
 
 BACKGROUND: Final = 0
 """The source of what belongs to no message: the system prompt."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.domain.words.text import FRAME_STEMS, GENERIC_STEMS, stems
+from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
 _KEPT: Final = 0.6
 """Of the earlier statement's content words. In the open half of the corpus of ``bench.trust`` 37 % of the honest

@@ -15,12 +15,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast, get_args
 
+from app.core.model.claims import Claim
+from app.core.model.repairs import Repair
+from app.core.model.state import StateEntry
+from app.core.text.escaping import clean, unescape
+from app.core.text.patterns import compiled
 from app.core.text.sentences import sentence_spans
-from app.core.validation.claims import Claim
-from app.core.validation.repairs import Repair
-from app.domain.fencing.escaping import clean, unescape
-from app.domain.states.state import StateEntry
-from app.domain.words.patterns import compiled
 
 VerdictWord = Literal["supported", "contradicted", "not_stated"]
 ShownTexts = Mapping[int, tuple[str, ...]]

@@ -1,1 +1,0 @@
-"""The only place that knows the database, Redis, Celery and model libraries."""

@@ -1,0 +1,1 @@
+"""Anchors: passages that no paraphrase should replace, and what becomes of them."""

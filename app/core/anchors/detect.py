@@ -1,0 +1,216 @@
+"""Finding anchors in a message by rule: no model, no memory, linear in the message's length.
+
+What matters is precision: an anchor is served for ever, so a sentence that only might be one is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import Final
+
+from app.core.anchors.cues import Folded
+from app.core.anchors.pasting import OwnWords
+from app.core.anchors.recognition import (
+    EXACT,
+    has_name,
+    has_value,
+    is_standing,
+    is_told_by_value,
+    reads_of,
+    type_of,
+)
+from app.core.anchors.rendering import anchor_line, line_tokens
+from app.core.anchors.statements import Statement, statements
+from app.core.anchors.tables import TABLES, Table
+from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
+from app.core.model.conversation import Message
+from app.core.model.redaction import redact
+from app.core.text.identifiers import Identifier
+
+MOST_BY_USER: Final = 24
+MOST_BY_ASSISTANT: Final = 8
+"""Anchors of one message; of more, the most important are kept. Users list what they need, assistants advise."""
+
+_BASE: Final[dict[AnchorType, float]] = {
+    "correction": 0.7,
+    "decision": 0.65,
+    "critical_fact": 0.6,
+    "commitment": 0.5,
+    "unresolved_question": 0.5,
+}
+"""Importance by type: what changes other anchors weighs most, what is over soonest least."""
+
+_PER_VALUE: Final = 0.05
+_MOST_FOR_VALUES: Final = 0.2
+_BY_USER: Final = 0.1
+_PASTED: Final = 0.3  # less: it binds nobody
+_RULE: Final = 0.2  # as much as values can give: a rule is broken unseen, a fact that is missing is asked for
+_BY_VALUE: Final = 0.25  # less: narration tells values too
+_OFTEN_WRONG: Final[frozenset[AnchorType]] = frozenset({"decision", "unresolved_question"})
+_DOUBTFUL: Final = 0.15  # less: of such types the rules find too many (``docs/anchors.md``)
+_MOST_JOINED: Final = 2
+"""Statements behind a label, or a bare no, that may belong to it."""
+
+_BARE: Final = 3  # words: "no", "scratch that", "ну уж нет"
+_MOST_WORDS: Final = 12  # of what is right instead
+_BELONGING: Final = frozenset({None, "critical_fact"})
+"""Types of what can belong to a label before it."""
+
+_REPLACING: Final = frozenset({None, "decision", "correction"})
+"""Types of what can say what is right instead: a fact of its own does not."""
+
+
+def detect(
+    message: Message, *, tables: Sequence[Table] = TABLES, said: Sequence[Statement] | None = None
+) -> list[FoundAnchor]:
+    """The anchors of a message, in order, each once; none in commands, erased messages and tool results.
+
+    ``content`` is the message's own text at ``offset``, but for secrets, which are redacted.
+
+    Args:
+        message: Any message.
+        tables: The languages that are known; all whose letters a statement has are tried on it, since languages mix.
+        said: The message's ``statements``, where they are known already.
+    """
+    found = _once(_found(message, statements(message) if said is None else said, tables))
+    most = MOST_BY_USER if message.role == "user" else MOST_BY_ASSISTANT
+    if len(found) <= most:
+        return found
+    best = sorted(found, key=lambda anchor: (-anchor.importance, anchor.offset))[:most]
+    return sorted(best, key=lambda anchor: anchor.offset)
+
+
+def _once(found: Iterable[FoundAnchor]) -> list[FoundAnchor]:
+    """What a message says again in the same words is one anchor, at its first place."""
+    first: dict[tuple[AnchorType, str], FoundAnchor] = {}
+    for anchor in found:
+        words = " ".join(anchor.content.split()).rstrip(".!… ").casefold()
+        first.setdefault((anchor.type, words), anchor)
+    return list(first.values())
+
+
+def _found(message: Message, said: Sequence[Statement], tables: Sequence[Table]) -> Iterator[FoundAnchor]:
+    role: Speaker = "user" if message.role == "user" else "assistant"
+    going_on: tuple[int, AnchorType] | None = None
+    redacted: str | None = None
+    own: OwnWords | None = None
+    for statement in _together(said, message.content, tables) if role == "user" else said:
+        if _shows(statement, tables):
+            return
+        if going_on and going_on[0] == statement.sentence:
+            type_ = going_on[1] if has_value(statement) else None  # the rest of a long sentence
+        else:
+            type_ = type_of(statement, role, tables)
+        if type_ is None:
+            continue
+        own = own or OwnWords(message, said, tables)
+        if not own.include(statement):
+            continue
+        going_on = (statement.sentence, type_)
+        redacted = redact(message.content) if redacted is None else redacted
+        content = _presentable(statement.text, message.content, redacted)
+        if content:
+            emphasis = _emphasis(statement, type_, tables, role)
+            pasted = own.are_pasted(statement.offset)
+            yield found_anchor(
+                message, type_, content, statement.offset, statement.identifiers, emphasis=emphasis, pasted=pasted
+            )
+
+
+def _emphasis(statement: Statement, type_: AnchorType, tables: Sequence[Table], role: Speaker) -> float:
+    """What the words add to the importance of their type, or take from it."""
+    if role == "user" and is_standing(statement, tables):
+        return _RULE
+    if type_ == "critical_fact":
+        return -_BY_VALUE if role == "user" and is_told_by_value(statement, tables) else 0.0
+    return -_DOUBTFUL if type_ in _OFTEN_WRONG else 0.0
+
+
+def _together(said: Sequence[Statement], content: str, tables: Sequence[Table]) -> Iterator[Statement]:
+    """Statements of a user, those joined that say one thing together: a label and its line, ``No. MySQL.``."""
+    number = 0
+    while number < len(said):
+        statement, following = said[number], said[number + 1 : number + 1 + _MOST_JOINED]
+        if _labelled(statement, tables):
+            more = list(takewhile(lambda one: type_of(one, "user", tables) in _BELONGING, following))
+        elif following and _is_bare(statement, tables) and _corrects(statement, following[0], content, tables):
+            more = list(following[:1])
+        else:
+            more = []
+        for one in more:
+            longer = statement.joined(one, content)
+            if longer is None:
+                break
+            statement, number = longer, number + 1
+        yield statement
+        number += 1
+
+
+def _labelled(statement: Statement, tables: Sequence[Table]) -> bool:
+    if statement.is_question:
+        return False
+    opened = ((table, statement.folded.opened(table.cues)) for table in tables)
+    return any(rule.labelled.fits((statement.plain,), fit) for table, fit in opened for rule in table.rules.values())
+
+
+def _is_bare(statement: Statement, tables: Sequence[Table]) -> bool:
+    """Whether it turns something down, or takes it back, and says no more."""
+    if statement.is_question or statement.text.count(" ") >= _BARE or has_value(statement) or has_name(statement):
+        return False
+    fitting = reads_of(statement, tables)
+    return any(read.has(read.table.no) for read in fitting) or type_of(statement, "user", tables) == "correction"
+
+
+def _corrects(bare: Statement, following: Statement, content: str, tables: Sequence[Table]) -> bool:
+    """Whether what follows says what is right instead."""
+    if following.is_question or following.text.count(" ") >= _MOST_WORDS:
+        return False
+    longer = bare.joined(following, content)
+    own = type_of(following, "user", tables)
+    return own in _REPLACING and longer is not None and type_of(longer, "user", tables) == "correction"
+
+
+def _shows(statement: Statement, tables: Sequence[Table]) -> bool:
+    """Whether what follows in the message is somebody's text, given to be worked on."""
+    if ":" not in statement.text:
+        return False
+    folded = Folded(statement.text)
+    return any(table.shows.fits([statement.text], folded.opened(table.cues)) for table in tables)
+
+
+def found_anchor(
+    message: Message,
+    type_: AnchorType,
+    content: str,
+    offset: int,
+    identifiers: Iterable[Identifier],
+    *,
+    emphasis: float = 0.0,
+    pasted: bool = False,
+) -> FoundAnchor:
+    """The value, with its weight and its importance, to which its emphasis is added; what is pasted weighs less."""
+    speaker: Speaker = "user" if message.role == "user" else "assistant"
+    values = sum(one.kind in EXACT for one in identifiers)
+    importance = _BASE[type_] + min(_PER_VALUE * values, _MOST_FOR_VALUES)
+    importance += -_PASTED if pasted else (_BY_USER if message.role == "user" else 0) + emphasis
+    line = anchor_line(type_, message.seq, content, speaker, pasted=pasted, said_at=message.created_at)
+    return FoundAnchor(
+        type=type_,
+        content=content,
+        seq=message.seq,
+        offset=offset,
+        importance=round(min(max(importance, 0.0), 1.0), 4),
+        token_count=line_tokens(line),
+        speaker=speaker,
+        pasted=pasted,
+        said_at=message.created_at,
+    )
+
+
+def _presentable(text: str, content: str, redacted: str) -> str:
+    """The statement without secrets; empty when it is part of one that only the whole message shows."""
+    if redacted == content:
+        return text
+    cleaned = redact(text)
+    return cleaned if cleaned != text or text in redacted else ""

@@ -1,0 +1,147 @@
+"""Anchors that a model proposes: accepted only as verbatim quotes of a message of the span."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, get_args
+
+from app.core.anchors.cues import LONGEST
+from app.core.anchors.detect import found_anchor
+from app.core.anchors.pasting import is_pasted
+from app.core.model.anchors import AnchorType, FoundAnchor
+from app.core.model.candidate import AnchorProposal
+from app.core.model.conversation import Message
+from app.core.model.redaction import redact
+from app.core.text.identifiers import find_identifiers
+from app.core.text.words import words
+
+MOST_PROPOSALS: Final = 24
+"""Accepted from one candidate: a model that anchors everything has chosen nothing."""
+
+_SHORTEST: Final = 3  # characters, and at least one word with content
+_TYPES: Final = frozenset(get_args(AnchorType))
+
+
+def accept(
+    proposals: Sequence[AnchorProposal], span: Sequence[Message], known: Sequence[FoundAnchor]
+) -> tuple[FoundAnchor, ...]:
+    """The proposals that may stand, in order of position.
+
+    A quote must stand in the message it names, blanks apart; one that stands in exactly one other message of the span
+    is taken from there. What is stored is the message's own text, redacted like every anchor.
+
+    Args:
+        proposals: As the candidate gave them.
+        span: The folded messages.
+        known: Anchors of the span that are known already: a quote that overlaps one of them is a double.
+    """
+    texts = {message.seq: _Text.of(message) for message in span if _quotable(message)}
+    taken = [_place(anchor) for anchor in known]
+    accepted: list[FoundAnchor] = []
+    for proposal in proposals:
+        found = _located(proposal, texts)
+        if found is None or len(accepted) >= MOST_PROPOSALS:
+            continue
+        place = _place(found)
+        if not any(_overlap(place, other) for other in taken):
+            taken.append(place)
+            accepted.append(found)
+    return tuple(sorted(accepted, key=lambda anchor: (anchor.seq, anchor.offset)))
+
+
+def quoted(
+    proposals: Sequence[AnchorProposal], span: Sequence[Message], known: Sequence[FoundAnchor]
+) -> list[FoundAnchor]:
+    """Those of the known anchors that a proposal quotes, in whole or in part."""
+    texts = {message.seq: _Text.of(message) for message in span if _quotable(message)}
+    places = [_place(found) for proposal in proposals if (found := _located(proposal, texts))]
+    return [anchor for anchor in known if any(_overlap(_place(anchor), place) for place in places)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Text:
+    """A message's text with every run of blanks as one, and where each of its characters stands."""
+
+    message: Message
+    redacted: str
+    plain: str
+    runs: tuple[int, ...]
+    """Where in ``plain`` each word begins."""
+    places: tuple[int, ...]
+    """Where in the content that word begins."""
+
+    @classmethod
+    def of(cls, message: Message) -> _Text:
+        content, runs, places, position, length = message.content, list[int](), list[int](), 0, 0
+        pieces = content.split()
+        for piece in pieces:
+            position = content.index(piece, position)
+            runs.append(length)
+            places.append(position)
+            position += len(piece)
+            length += len(piece) + 1
+        return cls(
+            message=message,
+            redacted=redact(content),
+            plain=" ".join(pieces),
+            runs=tuple(runs),
+            places=tuple(places),
+        )
+
+    def place(self, index: int) -> int:
+        """Where a character of ``plain`` stands in the content."""
+        run = bisect_right(self.runs, index) - 1
+        return self.places[run] + index - self.runs[run]
+
+    def find(self, quote: str) -> tuple[int, int] | None:
+        """(start, end) in the content of the first place where the quote stands by whole words."""
+        start = self.plain.find(quote)
+        while start >= 0:
+            end = start + len(quote)
+            if _at_edge(self.plain, start) and _at_edge(self.plain, end):
+                return self.place(start), self.place(end - 1) + 1
+            start = self.plain.find(quote, start + 1)
+        return None
+
+
+def _located(proposal: AnchorProposal, texts: dict[int, _Text]) -> FoundAnchor | None:
+    quote = " ".join(proposal.quote.split())
+    if proposal.type not in _TYPES or not _SHORTEST <= len(quote) <= LONGEST or not words(quote):
+        return None
+    named = texts.get(proposal.seq)
+    place = named.find(quote) if named else None
+    if named and place:
+        return _anchor(proposal.type, named, place)
+    others = [(text, found) for text in texts.values() if (found := text.find(quote))]
+    return _anchor(proposal.type, *others[0]) if len(others) == 1 else None
+
+
+def _anchor(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundAnchor | None:
+    start, end = place
+    quote = text.message.content[start:end]
+    content = quote if text.redacted == text.message.content else redact(quote)
+    if content == quote and quote not in text.redacted:
+        return None  # part of a secret that only the whole message shows
+    pasted = is_pasted(text.message, start, quote)
+    found = found_anchor(text.message, type_, content, start, find_identifiers(content), pasted=pasted)
+    return replace(found, proposed_by="model")
+
+
+def _quotable(message: Message) -> bool:
+    return message.role in {"user", "assistant"} and not message.is_command and message.status != "erased"
+
+
+def _at_edge(text: str, index: int) -> bool:
+    """Whether no word goes on over this place; scripts without blanks have an edge everywhere."""
+    around = text[max(index - 1, 0) : index + 1]
+    return index in {0, len(text)} or not around.isalnum() or not around.isascii()
+
+
+def _place(anchor: FoundAnchor) -> tuple[int, int, int]:
+    return anchor.seq, anchor.offset, anchor.offset + len(anchor.content)
+
+
+def _overlap(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]

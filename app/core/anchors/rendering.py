@@ -1,0 +1,90 @@
+"""How anchors stand in the served block: one line each, unable to close it or to pass for a marker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
+from app.core.text.escaping import escape_block
+from app.core.text.patterns import compiled
+from app.core.text.relative import said_on
+from app.core.text.token_counts import Estimator, estimate_text, tokens_of
+
+ANCHORS_TAG: Final = "anchors"
+ANCHORS_MARKER: Final = "[anchors →L3:anchors]"
+"""Stands for the anchors for which there was no room; expands to the full list."""
+
+FRAME_TOKENS: Final = 24
+"""The element's own lines and the marker, rounded up."""
+
+_ARROW: Final = compiled(
+    "[→⟶➔➙➛➜➝➞➟➠➡➤⇒⇨⟹⭢\uffeb\U0001f852\U0001f862\U0001f872\U0001f812\U0001f81a\U0001f80a]"
+    "(?=[\\s\\u00ad\\u200b-\\u200f\\u2060\\ufe0f\\ufeff]{0,8}[LlＬｌⅬⅼ][\\s\\u00ad\\u200b-\\u200f\\u2060\\ufe0f\\ufeff]{0,8}\\d)"
+)
+"""An arrow before a level, however it is drawn: without it nothing reads as a marker."""
+
+_LINE: Final = compiled(r"^- [a-z_]+ #(\d+)(?: \([a-z ]+\))?(?: ?[(（][^()（）\n]{1,60}[)）])?: ", re.MULTILINE)
+"""A line; those of layouts that were stored long ago do not say who speaks."""
+
+
+def escape_served(text: str) -> str:
+    r"""Escape a text for the block: no bracket begins one of our tags, no arrow names a level (``\u2192``).
+
+    JSON stays JSON of the same value.
+    """
+    return _ARROW.sub(_reference, escape_block(text))
+
+
+def anchor_line(
+    type_: AnchorType,
+    seq: int,
+    content: str,
+    speaker: Speaker = "user",
+    *,
+    pasted: bool = False,
+    said_at: datetime | None = None,
+) -> str:
+    """One line: type, position, whose words they are, and the verbatim content; line breaks in it become blanks.
+
+    Where the content tells a time by the day on which it was said ("tomorrow"), that day stands before it.
+    """
+    source = f"pasted by {speaker}" if pasted else speaker
+    said = said_on(said_at.date(), content) if said_at else ""
+    return f"- {type_} #{seq} ({source}){said}: {escape_served(' '.join(content.split()))}"
+
+
+def line_tokens(line: str, estimator: Estimator = "script") -> int:
+    """What an anchor's line weighs in the block."""
+    line = f"\n{line}"
+    return tokens_of(estimate_text(line), len(line.encode()), estimator) + 1  # the seam between two lines
+
+
+def line_of(anchor: FoundAnchor) -> str:
+    """The line of an anchor."""
+    return anchor_line(
+        anchor.type, anchor.seq, anchor.content, anchor.speaker, pasted=anchor.pasted, said_at=anchor.said_at
+    )
+
+
+def anchors_element(shown: Sequence[FoundAnchor], *, behind_marker: int) -> str:
+    """The ``<anchors>`` element, empty when there is nothing to serve."""
+    lines = [line_of(anchor) for anchor in shown]
+    if behind_marker and not lines:
+        return ANCHORS_MARKER
+    if behind_marker:
+        lines.append(ANCHORS_MARKER)
+    return "\n".join([f"<{ANCHORS_TAG}>", *lines, f"</{ANCHORS_TAG}>"]) if lines else ""
+
+
+def _reference(found: re.Match[str]) -> str:
+    """As JSON would write it, in UTF-16 units."""
+    units = found.group().encode("utf-16-be")
+    return "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))
+
+
+def seqs_in(element: str) -> tuple[int, ...]:
+    """The positions of the anchors that a rendered element shows, each once, in order."""
+    return tuple(sorted({int(found.group(1)) for found in _LINE.finditer(element)}))

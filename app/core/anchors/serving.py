@@ -1,0 +1,116 @@
+"""Which anchors are served: every active one whose message is not, as far as their room goes; the same words once."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import attrgetter
+from typing import Final
+
+from app.core.anchors.rendering import FRAME_TOKENS, line_of, line_tokens
+from app.core.model.anchors import Anchor, FoundAnchor
+from app.core.text.token_counts import Estimator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What of a conversation's anchors stands in the block."""
+
+    shown: tuple[FoundAnchor, ...] = ()
+    """In order of position."""
+    behind_marker: int = 0
+    """How many more there are with other words, for which there was no room."""
+
+
+NOTHING_SERVED: Final = Served()
+
+LEAST_ROOM: Final = 1
+"""Tokens: what is asked for where nothing is left of an allotment: anchors that a user set, and the marker."""
+
+
+_POSITION: Final = attrgetter("seq", "offset", "type", "content", "proposed_by", "importance")
+"""In order of position; what follows decides between doubles."""
+
+
+def serve(
+    active: Sequence[FoundAnchor],
+    *,
+    through_seq: int,
+    held: Collection[int],
+    room: int | None,
+    estimator: Estimator = "script",
+) -> Served:
+    """Choose among the active anchors.
+
+    Args:
+        active: The conversation's active ones.
+        through_seq: The last message that is not in the served tail.
+        held: Messages up to there that are served verbatim all the same.
+        room: See ``Servable.within``.
+        estimator: How lines are weighed.
+    """
+    if room == 0:
+        return NOTHING_SERVED
+    return Servable(active, through_seq=through_seq, held=held, estimator=estimator).within(room)
+
+
+class Servable:
+    """The active anchors whose messages are not served, ranked once for one room after the other."""
+
+    def __init__(
+        self, active: Sequence[FoundAnchor], *, through_seq: int, held: Collection[int], estimator: Estimator
+    ) -> None:
+        eligible = [anchor for anchor in active if anchor.seq <= through_seq and _is_active(anchor)]
+        self._anchors = _distinct(sorted((one for one in eligible if one.seq not in held), key=_POSITION))
+        sizes = [_size(anchor, estimator) for anchor in self._anchors]
+        movable = [index for index, anchor in enumerate(self._anchors) if anchor.proposed_by != "user"]
+        # What a model passed over, then the least important, then the oldest first: of equals the order stays.
+        self._leaving = sorted(movable, key=lambda index: _worth(self._anchors[index]))
+        self._total = sum(sizes) + (FRAME_TOKENS if self._anchors else 0)
+        self._freed = list(accumulate((sizes[index] for index in self._leaving), initial=0))
+
+    def within(self, room: int | None) -> Served:
+        """What is shown in so many tokens for the whole element.
+
+        Those of rule or model origin that exceed them stand behind the marker: what a model passed over, then the least
+        important, then the oldest first; those that a user set never do. ``None``: all are shown; ``0``: the policy
+        serves none, so that not even the marker stands there.
+        """
+        if room == 0:
+            return NOTHING_SERVED
+        if room is None:
+            return Served(shown=tuple(self._anchors))
+        hidden = frozenset(self._leaving[: bisect_left(self._freed, self._total - room)])
+        shown = tuple(anchor for index, anchor in enumerate(self._anchors) if index not in hidden)
+        return Served(shown=shown, behind_marker=len(hidden))
+
+
+def _distinct(anchors: Sequence[FoundAnchor]) -> list[FoundAnchor]:
+    """Of several that say the same in the same words the newest: of those that a user set, else of users' own words."""
+    last: dict[tuple[str, str], int] = {}
+    for index, anchor in enumerate(anchors):
+        said = (anchor.type, anchor.content)
+        if said not in last or _authority(anchor) >= _authority(anchors[last[said]]):
+            last[said] = index
+    return [anchors[index] for index in sorted(last.values())]
+
+
+def _authority(anchor: FoundAnchor) -> tuple[bool, bool]:
+    return anchor.proposed_by == "user", anchor.speaker == "user" and not anchor.pasted
+
+
+def _worth(anchor: FoundAnchor) -> tuple[bool, float]:
+    return not anchor.passed_over, anchor.importance
+
+
+def _size(anchor: FoundAnchor, estimator: Estimator) -> int:
+    """``token_count`` is the script estimate of the very line."""
+    if estimator == "script":
+        return anchor.token_count
+    return line_tokens(line_of(anchor), estimator)
+
+
+def _is_active(anchor: FoundAnchor) -> bool:
+    return not isinstance(anchor, Anchor) or anchor.status == "active"

@@ -1,0 +1,101 @@
+"""What a choice is for: two things chosen for two purposes stand beside each other, two for one do not.
+
+Meant to miss rather than to mistake: where it cannot be told, both stay, each with its place in the conversation.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from app.core.anchors.saying import named_by, says
+from app.core.anchors.tables import Table
+from app.core.anchors.topics import EXCLUSIVE, Topic, stems_of, values_of
+from app.core.text.patterns import compiled
+from app.core.text.words import GENERIC_STEMS
+
+_REMEMBERED: Final = 4_096
+_NUMBERED: Final = compiled(r"[^\W\d_]\s+[#№]?(\d{1,6})(?![\w.,:%$€£₽-])")
+"""A number behind its noun says which one it is (``room 8``); before it, how many."""
+_TIMES: Final = frozenset({"date", "time"})
+_NAMES: Final = frozenset({"name", "symbol", "quoted"})
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def purpose(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
+    """Stems of what it is for: ``for the session store``, ``for room 8``; times and amounts are no purpose."""
+    plain = text.replace("’", "'")
+    named = named_by(text, tables, "purpose")
+    stems = frozenset[str]().union(*map(stems_of, named)) - GENERIC_STEMS
+    if not stems:
+        return stems
+    exact = frozenset[str]().union(*(stems_of(one.text) for one in values_of(plain) if one.kind not in _NAMES))
+    times = (day.group() for table in tables for day in table.times.all_in(plain))
+    dated = frozenset[str]().union(*(stems_of(one.text) for one in values_of(plain) if one.kind in _TIMES))
+    which = {number for group in named for number in _NUMBERED.findall(group)} - dated
+    return (stems - exact - frozenset[str]().union(*map(stems_of, times))) | which
+
+
+def aim_of(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> frozenset[str]:
+    """Its purpose, but for what every thing of these kinds is for: a database serves as the main database."""
+    return purpose(text, tables) - calls(text, kinds, tables)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def calls(text: str, kinds: frozenset[str], tables: tuple[Table, ...]) -> frozenset[str]:
+    """Stems of the words of a text that only say what things of these kinds are called."""
+    plain = text.replace("’", "'")
+    named = (table.kinds[kind] for table in tables for kind in sorted(kinds & table.kinds.keys()))
+    return frozenset[str]().union(*(stems_of(found.group()) for cue in named for found in cue.all_in(plain)))
+
+
+def apart(new: Topic, old: Topic, for_new: frozenset[str], for_old: frozenset[str]) -> bool:
+    """Whether a new statement gives another thing to another purpose than an old one; the purpose alone may change.
+
+    What has another number is another thing, whatever it is given.
+    """
+    if _numbered(for_new) and _numbered(for_old) and _numbered(for_new) != _numbered(for_old):
+        return True
+    if not (for_new and for_old) or new.every - for_new <= old.every:
+        return False
+    mine, theirs = for_new - old.every, for_old - new.every
+    return bool(mine and theirs) and 2 * len(for_new & for_old) <= min(len(for_new), len(for_old))
+
+
+def _numbered(aim: frozenset[str]) -> frozenset[str]:
+    return frozenset(filter(str.isdigit, aim))
+
+
+def narrows(new: Topic, old: Topic, for_new: frozenset[str]) -> bool:
+    """Whether a new statement gives another thing to a purpose of which the old one said nothing."""
+    return bool(for_new) and not for_new & old.every and not new.every - for_new <= old.every
+
+
+def adds(text: str, tables: tuple[Table, ...]) -> bool:
+    """Whether what it says comes beside what was said: ``also``, ``as well``."""
+    return says(text, tables, "adds")
+
+
+def switches(text: str, tables: tuple[Table, ...]) -> bool:
+    """Whether it says that something is left for something else."""
+    return says(text, tables, "switches")
+
+
+def turns_down(text: str, tables: tuple[Table, ...]) -> bool:
+    """Whether it begins with a plain no."""
+    return says(text, tables, "no")
+
+
+def chosen(text: str, tables: tuple[Table, ...]) -> str | None:
+    """A bare choice without the words that choose: ``Postgres`` of ``let's go with Postgres``."""
+    plain = text.replace("’", "'")
+    for table in tables:
+        if table.letters.search(plain):
+            for found in table.chooses.all_in(plain):
+                return plain[: found.start()] + " " + plain[found.end() :]
+    return None
+
+
+def rivals(new: Topic, old: Topic) -> bool:
+    """Whether both name nothing but a thing of which there is one, and of the same kind."""
+    return bool(new.kinds) and new.kinds == old.kinds <= EXCLUSIVE and not new.words and not old.words

@@ -1,0 +1,180 @@
+"""What a speaker says in a message, statement by statement, each with its exact place.
+
+Left out is what they only show: fenced and indented code, quoted lines, tables, dumps, and what was pasted below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from app.core.anchors.cues import LONGEST, Folded
+from app.core.anchors.topics import values_of
+from app.core.model.conversation import Message
+from app.core.reading.passages import own_words
+from app.core.text.identifiers import Identifier, find_identifiers
+from app.core.text.patterns import compiled
+from app.core.text.words import sentences
+
+_MOST_READ: Final = 20_000  # characters: more than anybody says in one go
+_SOFT_WRAP: Final = 60  # a line at least this long may go on in the next
+_MOST_LOOKED_BACK: Final = 400  # characters of the line before
+_QUOTES_OF_DUMP: Final = 4
+
+_FENCE: Final = compiled(r"[ \t]*(?:```|~~~)")
+_SHOWN: Final = compiled(
+    r"[ \t]*[>|]"  # a quoted line, a row of a table
+    r"|(?: {4,}+|\t)(?=.{0,400}[{}();=<>\[\]])"  # indented code
+    r"|.{0,400}(?:\{|[)}];)\s*$"
+    r"|[ \t]*(?:\$\s\w|(?:def|class|func|fn)\s\w{1,80}\s?[(:{]|(?:const|let|var)\s\w{1,80}\s?=|import\s[\w.{]"
+    r"|from\s\S{1,200}\simport\s|SELECT\s.{0,400}\sFROM\s|INSERT\sINTO\s|CREATE\s(?:TABLE|INDEX)\s)"
+    r"|[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|(?:From|To|Cc|Subject|Sent|От|Кому|Тема):\s)"  # a log, a letter
+)
+_LIST_MARK: Final = compiled(r"[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})\s")
+_OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
+_BREAKS: Final = str.maketrans(dict.fromkeys("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", " "))
+_BREAK: Final = compiled(r"[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+_JOINT: Final = compiled(r"[;:]\s|,\s|\s[—–-]\s|[，、；：]|\s(?=\S)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One sentence of a message, or a part of a long one; ``text`` stands in the content at ``offset``."""
+
+    text: str
+    offset: int
+    is_question: bool
+    sentence: int
+    """The number of its sentence: parts of one long sentence share it."""
+    inside: tuple[Identifier, ...] | None = None
+    """Values of a part: what surrounds it tells them apart. ``None``: of a whole sentence, which has its own."""
+
+    @cached_property
+    def identifiers(self) -> tuple[Identifier, ...]:
+        """Its exact values."""
+        return values_of(self.text) if self.inside is None else self.inside
+
+    def joined(self, following: Statement, content: str) -> Statement | None:
+        """Both as one, where they stand in one line of this content, and are no longer than a statement may be."""
+        text = content[self.offset : following.offset + len(following.text)]
+        if following.is_question or following.sentence == self.sentence or len(text) > LONGEST or _BREAK.search(text):
+            return None
+        return Statement(text=text, offset=self.offset, is_question=False, sentence=following.sentence)
+
+    @cached_property
+    def plain(self) -> str:
+        """Its text with straight apostrophes, as patterns have them."""
+        return self.text.replace("’", "'")
+
+    @cached_property
+    def folded(self) -> Folded:
+        """What is looked up of ``plain`` before patterns are tried."""
+        return Folded(self.plain)
+
+
+def statements(message: Message) -> list[Statement]:
+    """What was said, in order; nothing of a tool, of the system, of commands and of erased messages."""
+    if message.role not in {"user", "assistant"} or message.is_command or message.status == "erased":
+        return []
+    spoken = message.content[:_MOST_READ]
+    if message.role == "user":
+        spoken = own_words(spoken)
+    if _is_dump(spoken):
+        return []
+    return list(_statements(spoken))
+
+
+def _statements(text: str) -> Iterator[Statement]:
+    number = 0
+    for start, line in _lines(text):
+        position = 0
+        for sentence in sentences(line):
+            place = line.find(sentence, position)
+            if place < 0:
+                continue
+            position = place + len(sentence)
+            opening = _OPENING.match(sentence)
+            lead = opening.end() if opening else 0
+            yield from _parts(text, start + place + lead, start + position, number=number)
+            number += 1
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """(place, line) of what is said, lines that plainly go on joined; as long as what they stand for."""
+    start = place = 0
+    fenced = False
+    for raw in text.splitlines(keepends=True):
+        fence = _FENCE.match(raw) is not None
+        shown = fenced or fence or not raw.strip() or _SHOWN.match(raw) is not None
+        fenced ^= fence
+        if place > start and (shown or not _goes_on(text[start:place], raw)):
+            yield start, text[start:place].translate(_BREAKS)
+            start = place
+        place += len(raw)
+        if shown:
+            start = place
+    if place > start:
+        yield start, text[start:place].translate(_BREAKS)
+
+
+def _goes_on(before: str, line: str) -> bool:
+    last = before[-_MOST_LOOKED_BACK:].strip().splitlines()[-1].strip()
+    following = line.strip()
+    wrapped = len(last) >= _SOFT_WRAP and not _LIST_MARK.match(line) and following[0].islower()
+    return wrapped and last[-1] not in ".!?:;…。！？"
+
+
+def _parts(text: str, start: int, end: int, *, number: int) -> Iterator[Statement]:
+    """A sentence, or its parts: cut behind a clause, never inside an exact value."""
+    is_question = text[start:end].rstrip("\"'”’» )*_").endswith(("?", "？", "؟"))
+    is_long = end - start > LONGEST
+    values = find_identifiers(text[start:end]) if is_long else []
+    for first, last in _pieces(text[start:end], values):
+        piece = text[start + first : start + last]
+        trimmed = piece.strip()
+        if trimmed:
+            lead = first + len(piece) - len(piece.lstrip())
+            inside = tuple(one for one in values if first <= one.start < last) if is_long else None
+            yield Statement(text=trimmed, offset=start + lead, is_question=is_question, sentence=number, inside=inside)
+
+
+def _pieces(sentence: str, values: list[Identifier]) -> Iterator[tuple[int, int]]:
+    if len(sentence) <= LONGEST:
+        yield 0, len(sentence)
+        return
+    spans = [(one.start, one.start + len(one.text)) for one in values]
+    joints = [(joint.end(), joint.group() != " ") for joint in _JOINT.finditer(sentence)]
+    joints = _outside(joints, spans)
+    start, index = 0, 0
+    while len(sentence) - start > LONGEST:
+        clause = word = 0
+        while index < len(joints) and joints[index][0] <= start + LONGEST:
+            place, is_clause = joints[index]
+            clause, word = (place if is_clause else clause), place
+            index += 1
+        cut = clause if clause > start + LONGEST // 4 else max(word, clause)
+        if cut <= start:
+            cut = start + LONGEST
+        yield start, cut
+        start = cut
+        while index and joints[index - 1][0] > cut:
+            index -= 1
+    yield start, len(sentence)
+
+
+def _outside(joints: list[tuple[int, bool]], spans: list[tuple[int, int]]) -> list[tuple[int, bool]]:
+    """Those that part no value; both lists are in order."""
+    kept, index = [], 0
+    for place, is_clause in joints:
+        while index < len(spans) and spans[index][1] < place:
+            index += 1
+        if index == len(spans) or not spans[index][0] < place < spans[index][1]:
+            kept.append((place, is_clause))
+    return kept
+
+
+def _is_dump(text: str) -> bool:
+    stripped = text.strip()
+    return stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"} and stripped.count('"') >= _QUOTES_OF_DUMP

@@ -1,0 +1,129 @@
+"""What an anchor, or a sentence, is about: its content words and its exact values, for telling whether two meet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from app.core.text.identifiers import Identifier, find_identifiers
+from app.core.text.patterns import compiled
+from app.core.text.word_lists import TECHNOLOGY
+from app.core.text.words import GENERIC_STEMS, stem, words
+
+_CLASSES: Final[Mapping[str, str]] = {
+    "date": "time",
+    "time": "time",
+    "money": "number",
+    "number": "number",
+    "version": "version",
+    "code": "code",
+    "url": "address",
+    "email": "address",
+    "path": "address",
+    "uuid": "code",
+    "name": "name",
+    "symbol": "name",
+    "quoted": "name",
+}
+"""Values of one class can take each other's place."""
+
+_KINDS: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(named.split())
+    for kind, named in {
+        "database": """postgres postgresql mysql mariadb sqlite mongo mongodb clickhouse redis valkey elasticsearch
+            supabase firebase постгрес монго редис""",
+        "search": "elasticsearch",
+        "analytics": "clickhouse",
+        "cache": "redis valkey memcached редис",
+        "queue": "kafka rabbitmq redis valkey celery кафка редис",
+        "tasks": "celery",
+        "language": "python java javascript typescript golang kotlin scala ruby php perl haskell lua bash matlab питон",
+        "server": "django flask fastapi rails node wordpress джанго",
+        "interface": "react vue svelte angular flutter",
+        "host": "aws azure gcp cloudflare firebase supabase",
+        "forge": "github gitlab",
+        "builds": "github gitlab jenkins",
+        "edge": "cloudflare",
+        "system": "linux windows ubuntu debian android ios линукс",
+        "format": "json xml yaml markdown html latex",
+        "learning": "pytorch tensorflow scikit",
+        "protocol": "graphql grpc http https websocket websockets",
+    }.items()
+}
+"""What takes the place of what: of two names that are both known, only those of one kind do."""
+
+EXCLUSIVE: Final = frozenset({"database", "cache", "queue", "server", "interface", "host", "forge", "builds"})
+"""Kinds of which one project has one thing, as a rule."""
+
+_WORD: Final = compiled(r"[^\W_]+(?:[.+#-][^\W_]+)*")
+_REMEMBERED: Final = 4_096
+_QUOTES: Final = "\"'`«»“”„"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """The words of a text that carry its subject, and its values by class."""
+
+    words: frozenset[str]
+    """Stems, those of its values left out."""
+    values: frozenset[tuple[str, str]]
+    """(class, value in lower case)."""
+    every: frozenset[str]
+    """Words and the stems of values together."""
+    classes: frozenset[str]
+    """Of its values."""
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Of the technology it names; none where its names say nothing of that."""
+        return frozenset[str]().union(*(self.kinds_of(name) for name in self.of_class("name")))
+
+    @staticmethod
+    def kinds_of(name: str) -> frozenset[str]:
+        """Of one name, in lower case."""
+        return frozenset(kind for kind, known in _KINDS.items() if not known.isdisjoint(_WORD.findall(name)))
+
+    def of_class(self, class_: str) -> frozenset[str]:
+        """The values of one class."""
+        return frozenset(value for known, value in self.values if known == class_)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def values_of(text: str) -> tuple[Identifier, ...]:
+    """``find_identifiers``, for texts that are asked about more than once."""
+    return tuple(find_identifiers(text))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def stems_of(text: str) -> frozenset[str]:
+    """``stems``, each once."""
+    return frozenset(map(stem, words(text)))
+
+
+def technology_in(text: str) -> list[str]:
+    """Names of technology, which nobody needs to write with a capital, in lower case."""
+    return [word for word in map(str.lower, _WORD.findall(text)) if word in TECHNOLOGY]
+
+
+def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
+    """What a short text is about; ``times`` are its words for days that no calendar is needed for (``Thursday``)."""
+    values = {(_CLASSES[one.kind], one.text.strip(_QUOTES).lower()) for one in values_of(text)}
+    values |= {("time", day.lower()) for day in times}
+    values |= {("name", word) for word in technology_in(text)}
+    taken = frozenset[str]().union(*(stems_of(value) for _, value in values))
+    own = stems_of(text) - taken - GENERIC_STEMS
+    return Topic(
+        words=own,
+        values=frozenset(values),
+        every=own | (taken - GENERIC_STEMS),
+        classes=frozenset(class_ for class_, _ in values),
+    )
+
+
+def ousted(found: Iterable[re.Match[str]]) -> frozenset[str]:
+    """Stems of what a text says is given up: ``instead of Postgres``, ``no longer Jenkins``."""
+    named = (word for match in found for word in match.groups() if word)
+    return frozenset(stem(part.lower()) for word in named for part in _WORD.findall(word)) - GENERIC_STEMS

@@ -1,0 +1,256 @@
+"""What later messages do to anchors by rule: a correction supersedes, a direct answer resolves.
+
+Whether a question was answered in other words, or a promise kept, has to be read: a model says that, and another one
+verifies it.
+
+Laws: messages are taken one by one, in order, and what one does follows from it and from the anchors that are active
+then, so that two batches say the same as one; no anchor ever becomes active again; work per message is bounded by the
+anchors that share a rare word with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+from app.core.anchors.contrast import changing, restates, says_again, says_otherwise, tells_of_another
+from app.core.anchors.cues import Cue
+from app.core.anchors.leaning import ASKED, FAR, NEAR, NEXT, TERSE, earlier, is_beside, leaned_on, rival
+from app.core.anchors.pool import Pool, position
+from app.core.anchors.recognition import leads
+from app.core.anchors.statements import Statement, statements
+from app.core.anchors.tables import TABLES, Table
+from app.core.anchors.topics import Topic, ousted
+from app.core.model.anchors import Anchor, AnchorType, Transition
+from app.core.model.conversation import Message
+from app.core.text.patterns import compiled
+from app.core.text.words import stem, words
+
+_HALF: Final = 0.5  # of the smaller topic's words: about the same thing
+_SOME: Final = 0.3  # of the larger topic's words, twice: about the same thing
+_SHORT: Final = 12  # words of a direct answer
+_MARK: Final = compiled(r"[?？؟]")
+_ECHOING: Final[frozenset[AnchorType]] = frozenset({"commitment", "decision", "correction"})
+
+_CHANGES: Final[dict[AnchorType, frozenset[AnchorType]]] = {
+    "correction": frozenset({"decision", "critical_fact", "commitment", "correction"}),
+    "decision": frozenset({"decision", "correction"}),
+    "critical_fact": frozenset({"critical_fact", "correction"}),
+}
+"""What an anchor of a type can supersede."""
+
+CHANGING: Final = frozenset(_CHANGES)
+"""Types whose anchors can take another's place."""
+
+_REMEMBERED: Final = 4_096  # anchors: each new one is held against many of the same old ones
+_BY_ASSISTANT: Final[frozenset[AnchorType]] = frozenset({"decision", "commitment", "correction"})
+"""What an assistant can correct: never what a user stated."""
+
+
+def transitions(
+    active: Sequence[Anchor],
+    new: Sequence[Anchor],
+    messages: Sequence[Message],
+    *,
+    tables: Sequence[Table] = TABLES,
+    said: Mapping[int, Sequence[Statement]] | None = None,
+) -> list[Transition]:
+    """What these messages do to the active anchors.
+
+    Args:
+        active: Those of earlier messages.
+        new: Those found in these messages; they may supersede each other too. One whose message is not given counts
+            as an assistant's.
+        messages: In any order.
+        tables: The languages that are known.
+        said: The messages' ``statements`` by ``seq``, where they are known already.
+
+    Returns:
+        One per anchor whose status changes, in the order of the messages that change it.
+    """
+    tables = tuple(tables)
+    pool = Pool(active, tables)
+    own: defaultdict[int, list[Anchor]] = defaultdict(list)
+    for anchor in sorted(new, key=position):
+        own[anchor.seq].append(anchor)
+    spoken = {message.seq: message for message in messages if _counts(message)}
+    found: list[Transition] = []
+    for seq in sorted({*spoken, *own}):
+        message = spoken.get(seq)
+        heard = _heard(message, said) if message else ()
+        found.extend(_read(pool, message, own.get(seq, ()), heard, tables))
+    return found
+
+
+def _heard(message: Message, said: Mapping[int, Sequence[Statement]] | None) -> Sequence[Statement]:
+    known = said.get(message.seq) if said is not None else None
+    return statements(message) if known is None else known
+
+
+def _counts(message: Message) -> bool:
+    return message.role in {"user", "assistant"} and not message.is_command and message.status != "erased"
+
+
+def _read(
+    pool: Pool, message: Message | None, own: Sequence[Anchor], said: Sequence[Statement], tables: tuple[Table, ...]
+) -> Iterator[Transition]:
+    """What one message does: by its anchors, then by what else it says, where its text is at hand."""
+    for anchor in own:
+        yield from _superseded(pool, anchor, tables, by_user=message is not None and message.role == "user")
+        pool.add(anchor)
+    if message is None or not said:
+        return
+    asked = next(pool.newest(before=message.seq - 1, within=NEXT - 1, types=ASKED), None)
+    if pool.open and not said[0].is_question:
+        yield from _answered(pool, message, said[0], tables)
+    if message.role == "user" and not any(one.type in {"correction", "decision"} for one in own):
+        yield from _rejected(pool, message, said[0], tables, asked=asked)
+
+
+def _superseded(pool: Pool, by: Anchor, tables: tuple[Table, ...], *, by_user: bool) -> Iterator[Transition]:
+    """What an anchor takes the place of."""
+    types = _CHANGES.get(by.type, frozenset())
+    if not by_user:
+        types &= _BY_ASSISTANT
+    if not types or by.pasted:
+        return
+    topic = pool.topic(by.content)
+    gone = _ousts(by.content, tables)
+    meant = [old for old in pool.sharing(topic) if old.type in types and earlier(old, by)]
+    meant = [
+        old
+        for old in meant
+        if _replaces(by, topic, gone - _ousts(old.content, tables), pool.topic(old.content), old.content, tables)
+        and (gone & pool.topic(old.content).every or not _is_another(pool, by, topic, old, tables))
+    ]
+    if not meant:
+        said = (old for old in pool.newest(before=by.seq, within=FAR, types=types) if earlier(old, by))
+        meant = [old for old in said if says_again(by.content, old.content, tables)][:1]
+    if by.type == "correction":
+        leaned = None if meant else leaned_on(pool, by, types, tables)
+        meant = meant or ([leaned] if leaned else [])
+        meant += list(_echoes(pool, by, topic, meant))
+    elif by.type == "decision" and by_user and not meant and (other := rival(pool, by, topic, tables)):
+        meant = [other]
+    for old in meant:
+        pool.remove(old)
+        yield Transition(anchor_id=old.id, status="superseded", superseded_by=by.id)
+
+
+def _is_another(pool: Pool, by: Anchor, topic: Topic, old: Anchor, tables: tuple[Table, ...]) -> bool:
+    """Whether it comes beside an old statement, or tells of another thing."""
+    if is_beside(pool, by, topic, old, tables):
+        return True
+    known = pool.topic(old.content)
+    return tells_of_another(by.content, topic, old.content, known, tables, as_=by.type)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _ousts(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
+    """Stems of what a text gives up."""
+    plain = text.replace("’", "'")
+    return ousted(given for table in tables if table.letters.search(plain) for given in table.ousts.all_in(plain))
+
+
+def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic, said: str, tables: tuple[Table, ...]) -> bool:
+    """Whether one statement takes another's place: it names what goes, or gives the same thing another value."""
+    if topic == old:
+        return False
+    if gone & old.every or restates(by.content, said, tables):
+        return True
+    if by.type == "critical_fact" and not says_otherwise(by.content, topic, old, tables):
+        return False
+    if _other_value(topic, old) and not (by.type != "correction" and _is_parallel(by.content, topic, said, old)):
+        return True
+    choosing = changing(by.content, tables)
+    new_words, old_words = topic.words - choosing, old.words - choosing
+    shared = new_words & old_words
+    if by.type != "correction" or not shared:
+        return False
+    smaller = min(len(new_words), len(old_words))
+    differ = topic.values != old.values or new_words != old_words
+    return differ and len(shared) >= _HALF * smaller and (len(shared) >= TERSE or smaller <= TERSE)
+
+
+def _other_value(new: Topic, old: Topic) -> bool:
+    """Whether both say the same of the same thing, but for values of one class."""
+    if not (new.values and old.values):
+        return False
+    classes = {class_ for class_, _ in new.values ^ old.values}
+    if len(classes) != 1:
+        return False
+    (class_,) = classes
+    fresh, stale = new.of_class(class_) - old.of_class(class_), old.of_class(class_) - new.of_class(class_)
+    if class_ in {"number", "name"} and len(fresh) > 1 and len(stale) > 1:
+        return False  # of two numbers one may say which thing it is: case 25 is not case 26
+    shared = new.words & old.words
+    rest = new.values & old.values
+    larger = max(len(new.words), len(old.words))
+    return bool(fresh and stale) and bool(shared or rest) and len(shared) >= 2 * _SOME * larger
+
+
+def _is_parallel(new: str, topic: Topic, said: str, old: Topic) -> bool:
+    """Whether one sentence says of another thing what the other says: the sister's number, the brother's number."""
+    mine, theirs = topic.words - old.words, old.words - topic.words
+    return bool(mine and theirs) and _places(new, mine) == _places(said, theirs)
+
+
+def _places(text: str, named: frozenset[str]) -> list[int]:
+    return [place for place, word in enumerate(words(text)) if stem(word) in named]
+
+
+def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> Iterator[Anchor]:
+    """Decisions and promises near by that only repeat what is outdated."""
+    outdated = [pool.topic(old.content) for old in meant if old.type != "critical_fact"]
+    names = frozenset(
+        name
+        for old in outdated
+        for name in old.of_class("name") - topic.of_class("name")
+        if Topic.kinds_of(name) & topic.kinds
+    )
+    values = {old.values for old in outdated if old.values and old.values != topic.values}
+    for one in pool.newest(before=by.seq, within=FAR, types=_ECHOING):
+        said = pool.topic(one.content)
+        if one not in meant and earlier(one, by) and not said.of_class("name") & topic.of_class("name") - names:
+            near = by.seq - one.seq <= NEAR
+            if said.of_class("name") & names or (near and said.values in values):
+                yield one
+
+
+def _answered(pool: Pool, message: Message, first: Statement, tables: Sequence[Table]) -> Iterator[Transition]:
+    """A direct answer to what the other one asked just before: yes, no, a value, or one word."""
+    read = [(table, first.folded.opened(table.cues)) for table in tables if table.letters.search(first.text)]
+    texts = {id(table): leads(first.plain, table) for table, _ in read}
+
+    def has(cue: Callable[[Table], Cue]) -> bool:
+        return any(cue(table).fits(texts[id(table)], opened) for table, opened in read)
+
+    if has(lambda table: table.evasive) or has(lambda table: table.smalltalk):
+        return
+    topic, count = pool.topic(first.text), len(first.text.split())
+    is_yes = has(lambda table: table.yes) or has(lambda table: table.no)
+    is_value = (bool(topic.values) and count <= _SHORT) or (count == 1 and bool(topic.every))
+    asked = pool.newest(before=message.seq - 1, within=NEXT - 1, types=frozenset({"unresolved_question"}))
+    question = next((old for old in asked if old.speaker != message.role and _MARK.search(old.content)), None)
+    if question is not None and (is_yes or is_value):
+        pool.remove(question)
+        yield Transition(anchor_id=question.id, status="resolved")
+
+
+def _rejected(
+    pool: Pool, message: Message, first: Statement, tables: Sequence[Table], *, asked: Anchor | None
+) -> Iterator[Transition]:
+    """A user's plain no to what was decided in the message before; behind a question it answers that."""
+    no = any(_refuses(first, table) for table in tables if table.letters.search(first.text))
+    if no and not first.is_question:
+        for old in list(pool.newest(before=message.seq - 1, within=0, types=frozenset({"decision"}))):
+            if old.proposed_by != "user" and (asked is None or earlier(asked, old)):
+                pool.remove(old)
+                yield Transition(anchor_id=old.id, status="superseded")
+
+
+def _refuses(said: Statement, table: Table) -> bool:
+    opened = said.folded.opened(table.cues)
+    return table.no.fits([said.plain], opened) and not table.polite_no.fits([said.plain], opened)

@@ -1,0 +1,256 @@
+"""What a model is sent: budgeter and assembler. Pure; never compacts; never exceeds its budget.
+
+Order, from stable to volatile, so that a provider's prompt cache hits: system prompt with awareness block, system
+messages that the block covers, state block, other held messages, tail; what is recalled for a question stands inside
+the last user message. Between two state versions each of the others only grows at its end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+from app.core.context.drafts import (
+    Draft,
+    Material,
+    anchored_seqs,
+    block_of,
+    block_sizes,
+    first_draft,
+    held_day_tokens,
+    size_of,
+    weigh_all,
+    weight_of,
+)
+from app.core.context.eliding import with_all_giants_elided, with_large_elided
+from app.core.context.fitting import Digest, Room, fit
+from app.core.context.joining import recall_tokens, spoken, with_recall
+from app.core.context.tools import tools_tokens
+from app.core.model.conversation import Message
+from app.core.model.errors import ContextOverWindowError
+from app.core.model.gauge import Breakdown, Gauge, gauge_of
+from app.core.model.model_io import ContextMessage, ToolSpec
+from app.core.model.segments import Marker, ShownSegment
+from app.core.retrieval.choose import Recalled
+from app.core.segments.markers import find
+from app.core.state.digesting import shares_of
+
+__all__ = ["AssembledContext", "Digest", "Material", "Section", "assemble", "exceeds", "system_text"]
+
+SEQS: Final = 200
+"""The most positions that a digest's section spells out: a response stays small, however long the history."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A stretch of the context and where it came from.
+
+    Digests have one for each segment that is shown, and one without a segment for their element's own lines.
+    """
+
+    kind: str
+    seqs: tuple[int, ...]
+    """Positions, each one; of a segment of more than ``SEQS`` messages its first and its last."""
+    tokens: int
+    level: str | None = None
+    """Of a digest: what is shown; ``None``: its marker alone."""
+    segment_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssembledContext:
+    """What a model would be sent, with everything needed to trace it."""
+
+    messages: tuple[ContextMessage, ...]
+    sections: tuple[Section, ...]
+    gauge: Gauge
+    warnings: tuple[str, ...] = ()
+    truncated: tuple[int, int] | None = None
+    """First and last ``seq`` left out for want of room."""
+    recalled: tuple[Recalled, ...] = ()
+    """Messages brought back for the question, best first, each with the reasons for it."""
+    markers: tuple[Marker, ...] = ()
+    """Every place in the block that can be expanded, in its order."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What the chat model is offered beside them; ``system`` counts it."""
+    locale: str = "en"
+    """The conversation's: what a format has to put in words is in its language."""
+
+
+def system_text(system_prompt: str, awareness: str) -> str:
+    """The system prompt as it is sent: never changes because of a compaction."""
+    return f"{system_prompt}\n\n{awareness}" if system_prompt else awareness
+
+
+def exceeds(material: Material, *, budget: int | None = None) -> bool:
+    """Whether something has to be left out, so that assembling needs the active anchors."""
+    if budget is None and material.policy.on_failure == "keep_full":
+        return False
+    return _whole(material, first_draft(material)) > _room(material, budget).tokens
+
+
+def assemble(material: Material, *, digest: Digest, budget: int | None = None) -> AssembledContext:
+    """Put a context together within its budget.
+
+    Args:
+        material: The conversation, its held messages, its tail, its anchors, and what to recall from.
+        digest: Makes the digest of what has to be left out.
+        budget: Tokens for all that stands after the system prompt; ``None`` = the policy's budget, which holds the
+            system prompt too.
+
+    Raises:
+        BudgetTooSmallError: Not even the last user message fits.
+        ContextOverWindowError: Under ``keep_full`` the whole exceeds the window.
+    """
+    room = _room(material, budget)
+    keeps_full = budget is None and material.policy.on_failure == "keep_full"
+
+    def fitted(tokens: int) -> Draft:
+        draft = first_draft(material)
+        if keeps_full:
+            return _kept_full(material, draft)
+        smaller = replace(room, tokens=tokens)
+        return fit(material, draft, smaller, digest) if _whole(material, draft) > tokens else draft
+
+    base = material.budgets.budget if budget is None else budget
+    most = _below_triggers(material) - _system_tokens(material) if budget is None else None
+    return _assembled(
+        material, with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full, most=most)
+    )
+
+
+def _below_triggers(material: Material) -> int:
+    """The most that the context may weigh, as estimated, without reaching any of the policy's triggers."""
+    firsts = (trigger.at.first_tokens(material.budgets) for trigger in material.policy.triggers)
+    lowest = min((first for first in firsts if first is not None), default=material.budgets.window + 1)
+    return math.ceil(lowest / material.conversation.token_factor) - 1
+
+
+def _room(material: Material, budget: int | None) -> Room:
+    """The policy's budget less the system prompt, or what was asked; shares are of the one that counts."""
+    if budget is None:
+        tokens = material.budgets.budget - _system_tokens(material)
+        return Room(tokens=tokens, anchors=material.budgets.anchor_tokens)
+    share = material.policy.anchor_share
+    return Room(tokens=budget, anchors=None if share is None else math.floor(Fraction(str(share)) * budget))
+
+
+def _whole(material: Material, draft: Draft) -> int:
+    return size_of(material, draft) + material.unloaded_tokens
+
+
+def _kept_full(material: Material, draft: Draft) -> Draft:
+    """``keep_full``: over the budget but inside the window is sent whole, with a warning.
+
+    Where the policy says so, a message that can never fit is sent without its middle; if that is not enough, so are
+    large ones, the largest first.
+    """
+    system = _system_tokens(material)
+    window = material.budgets.window
+    elides = material.policy.oversized == "elide" and not material.unloaded_tokens  # what was not read is not served
+    total = system + _whole(material, draft)
+    if total > window and elides:
+        draft = with_all_giants_elided(material, draft, window - system)
+        total = system + _whole(material, draft)
+    if total > window and elides:
+        draft = with_large_elided(material, draft, window - system)
+        total = system + _whole(material, draft)
+    if total > material.budgets.window:
+        raise ContextOverWindowError(
+            f"the context of {total} tokens exceeds the window of {material.budgets.window};"
+            " compact the conversation, or choose on_failure: truncate",
+            extra={"tokens": total, "window": material.budgets.window},
+        )
+    return draft.warned("context_over_budget") if total > material.budgets.budget else draft
+
+
+def _assembled(material: Material, draft: Draft) -> AssembledContext:
+    system = _system_tokens(material)
+    state, anchors, digests = block_sizes(material, draft)
+    held, tail = _weight(material, draft.held) + held_day_tokens(material, draft), _weight(material, draft.tail)
+    recalled, passages = recall_tokens(material, draft), recall_tokens(material, replace(draft, recalled=()))
+    sections = (
+        Section(kind="system", seqs=(), tokens=system),
+        Section(kind="state", seqs=(), tokens=state),
+        Section(kind="anchors", seqs=anchored_seqs(draft), tokens=anchors),
+        *_digest_sections(draft, digests),
+        Section(kind="held", seqs=tuple(message.seq for message in draft.held), tokens=held),
+        Section(kind="tail", seqs=tuple(message.seq for message in draft.tail), tokens=tail),
+        Section(kind="passages", seqs=(), tokens=passages),
+        Section(kind="recalled", seqs=recalled_seqs(draft.recalled), tokens=recalled - passages),
+    )
+    return AssembledContext(
+        messages=(
+            _system(material),
+            *_around(block_of(material, draft), spoken(draft, material.conversation.locale), draft),
+        ),
+        sections=tuple(section for section in sections if section.tokens or section.segment_id),
+        gauge=gauge_of(
+            material.policy,
+            material.budgets,
+            Breakdown(
+                system=system,
+                state=state,
+                anchors=anchors,
+                digests=digests,
+                held=held,
+                tail=tail,
+                recalled=recalled,
+            ),
+            anchors_behind_marker=draft.behind_marker,
+        ),
+        warnings=draft.warnings,
+        truncated=(draft.left_out.from_seq, draft.left_out.to_seq) if draft.left_out else None,
+        recalled=draft.recalled,
+        markers=(*find(draft.anchors), *find(draft.digests.element)),
+        tools=material.tools,
+        locale=material.conversation.locale,
+    )
+
+
+def _around(
+    block: Sequence[ContextMessage], told: Sequence[ContextMessage], draft: Draft
+) -> tuple[ContextMessage, ...]:
+    """System messages that the block covers stand before it, other held ones and the tail after it."""
+    covered = {message.seq for message in draft.held if message.role == "system"}
+    before = (message for message in told if message.seq in covered)
+    return (*before, *block, *(message for message in told if message.seq not in covered))
+
+
+def _digest_sections(draft: Draft, tokens: int) -> list[Section]:
+    return [
+        Section(
+            kind="digests",
+            seqs=_positions(shown) if shown else (),
+            tokens=share,
+            level=shown.level if shown else None,
+            segment_id=shown.id if shown else None,
+        )
+        for shown, share in shares_of(draft.digests, tokens)
+    ]
+
+
+def _positions(shown: ShownSegment) -> tuple[int, ...]:
+    if shown.to_seq - shown.from_seq < SEQS:
+        return tuple(range(shown.from_seq, shown.to_seq + 1))
+    return shown.from_seq, shown.to_seq
+
+
+def recalled_seqs(recalled: Sequence[Recalled]) -> tuple[int, ...]:
+    """Positions of recalled messages, in order."""
+    return tuple(sorted(one.source.seq for one in recalled))
+
+
+def _system(material: Material) -> ContextMessage:
+    return ContextMessage(role="system", content=material.system)
+
+
+def _system_tokens(material: Material) -> int:
+    return weigh_all(material, (_system(material),)) + tools_tokens(material.tools, material.policy.estimator)
+
+
+def _weight(material: Material, messages: tuple[Message, ...]) -> int:
+    return sum(weight_of(material, message) for message in messages)

@@ -1,0 +1,34 @@
+"""The awareness block: a standing part of the system prompt that tells the chat model what a state block is.
+
+It is there from the first turn on, so that a first compaction does not change the prompt's cached beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from app.core.model.segments import Level
+from app.core.model.state import StateSchema
+from app.core.text.localization.catalogue import catalogue_of
+
+AWARENESS_TOKENS: Final = 80
+"""The most that the block may weigh, by ``estimate_text``, in any locale."""
+
+
+def awareness_block(
+    schema: StateSchema, locale: str, levels: Collection[Level] = (), *, anchor_share: float | None = None
+) -> str:
+    """What the chat model is told of the state block.
+
+    Args:
+        schema: Of the state that is served.
+        locale: A BCP 47 tag (``ru-RU``); languages without a catalogue get the English wording.
+        levels: Those of the policy: where there are none, neither digests nor markers are served.
+        anchor_share: The policy's: with 0 no anchors are served.
+    """
+    say = catalogue_of(locale)
+    anchors = [] if anchor_share == 0 else [say.text("awareness.anchors")]
+    digests = [say.text("awareness.digests", level=min(levels))] if levels else []
+    use = say.own.get(f"use.{schema.name}", schema.use)
+    return " ".join([use, *anchors, *digests, say.text("awareness.rules")])

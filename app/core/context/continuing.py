@@ -1,0 +1,45 @@
+"""What a live context is told next: everything that came since, whole, or nothing of it. Pure.
+
+It is an ordinary context of a conversation that begins after the live one ends, without a state block: what a state
+would tell, the provider holds in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from app.core.context.assembly import AssembledContext, Material, assemble, exceeds
+from app.core.model.conversation import Message
+from app.core.model.errors import ContextOverWindowError
+from app.core.retrieval.corpus import Corpus
+from app.core.retrieval.serving import Passage, Recall
+from app.core.text.parts import Part
+
+
+def told_since(material: Material, passages: tuple[Passage, ...] = ()) -> AssembledContext | None:
+    """The messages of ``material.tail`` after the system prompt; ``None`` where they are more than the budget.
+
+    Args:
+        material: Of a conversation that begins after the live context's last message.
+        passages: The caller's, beside the last user message, as far as there is room.
+    """
+    if material.unloaded_tokens or exceeds(material):
+        return None
+    # Cut is nothing: the provider would never hear of it.
+    uncut = replace(material, policy=material.policy.model_copy(update={"on_failure": "keep_full"}))
+    recall = Recall(question="", corpus=Corpus(()), is_explicit=False, passages=passages) if passages else None
+    try:
+        return assemble(replace(uncut, recall=recall), digest=_no_digest)
+    except ContextOverWindowError:
+        return None
+
+
+def calls_in(message: Message) -> tuple[Part, ...]:
+    """The tool calls that a message makes."""
+    return tuple(part for part in message.parts if part.get("type") == "tool_call")
+
+
+def _no_digest(messages: Sequence[Message], max_tokens: int) -> str:
+    """Nothing is left out that a digest could stand for."""
+    raise AssertionError(f"{len(messages)} messages were to be left out, for {max_tokens} tokens")

@@ -1,0 +1,204 @@
+"""A context in the making: what it is made of, what of it may still shrink, and what it weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from app.core.anchors.rendering import anchors_element, seqs_in
+from app.core.anchors.serving import Servable
+from app.core.model.anchors import FoundAnchor
+from app.core.model.conversation import Conversation, Message, Outline
+from app.core.model.model_io import ContextMessage, ToolSpec
+from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.model.segments import Segment
+from app.core.model.state import StateSchema
+from app.core.retrieval.choose import Recalled
+from app.core.retrieval.serving import Passage, Recall
+from app.core.state.digesting import NO_DIGESTS, Digestible, Digests, as_laid_out
+from app.core.state.layout import LeftOut, block_messages, days_element, messages_tokens
+from app.core.text.token_counts import tokens_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What there is to assemble from."""
+
+    conversation: Conversation
+    schema: StateSchema
+    policy: CompactionPolicy
+    budgets: Budgets
+    system: str
+    """System prompt with awareness block."""
+    held: tuple[Message, ...]
+    """Held messages up to the boundary."""
+    tail: tuple[Message, ...]
+    """The newest messages after the boundary, commands left out."""
+    unloaded_tokens: int = 0
+    """What the messages between the boundary and ``tail[0]`` weigh: they cannot be served, only cut."""
+    anchors: tuple[FoundAnchor, ...] = ()
+    """Active anchors; needed only where something has to be left out (``assembly.exceeds``)."""
+    segments: tuple[Segment, ...] = ()
+    """The newest segments with their levels; needed where anchors are, so that digests give way little by little."""
+    segments_total: int = 0
+    """How many there are, these included."""
+    recall: Recall | None = None
+    """What to recall from, and what a caller brings along."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What the chat model is offered: a part of every request, before everything else."""
+    _ranked: dict[tuple[int, frozenset[int]], Servable] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def servable(self, draft: Draft) -> Servable:
+        """The anchors whose messages a draft does not serve: ranked once for all drafts that serve the same ones."""
+        through = max(draft.through_seq, self.conversation.boundary_seq)
+        held = frozenset(message.seq for message in draft.held)
+        if (through, held) not in self._ranked:
+            self._ranked[through, held] = Servable(
+                self.anchors, through_seq=through, held=held, estimator=self.policy.estimator
+            )
+        return self._ranked[through, held]
+
+    @property
+    def digestible(self) -> Digestible:
+        """What digests can be served of: of a layout that has some, no more than it shows."""
+        layout = self.conversation.layout
+        laid_out = as_laid_out(self.segments, layout.segments) if layout and layout.segments else self.segments
+        return Digestible(
+            segments=laid_out,
+            total=self.segments_total,
+            levels=self.policy.levels,
+            estimator=self.policy.estimator,
+            locale=self.conversation.locale,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """The parts of a context after the system prompt."""
+
+    state: str | None
+    """The state's JSON."""
+    anchors: str
+    """The rendered element."""
+    behind_marker: int
+    held: tuple[Message, ...]
+    tail: tuple[Message, ...]
+    digests: Digests = NO_DIGESTS
+    left_out: LeftOut | None = None
+    warnings: tuple[str, ...] = ()
+    recalled: tuple[Recalled, ...] = ()
+    """Messages that are brought back, best first."""
+    named: frozenset[str] = frozenset()
+    """Roles whose messages begin with the speaker's name."""
+    passages: tuple[Passage, ...] = ()
+    """Those of the caller."""
+    held_days: str = ""
+    """The rendered element with the days of the held messages."""
+
+    @property
+    def through_seq(self) -> int:
+        """The last message that truncation took out of the tail; 0 when it took none."""
+        return self.left_out.to_seq if self.left_out else 0
+
+    def warned(self, *warnings: str) -> Draft:
+        """With further warnings, each once."""
+        return replace(self, warnings=tuple(dict.fromkeys((*self.warnings, *warnings))))
+
+
+def first_draft(material: Material) -> Draft:
+    """Everything there is, the block as it was laid out."""
+    layout = material.conversation.layout
+    return Draft(
+        state=layout.text if layout else None,
+        anchors=layout.anchors if layout else "",
+        behind_marker=layout.anchors_behind_marker if layout else 0,
+        held=tuple(message for message in material.held if says_something(message)),
+        tail=tuple(message for message in material.tail if says_something(message)),
+        digests=Digests(element=layout.digests, segments=layout.segments) if layout else NO_DIGESTS,
+        held_days=layout.held_days if layout and material.held else "",
+    )
+
+
+def says_something(message: Message) -> bool:
+    """Whether a model is told anything: not by a command, an erased message, or an answer broken off at once."""
+    return not message.is_command and message.status != "erased" and bool(message.content or message.parts)
+
+
+def with_anchors(material: Material, draft: Draft, *, room: int | None) -> Draft:
+    """The draft with those anchors whose messages it does not serve, within a room of their own."""
+    served = material.servable(draft).within(room)
+    element = anchors_element(served.shown, behind_marker=served.behind_marker if material.policy.levels else 0)
+    return replace(draft, anchors=element, behind_marker=served.behind_marker)
+
+
+def with_held(material: Material, draft: Draft, held: tuple[Message, ...]) -> Draft:
+    """The draft with other held messages, and their days."""
+    return replace(draft, held=held, held_days=days_element(held, material.conversation.locale))
+
+
+def block_of(material: Material, draft: Draft) -> tuple[ContextMessage, ...]:
+    """The messages of the state block."""
+    return block_messages(
+        draft.state,
+        served_as=material.policy.served_as,
+        anchors=draft.anchors,
+        digests=draft.digests.element,
+        left_out=draft.left_out if draft.left_out and draft.left_out.digest else None,
+        held_days=draft.held_days,
+    )
+
+
+def block_sizes(material: Material, draft: Draft) -> tuple[int, int, int]:
+    """What the block weighs without its anchors, digests and days, what anchors add, and what digests add to both."""
+    draft = replace(draft, held_days="")
+    without = replace(draft, digests=NO_DIGESTS)
+    bare = weigh_all(material, block_of(material, replace(without, anchors="")))
+    anchored = weigh_all(material, block_of(material, without)) if draft.anchors else bare
+    whole = weigh_all(material, block_of(material, draft)) if draft.digests.element else anchored
+    return bare, anchored - bare, whole - anchored
+
+
+def held_day_tokens(material: Material, draft: Draft) -> int:
+    """What the days of held messages add to the block."""
+    if not draft.held_days:
+        return 0
+    whole, without = block_of(material, draft), block_of(material, replace(draft, held_days=""))
+    return max(weigh_all(material, whole) - weigh_all(material, without), 0)
+
+
+def size_of(material: Material, draft: Draft) -> int:
+    """Tokens of everything after the system prompt, but for what is recalled."""
+    messages = (*draft.held, *draft.tail)
+    return weigh_all(material, block_of(material, draft)) + sum(weight_of(material, one) for one in messages)
+
+
+def weigh_all(material: Material, messages: Sequence[ContextMessage]) -> int:
+    """What rendered messages weigh."""
+    return messages_tokens(messages, material.policy.estimator)
+
+
+def weight_of(material: Material, message: Message) -> int:
+    """What a stored message weighs."""
+    return tokens_of(message.token_count, message.byte_length, material.policy.estimator)
+
+
+def anchored_seqs(draft: Draft) -> tuple[int, ...]:
+    """Positions of the anchors that stand in the block, each once, in order."""
+    return seqs_in(draft.anchors)
+
+
+def outline_of(message: Message) -> Outline:
+    """A message as the planner's laws see it."""
+    calls = (part.get("id") for part in message.parts if part.get("type") == "tool_call")
+    results = (part.get("tool_call_id") for part in message.parts if part.get("type") == "tool_result")
+    return Outline(
+        seq=message.seq,
+        role=message.role,
+        token_count=message.token_count,
+        byte_length=message.byte_length,
+        is_protected=message.is_protected,
+        calls=frozenset(str(call) for call in calls),
+        results=frozenset(str(call) for call in results),
+    )

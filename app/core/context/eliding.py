@@ -1,0 +1,111 @@
+"""Serving a message that can never fit without its middle; the original stays as it was said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from app.core.context.drafts import Draft, Material, outline_of, size_of, weight_of
+from app.core.model.conversation import Message
+from app.core.planning.cuts import turn_starts
+from app.core.text.elision import elide, shares
+from app.core.text.parts import own_content
+from app.core.text.token_counts import estimate_text, weigh
+
+LARGE: Final = 32
+"""A message is large from this part of a window on: so many without their middle still say something in one window."""
+_SHARE: Final = 2  # such a message is shown in half the room, so that the rest stays
+
+
+def with_giants_elided(material: Material, draft: Draft, room: int) -> Draft:
+    """Messages of the last turn that can never fit, without their middle."""
+    starts = turn_starts([outline_of(message) for message in draft.tail])
+    first = starts[-1] if starts else 0
+    tail = list(draft.tail)
+    for index in range(first, len(tail)):
+        if weight_of(material, tail[index]) > room:
+            tail[index] = _elided(material, tail[index], room // _SHARE)
+    changed = [new.seq for new, old in zip(tail, draft.tail, strict=True) if new is not old]
+    return replace(draft, tail=tuple(tail)).warned(*(f"message_elided:{seq}" for seq in changed))
+
+
+def with_all_giants_elided(material: Material, draft: Draft, room: int) -> Draft:
+    """Every message that alone is more than the room, without its middle, wherever it stands; nothing else changes."""
+    giants = [message for message in (*draft.held, *draft.tail) if weight_of(material, message) > room]
+    if not giants:
+        return draft
+    share = room // (_SHARE * len(giants))
+    shorter = {giant.seq: _elided(material, giant, share) for giant in giants}
+
+    def served(messages: Sequence[Message]) -> tuple[Message, ...]:
+        return tuple(shorter.get(message.seq, message) for message in messages)
+
+    changed = replace(draft, held=served(draft.held), tail=served(draft.tail))
+    return changed.warned(*(f"message_elided:{giant.seq}" for giant in giants))
+
+
+def with_large_elided(material: Material, draft: Draft, room: int) -> Draft:
+    """Large messages of the tail as short as it takes, the largest first; nothing changes where that is not enough."""
+    least = material.budgets.window // LARGE
+    originals = {message.seq: message for message in material.tail}
+    large = [originals[one.seq] for one in draft.tail if weight_of(material, originals[one.seq]) > least]
+    of_large = {message.seq for message in large}
+    rest = replace(draft, tail=tuple(one for one in draft.tail if one.seq not in of_large))
+    rooms = shares([weight_of(material, message) for message in large], max(room - size_of(material, rest), 0))
+    if not large or min(rooms) < least:
+        return draft
+    shorter = {one.seq: _elided(material, one, share) for one, share in zip(large, rooms, strict=True)}
+    changed = replace(draft, tail=tuple(shorter.get(one.seq, one) for one in draft.tail))
+    return changed.warned(*(f"message_elided:{one.seq}" for one in large if shorter[one.seq] is not one))
+
+
+def with_tail_elided(material: Material, draft: Draft, room: int) -> Draft:
+    """What must stay, as short as it takes: the largest messages give way first."""
+    originals = {message.seq: message for message in material.tail}
+    whole = [originals[message.seq] for message in draft.tail]
+    rest = size_of(material, replace(draft, tail=()))
+    left = max(room - rest, 0)
+    while True:
+        rooms = shares([weight_of(material, message) for message in whole], left)
+        tail = tuple(_elided(material, message, share) for message, share in zip(whole, rooms, strict=True))
+        excess = rest + sum(weight_of(material, message) for message in tail) - room
+        if excess <= 0 or not left:
+            break
+        left -= min(left, excess)
+    changed = [new.seq for new, old in zip(tail, whole, strict=True) if new is not old]
+    return replace(draft, tail=tail).warned(*(f"message_elided:{seq}" for seq in changed))
+
+
+def _elided(material: Material, message: Message, tokens: int) -> Message:
+    """A message without its middle, at most so heavy if elision can do it; texts of parts are shortened too."""
+    if weight_of(material, message) <= tokens:
+        return message
+    said = own_content(message.role, message.content, message.parts)
+    texts = [said, *(str(part[key]) for part in message.parts if (key := _text_key(part)))]
+    room = max(tokens, 0)
+    while True:
+        rooms = shares([estimate_text(text) for text in texts], room)
+        cut = iter(
+            [_shorter(text, share, material.conversation.locale) for text, share in zip(texts, rooms, strict=True)]
+        )
+        content = next(cut)
+        parts = tuple({**part, key: next(cut)} if (key := _text_key(part)) else part for part in message.parts)
+        weight = weigh(message.role, content, parts)
+        shorter = replace(message, content=content, parts=parts, token_count=weight.tokens, byte_length=weight.bytes)
+        excess = weight_of(material, shorter) - tokens
+        if excess <= 0 or not room:
+            return shorter if weight_of(material, shorter) < weight_of(material, message) else message
+        room -= min(room, excess)
+
+
+def _shorter(text: str, tokens: int, locale: str) -> str:
+    """The text in so many tokens, or itself where saying that it was cut would take more."""
+    shown = elide(text, tokens, locale)
+    return shown if estimate_text(shown) < estimate_text(text) else text
+
+
+def _text_key(part: Mapping[str, Any]) -> str | None:
+    """Where a part keeps a text that may be shortened."""
+    key = {"text": "text", "tool_result": "content"}.get(str(part.get("type")))
+    return key if key and isinstance(part.get(key), str) else None

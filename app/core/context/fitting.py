@@ -1,0 +1,312 @@
+"""Making a context fit its room: what goes first, what goes last, and what is said about it.
+
+The order is a promise (engine, section 9): digests of segments, by halves; the tail before the last turn, with a digest
+in its place while there is room for one; style and known; the narrative; anchors, behind their marker; facts, clause by
+clause, what tells least per token first and of equals the oldest (docs/decisions/0018); the other tail but its last
+message; held messages, oldest first, each with a warning. A tool call and its result go together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Final
+
+from app.core.anchors.serving import LEAST_ROOM
+from app.core.context.drafts import (
+    Draft,
+    Material,
+    block_of,
+    block_sizes,
+    outline_of,
+    size_of,
+    weight_of,
+    with_anchors,
+    with_held,
+)
+from app.core.context.eliding import with_giants_elided, with_tail_elided
+from app.core.model.conversation import Message
+from app.core.model.errors import BudgetTooSmallError
+from app.core.model.overlap import message_text
+from app.core.model.records import FoldRequest
+from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
+from app.core.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts
+from app.core.state.digesting import NO_DIGESTS, Digests
+from app.core.state.layout import LeftOut, state_json
+from app.core.state.pruning import prune, state_of
+from app.core.state.shrinking import shrunk
+
+TRUNCATION_STEP: Final = 0.05  # of the budget: coarse, so that the cut stays where it is for many messages
+DIGEST_SHARE: Final = 0.10  # of the room, for the digest of what is left out
+COARSE_BITS: Final = 5  # of the room: what is recalled takes some more or some less of it with each question
+DIGEST_FRAME: Final = 60  # tokens of the elements around a digest, rounded up
+
+_SOFT: Final[frozenset[FieldRole]] = frozenset({"style", "known", "narrative"})
+"""Roles that go before any anchor does."""
+
+Digest = Callable[[Sequence[Message], int], str]
+"""(messages left out, most tokens) to a plain text; a pure function."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How much a context may weigh after its system prompt."""
+
+    tokens: int
+    anchors: int | None
+    """The anchors' share of it; ``None`` = all there is."""
+
+
+Shrink = Callable[[Material, Draft, Room], Draft]
+
+
+def fit(material: Material, draft: Draft, room: Room, digest: Digest) -> Draft:
+    """Remove what has to go.
+
+    Raises:
+        BudgetTooSmallError: Not even the last message fits.
+    """
+    elides = material.policy.oversized == "elide"
+    draft = with_giants_elided(material, draft, room.tokens) if elides else draft
+    for shrink in _steps(digest):
+        if size_of(material, draft) + _unloaded(material, draft) <= room.tokens:
+            return draft
+        draft = shrink(material, draft, room)
+    if elides and size_of(material, draft) > room.tokens:
+        draft = with_tail_elided(material, draft, room.tokens)
+    minimum = size_of(material, draft)
+    if minimum <= room.tokens:
+        return draft
+    raise BudgetTooSmallError(
+        f"the last user message alone needs {minimum} tokens, the budget leaves {max(room.tokens, 0)}:"
+        f" ask for a budget of at least {minimum}",
+        extra={"minimum": minimum},
+    )
+
+
+def _steps(digest: Digest) -> Iterator[Shrink]:
+    yield _with_fewer_digests
+    yield _without_old_tail(digest)
+    yield _without_digest
+    yield _with_smaller_state(soft=True)
+    yield _with_fewer_anchors
+    yield _with_smaller_state(soft=False)
+    yield _without_tail
+    yield _without_held
+    yield _without_block
+
+
+def _unloaded(material: Material, draft: Draft) -> int:
+    """What was never loaded counts until truncation has said that it is left out."""
+    return 0 if draft.left_out else material.unloaded_tokens
+
+
+def _with_fewer_digests(material: Material, draft: Draft, room: Room) -> Draft:
+    """Half of them, a quarter …: coarse, so that the block stays as it is while the tail grows by many messages."""
+    *_, present = block_sizes(material, draft)
+    bare = replace(draft, digests=NO_DIGESTS)
+    without = size_of(material, bare)
+    free = room.tokens - without - _unloaded(material, bare)
+    left = present
+    while left > max(free, 0):
+        left //= 2
+
+    def added(element: str) -> int:
+        return size_of(material, replace(bare, digests=Digests(element=element))) - without
+
+    return replace(bare, digests=material.digestible.within(left, added))
+
+
+def _without_old_tail(digest: Digest) -> Shrink:
+    """Cut the tail before the last turn, oldest first, in steps, and put a digest and the anchors in its place."""
+
+    def shrink(material: Material, draft: Draft, room: Room) -> Draft:
+        tokens = _coarse(room.tokens)
+        allowance = int(tokens * DIGEST_SHARE)
+        step = max(int(tokens * TRUNCATION_STEP), 1)
+        needed = size_of(material, draft) + material.unloaded_tokens + allowance - tokens
+        cuts = _cuts(material, draft.tail, last_turn=True)
+        if not cuts:
+            return draft
+        steps = -(-max(needed, 1) // step)
+        count, cut = _first(cuts, steps * step), draft
+        while True:
+            cut = _cut_off(material, draft, count, room)
+            if count == cuts[-1][0] or size_of(material, cut) + allowance <= tokens:
+                break
+            steps += 1
+            count = _first(cuts, steps * step)
+        told = _newest_within(material, draft.tail[:count], material.budgets.budget)
+        text = digest(told, allowance - DIGEST_FRAME) if told and allowance > DIGEST_FRAME else ""
+        left_out = replace(cut.left_out, digest=text) if cut.left_out else None
+        return replace(cut, left_out=left_out).warned("context_truncated")
+
+    return shrink
+
+
+def _coarse(tokens: int) -> int:
+    """The room in steps of at most a sixteenth, rounded down: another question alone moves neither cut nor digest."""
+    step = 1 << max(tokens.bit_length() - COARSE_BITS, 0)
+    return tokens // step * step
+
+
+def _cuts(material: Material, tail: Sequence[Message], *, last_turn: bool) -> list[tuple[int, int]]:
+    """(how many messages go, how many tokens go with them), ascending; what was never loaded always goes.
+
+    Args:
+        material: For the estimator, and what was never loaded.
+        tail: What is cut.
+        last_turn: Whether the last turn stays; else all but the last message may go.
+    """
+    outline = [outline_of(message) for message in tail]
+    starts = turn_starts(outline)
+    most = starts[-1] if starts and last_turn else max(len(tail) - 1, 0)
+    legal = legal_cuts(
+        Tail(outline=tuple(outline)), estimator=material.policy.estimator, request=FoldRequest(fold="all")
+    )
+    held = held_indexes(outline)
+    leaving = (0 if index in held else weight_of(material, one) for index, one in enumerate(tail))
+    unloaded = material.unloaded_tokens if last_turn else 0
+    gone = [unloaded + size for size in accumulate(leaving)]
+    first = _orphans(tail) if unloaded else 0
+    found = [(index + 1, gone[index]) for index in legal if first <= index + 1 <= most]
+    return [(0, unloaded), *found] if unloaded and not (first and found) else found
+
+
+def _orphans(tail: Sequence[Message]) -> int:
+    """How many messages at the start would go so that no result stands there without its call."""
+    outline = [outline_of(message) for message in tail]
+    calls = frozenset[str]().union(*(item.calls for item in outline))
+    return max((index + 1 for index, item in enumerate(outline) if item.results - calls), default=0)
+
+
+def _first(cuts: Sequence[tuple[int, int]], removed: int) -> int:
+    """The fewest messages with which at least so many tokens go, or as many as may."""
+    return next((count for count, gone in cuts if gone >= removed), cuts[-1][0])
+
+
+def _cut_off(material: Material, draft: Draft, count: int, room: Room) -> Draft:
+    """Without the first messages of the tail: held ones stay as held, and anchors come in for the others."""
+    gone = draft.tail[:count]
+    held = held_indexes([outline_of(message) for message in gone])
+    kept_back = tuple(message for index, message in enumerate(gone) if index in held)
+    cut_seq = gone[-1].seq if gone else draft.tail[0].seq - 1
+    left_out = LeftOut(from_seq=material.conversation.boundary_seq + 1, to_seq=cut_seq, digest="")
+    shorter = replace(draft, tail=draft.tail[count:], left_out=left_out)
+    shorter = with_held(material, shorter, (*draft.held, *kept_back)) if kept_back else shorter
+    return with_anchors(material, shorter, room=room.anchors)
+
+
+def _newest_within(material: Material, messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
+    """What a digest tells of: bounded, and the same for the same cut, however much of the tail was loaded."""
+    sizes = accumulate(weight_of(material, message) for message in reversed(messages))
+    count = sum(size <= tokens for size in sizes)
+    return tuple(messages[len(messages) - count :])
+
+
+def _without_digest(material: Material, draft: Draft, room: Room) -> Draft:  # noqa: ARG001 - one shape for all steps
+    return replace(draft, left_out=replace(draft.left_out, digest="")) if draft.left_out else draft
+
+
+def _with_smaller_state(*, soft: bool) -> Shrink:
+    """Style, known and the narrative (``soft``), or whatever else the state holds."""
+
+    def shrink(material: Material, draft: Draft, room: Room) -> Draft:
+        state = material.conversation.compressed_state
+        if state is None or draft.state is None:
+            return draft
+        entries = _entries(material.schema, state)
+        chosen = [entry for entry in entries if (entry.role in _SOFT) == soft]
+        rest = [entry for entry in entries if (entry.role in _SOFT) != soft] if soft else []
+
+        def served(candidate: Sequence[StateEntry]) -> Draft:
+            return replace(draft, state=_json(material.schema, [*candidate, *rest]))
+
+        def fits(candidate: Mapping[str, Any]) -> bool:
+            return size_of(material, served(_entries(material.schema, candidate))) <= room.tokens
+
+        if soft:
+            kept, _ = prune(material.schema, chosen, fits=fits)
+        else:
+            beside = (message_text(message) for message in (*draft.held, *draft.tail))
+            kept = shrunk(material.schema, chosen, fits=fits, said=beside, heard=_heard(material, entries))
+        return served(kept).warned("state_shortened") if kept != tuple(chosen) else draft
+
+    return shrink
+
+
+def _heard(material: Material, entries: Sequence[StateEntry]) -> Iterator[str]:
+    """What the covered messages talked of, told in what gave way before the state's facts did."""
+    layout = material.conversation.layout
+    yield from (entry.text for entry in entries if entry.role in _SOFT)
+    if layout is not None:
+        yield from (layout.anchors, layout.digests)
+
+
+def _json(schema: StateSchema, entries: Sequence[StateEntry]) -> str | None:
+    """The state's members that still tell something."""
+    state = {name: value for name, value in state_of(schema, entries).items() if value}
+    return state_json(schema, state) if state else None
+
+
+def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry, ...]:
+    """The texts of a served state as entries, in served order, for pruning by role."""
+    texts = [
+        (field, text)
+        for field in schema.fields
+        for text in (state[field.name] if field.is_list else [state[field.name]])
+    ]
+    return tuple(
+        StateEntry(
+            id=f"{ID_LETTERS[field.role]}{number}", field=field.name, role=field.role, text=text, since_version=0
+        )
+        for number, (field, text) in enumerate(texts)
+        if text
+    )
+
+
+def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:
+    """As many behind their marker as it takes; those that a user set stay."""
+    if not draft.anchors:
+        return draft
+    _, present, _ = block_sizes(material, draft)
+    left = max(present - (size_of(material, draft) - room.tokens), LEAST_ROOM)
+    fewer = with_anchors(material, draft, room=left)
+    while size_of(material, fewer) > room.tokens and left > LEAST_ROOM:
+        left = max(left - max(size_of(material, fewer) - room.tokens, 1), LEAST_ROOM)
+        fewer = with_anchors(material, draft, room=left)
+    return fewer
+
+
+def _without_tail(material: Material, draft: Draft, room: Room) -> Draft:
+    """The rest of the tail but the last message, oldest first."""
+    cuts = [cut for cut in _cuts(material, draft.tail, last_turn=False) if cut[0]]
+    shorter, excess = draft, size_of(material, draft) - room.tokens
+    for count, gone in cuts:
+        if gone < excess and count != cuts[-1][0]:
+            continue
+        shorter = _cut_off(material, draft, count, replace(room, anchors=0 if room.anchors == 0 else LEAST_ROOM))
+        shorter = replace(shorter, state=draft.state).warned("context_truncated")
+        if size_of(material, shorter) <= room.tokens:
+            break
+    return shorter
+
+
+def _without_held(material: Material, draft: Draft, room: Room) -> Draft:
+    """Held messages, oldest first, a call with its result, each with a warning."""
+    while draft.held and size_of(material, draft) > room.tokens:
+        first, *others = draft.held
+        pair = held_indexes([replace(outline_of(one), is_protected=one is first) for one in draft.held])
+        gone = [one for index, one in enumerate(draft.held) if index in pair]
+        draft = with_held(material, draft, tuple(one for one in others if one not in gone))
+        draft = draft.warned(*(f"held_message_left_out:{one.seq}" for one in gone))
+    return draft
+
+
+def _without_block(material: Material, draft: Draft, room: Room) -> Draft:  # noqa: ARG001 - one shape for all steps
+    """What is left of the block: anchors that a user set, and the marker."""
+    if not block_of(material, draft):
+        return draft
+    warnings = ("anchors_left_out",) if draft.anchors else ()
+    return replace(draft, state=None, anchors="").warned(*warnings)

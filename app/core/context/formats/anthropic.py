@@ -1,0 +1,60 @@
+"""Anthropic's messages: system apart, strictly alternating roles, ``tool_use`` and ``tool_result`` blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from app.core.context.formats.thread import two_sided
+from app.core.context.formats.values import Asked, Media, Piece, Said, Text
+from app.core.context.formats.words import as_text
+from app.core.model.model_io import ContextMessage
+from app.core.text.localization.catalogue import Catalogue
+
+_KINDS: Final = {
+    "image/png": "image",
+    "image/jpeg": "image",
+    "image/webp": "image",
+    "image/gif": "image",
+    "application/pdf": "document",
+}
+
+
+def anthropic_messages(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str | None, list[dict[str, Any]]]:
+    """(``system``, ``messages``) of a request."""
+    system, thread = two_sided(messages, say)
+    rendered = [_rendered(entry) for entry in thread]
+    if rendered and rendered[-1]["role"] == "assistant":
+        _trim(rendered[-1]["content"][-1])
+    return system, rendered
+
+
+def _rendered(entry: Asked | Said) -> dict[str, Any]:
+    if isinstance(entry, Asked):
+        results = [
+            {"type": "tool_result", "tool_use_id": result.call_id, "content": as_text(result.content)}
+            for result in entry.results
+        ]
+        return {"role": "user", "content": [*results, *map(_block, entry.pieces)]}
+    said = [{"type": "text", "text": text} for text in entry.texts]
+    calls = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)} for call in entry.calls
+    ]
+    return {"role": "assistant", "content": [*said, *calls]}
+
+
+def _block(piece: Piece) -> dict[str, Any]:
+    match piece:
+        case Media(media_type=media_type, data=data) if media_type in _KINDS:
+            source = {"type": "base64", "media_type": media_type, "data": data}
+            return {"type": _KINDS[media_type], "source": source}
+        case Media(words=words):
+            return {"type": "text", "text": words}
+        case Text(text=text):
+            return {"type": "text", "text": text}
+
+
+def _trim(block: dict[str, Any]) -> None:
+    """A request that ends with the assistant's words is refused if they end with blanks."""
+    if block["type"] == "text":
+        block["text"] = block["text"].rstrip()

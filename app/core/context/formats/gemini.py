@@ -1,0 +1,57 @@
+"""Gemini's contents: system instruction apart, roles ``user`` and ``model``, ``functionCall``, ``functionResponse``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from app.core.context.formats.thread import two_sided
+from app.core.context.formats.values import Asked, Call, Media, Piece, Result, Said, Text
+from app.core.context.formats.words import NAME_LENGTH
+from app.core.model.model_io import ContextMessage
+from app.core.text.localization.catalogue import Catalogue
+from app.core.text.patterns import compiled
+
+_TAKEN: Final = compiled(r"(?:image|audio|video)/[a-z0-9.+-]+|application/pdf")
+_FIRST: Final = compiled(r"[A-Za-z_]")
+
+
+def gemini_contents(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str | None, list[dict[str, Any]]]:
+    """(the text of ``system_instruction``, ``contents``) of a request."""
+    system, thread = two_sided(messages, say)
+    return system, [_rendered(entry) for entry in thread]
+
+
+def _rendered(entry: Asked | Said) -> dict[str, Any]:
+    if isinstance(entry, Asked):
+        return {"role": "user", "parts": [*map(_response, entry.results), *map(_part, entry.pieces)]}
+    return {"role": "model", "parts": [*({"text": text} for text in entry.texts), *map(_call, entry.calls)]}
+
+
+def _part(piece: Piece) -> dict[str, Any]:
+    match piece:
+        case Media(media_type=media_type, data=data) if _TAKEN.fullmatch(media_type):
+            return {"inlineData": {"mimeType": media_type, "data": data}}
+        case Media(words=words):
+            return {"text": words}
+        case Text(text=text):
+            return {"text": text}
+
+
+def _call(call: Call) -> dict[str, Any]:
+    part: dict[str, Any] = {
+        "functionCall": {"id": call.id, "name": _name(call.name), "args": dict(call.arguments)},
+    }
+    return part | ({"thoughtSignature": call.signature} if call.signature else {})
+
+
+def _response(result: Result) -> dict[str, Any]:
+    """Its response is an object; ``output`` is the key that Gemini knows."""
+    content = result.content
+    response = dict(content) if isinstance(content, Mapping) else {"output": content}
+    return {"functionResponse": {"id": result.call_id, "name": _name(result.name), "response": response}}
+
+
+def _name(name: str) -> str:
+    """Names begin with a letter or an underscore here."""
+    return name if _FIRST.match(name) else f"_{name}"[:NAME_LENGTH]

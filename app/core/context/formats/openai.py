@@ -1,0 +1,57 @@
+"""OpenAI's chat completions: system in place, ``tool_calls``, results as messages of role ``tool``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from app.core.context.formats.thread import thread_of
+from app.core.context.formats.values import Asked, Call, Media, Piece, Said, Text
+from app.core.context.formats.words import as_text
+from app.core.model.model_io import ContextMessage
+from app.core.text.localization.catalogue import Catalogue
+
+_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
+
+
+def openai_messages(messages: Sequence[ContextMessage], say: Catalogue) -> list[dict[str, Any]]:
+    """The ``messages`` of a chat completions request."""
+    return [rendered for entry in thread_of(messages, say) for rendered in _rendered(entry)]
+
+
+def _rendered(entry: Any) -> Iterator[dict[str, Any]]:
+    match entry:
+        case Asked(results=results, pieces=pieces):
+            for result in results:
+                yield {"role": "tool", "tool_call_id": result.call_id, "content": as_text(result.content)}
+            if pieces:
+                yield {"role": "user", "content": _content(pieces)}
+        case Said(texts=texts, calls=calls):
+            said: dict[str, Any] = {"role": "assistant", "content": "\n\n".join(texts) or None}
+            yield said | ({"tool_calls": [_call(call) for call in calls]} if calls else {})
+        case told:
+            yield {"role": "system", "content": told.text}
+
+
+def _content(pieces: Sequence[Piece]) -> str | list[dict[str, Any]]:
+    """A string where there are only words."""
+    parts = [_part(piece) for piece in pieces]
+    if all(part["type"] == "text" for part in parts):
+        return "\n\n".join(part["text"] for part in parts)
+    return parts
+
+
+def _part(piece: Piece) -> dict[str, Any]:
+    match piece:
+        case Media(media_type=media_type, data=data) if media_type in _IMAGES:
+            return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{data}"}}
+        case Media(words=words):
+            return {"type": "text", "text": words}
+        case Text(text=text):
+            return {"type": "text", "text": text}
+
+
+def _call(call: Call) -> dict[str, Any]:
+    arguments = json.dumps(call.arguments, ensure_ascii=False, default=str)
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}

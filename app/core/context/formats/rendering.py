@@ -1,0 +1,50 @@
+"""The formats by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from app.core.context.formats.anthropic import anthropic_messages
+from app.core.context.formats.gemini import gemini_contents
+from app.core.context.formats.openai import openai_messages
+from app.core.model.model_io import ContextMessage
+from app.core.text.localization.catalogue import FALLBACK, catalogue_of
+from app.core.text.parts import own_content
+
+Format = Literal["plain", "openai", "gemini", "anthropic"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formatted:
+    """A context in a format."""
+
+    messages: Sequence[Mapping[str, Any]]
+    """As the provider's request has them."""
+    system: str | None = None
+    """The system text, for formats that keep it apart from the messages."""
+
+
+def in_format(messages: Sequence[ContextMessage], format_: Format, locale: str = FALLBACK) -> Formatted:
+    """The messages in a format; pure, and the same messages are the same bytes.
+
+    What a format has to put in words is in the language of ``locale``.
+    """
+    say = catalogue_of(locale)
+    match format_:
+        case "plain":
+            return Formatted(messages=[_plain(message) for message in messages])
+        case "openai":
+            return Formatted(messages=openai_messages(messages, say))
+        case "gemini":
+            system, contents = gemini_contents(messages, say)
+        case "anthropic":
+            system, contents = anthropic_messages(messages, say)
+    return Formatted(messages=contents, system=system)
+
+
+def _plain(message: ContextMessage) -> dict[str, Any]:
+    parts = [dict(part) for part in message.parts]
+    content = own_content(message.role, message.content, message.parts)
+    return {"role": message.role, "content": content, "parts": parts, "seq": message.seq}

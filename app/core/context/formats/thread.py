@@ -1,0 +1,95 @@
+"""A context as entries of two sides: the laws that every provider's format keeps.
+
+A call is followed by its result at once, wherever the result was appended, or by a stub; a result whose call is not
+here is told as text; nothing is blank; neighbours of one side are one entry, so that the sides alternate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from app.core.context.formats.calls import pair_up
+from app.core.context.formats.values import Asked, Call, Entry, Piece, Result, Said, Text, Told
+from app.core.context.formats.words import in_words, piece_of
+from app.core.model.model_io import ContextMessage
+from app.core.text.localization.catalogue import Catalogue
+from app.core.text.parts import Part, own_content, own_parts
+
+
+def thread_of(messages: Sequence[ContextMessage], say: Catalogue) -> list[Entry]:
+    """The entries in order, system messages in their place."""
+    return joined(_entries(messages, say))
+
+
+def two_sided(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str | None, list[Asked | Said]]:
+    """(the system text, the entries without it), for providers that keep the two apart.
+
+    The user's side is first, since providers want it so: where it would be the model's, a word of ours begins it.
+
+    All system messages are joined in the system text, in their order: anywhere else they would be a user's words.
+    """
+    entries = list(_entries(messages, say))
+    system = "\n\n".join(entry.text for entry in entries if isinstance(entry, Told))
+    sides = joined(entry for entry in entries if not isinstance(entry, Told))
+    thread = [entry for entry in sides if not isinstance(entry, Told)]
+    if thread and isinstance(thread[0], Said):
+        thread.insert(0, Asked(pieces=(Text(say.text("context.beginning")),)))
+    return system or None, thread
+
+
+def joined(entries: Iterable[Entry]) -> list[Entry]:
+    """Neighbours of one side as one entry. Results only ever follow calls, so that none is moved by this."""
+    thread: list[Entry] = []
+    for _, group in groupby(entries, key=type):
+        match list(group):
+            case [Asked(results=results), *_] as asked:
+                pieces = tuple(piece for one in asked if isinstance(one, Asked) for piece in one.pieces)
+                thread.append(Asked(results=results, pieces=pieces))
+            case [Said(), *_] as said:
+                texts = tuple(text for one in said if isinstance(one, Said) for text in one.texts)
+                thread.append(Said(texts=texts, calls=said[-1].calls if isinstance(said[-1], Said) else ()))
+            case told:
+                thread.extend(told)
+    return thread
+
+
+def _entries(messages: Sequence[ContextMessage], say: Catalogue) -> Iterator[Entry]:
+    pairs = pair_up(messages, empty=say.text("context.empty_result"))
+    for index, message in enumerate(messages):
+        parts = pairs.unanswering(index, message)
+        match message.role:
+            case "system":
+                if text := "\n\n".join(_texts(message.content, parts, say)):
+                    yield Told(text=text)
+            case "assistant":
+                yield from _said(message, parts, pairs.calls.get(index, ()), say)
+            case _:
+                is_with_its_call = message.role == "tool" and len(parts) < len(message.parts)
+                content = "" if is_with_its_call else own_content(message.role, message.content, message.parts)
+                if pieces := tuple(_pieces(content, parts, say)):
+                    yield Asked(pieces=pieces)
+
+
+def _said(
+    message: ContextMessage, parts: Sequence[Part], made: Sequence[tuple[Call, Result]], say: Catalogue
+) -> Iterator[Entry]:
+    texts = tuple(_texts(message.content, [part for part in parts if part.get("type") != "tool_call"], say))
+    if texts or made:
+        yield Said(texts=texts, calls=tuple(call for call, _ in made))
+    if made:
+        yield Asked(results=tuple(result for _, result in made))
+
+
+def _pieces(content: str, parts: Sequence[Part], say: Catalogue) -> Iterator[Piece]:
+    if content.strip():
+        yield Text(content)
+    pieces = (piece_of(part, say) for part in own_parts(content, parts))
+    yield from (piece for piece in pieces if piece is not None)
+
+
+def _texts(content: str, parts: Sequence[Part], say: Catalogue) -> Iterator[str]:
+    if content.strip():
+        yield content
+    told = (in_words(part, say) for part in own_parts(content, parts))
+    yield from (words for words in told if words.strip())

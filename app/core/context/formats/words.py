@@ -1,0 +1,113 @@
+"""Parts as words, and the forms of ids, names and arguments that providers accept."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from app.core.context.formats.values import Media, Piece, Text
+from app.core.text.localization.catalogue import Catalogue
+from app.core.text.parts import Part
+from app.core.text.patterns import compiled
+from app.core.text.served_text import value_as_data
+
+ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
+NAME_LENGTH: Final = 64  # the same
+_NOT_IN_NAMES: Final = compiled(r"[^A-Za-z0-9_-]")
+
+
+def piece_of(part: Part, say: Catalogue) -> Piece | None:
+    """A part of a user's message: inline data where it is such, else words; ``None`` when it says nothing."""
+    media = _inline(part, say) if part.get("type") == "media" else None
+    if media is not None:
+        return media
+    words = in_words(part, say)
+    return Text(words) if words.strip() else None
+
+
+def in_words(part: Part, say: Catalogue) -> str:
+    """A part that can only be told: its text, or what it is."""
+    name = str(part.get("name") or say.text("context.part.a_tool"))
+    match part.get("type"):
+        case "media":
+            key = "context.part.attached_at" if part.get("url") else "context.part.attached"
+            what = str(part.get("media_type") or say.text("context.part.a_file"))
+            return say.text(key, what=what, url=str(part.get("url")))
+        case "tool_call":
+            return say.text("context.part.call", name=name, arguments=as_text(part.get("arguments", {})))
+        case "tool_result":
+            return say.text("context.part.result", name=name, content=as_text(part.get("content", "")))
+        case _:
+            return _text_of(part)
+
+
+def _text_of(part: Part) -> str:
+    return str(part["text"]) if "text" in part else as_text(dict(part))
+
+
+def as_text(value: Any) -> str:
+    """A value as text: itself, or its JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def arguments_of(arguments: Any) -> dict[str, Any]:
+    """Arguments as an object: a client may have stored them as JSON text, or as anything."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return {"input": arguments}
+    if isinstance(arguments, Mapping):
+        return dict(arguments)
+    return {} if arguments is None else {"input": arguments}
+
+
+def served_arguments(arguments: Any) -> dict[str, Any]:
+    """Arguments of a served call as an object: what JSON text spells with escapes reads like ours only now."""
+    found = arguments_of(arguments)
+    return dict(value_as_data(found, 1)) if isinstance(arguments, str) else found
+
+
+def tool_name(name: Any) -> str:
+    """A name that every provider accepts."""
+    return _NOT_IN_NAMES.sub("_", str(name or "tool"))[:NAME_LENGTH]
+
+
+class Ids:
+    """Ids of calls as every provider accepts them, no two alike."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}
+
+    def like(self, given: Any) -> str:
+        """The id as given where providers accept it, else one like it; a repeated one gets a number."""
+        stem = _NOT_IN_NAMES.sub("_", str(given or "call"))[:ID_LENGTH]
+        found = stem
+        while found in self._taken:
+            number = self._numbers[stem] = self._numbers.get(stem, 1) + 1
+            ending = f"_{number}"
+            found = f"{stem[: ID_LENGTH - len(ending)]}{ending}"
+        self._taken.add(found)
+        return found
+
+
+def _inline(part: Part, say: Catalogue) -> Media | None:
+    """Data that is given with the message. What is given by address is named in words: nobody here opens it."""
+    media_type = str(part.get("media_type") or "").lower()
+    data = str(part.get("data") or "").rpartition("base64,")[2]  # a data URL is accepted as well as bare base64
+    if not (data and media_type and is_base64(data)):
+        return None
+    return Media(media_type, data, in_words({"type": "media", "media_type": media_type}, say))
+
+
+def is_base64(text: str) -> bool:
+    """Whether it is data and nothing else."""
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True

@@ -1,0 +1,282 @@
+"""Recall inside a draft: how much room it gets, what is chosen for it, and where it stands.
+
+Recalled passages stand last, inside the last user message and before its text, so that everything before it stays the
+same to the byte; where no user message is served, in one of their own at the end. What tools answered is nobody's word:
+it stands before that message, in one of role ``tool``, acknowledged as the state block is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+from app.core.context.drafts import Draft, Material, first_draft, size_of, weigh_all, weight_of
+from app.core.context.served import served_messages
+from app.core.model.conversation import Message, Role
+from app.core.model.model_io import ContextMessage
+from app.core.reading.labels import role_of
+from app.core.retrieval.choose import MARGIN, Ranking, Recalled
+from app.core.retrieval.deciding import decide
+from app.core.retrieval.naming import asked_of
+from app.core.retrieval.serving import (
+    Passage,
+    Recall,
+    before_text,
+    labelled,
+    passages_element,
+    recalled_element,
+)
+from app.core.state.layout import ACKNOWLEDGEMENT
+from app.core.summarizer.offline.items import cost, parted
+from app.core.text.parts import own_content
+
+MOST: Final = Fraction(9, 10)
+"""Of what pins and the last user message leave, beside what nothing else has a use for; docs/decisions/0015 has the
+figures."""
+
+DATA_SHARE: Final = Fraction(9, 10)
+"""Of that, what tools' data in the state may keep."""
+
+APART: Final[Role] = "tool"
+"""The role whose recalled messages stand apart from the user's words."""
+
+_STEPS: Final = 5
+"""Halvings: what pins need is found to a thirty-second of what was wanted."""
+
+FRAME: Final = 20
+"""Tokens of the element's own lines, of a message around it and of the year, rounded up."""
+
+Fit = Callable[[int], Draft]
+"""The draft that fits into so many tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allotment:
+    """Tokens for the passages of the caller, and for what is recalled beside them."""
+
+    passages: int
+    recalled: int
+
+
+def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: bool, most: int | None) -> Draft:
+    """The draft with what is recalled; the whole fits into ``room`` wherever ``fit`` does.
+
+    The rest of the context makes way for it as far as engine, section 9 lets it, and gets back what it does not use.
+
+    Args:
+        material: With ``recall``.
+        fit: Makes everything else fit.
+        room: Tokens after the system prompt.
+        base: What the policy's share is of.
+        may_cut: Whether anything may be left out for it.
+        most: Tokens up to which what is recalled may fill the context; ``None``: a budget was asked for, and it may
+            fill that, whatever the policy's share.
+    """
+    if material.recall is None:
+        return fit(room)
+    recall = _decided(material, material.recall)
+    allotted = _allotment(material, recall, fit, room, base=base, may_cut=may_cut, most=most)
+    total = allotted.passages + allotted.recalled
+    total, draft = beside_pins(material, fit, room, total)
+    ranking = _ranking(recall) if total else None
+    joined = _joined(material, draft, recall, total, ranking)
+    used = recall_tokens(material, joined)
+    if used >= total:
+        return joined
+    wider = fit(room - used)
+    left = room - used - size_of(material, wider) - (0 if wider.left_out else material.unloaded_tokens)
+    if most is None and recall.is_explicit and ranking is not None and left > 0:
+        return _joined(material, wider, recall, used + left, ranking)  # what the rest has no use for
+    rest = _unserved(wider, joined.recalled)
+    return _settled(material, replace(wider, recalled=rest, passages=joined.passages, named=joined.named), joined)
+
+
+def beside_pins(material: Material, fit: Fit, room: int, wanted: int) -> tuple[int, Draft]:
+    """As much of what is wanted as leaves every pin its place, and what is served beside it: passages go first.
+
+    Args:
+        material: Of the context.
+        fit: Makes everything else fit.
+        room: Tokens after the system prompt.
+        wanted: Tokens for what is recalled, with the passages.
+    """
+    pins = len(first_draft(material).held)
+    draft = fit(room - wanted)
+    if len(draft.held) >= pins:
+        return wanted, draft
+    total, draft, above = 0, fit(room), wanted
+    for _ in range(_STEPS):
+        tried = (total + above) // 2
+        if not tried or tried == total:
+            break
+        attempt = fit(room - tried)
+        total, above, draft = (tried, above, attempt) if len(attempt.held) >= pins else (total, tried, draft)
+    return total, draft
+
+
+def spoken(draft: Draft, locale: str) -> tuple[ContextMessage, ...]:
+    """Held messages and tail as they are sent, with what is recalled before the text of the last user message."""
+    return _with_recalled(draft, served_messages(_sent(draft)), locale)
+
+
+def _sent(draft: Draft) -> list[ContextMessage]:
+    return [as_sent(message) for message in (*draft.held, *draft.tail)]
+
+
+def _with_recalled(draft: Draft, messages: Sequence[ContextMessage], locale: str) -> tuple[ContextMessage, ...]:
+    apart = [one for one in draft.recalled if one.source.role == APART]
+    beside = [one for one in draft.recalled if one.source.role != APART]
+    fenced = before_text(recalled_element(beside, draft.named, locale), passages_element(draft.passages))
+    before: tuple[ContextMessage, ...] = ()
+    if apart:
+        before = (
+            ContextMessage(role=APART, content=recalled_element(apart, (), locale, of=APART)),
+            ContextMessage(role="assistant", content=ACKNOWLEDGEMENT),
+        )
+    if not (fenced or before):
+        return tuple(messages)
+    first_of_tail = len(draft.held)
+    for index in range(len(messages) - 1, first_of_tail - 1, -1):
+        if messages[index].role == "user":
+            asked = replace(messages[index], content=before_text(fenced, "", messages[index].content))
+            return (*messages[:index], *before, asked, *messages[index + 1 :])
+    if not fenced:
+        return (*messages, *before[:1])
+    return (*messages, *before, ContextMessage(role="user", content=fenced))
+
+
+def recall_tokens(material: Material, draft: Draft) -> int:
+    """What recalled messages and passages add to a context."""
+    if not draft.recalled and not draft.passages:
+        return 0
+    bare = _sent(draft)  # as stored: what is exchanged in them to be sent weighs no more
+    whole = _with_recalled(draft, bare, material.conversation.locale)
+    return max(weigh_all(material, whole) - weigh_all(material, bare), 0)
+
+
+def as_sent(message: Message) -> ContextMessage:
+    """A stored message in a context: nothing in it twice."""
+    content = own_content(message.role, message.content, message.parts)
+    return ContextMessage(role=message.role, content=content, parts=message.parts, seq=message.seq)
+
+
+def _decided(material: Material, recall: Recall) -> Recall:
+    """Without its question, where what would be served suffices for it."""
+    if recall.is_explicit or not recall.question:
+        return recall
+    whole = first_draft(material)
+    question = asked_of(recall.question, recall.corpus)
+    decision = decide(recall.question, question, recall.corpus, served=_told(material, whole), seqs=served_seqs(whole))
+    return recall if decision == "needed" else replace(recall, question="")
+
+
+def _told(material: Material, whole: Draft) -> list[str]:
+    """What is served before the question: the state's entries, then messages."""
+    state = material.conversation.compressed_state or {}
+    entries = [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]
+    tail = list(whole.tail)
+    while tail and tail[-1].role != "user":
+        tail.pop()  # what its answer has called for so far
+    while tail and tail[-1].role == "user":
+        tail.pop()  # the question itself, and what was said with it
+    return [*entries, *(message.content for message in (*whole.held, *tail))]
+
+
+def _allotment(
+    material: Material, recall: Recall, fit: Fit, room: int, *, base: int, may_cut: bool, most: int | None
+) -> Allotment:
+    whole = first_draft(material)
+    free = room - size_of(material, whole) - material.unloaded_tokens
+    nearly_all = math.floor(MOST * max(room - _fixed(material, whole), 0))
+    nearly_all = nearly_all if may_cut else min(nearly_all, max(free, 0))
+    wanted = weigh_all(material, (ContextMessage(role="user", content=passages_element(recall.passages)),))
+    passages = min(nearly_all, wanted) if recall.passages else 0
+    if not recall.question:
+        return Allotment(passages=passages, recalled=0)
+    if recall.is_explicit and most is None:
+        return Allotment(passages=passages, recalled=max(nearly_all - passages - _data(material, nearly_all), 0))
+    share = math.floor(Fraction(str(material.policy.recall_share)) * base)
+    share = share if free < 0 else min(share, max(free - passages, 0))  # nothing that fits is cut for a guess
+    if most is not None:
+        present = size_of(material, whole if free >= 0 else fit(room))
+        if free >= 0 or present <= most:  # else something is cut anyway, and makes way for it
+            share = min(share, max(most - present - passages, 0))
+    return Allotment(passages=passages, recalled=min(share, nearly_all - passages))
+
+
+def _data(material: Material, most: int) -> int:
+    """What is left to what the state knows of tools' data: the next call needs it, whatever is asked."""
+    state = material.conversation.compressed_state or {}
+    texts = [text for value in state.values() if isinstance(value, list) for text in value]
+    told = sum(cost(text) for text in texts if role_of(parted(text)[0]) == "tool")
+    return min(told + FRAME, math.floor(DATA_SHARE * most)) if told else 0
+
+
+def _fixed(material: Material, whole: Draft) -> int:
+    """What pins, the last user message and what follows it weigh."""
+    users = [index for index, message in enumerate(whole.tail) if message.role == "user"]
+    last = whole.tail[users[-1] if users else -1 :]
+    return sum(weight_of(material, message) for message in (*whole.held, *last))
+
+
+def _ranking(recall: Recall) -> Ranking | None:
+    if not recall.question:
+        return None
+    question = asked_of(recall.question, recall.corpus)
+    return Ranking(recall.corpus, question, margin=math.inf if recall.is_explicit else MARGIN)
+
+
+def _joined(material: Material, draft: Draft, recall: Recall, room: int, ranking: Ranking | None) -> Draft:
+    """The draft with as many passages as fit, in the caller's order, and what is recalled in the rest."""
+    draft = _with_passages(material, draft, recall.passages, room)
+    passages = recall_tokens(material, draft)
+    if ranking is None or room <= passages:
+        return draft
+    draft = replace(draft, named=labelled(recall.corpus, material.conversation.locale))
+    served = served_seqs(draft)
+    packed = replace(draft, recalled=ranking.packed(room - passages - FRAME, served=served))
+    unused = room - recall_tokens(material, packed)  # packing only reckons, and with one frame
+    if packed.recalled and (unused > 0 or any(one.source.role == APART for one in packed.recalled)):
+        packed = replace(draft, recalled=ranking.packed(room - passages - FRAME + unused, served=served))
+    return _within(material, packed, room)
+
+
+def _with_passages(material: Material, draft: Draft, passages: tuple[Passage, ...], room: int) -> Draft:
+    taken: tuple[Passage, ...] = ()
+    for passage in passages:
+        longer = replace(draft, passages=(*taken, passage))
+        if recall_tokens(material, longer) <= room:
+            taken = longer.passages
+    left_out = len(passages) - len(taken)
+    draft = replace(draft, passages=taken)
+    return draft.warned(f"passages_left_out:{left_out}") if left_out else draft
+
+
+def _within(material: Material, draft: Draft, room: int) -> Draft:
+    """Without the worst, until what is recalled weighs no more than this: packing only reckons."""
+    while draft.recalled and (excess := recall_tokens(material, draft) - room) > 0:
+        kept = list(draft.recalled)
+        while kept and excess > 0:
+            excess -= kept.pop().source.tokens
+        draft = replace(draft, recalled=tuple(kept))
+    return draft
+
+
+def _settled(material: Material, wider: Draft, joined: Draft) -> Draft:
+    """The wider draft, unless its rounding made the whole heavier than the narrower one's room."""
+    warnings = [warning for warning in joined.warnings if warning.startswith("passages_left_out")]
+    grown = recall_tokens(material, wider) > recall_tokens(material, joined)
+    return joined if grown else wider.warned(*warnings)
+
+
+def served_seqs(draft: Draft) -> frozenset[int]:
+    """Positions of the messages that a draft serves verbatim."""
+    return frozenset(message.seq for message in (*draft.held, *draft.tail))
+
+
+def _unserved(draft: Draft, recalled: tuple[Recalled, ...]) -> tuple[Recalled, ...]:
+    seqs = served_seqs(draft)
+    return tuple(one for one in recalled if one.source.seq not in seqs)

@@ -1,0 +1,121 @@
+"""What others said, as it is sent: the service's own elements and markers are the only ones in a context.
+
+The one place where messages become part of a context. What the chat model's own tools answered holds elements that the
+service wrote, with everything inside escaped when it was stored: they stay. A call of ``expand_context`` names a
+marker, and keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from app.core.context.tools import EXPAND, OWN
+from app.core.model.model_io import ContextMessage
+from app.core.retrieval.serving import RECALLED_TAG
+from app.core.segments.markers import find, render
+from app.core.text.escaping import escape_block
+from app.core.text.parts import Part
+from app.core.text.patterns import compiled
+from app.core.text.served_text import as_data, value_as_data
+
+_AHEAD: Final = 200  # characters of what follows a text: where a name that begins at its end goes on
+_OPENING: Final = compiled(rf'<{RECALLED_TAG} of="[^"<>\n]{{0,400}}">')
+_CLOSING: Final = f"</{RECALLED_TAG}>"
+_LONG: Final = compiled(r'<message of="[^"<>\n]{1,200}">')
+_LONG_END: Final = "</message>"
+
+
+def served_messages(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
+    """The messages with nothing in them that reads like ours; those without it are the same objects.
+
+    A name may be spread over neighbours of one side, which a provider is sent as one text: each text is read on into
+    the next.
+    """
+    served: list[ContextMessage] = []
+    following, side = "", False
+    for message in reversed(messages):
+        is_models = message.role == "assistant"
+        following, side = following if is_models == side else "", is_models
+        shown, following = _served(message, following)
+        served.append(shown)
+    return served[::-1]
+
+
+def _served(message: ContextMessage, following: str) -> tuple[ContextMessage, str]:
+    """The message, and how what is told of it begins."""
+    parts: list[Part] = []
+    for part in reversed(message.parts):
+        parts.append(_served_part(part, following))
+        words = _words(part)
+        if words not in message.content:  # what the content says as well is told once
+            following = _before(words, following)
+    content = as_data(message.content, following)
+    following = _before(message.content, following)
+    if content == message.content and all(new is old for new, old in zip(parts[::-1], message.parts, strict=True)):
+        return message, following
+    return replace(message, content=content, parts=tuple(parts[::-1])), following
+
+
+def _before(text: str, following: str) -> str:
+    """How both are read on: a line break is read over within a name, and ends one."""
+    return f"\n{text[:_AHEAD]}{following}"[:_AHEAD] if text else following
+
+
+def _served_part(part: Part, following: str) -> Part:
+    if _is_own_result(part):
+        return part
+    served: Part = value_as_data(part)
+    key = _KEYS.get(str(part.get("type")))
+    if key and (words := _words(part)) and (shown := as_data(words, following)) != served[key]:
+        served = {**served, key: shown}
+    return _with_marker(served, part) if _calls_for_marker(part) else served
+
+
+_KEYS: Final = {"text": "text", "tool_result": "content"}
+"""Where a part has its words, by its type."""
+
+
+def _words(part: Part) -> str:
+    """What a part says in words of its own; empty for what stands in a frame."""
+    words = part.get(_KEYS.get(str(part.get("type")), ""))
+    return words if isinstance(words, str) else ""
+
+
+def _is_own_result(part: Part) -> bool:
+    """Whether a tool of ours wrote it: it says what it quotes, and nothing in it stands outside its element."""
+    content = part.get("content")
+    is_ours = part.get("type") == "tool_result" and part.get("name") in OWN and bool(part.get("quotes"))
+    return is_ours and isinstance(content, str) and _is_element(content)
+
+
+def _is_element(text: str) -> bool:
+    """One element of recalled messages, with a note after it; inside, lines and elements of messages."""
+    first, *lines = text.split("\n")
+    if not _OPENING.fullmatch(first) or lines.count(_CLOSING) != 1:
+        return False
+    end = lines.index(_CLOSING)
+    plain, is_open = [], False
+    for line in lines[:end]:
+        if not is_open and _LONG.fullmatch(line):
+            is_open = True
+        elif is_open and line == _LONG_END:
+            is_open = False
+        else:
+            plain.append(line)
+    inside, note = "\n".join(plain), "\n".join(lines[end + 1 :])
+    return not is_open and escape_block(inside) == inside and as_data(note) == note
+
+
+def _calls_for_marker(part: Part) -> bool:
+    arguments = part.get("arguments")
+    if part.get("type") != "tool_call" or part.get("name") != EXPAND.name or not isinstance(arguments, Mapping):
+        return False
+    marker = arguments.get("marker")
+    return isinstance(marker, str) and [render(one) for one in find(marker)] == [marker]
+
+
+def _with_marker(served: Part, part: Part) -> Part:
+    arguments = {**served["arguments"], "marker": part["arguments"]["marker"]}
+    return part if {**served, "arguments": arguments} == part else {**served, "arguments": arguments}

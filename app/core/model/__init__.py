@@ -1,0 +1,1 @@
+"""Conversations, messages, states, records, errors: the values that everything else works on."""

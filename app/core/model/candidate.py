@@ -1,0 +1,67 @@
+"""A summarizer's answer as values: what it adds, what it gives up, what it says of anchors and stretches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.core.model.anchors import AnchorType, ClaimedStatus
+from app.core.model.segments import SegmentDigest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateItem:
+    """One proposed text of a list field."""
+
+    field: str
+    text: str
+    from_seqs: tuple[int, ...] = ()
+    replaces: tuple[str, ...] = ()
+    """Ids of entries that this text takes the place of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateDrop:
+    """A proposal to forget an entry; valid only with a known reason and a source in the new span."""
+
+    entry: str
+    reason: str
+    by_seq: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorProposal:
+    """A passage that the model would keep verbatim; accepted only if it stands so in its message."""
+
+    type: AnchorType
+    quote: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptWord:
+    """What the model says of a passage that was shown to it as kept verbatim."""
+
+    id: str
+    claims: ClaimedStatus | None
+    """What has become of it; ``None``: it is worth keeping."""
+    by_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A proposal that could be read; visible to nobody until the gate has passed it."""
+
+    items: tuple[CandidateItem, ...] = ()
+    narrative: Mapping[str, str]
+    """Narrative fields that have a text."""
+    dropped: tuple[CandidateDrop, ...] = ()
+    anchors: tuple[AnchorProposal, ...] = ()
+    kept: tuple[KeptWord, ...] = ()
+    """On passages that were shown as kept verbatim, one each."""
+    digests: tuple[SegmentDigest, ...] = ()
+    """Of the request's segments; those that are missing are made by code."""
+
+    def texts(self) -> list[str]:
+        """Every proposed text, narratives first."""
+        return [*self.narrative.values(), *(item.text for item in self.items)]

@@ -1,0 +1,244 @@
+"""The values a conversation is made of, as the core and the services see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from app.core.model.segments import ShownSegment
+from app.core.text.parts import Part
+
+Role = Literal["user", "assistant", "system", "tool"]
+MessageStatus = Literal["complete", "interrupted", "erased"]
+ProtectedReason = Literal[
+    "initial_objective",
+    "explicit_constraint",
+    "authentication",
+    "goal_statement",
+    "system",
+    "pinned",
+    "over_allotment",
+    "compressible",
+]
+
+UNPROTECTED: frozenset[str] = frozenset({"compressible", "over_allotment"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """Running sums over messages 1..seq; commands and erased messages count nothing. ``held_*``: held ones only."""
+
+    messages: int = 0
+    tokens: int = 0
+    bytes: int = 0
+    held_tokens: int = 0
+    held_bytes: int = 0
+
+    def plus(self, other: Sums) -> Sums:
+        """The sums one message (or one run of messages) further."""
+        return Sums(
+            messages=self.messages + other.messages,
+            tokens=self.tokens + other.tokens,
+            bytes=self.bytes + other.bytes,
+            held_tokens=self.held_tokens + other.held_tokens,
+            held_bytes=self.held_bytes + other.held_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One entry of the session history. ``seq`` is 1, 2, 3 … without gaps; originals never change."""
+
+    id: UUID
+    conversation_id: UUID
+    seq: int
+    role: Role
+    content: str
+    parts: tuple[Part, ...] = ()
+    event_type: str = "casual"
+    status: MessageStatus = "complete"
+    is_command: bool = False
+    """Marked by the service: a typed ``/compact`` and its answer. Shown in the history, never in a context."""
+    protected_reason: ProtectedReason = "compressible"
+    is_pinned: bool = False
+    """Pinned by a client: stays so whatever the policy's rules say of it."""
+    token_count: int = 0
+    byte_length: int = 0
+    model: str | None = None
+    usage: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    created_at: datetime
+
+    @property
+    def is_protected(self) -> bool:
+        """Held: served verbatim also once it is covered."""
+        return self.protected_reason not in UNPROTECTED
+
+    @property
+    def turn(self) -> int:
+        """The 0-based position, as the Sessions Pattern counts."""
+        return self.seq - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """What the planner needs of a message: everything but its text."""
+
+    seq: int
+    role: Role
+    token_count: int
+    byte_length: int
+    is_protected: bool = False
+    is_command: bool = False
+    anchor_tokens: int = 0
+    """What its active anchors will weigh in the state block once it is covered."""
+    calls: frozenset[str] = frozenset()
+    """Ids of the tool calls this message makes."""
+    results: frozenset[str] = frozenset()
+    """Ids of the tool calls this message answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quiet:
+    """When nothing triggers: all three must be over. ``reason`` says why it is quiet."""
+
+    until_seq: int = 0
+    """Some message after this one must exist."""
+    until_tokens: int = 0
+    """The context must weigh at least this much."""
+    until: datetime | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How the state block is served; stored with the state version, so that served bytes stay the same."""
+
+    text: str
+    """The state's JSON inside the ``<session_state>`` element."""
+    tokens: int
+    """What the whole block adds to a context, its acknowledgement and the anchors included."""
+    anchors: str = ""
+    """The rendered ``<anchors>`` element, its marker included; empty when none is served."""
+    anchor_tokens: int = 0
+    """What of ``tokens`` the anchors weigh."""
+    anchors_behind_marker: int = 0
+    """Active anchors for which there was no room."""
+    held: tuple[int, ...] = ()
+    """``seq`` of the held messages that follow the block."""
+    held_days: str = ""
+    """The rendered element with their days; empty when none follows."""
+    held_day_tokens: int = 0
+    """What of ``tokens`` it weighs."""
+    digests: str = ""
+    """The rendered ``<digests>`` element with its markers; empty when none is served."""
+    digest_tokens: int = 0
+    """What of ``tokens`` the digests weigh."""
+    digest_room: int | None = None
+    """What they may weigh until the next version; ``None``: their allotment."""
+    segments: tuple[ShownSegment, ...] = ()
+    """The segments that the digests show, at which level, by position."""
+
+    @property
+    def state_tokens(self) -> int:
+        """What of ``tokens`` the state weighs, with the block's own lines."""
+        return self.tokens - self.anchor_tokens - self.digest_tokens - self.held_day_tokens
+
+    def without_held_days(self) -> Layout:
+        """The block without the days of held messages."""
+        return replace(self, held_days="", held_day_tokens=0, tokens=self.tokens - self.held_day_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveContext:
+    """A context that a stateful model's provider keeps: it holds what the service holds, up to one message."""
+
+    model: str
+    """The chat model, by the name under which it is asked."""
+    response_id: str
+    """The provider's id of its last response: a request that names it goes on from there."""
+    through_seq: int
+    """The last message that is in it; what came after has not been sent yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """The stored row. Sums make utilization O(1): no turn recounts history."""
+
+    id: UUID
+    tenant_id: UUID
+    title: str | None = None
+    user_id: str | None = None
+    locale: str = "en"
+    system_prompt: str = ""
+    preset: str = "semantic"
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    """The overrides as given; the resolved policy comes from ``presets.resolve``."""
+    state_schema: str | None = None
+    compressed_state: Mapping[str, Any] | None = None
+    compressed_at_message_id: UUID | None = None
+    boundary_seq: int = 0
+    state_version: int = 0
+    layout: Layout | None = None
+    layout_version: int = 0
+    compression_count: int = 0
+    content_epoch: int = 0
+    """Raised by each erasure: what was read before it is stale."""
+    token_factor: float = 1.0
+    """What a provider reported of requests, relative to our estimates; multiplies sums at evaluation only."""
+    scratchpad: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    last_seq: int = 0
+    last_message_id: UUID | None = None
+    last_message_at: datetime | None = None
+    last_event: int = 0
+    total: Sums = field(default_factory=Sums)
+    """Sums through ``last_seq``."""
+    covered: Sums = field(default_factory=Sums)
+    """Sums through ``boundary_seq``."""
+    context_tokens: int = 0
+    trigger_tokens: int | None = None
+    """``context_tokens`` at or above this is due; ``None`` = never by itself."""
+    context_messages: int = 0
+    """Messages after the boundary."""
+    trigger_messages: int | None = None
+    """``context_messages`` at or above this is due; ``None`` = never by itself."""
+    quiet: Quiet = field(default_factory=Quiet)
+    failure_count: int = 0
+    """Failed automatic compactions in a row; sets the back-off."""
+    live: LiveContext | None = None
+    """What a stateful chat model goes on from; ``None`` = the next request holds the whole context."""
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens and money of model calls, as the provider reported them; ``cost_usd`` is ``None`` when unknown."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+
+    def plus(self, other: Usage) -> Usage:
+        """The sum; an unknown cost counts as nothing beside a known one."""
+        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cost_usd=sum(costs) if costs else None,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form that is stored and shown."""
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cached_tokens": self.cached_tokens,
+            "cost_usd": self.cost_usd,
+        }

@@ -1,0 +1,84 @@
+"""A conversation as Markdown, for people: the full history, and no trace of any compaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final
+
+from app.core.model.conversation import Conversation, Message
+from app.core.text.localization.catalogue import Catalogue, catalogue_of
+from app.core.text.parts import Part, own_content, own_parts
+from app.core.text.patterns import compiled
+
+_FENCE: Final = compiled(r"`{3,}")
+
+
+def markdown_head(conversation: Conversation) -> str:
+    """The title, and the system prompt where there is one, under headings in the conversation's language."""
+    say = catalogue_of(conversation.locale)
+    began = say.text("export.began", time=_time(conversation.created_at, say))
+    lines = [f"# {conversation.title or say.text('export.title')}", "", began]
+    if conversation.system_prompt:
+        lines += ["", f"## {say.text('export.system_prompt')}", "", conversation.system_prompt]
+    return "\n".join(lines) + "\n"
+
+
+def markdown_message(message: Message, locale: str = "en") -> str:
+    """A message under its heading; empty for typed commands and their answers, which are no part of what was said."""
+    if message.is_command:
+        return ""
+    say = catalogue_of(locale)
+    heading = f"\n## {say.text(f'export.{message.role}')}, {_time(message.created_at, say)}\n\n"
+    return heading + "\n\n".join(_said(message, say)) + "\n"
+
+
+def _time(moment: datetime, say: Catalogue) -> str:
+    return say.text(
+        "export.time",
+        year=f"{moment:%Y}",
+        month=f"{moment:%m}",
+        day=f"{moment:%d}",
+        clock=f"{moment:%H:%M}",
+    )
+
+
+def _said(message: Message, say: Catalogue) -> Iterator[str]:
+    if message.status == "erased":
+        yield f"*({say.text('export.erased')})*"
+        return
+    content = own_content(message.role, message.content, message.parts)
+    if content:
+        yield content
+    for part in own_parts(content, message.parts):
+        yield _part(part, say)
+    if message.status == "interrupted":
+        yield f"*({say.text('export.interrupted')})*"
+
+
+def _part(part: Part, say: Catalogue) -> str:
+    kind = part.get("type")
+    if kind == "text":
+        return str(part.get("text", ""))
+    if kind == "tool_call":
+        called = say.text("export.calls", name=str(part.get("name")))
+        return f"*{called}:*\n\n{_fenced(_plain(part.get('arguments')))}"
+    if kind == "tool_result":
+        brought = (
+            say.text("export.result_of", name=str(part["name"])) if part.get("name") else say.text("export.result")
+        )
+        return f"*{brought}:*\n\n{_fenced(_plain(part.get('content')))}"
+    where = f": {part['url']}" if part.get("url") else ""
+    return f"*{say.text('export.attached', what=str(part.get('media_type') or say.text('export.file')))}{where}*"
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _fenced(text: str) -> str:
+    """A code block whose fence is longer than any in the text."""
+    longest = max((len(run) for run in _FENCE.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"

@@ -1,0 +1,119 @@
+"""How full a conversation's context is: the numbers of utilization, and the gauge that clients see."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+from app.core.model.conversation import Conversation
+from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.text.token_counts import Estimator, tokens_of
+
+GaugeStatus = Literal["ok", "warning", "critical", "background", "sync", "over"]
+
+WARNING_SHARE: Final = Fraction(3, 4)
+"""Of the window; where turns end in a nearly full window, people are told in time."""
+_TURN_ENDS: Final = frozenset({"completed", "interrupted"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """Where a context's tokens are; the sum is utilization's numerator."""
+
+    system: int = 0
+    state: int = 0
+    anchors: int = 0
+    digests: int = 0
+    held: int = 0
+    tail: int = 0
+    recalled: int = 0
+    pending: int = 0
+
+    @property
+    def block(self) -> int:
+        """The state block with its anchors and digests."""
+        return self.state + self.anchors + self.digests
+
+    @property
+    def total(self) -> int:
+        """The numerator of utilization."""
+        return sum(asdict(self).values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauge:
+    """What clients see of a context's size."""
+
+    tokens: int
+    budget: int
+    window: int
+    utilization: float
+    status: GaugeStatus
+    background_at: int | None
+    sync_at: int | None
+    tokens_until_compaction: int | None
+    breakdown: Breakdown
+    anchors_behind_marker: int = 0
+    """Active anchors for which the block has no room."""
+
+
+def breakdown_of(conversation: Conversation, estimator: Estimator, *, system: int) -> Breakdown:
+    """The breakdown from the row's sums alone: O(1), whatever the history's length."""
+    total, covered, layout = conversation.total, conversation.covered, conversation.layout
+    return Breakdown(
+        system=system,
+        state=layout.state_tokens if layout else 0,
+        anchors=layout.anchor_tokens if layout else 0,
+        digests=layout.digest_tokens if layout else 0,
+        held=tokens_of(covered.held_tokens, covered.held_bytes, estimator) + (layout.held_day_tokens if layout else 0),
+        tail=tokens_of(total.tokens - covered.tokens, total.bytes - covered.bytes, estimator),
+    )
+
+
+def gauge_of(
+    policy: CompactionPolicy, budgets: Budgets, breakdown: Breakdown, *, anchors_behind_marker: int = 0
+) -> Gauge:
+    """The gauge of a breakdown under a policy."""
+    tokens = breakdown.total
+    counted = tokens - breakdown.recalled  # what is brought back for one question starts no compaction
+    background = _lowest(policy, budgets, "background")
+    sync = _lowest(policy, budgets, "inline")
+    thresholds = [value for value in (background, sync) if value is not None]
+    return Gauge(
+        tokens=tokens,
+        budget=budgets.budget,
+        window=budgets.window,
+        utilization=round(tokens / budgets.budget, 4) if budgets.budget else 1.0,
+        status=_status(policy, budgets, counted, background=background, sync=sync),
+        background_at=background,
+        sync_at=sync,
+        tokens_until_compaction=max(min(thresholds) - counted, 0) if thresholds else None,
+        breakdown=breakdown,
+        anchors_behind_marker=anchors_behind_marker,
+    )
+
+
+def _lowest(policy: CompactionPolicy, budgets: Budgets, run: str) -> int | None:
+    firsts = (item.at.first_tokens(budgets) for item in policy.triggers if item.run == run)
+    return min((first for first in firsts if first is not None), default=None)
+
+
+def _status(
+    policy: CompactionPolicy, budgets: Budgets, tokens: int, *, background: int | None, sync: int | None
+) -> GaugeStatus:
+    if tokens > budgets.budget:
+        return "over"
+    if any(trigger.on in _TURN_ENDS for trigger in policy.triggers):
+        return _status_of_turns(tokens, math.ceil(WARNING_SHARE * budgets.window), background, sync)
+    if sync is not None and tokens >= sync:
+        return "sync"
+    return "background" if background is not None and tokens >= background else "ok"
+
+
+def _status_of_turns(tokens: int, warning: int, *triggers: int | None) -> GaugeStatus:
+    """Critical from the lowest trigger on, whatever it waits for."""
+    if any(first is not None and tokens >= first for first in triggers):
+        return "critical"
+    return "warning" if tokens >= warning else "ok"

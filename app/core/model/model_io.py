@@ -1,0 +1,220 @@
+"""What goes to a model and what comes back, the same for every provider and for the offline model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from app.core.model.anchors import Anchor
+from app.core.model.claims import Claim
+from app.core.model.conversation import Message, Usage
+from app.core.model.segments import CutSegment
+from app.core.model.state import StateEntry, StateSchema
+from app.core.text.parts import Part
+
+InputCost = Callable[[int], float | None]
+"""What a model asks in USD for reading so many tokens, none of them cached; ``None`` where its price is unknown."""
+
+OFFLINE: Final = "offline"
+"""The name of the model that needs no provider: it quotes."""
+
+FinishReason = Literal["stop", "length", "blocked", "tool_call", "other"]
+
+
+def unknown_cost(_tokens: int) -> None:
+    """Of a model without a known price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelProfile:
+    """What a model can take: limits in its own tokens."""
+
+    name: str
+    input_limit: int
+    output_limit: int
+    limit_known: bool = False
+    """Whether ``input_limit`` is the model's own, or the operator's word, and no guess."""
+    chunk_tokens: int | None = None
+    """The most that it digests in one compaction call, where that is less than half the input limit."""
+    metered: bool = True
+    """Whether its calls cost money: the spend guard counts only those."""
+    reads_prompts: bool = True
+    """Whether a prompt tells it what to do; the offline model is told nothing."""
+    calls_tools: bool = False
+    """Whether tools are offered to it as a chat model."""
+    stateful: bool = False
+    """Whether its provider keeps the context of a chat, so that a request may go on from an earlier response."""
+    input_cost: InputCost = field(default=unknown_cost, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextMessage:
+    """One entry of an assembled context. ``seq`` is ``None`` for what the service wrote itself."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    parts: tuple[Part, ...] = ()
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool that is offered to the chat model."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON Schema of the arguments, an object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """Where a stateful model goes on from: everything up to that response stands on its provider's side."""
+
+    response_id: str
+    open_calls: tuple[Part, ...] = ()
+    """The tool calls that the response ended with, as they are stored: each of them wants a result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """One step of the chat model: ``messages[0]`` is the system prompt when it has role ``system``."""
+
+    messages: tuple[ContextMessage, ...]
+    max_output_tokens: int | None = None
+    tools: tuple[ToolSpec, ...] = ()
+    continues: Continuation | None = None
+    """Of a stateful model only: ``messages`` then hold, after the system prompt, what came since."""
+    locale: str = "en"
+    """The conversation's: what has to be put in words for a provider is in its language."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """A piece of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """The model wants a tool's result before it goes on."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What its provider wants back with the call, as it came: JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFinish:
+    """The last thing a step yields."""
+
+    reason: FinishReason
+    usage: Usage
+    model: str
+    response_id: str | None = None
+    """Of a stateful model: what a later request may go on from."""
+
+
+StepEvent = TextDelta | ToolCall | StepFinish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """A statement of a summarizer's answer that it is asked about again."""
+
+    field: str
+    statement: str
+    values: tuple[str, ...] = ()
+    """What of it was shown nowhere; without any, it orders the reader about."""
+    says: str = ""
+    """What the messages hold in place of that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRequest:
+    """One call of the summarizer, structured.
+
+    An LLM adapter renders it with ``prompts.render_summary``, the offline model reads it as it is.
+    """
+
+    schema: StateSchema
+    messages: tuple[Message, ...]
+    """The chunk, in order; held messages are in it too, since the state must make sense of them."""
+    previous: tuple[StateEntry, ...] = ()
+    """The served entries of the state so far."""
+    anchors: tuple[Anchor, ...] = ()
+    """Active anchors up to the end of the chunk: served verbatim beside the state, by code."""
+    anchor_room: int | None = None
+    """Tokens for them in the block: those beyond stand behind a marker. ``None``: all are served."""
+    system_prompt: str = ""
+    """The conversation's own system prompt: what stands in it is grounded, and need not be recorded."""
+    system_context: str = ""
+    """Of it, what the summarizer is shown: terms, synonyms and workflow hints."""
+    focus: str | None = None
+    instructions: str = ""
+    feedback: str | None = None
+    """The reason word of the refusal of the attempt before."""
+    target_tokens: int = 800
+    """How large the new state should be."""
+    max_output_tokens: int = 4_096
+    locale: str = "en"
+    chunk_tokens: int | None = None
+    """The most the messages may weigh as shown to an LLM: giants in a heavier chunk are shown elided."""
+    segments: tuple[CutSegment, ...] = ()
+    """The stretches of the chunk, each to be described too; empty where no digests are wanted."""
+    doubts: tuple[Doubt, ...] = ()
+    """When it is asked again: what of its answer does not hold."""
+    lost: tuple[tuple[int, str], ...] = ()
+    """When it is asked again: (message, sentence) of values that nothing would tell any more."""
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether this is about an answer that was given already."""
+        return bool(self.doubts or self.lost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailRequest:
+    """One call of the summarizer for a segment's L1: a condensed narrative of key exchanges and their outcomes."""
+
+    topic: str
+    messages: tuple[Message, ...]
+    """The segment's, without their secrets; commands and erased ones left out."""
+    target_tokens: int
+    max_output_tokens: int
+    locale: str = "en"
+    instructions: str = ""
+    shown_tokens: int | None = None
+    """The most the messages may weigh as shown to an LLM: giants are shown elided. ``None``: all in full."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationRequest:
+    """One call of the verifier: what the summarizer saw, and the claims of what it wrote."""
+
+    messages: tuple[Message, ...]
+    """The chunk, with the same secrets withheld as from the summarizer."""
+    claims: tuple[Claim, ...]
+    previous: tuple[StateEntry, ...] = ()
+    """The entries that were served before."""
+    older: tuple[Message, ...] = ()
+    """Excerpts of earlier messages on which the entries rest that a claim replaces, drops, joins or retells."""
+    max_output_tokens: int = 4_096
+    locale: str = "en"
+    chunk_tokens: int | None = None
+    """As the summarizer was asked with: giants in a heavier chunk are shown elided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A summarizer's raw answer, unchecked: visible to nobody until the gate has passed it."""
+
+    text: str
+    finish: FinishReason
+    model: str
+    usage: Usage = field(default_factory=Usage)
+    called_tool: bool = False

@@ -1,0 +1,96 @@
+"""Words for the user when a conversation is compacted: a title and one line, from an event's numbers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.records import ERASURE
+from app.core.model.wording import percent
+from app.core.text.localization.catalogue import Catalogue
+
+NotificationLevel = Literal["info", "warning"]
+
+STARTED: Final = "compaction.started"
+APPLIED: Final = "compaction.applied"
+UNCHANGED: Final[Mapping[str, NotificationLevel]] = {"compaction.skipped": "info", "compaction.failed": "warning"}
+"""Events after which everything is as it was."""
+TOLD_OF: Final = frozenset({STARTED, APPLIED, *UNCHANGED})
+"""Types of events that there may be words for."""
+
+_KINDS: Final[Mapping[str, str]] = {
+    "background": "critical",
+    "completion": "critical",
+    "max_messages": "critical",
+    "sync": "proactive",
+    "max_tokens": "proactive",
+    "mid_turn": "proactive",
+    "interrupted": "interrupted",
+    "manual": "manual",
+}
+"""What a trigger means to a user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notification:
+    """Words for the user."""
+
+    level: NotificationLevel
+    title: str
+    message: str
+    locale: str
+
+
+def notify(type_: str, data: Mapping[str, Any], policy: CompactionPolicy, say: Catalogue) -> Notification | None:
+    """What a user is told of an event; ``None`` where the policy wants nothing said, or there is nothing to say.
+
+    ``summary`` tells what was done, ``before_and_after`` also that it begins, and that it came to nothing. An erasure's
+    own compaction is nobody's business.
+    """
+    wanted, trigger = policy.notifications, str(data.get("trigger"))
+    if wanted == "events" or trigger == ERASURE:
+        return None
+    reason = _reason(trigger, policy, say)
+    if type_ == APPLIED:
+        return _notification("after", say, reason=reason, done=_done(data, say))
+    if wanted != "before_and_after":
+        return None
+    if type_ == STARTED:
+        tokens = say.text("notice.tokens", count=_number(data, "tokens_before"))
+        return _notification("before", say, reason=reason, tokens=tokens)
+    level = UNCHANGED.get(type_)
+    return _notification("unchanged", say, level, reason=reason) if level else None
+
+
+def _notification(moment: str, say: Catalogue, level: NotificationLevel = "info", **words: str) -> Notification:
+    return Notification(
+        level=level,
+        title=say.text(f"notice.{moment}.title"),
+        message=say.text(f"notice.{moment}.message", **words),
+        locale=say.language,
+    )
+
+
+def _reason(trigger: str, policy: CompactionPolicy, say: Catalogue) -> str:
+    """Why, with the policy's own threshold where it is a share."""
+    kind = _KINDS.get(trigger, "critical")
+    at = next((one.at for one in policy.triggers if one.name == trigger), None)
+    share = (at.share or at.window) if at else None
+    if share is None:
+        return say.text(f"notice.reason.{kind}")
+    return say.text(f"notice.reason.{kind}_at", percent=percent(share))
+
+
+def _done(data: Mapping[str, Any], say: Catalogue) -> str:
+    """How many messages, and how many tokens fewer; nothing of what did not get smaller."""
+    told = [say.text("summary.messages", count=_number(data, "messages_covered"))]
+    saved = _number(data, "tokens_before") - _number(data, "tokens_after")
+    if data.get("tokens_after") is not None and saved > 0:
+        told.append(say.text("summary.saved", count=saved))
+    return ", ".join(told)
+
+
+def _number(data: Mapping[str, Any], name: str) -> int:
+    return int(data.get(name) or 0)

@@ -1,0 +1,70 @@
+"""Which message a text was drawn from, by the content words they share."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from app.core.model.conversation import Message
+from app.core.text.parts import Part, own_parts
+from app.core.text.words import stems
+
+_ENOUGH: Final = 0.3  # of a text's weight: less is the chance overlap of two texts on one topic
+_UNSEEN: Final = 0.5  # of the rarest word's weight, for a word that the span lacks: paraphrases bring such words
+_CLOSE: Final = 0.85  # of the best: a second message that says nearly as much is a source too
+_MOST_SOURCES: Final = 3
+
+
+class Overlap:
+    """Content words of a span, weighted by how rare they are in it."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._messages_with: dict[str, list[int]] = defaultdict(list)
+        for message in messages:
+            for word in set(stems(message_text(message))):
+                self._messages_with[word].append(message.seq)
+        self._count = len(messages)
+
+    def sources(self, text: str) -> tuple[int, ...]:
+        """The messages that share most of the text's weight, in order; none when no message shares enough."""
+        weights = {word: self._weight(word) for word in set(stems(text))}
+        total = sum(weights.values())
+        shared = self._shared(weights)
+        best = max(shared.values(), default=0.0)
+        if not total or best < _ENOUGH * total:
+            return ()
+        close = [seq for seq, weight in shared.items() if weight >= _CLOSE * best]
+        close.sort(key=lambda seq: (-shared[seq], seq))
+        return tuple(sorted(close[:_MOST_SOURCES]))
+
+    def _shared(self, weights: Mapping[str, float]) -> Counter[int]:
+        shared: Counter[int] = Counter()
+        for word, weight in weights.items():
+            for seq in self._messages_with.get(word, ()):
+                shared[seq] += weight  # type: ignore[assignment]
+        return shared
+
+    def _weight(self, word: str) -> float:
+        """Rare words say more."""
+        holding = len(self._messages_with.get(word, ()))
+        return math.log(1 + self._count / holding) if holding else _UNSEEN * math.log(1 + self._count)
+
+
+def message_text(message: Message) -> str:
+    """All that a message says: its content, and what its parts tell, arguments and results of tools included.
+
+    What stands in both is told once.
+    """
+    return "\n".join(filter(None, [message.content, *map(_part_text, own_parts(message.content, message.parts))]))
+
+
+def _part_text(part: Part) -> str:
+    is_tool = part.get("type") in {"tool_call", "tool_result"}
+    told = part.get("text") or part.get("content") or part.get("arguments") or ""
+    if not isinstance(told, str):
+        told = json.dumps(told, ensure_ascii=False, default=str) if is_tool else ""
+    name = part.get("name")
+    return f"{name} {told}" if is_tool and isinstance(name, str) else told

@@ -1,0 +1,1 @@
+"""Policies and presets: what a conversation may be told to do."""

@@ -1,0 +1,159 @@
+"""What a policy can never meet, found when it is set: each finding names the field and shows the arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from app.core.model.errors import FieldError
+from app.core.model.policies.policy import Budgets, CompactionPolicy, Trigger
+from app.core.model.policies.short_forms import short_form_of, switched_off
+
+
+def contradictions(
+    policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str] = ()
+) -> list[FieldError]:
+    """Why this policy can never be met; empty when it can.
+
+    A compaction must end below the trigger that it was for, what is always served must fit below the target, and what
+    may be served beside the tail must leave room for one.
+
+    Args:
+        policy: The resolved policy.
+        budgets: Its shares in tokens.
+        system_tokens: System prompt with awareness block and tools.
+        sent: The fields that the client sent: what it wrote in a short form is named by it.
+    """
+    return [
+        *_targets_above_triggers(policy, budgets, sent),
+        *_floor_above_target(policy, budgets, system_tokens),
+        *_floors_above_triggers(policy, budgets, system_tokens, sent),
+        *_keeps_above_triggers(policy, budgets, system_tokens, sent),
+        *_shares_above_budget(policy, budgets, system_tokens),
+    ]
+
+
+def without_triggers(policy: CompactionPolicy, overrides: Mapping[str, Any]) -> list[FieldError]:
+    """Why the triggers that these overrides switch off must stay; empty when they may go.
+
+    Where nothing compacts and nothing is truncated, a conversation only grows until it is refused.
+    """
+    off = switched_off(overrides)
+    if not off or policy.triggers or policy.on_failure != "keep_full":
+        return []
+    message = (
+        'null leaves no trigger, and with on_failure "keep_full" the context grows until it exceeds the window: leave a'
+        ' trigger, or set on_failure to "truncate"'
+    )
+    return [FieldError(field=f"policy.{form}", message=message) for form in off]
+
+
+def _targets_above_triggers(policy: CompactionPolicy, budgets: Budgets, sent: Collection[str]) -> Iterator[FieldError]:
+    for index, trigger in enumerate(policy.triggers):
+        first = trigger.at.first_tokens(budgets)
+        if trigger.fold == "to_target" and first is not None and first <= budgets.target:
+            message = (
+                f"{_target(policy, budgets)} must be below the trigger {trigger.name}, which fires from"
+                f" {first} tokens on"
+            )
+            form = _short_form(policy, sent, "triggers", index, "at")
+            if form:
+                yield FieldError(field=f"policy.{form}", message=f"{message}: raise {form}, or lower target")
+            yield FieldError(field="policy.target", message=message)
+
+
+def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> Iterator[FieldError]:
+    floor = system_tokens + budgets.state_cap
+    if floor <= budgets.target:
+        return
+    reserve = budgets.limit - budgets.window
+    reserves_most = policy.output_reserve is not None and reserve > budgets.window
+    limit = f"a limit of {budgets.limit}" + (f" less output_reserve {reserve}" if reserves_most else "")
+    advice = "lower output_reserve or raise context_window" if reserves_most else "raise context_window"
+    yield FieldError(
+        field="policy.output_reserve" if reserves_most else "policy.context_window",
+        message=f"{_floor(budgets, system_tokens)} = {floor} tokens exceeds {_target(policy, budgets)}, from"
+        f" {limit}: {advice}, shorten the system prompt, or lower state_tokens",
+    )
+
+
+def _floors_above_triggers(
+    policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str]
+) -> Iterator[FieldError]:
+    """A trigger that folds all would fire again right after it; one that folds to the target is above the target."""
+    floor = system_tokens + budgets.state_cap
+    for index, trigger in enumerate(policy.triggers):
+        first = trigger.at.first_tokens(budgets)
+        if trigger.fold == "all" and first is not None and first <= floor:
+            yield FieldError(
+                field=_field(policy, sent, "triggers", index, "at"),
+                message=f"the trigger {trigger.name} fires from {first} tokens on, but"
+                f" {_floor(budgets, system_tokens)} = {floor} tokens are always there: raise it",
+            )
+
+
+def _keeps_above_triggers(
+    policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str]
+) -> Iterator[FieldError]:
+    """What a trigger keeps must leave it something to do."""
+    floor = system_tokens + budgets.state_cap
+    for index, trigger in enumerate(policy.triggers):
+        room, where = _room_of(trigger, policy, budgets)
+        if trigger.keep_tokens and floor <= room < floor + trigger.keep_tokens:
+            yield FieldError(
+                field=f"policy.triggers.{index}.keep_tokens",
+                message=f"{_floor(budgets, system_tokens)} + keep_tokens {trigger.keep_tokens} ="
+                f" {floor + trigger.keep_tokens} tokens exceeds {where}: at most {room - floor} can be kept",
+            )
+        if trigger.at.messages is not None and trigger.keep_messages > trigger.at.messages:
+            yield FieldError(
+                field=_field(policy, sent, "triggers", index, "keep_messages"),
+                message=f"the trigger {trigger.name} fires above {trigger.at.messages} messages and keeps"
+                f" {trigger.keep_messages}: it would never end; keep at most {trigger.at.messages}",
+            )
+
+
+def _room_of(trigger: Trigger, policy: CompactionPolicy, budgets: Budgets) -> tuple[int, str]:
+    """The most that may be there once this trigger's compaction is over, and what that is."""
+    first = trigger.at.first_tokens(budgets)
+    if trigger.fold == "to_target":
+        return budgets.target, _target(policy, budgets)
+    if first is None:
+        return budgets.budget, f"the budget of {budgets.budget}"
+    return first - 1, f"{first - 1}, the most at which the trigger {trigger.name} does not fire"
+
+
+def _shares_above_budget(policy: CompactionPolicy, budgets: Budgets, system_tokens: int) -> Iterator[FieldError]:
+    """Every allotment used up, the context must still fit: else pins and anchors are promised room there is not."""
+    anchors = budgets.anchor_tokens or 0
+    most = system_tokens + budgets.state_cap + anchors + budgets.pin_tokens
+    if most <= budgets.budget:
+        return
+    larger = "pin_share" if budgets.pin_tokens > anchors else "anchor_share"
+    yield FieldError(
+        field=f"policy.{larger}",
+        message=f"{_floor(budgets, system_tokens)} + anchors {anchors} (anchor_share {_number(policy.anchor_share)}) +"
+        f" pins {budgets.pin_tokens} (pin_share {policy.pin_share:g}) = {most} tokens exceeds the budget of"
+        f" {budgets.budget}: lower anchor_share, pin_share or state_tokens",
+    )
+
+
+def _field(policy: CompactionPolicy, sent: Collection[str], *path: str | int) -> str:
+    """The field as the client wrote it."""
+    return f"policy.{_short_form(policy, sent, *path) or '.'.join(map(str, path))}"
+
+
+def _short_form(policy: CompactionPolicy, sent: Collection[str], *path: str | int) -> str | None:
+    return short_form_of(path, [trigger.name for trigger in policy.triggers], sent)
+
+
+def _floor(budgets: Budgets, system_tokens: int) -> str:
+    return f"system prompt with awareness block {system_tokens} + state cap {budgets.state_cap}"
+
+
+def _target(policy: CompactionPolicy, budgets: Budgets) -> str:
+    return f"the target of {budgets.target} ({policy.target:g} × budget {budgets.budget})"
+
+
+def _number(share: float | None) -> str:
+    return "none" if share is None else f"{share:g}"

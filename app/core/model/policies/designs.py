@@ -1,0 +1,134 @@
+"""The published designs, each as one policy over the engine: data, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.model.policies.policy import CompactionPolicy, Keep, Threshold, Trigger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A policy under a name."""
+
+    name: str
+    title: str
+    design: str
+    """What it was published as."""
+    description: str
+    policy: CompactionPolicy
+
+
+_BACKGROUND: Final = Trigger(name="background", on="stored", at=Threshold(share=0.70), run="background")
+_SYNC: Final = Trigger(name="sync", on="before_call", at=Threshold(share=0.85), run="inline")
+_CRITICAL: Final = Threshold(window=0.90)
+
+SEMANTIC: Final = Preset(
+    name="semantic",
+    title="Session State Compression",
+    design="Session State Compression",
+    description="Old messages become a structured state of facts, tone, shared concepts and a narrative.",
+    policy=CompactionPolicy(triggers=(_BACKGROUND, _SYNC), state_cap=800, recall="auto"),
+)
+
+HANDOFF: Final = Preset(
+    name="handoff",
+    title="Session Compaction",
+    design="Session Compaction",
+    description="A self-contained handover in seven sections, and the last twenty messages as they were.",
+    policy=CompactionPolicy(
+        state_schema="handoff",
+        triggers=(
+            Trigger(
+                name="max_tokens",
+                on="before_call",
+                at=Threshold(tokens=80_000, share=0.85),
+                run="inline",
+                keep_messages=20,
+                fold="all",
+            ),
+        ),
+        manual_keep=Keep(messages=20),
+        estimator="bytes",
+        state_tokens=2_000,
+        levels=("L2", "L3"),
+        anchor_share=0,
+        protect=(),
+        on_failure="keep_full",
+        summarizer="chat_model",
+        notifications="summary",
+    ),
+)
+
+HIERARCHICAL: Final = Preset(
+    name="hierarchical",
+    title="Contextual Compression Engine",
+    design="Contextual Compression Engine",
+    description="Levels of detail with markers that lead back, anchors that are never compressed away, recall.",
+    policy=CompactionPolicy(triggers=(_BACKGROUND, _SYNC), anchor_share=None, recall="auto"),
+)
+
+TURN_END: Final = Preset(
+    name="turn_end",
+    title="History Semantic Compression",
+    design="History Semantic Compression",
+    description="One summary in place of everything before it, when a turn ends in a nearly full window, and notices.",
+    policy=CompactionPolicy(
+        state_schema="summary",
+        triggers=(
+            Trigger(name="completion", on="completed", at=_CRITICAL, run="background", fold="all"),
+            Trigger(name="interrupted", on="interrupted", at=_CRITICAL, run="background", keep_turns=1, fold="all"),
+            Trigger(name="sync", on="before_call", at=_CRITICAL, run="inline", keep_turns=1, fold="all"),
+            Trigger(name="mid_turn", on="between_calls", at=_CRITICAL, run="inline", keep_turns=1, fold="all"),
+        ),
+        manual_keep=Keep(),
+        window_share=1.0,
+        output_reserve=0,
+        state_share=0.10,
+        served_as="assistant",
+        levels=(),
+        anchor_share=0,
+        protect=(),
+        on_failure="keep_full",
+        on_disconnect="interrupt",
+        summarizer="chat_model",
+        inject_system_context=True,
+        notifications="before_and_after",
+    ),
+)
+
+SESSIONS: Final = Preset(
+    name="sessions",
+    title="Sessions Pattern",
+    design="Sessions Pattern",
+    description="A window of 8 000 tokens in which objectives, constraints, sign-ins and goals stay word for word.",
+    policy=CompactionPolicy(
+        triggers=(
+            Trigger(name="background", on="stored", at=Threshold(share=0.95), run="background"),
+            Trigger(name="sync", on="before_call", at=Threshold(share=0.95), run="inline"),
+        ),
+        context_window=8_000,
+        window_share=1.0,
+        output_reserve=0,
+        levels=(),
+        protect=("turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"),
+    ),
+)
+
+RESEARCH: Final = Preset(
+    name="research",
+    title="Research State",
+    design="Session State Compression, future",
+    description="Findings with sources, hypotheses, open questions and next actions, for agents that work for days.",
+    policy=CompactionPolicy(
+        state_schema="research",
+        triggers=(_BACKGROUND, _SYNC),
+        state_tokens=2_000,
+        anchor_share=0.20,
+        protect=("turn_0", "constraint", "goal"),
+        recall="auto",
+    ),
+)
+
+DESIGNS: Final = (SEMANTIC, HANDOFF, HIERARCHICAL, TURN_END, SESSIONS, RESEARCH)

@@ -1,0 +1,408 @@
+"""When a conversation is compacted and what may be folded: one frozen, validated value, and its arithmetic.
+
+``evaluate`` is where the decision to compact is taken. It is pure: the caller brings the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from types import UnionType
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from app.core.model.conversation import Quiet
+from app.core.model.records import Fold, FoldRequest
+from app.core.model.segments import LEVELS, Level
+from app.core.text.token_counts import Estimator
+
+Moment = Literal["stored", "before_call", "completed", "interrupted", "between_calls"]
+TriggerName = Literal["background", "sync", "max_tokens", "max_messages", "completion", "interrupted", "mid_turn"]
+Run = Literal["background", "inline"]
+Protect = Literal["turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"]
+
+_IN_TURN: frozenset[Moment] = frozenset({"before_call", "between_calls"})
+
+Share = Annotated[float, Field(gt=0, le=1)]
+KEEP_MAX = 1_000  # keeps are read from one bounded outline of the tail (services.compaction)
+RESERVE_MAX = 4_096  # a chat reply rarely needs more; see engine.md, section 3
+RESERVE_SHARE = Fraction(1, 10)
+STATE_SHARE = Fraction(12, 100)  # so that a small window is not filled by its own state
+CAP_FACTOR = 2
+OUTPUT_PART = 2  # a state is at most half of what the summarizer can write: the rest is for its provenance
+MODEL_FIELDS = ("fallback_model",)
+"""The fields of a policy that name a model; only models that the operator allows may stand there."""
+FLOOR_MESSAGES = 100  # messages that a floor above the target is not tried again for
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation allows, one by one."""
+    if get_origin(annotation) is Annotated:
+        yield from _kinds(get_args(annotation)[0])
+    elif get_origin(annotation) in {Union, UnionType}:
+        for choice in get_args(annotation):
+            yield from _kinds(choice)
+    else:
+        yield annotation
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _a_number_is_written_as_one(cls, value: Any, info: ValidationInfo) -> Any:
+        """Neither ``true`` for 1 nor ``"0.7"``: whoever wrote that meant another field."""
+        kinds = set(_kinds(cls.model_fields[info.field_name or ""].annotation))
+        if isinstance(value, bool | str) and kinds & {int, float} and not kinds & {bool, str}:
+            raise ValueError("must be a number")
+        return value
+
+
+class Threshold(_Frozen):
+    """Where a trigger fires: one of a share of the budget, a share of the window, tokens, or messages.
+
+    Shares fire at greater or equal, ``tokens`` and ``messages`` at greater. ``tokens`` beside a ``share`` fires above
+    the smaller of the two, so that a number made for a large model holds for a small one. Messages are those after
+    the boundary, commands and erased ones left out.
+    """
+
+    share: Share | None = None
+    window: Share | None = None
+    tokens: Annotated[int, Field(gt=0)] | None = None
+    messages: Annotated[int, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = [name for name in ("share", "window", "tokens", "messages") if getattr(self, name) is not None]
+        if len(given) != 1 and given != ["share", "tokens"]:
+            raise ValueError(
+                'give exactly one of {"share": 0–1}, {"window": 0–1}, {"tokens": n}, {"messages": n},'
+                " or share and tokens"
+            )
+        return self
+
+    def first_tokens(self, budgets: Budgets) -> int | None:
+        """The smallest numerator of utilization at which this fires; ``None`` where it counts messages."""
+        if self.messages is not None:
+            return None
+        if self.tokens is not None:
+            most = self.tokens if self.share is None else math.floor(_exact(self.share) * budgets.budget)
+            return min(self.tokens, most) + 1
+        base = budgets.budget if self.share is not None else budgets.window
+        return math.ceil(_exact(self.share or self.window or 0) * base)
+
+    @property
+    def first_messages(self) -> int | None:
+        """The smallest number of messages at which this fires; ``None`` where it weighs tokens."""
+        return None if self.messages is None else self.messages + 1
+
+    def reached(self, budgets: Budgets, *, tokens: int, messages: int) -> bool:
+        """Whether a context of this size fires."""
+        first = self.first_tokens(budgets)
+        return tokens >= first if first is not None else messages >= (self.first_messages or 0)
+
+
+class Keep(_Frozen):
+    """What stays verbatim at the end of the conversation: each number is a minimum."""
+
+    turns: Annotated[int, Field(ge=0, le=KEEP_MAX)] = 0
+    messages: Annotated[int, Field(ge=0, le=KEEP_MAX)] = 0
+    tokens: Annotated[int, Field(ge=0)] = 0
+
+
+class Trigger(_Frozen):
+    """One reason to compact: ``name`` is the word recorded on the compaction."""
+
+    name: TriggerName
+    on: Moment
+    at: Threshold
+    run: Run
+    keep_turns: Annotated[int, Field(ge=0, le=KEEP_MAX)] = 0
+    keep_messages: Annotated[int, Field(ge=0, le=KEEP_MAX)] = 0
+    keep_tokens: Annotated[int, Field(ge=0)] = 0
+    fold: Fold = "to_target"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_count_folds_all(cls, values: Any) -> Any:
+        """The target is in tokens: a trigger that counts messages folds all but what it keeps."""
+        if isinstance(values, dict) and "fold" not in values and _counts_messages(values.get("at")):
+            return {**values, "fold": "all"}
+        return values
+
+    @model_validator(mode="after")
+    def _somebody_waits_for_inline(self) -> Self:
+        expected: Run = "inline" if self.on in _IN_TURN else "background"
+        if self.run != expected:
+            raise ValueError(f'a trigger on "{self.on}" runs "{expected}", not "{self.run}"')
+        if self.at.messages is not None and self.fold != "all":
+            raise ValueError('a trigger that counts messages folds "all" but what it keeps: the target is in tokens')
+        return self
+
+    def request(self) -> FoldRequest:
+        """What a compaction by this trigger is asked to fold."""
+        return FoldRequest(
+            fold=self.fold,
+            keep_turns=self.keep_turns,
+            keep_messages=self.keep_messages,
+            keep_tokens=self.keep_tokens,
+        )
+
+
+class SegmentBy(_Frozen):
+    """How covered messages are cut into segments."""
+
+    by: Literal["topic", "turns", "messages", "time"] = "topic"
+    size: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    """Turns or messages in a segment, or the minutes of silence that end one; ``None`` = 10, 20, 180; topics: unused.
+    """
+
+
+class CompactionPolicy(_Frozen):
+    """Everything that decides about a conversation's context. A preset is one such value."""
+
+    state_schema: Literal["session", "handoff", "summary", "research"] = "session"
+    triggers: tuple[Trigger, ...] = ()
+    target: Share = 0.60
+    """Share of the budget that ``to_target`` folds down to."""
+    manual_keep: Keep = Keep(turns=1)
+    context_window: Annotated[int, Field(ge=1_000, le=100_000_000)] | None = None
+    """The limit in tokens; ``None`` = the model's input limit."""
+    window_share: Share = 0.85
+    output_reserve: Annotated[int, Field(ge=0)] | None = None
+    """Tokens kept free for the reply; ``None`` = min(4 096, 0.10 × limit)."""
+    estimator: Estimator = "script"
+    state_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
+    """How large a state should be; at most 0.12 × budget."""
+    state_cap: Annotated[int, Field(ge=50, le=200_000)] | None = None
+    """The most that a state may weigh; ``None``, and at most, twice its planned size."""
+    state_share: Annotated[float, Field(gt=0, le=0.5)] | None = None
+    """The same as a share of the window, in place of ``state_tokens``; at most half the summarizer's output limit."""
+    served_as: Literal["pair", "assistant"] = "pair"
+    held_roles: tuple[Literal["system"], ...] = ("system",)
+    protect: tuple[Protect, ...] = ("turn_0",)
+    """Turn 0's message, event types, and goal statements found by rule: held verbatim for ever."""
+    anchor_share: Annotated[float, Field(ge=0, le=1)] | None = 0.15
+    """Share of the budget for anchors; ``None`` = all the room there is, and what does not fit rejects."""
+    pin_share: Annotated[float, Field(ge=0, le=1)] = 0.10
+    """Share of the budget for messages that are pinned or protected (held system messages apart)."""
+    levels: tuple[Level, ...] = LEVELS
+    """Which levels of detail are made and served; empty = neither digests nor markers are served."""
+    segment_by: SegmentBy = SegmentBy()
+    """How covered messages are cut into segments."""
+    digest_share: Annotated[float, Field(ge=0, le=1)] = 0.10
+    """Share of the budget for digests of segments; only what keeps block and held messages below half the budget."""
+    recall: Literal["off", "auto"] = "off"
+    """Whether a turn brings back earlier messages that its question needs."""
+    recall_share: Annotated[float, Field(ge=0, le=1)] = 0.15
+    """Share of the budget for what a turn recalls."""
+    oversized: Literal["refuse", "elide"] = "refuse"
+    """A message that can never fit: refused, or stored whole and served without its middle."""
+    fallback_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Asked once when the summarizer's retry was refused too."""
+    on_failure: Literal["truncate", "keep_full"] = "truncate"
+    on_disconnect: Literal["finish", "interrupt"] = "finish"
+    summarizer: Literal["compaction_model", "chat_model"] = "compaction_model"
+    verify: Literal["auto", "off"] = "auto"
+    """Whether a model judges, after a compaction, what a model wrote."""
+    inject_system_context: bool = False
+    """Whether the summarizer is shown the terms, synonyms and workflow hints of the system prompt."""
+    instructions: Annotated[str, Field(max_length=4_000)] = ""
+    """Further words for the summarizer."""
+    notifications: Literal["events", "summary", "before_and_after"] = "events"
+    """What events about compactions say in words: nothing, what was done, or also that it begins."""
+    minimum_progress: Annotated[float, Field(ge=0, le=1)] = 0.05
+    """The rise, as a share of the budget, that ends a quiet period."""
+    sync_deadline: Annotated[float, Field(gt=0, le=300)] = 20.0
+    """Seconds that a turn spends on waiting and compacting together."""
+    calls_per_chunk: Annotated[int, Field(ge=1, le=20)] = 6
+    """Model calls per chunk outside a turn: the ladder, halving and bisection together."""
+    calls_per_hour: Annotated[int, Field(ge=1, le=100_000)] = 40
+    """Metered model calls of this conversation's compactions within an hour."""
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """The names of models in it, by field."""
+        return {name: value for name in MODEL_FIELDS if (value := getattr(self, name)) is not None}
+
+    @field_validator("levels", mode="after")
+    @classmethod
+    def _each_level_once(cls, levels: tuple[Level, ...]) -> tuple[Level, ...]:
+        return tuple(level for level in LEVELS if level in levels)
+
+    @field_validator("triggers")
+    @classmethod
+    def _names_once(cls, triggers: tuple[Trigger, ...]) -> tuple[Trigger, ...]:
+        if len({trigger.name for trigger in triggers}) != len(triggers):
+            raise ValueError("each name may stand once")
+        return triggers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgets:
+    """The policy's shares in tokens, each rounded down. 4 000 gives 3 600, 3 060, target 1 836."""
+
+    limit: int
+    window: int
+    budget: int
+    target: int
+    state_tokens: int
+    state_cap: int
+    anchor_tokens: int | None
+    """The room for anchors; ``None`` = all there is."""
+    pin_tokens: int
+    digest_tokens: int = 0
+    """The room for digests; 0 where none is served."""
+
+    def share(self, share: float) -> int:
+        """A share of the budget in tokens, rounded down."""
+        return math.floor(_exact(share) * self.budget)
+
+
+def budgets_of(policy: CompactionPolicy, model_limit: int, *, output_limit: int | None = None) -> Budgets:
+    """Resolve a policy's shares in tokens.
+
+    Args:
+        policy: The policy.
+        model_limit: The chat model's input limit.
+        output_limit: The summarizer's; needed where the state is a share of the window.
+    """
+    limit = policy.context_window or model_limit
+    default_reserve = min(RESERVE_MAX, math.floor(RESERVE_SHARE * limit))
+    reserve = default_reserve if policy.output_reserve is None else policy.output_reserve
+    window = max(limit - reserve, 0)
+    budget = math.floor(_exact(policy.window_share) * window)
+    state_tokens = _state_tokens(policy, window, budget, output_limit)
+    return Budgets(
+        limit=limit,
+        window=window,
+        budget=budget,
+        target=math.floor(_exact(policy.target) * budget),
+        state_tokens=state_tokens,
+        state_cap=_state_cap(policy, state_tokens),
+        anchor_tokens=None if policy.anchor_share is None else math.floor(_exact(policy.anchor_share) * budget),
+        pin_tokens=math.floor(_exact(policy.pin_share) * budget),
+        digest_tokens=math.floor(_exact(policy.digest_share) * budget) if policy.levels else 0,
+    )
+
+
+def _state_tokens(policy: CompactionPolicy, window: int, budget: int, output_limit: int | None) -> int:
+    if policy.state_share is None:
+        return min(policy.state_tokens, math.floor(STATE_SHARE * budget))
+    planned = math.floor(_exact(policy.state_share) * window)
+    return planned if output_limit is None else min(planned, output_limit // OUTPUT_PART)
+
+
+def _state_cap(policy: CompactionPolicy, planned: int) -> int:
+    cap = CAP_FACTOR * planned
+    return cap if policy.state_cap is None else max(min(cap, policy.state_cap), planned)
+
+
+def evaluate(
+    policy: CompactionPolicy,
+    budgets: Budgets,
+    *,
+    moments: Collection[Moment],
+    tokens: int,
+    messages: int,
+    last_seq: int,
+    quiet: Quiet,
+    now: datetime,
+) -> Trigger | None:
+    """The first trigger in the policy's order that is due at one of these moments, or ``None``.
+
+    Args:
+        policy: The resolved policy.
+        budgets: Its shares in tokens.
+        moments: What it is now: ``before_call`` before the chat model is asked, or those of the functions below.
+        tokens: Numerator of utilization, the new message included.
+        messages: Messages after the boundary, the new one included.
+        last_seq: The newest message.
+        quiet: When nothing triggers.
+        now: The present moment.
+    """
+    if not quiet_over(quiet, tokens=tokens, last_seq=last_seq, now=now):
+        return None
+    asked = (trigger for trigger in policy.triggers if trigger.on in moments)
+    return next((item for item in asked if item.at.reached(budgets, tokens=tokens, messages=messages)), None)
+
+
+def moments_of_append(policy: CompactionPolicy, *, turn_is_over: bool) -> frozenset[Moment]:
+    """What a client's own append is: stored, perhaps the end of a turn.
+
+    Nobody calls a model then, so that an inline trigger counts too where the policy has no stored one.
+    """
+    ended: frozenset[Moment] = frozenset({"completed"}) if turn_is_over else frozenset()
+    return _appended(policy) | ended
+
+
+def moments_of_reply(*, interrupted: bool) -> frozenset[Moment]:
+    """What the end of a chat turn is: a stored reply, complete or interrupted."""
+    return frozenset({"stored", "interrupted" if interrupted else "completed"})
+
+
+def moments_at_rest(policy: CompactionPolicy, end: Moment) -> frozenset[Moment]:
+    """What the sweeper, or a change of the policy, may claim for: a stored message, and how the newest turn ended."""
+    return _appended(policy) | {end}
+
+
+def quiet_over(quiet: Quiet, *, tokens: int, last_seq: int, now: datetime) -> bool:
+    """Whether a quiet period is over: by a new message, by weight, and by time."""
+    return last_seq > quiet.until_seq and tokens >= quiet.until_tokens and (quiet.until is None or now >= quiet.until)
+
+
+def trigger_tokens(policy: CompactionPolicy, budgets: Budgets) -> int | None:
+    """The smallest context that is due by itself, for the sweeper's index; ``None`` = never."""
+    firsts = (trigger.at.first_tokens(budgets) for trigger in _resting(policy))
+    return min((first for first in firsts if first is not None), default=None)
+
+
+def trigger_messages(policy: CompactionPolicy) -> int | None:
+    """The smallest number of messages after the boundary that is due by itself; ``None`` = never."""
+    firsts = (trigger.at.first_messages for trigger in _resting(policy))
+    return min((first for first in firsts if first is not None), default=None)
+
+
+def quiet_after(
+    policy: CompactionPolicy, budgets: Budgets, *, seen_seq: int, predicted_tokens: int, lasting_floor: bool = False
+) -> Quiet:
+    """The quiet period that a compaction begins which was applied, or found nothing (more) to do.
+
+    Args:
+        policy: The resolved policy.
+        budgets: Its shares in tokens.
+        seen_seq: The newest message that the plan had seen.
+        predicted_tokens: What the context weighs now, as evaluation will see it.
+        lasting_floor: What is held alone is above the target: given up for many messages, since more of them change
+            nothing about it. A change of policy or pins, or a restore, ends that.
+    """
+    return Quiet(
+        until_seq=seen_seq + (FLOOR_MESSAGES if lasting_floor else 0),
+        until_tokens=predicted_tokens + budgets.share(policy.minimum_progress),
+        reason="irreducible_floor" if lasting_floor else "applied",
+    )
+
+
+def _appended(policy: CompactionPolicy) -> frozenset[Moment]:
+    has_stored = any(trigger.on == "stored" for trigger in policy.triggers)
+    return frozenset({"stored"} if has_stored else {"stored", "before_call"})
+
+
+def _resting(policy: CompactionPolicy) -> list[Trigger]:
+    moments = _appended(policy) | {"completed", "interrupted"}
+    return [trigger for trigger in policy.triggers if trigger.on in moments]
+
+
+def _counts_messages(at: Any) -> bool:
+    counted = at.get("messages") if isinstance(at, dict) else getattr(at, "messages", None)
+    return counted is not None
+
+
+def _exact(share: float) -> Fraction:
+    """0.7 as seven tenths: binary fractions would round 2 142 down to 2 141."""
+    return Fraction(str(share))

@@ -1,0 +1,112 @@
+"""What is wrong with a policy as it was written, in its own words: the field, what it may be, and what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from app.core.model.errors import FieldError, PolicyInvalidError
+from app.core.model.policies.policy import CompactionPolicy
+
+OUT_OF_RANGE = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
+BOUNDS: Mapping[str, str] = {
+    "exclusiveMinimum": "more than {}",
+    "minimum": "at least {}",
+    "exclusiveMaximum": "less than {}",
+    "maximum": "at most {}",
+}
+
+KINDS: Mapping[str, str] = {
+    "tuple_type": "must be a list",
+    "string_type": "must be a text",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+}
+"""By pydantic's word for a value of another kind."""
+
+Node = Mapping[str, Any]
+Place = Sequence[str | int]
+"""The steps to a field of the policy."""
+
+
+def policy_invalid(
+    error: ValidationError, short_forms: Sequence[str], short_form_at: Callable[[Place], str | None]
+) -> PolicyInvalidError:
+    """Pydantic's findings as field errors, each once.
+
+    Args:
+        error: What pydantic found.
+        short_forms: Fields that stand for others.
+        short_form_at: The short form by which the client set the field at a place, if it did so.
+    """
+    found = (
+        FieldError(
+            field=".".join(["policy", short_form_at(item["loc"]) or ".".join(map(str, item["loc"]))]),
+            message=_message(item, short_forms),
+        )
+        for item in error.errors(include_url=False)
+    )
+    findings = list(dict.fromkeys(found))
+    return PolicyInvalidError(f"{findings[0].field}: {findings[0].message}", errors=findings)
+
+
+def field_error(field: str, message: str) -> PolicyInvalidError:
+    """The error of a single field."""
+    finding = FieldError(field=f"policy.{field}", message=message)
+    return PolicyInvalidError(f"{finding.field}: {message}", errors=[finding])
+
+
+def _message(item: ErrorDetails, short_forms: Sequence[str]) -> str:
+    if item["type"] in OUT_OF_RANGE:
+        return f"must be {_range(item['loc'])}, not {item['input']}"
+    if item["type"] == "extra_forbidden":
+        there_are = [name for node in _nodes(item["loc"][:-1]) for name in node.get("properties", ())]
+        forms = short_forms if len(item["loc"]) == 1 else ()
+        return f"there is no such field; there are {', '.join([*there_are, *forms])}"
+    if item["type"] == "model_type":
+        fields = [name for node in _nodes(item["loc"]) for name in node.get("properties", ())]
+        return f"must be an object of {', '.join(fields)}"
+    told = KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
+    return told.replace("Input should be", "must be")
+
+
+def _range(loc: Sequence[int | str]) -> str:
+    """What a number may be: both its ends, whichever it was that it missed."""
+    bounds = {name: node[name] for node in _nodes(loc) for name in BOUNDS if name in node}
+    return " and ".join(words.format(bounds[name]) for name, words in BOUNDS.items() if name in bounds)
+
+
+def _nodes(loc: Sequence[int | str]) -> list[Node]:
+    """The parts of the policy's JSON schema that describe this place."""
+    nodes = list(_alternatives(_schema()))
+    for part in loc:
+        nodes = [deeper for node in nodes for child in _children(node, part) for deeper in _alternatives(child)]
+    return nodes
+
+
+def _children(node: Node, part: int | str) -> list[Node]:
+    child = node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part)
+    return [child] if child is not None else []
+
+
+def _alternatives(node: Node) -> Iterator[Node]:
+    """A node itself, or what it refers to or chooses from."""
+    if "$ref" in node:
+        yield from _alternatives(_schema()["$defs"][node["$ref"].rpartition("/")[2]])
+    elif "anyOf" in node:
+        for choice in node["anyOf"]:
+            yield from _alternatives(choice)
+    else:
+        yield node
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return CompactionPolicy.model_json_schema()

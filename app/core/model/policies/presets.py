@@ -1,0 +1,87 @@
+"""Policies by the name of a preset, with a conversation's overrides; nothing branches on a preset's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from app.core.model.errors import FieldError, UnknownPresetError
+from app.core.model.policies.designs import DESIGNS, SEMANTIC, Preset
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.policies.policy_errors import policy_invalid
+from app.core.model.policies.short_forms import SHORT_FORMS, expanded, short_form_of
+
+PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in DESIGNS}
+DEFAULT_PRESET = SEMANTIC.name
+
+_KEEPS = ("manual_keep", "keep_tail_messages", "keep_tail_turns")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenDefaults:
+    """An operator's own numbers for the presets that compact above a number of tokens; 0 stands for the preset's."""
+
+    max_tokens: int = 0
+    """As the short form: −1 for no automatic trigger."""
+    keep_tail: int = 0
+    """Messages that stay as they were."""
+
+    def beneath(self, preset_name: str, overrides: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A conversation's overrides, with these numbers where it says nothing of the kind.
+
+        Raises:
+            UnknownPresetError: No such preset.
+        """
+        triggers = preset_named(preset_name).policy.triggers
+        if "triggers" in overrides or all(trigger.at.tokens is None for trigger in triggers):
+            return overrides
+        numbers: dict[str, Any] = {}
+        if self.max_tokens and not overrides.get("max_tokens"):
+            numbers["max_tokens"] = self.max_tokens
+        if self.keep_tail and not any(name in overrides for name in _KEEPS):
+            numbers["keep_tail_messages"] = self.keep_tail
+        return {**overrides, **numbers}
+
+
+PRESETS_OWN = TokenDefaults()
+
+
+def preset_named(name: str) -> Preset:
+    """The preset of that name.
+
+    Raises:
+        UnknownPresetError: There is none; the error lists those there are.
+    """
+    preset = PRESETS.get(name)
+    if preset is None:
+        known = ", ".join(PRESETS)
+        message = f"unknown preset {name!r}; known: {known}"
+        raise UnknownPresetError(message, errors=[FieldError(field="preset", message=message)])
+    return preset
+
+
+def resolve(preset_name: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
+    """The preset's policy with a conversation's overrides, short forms resolved.
+
+    Raises:
+        UnknownPresetError: No such preset.
+        PolicyInvalidError: A field is unknown or out of range, or the fields contradict each other.
+    """
+    values = preset_named(preset_name).policy.model_dump()
+    short = {name: overrides[name] for name in SHORT_FORMS if name in overrides}
+    values.update({name: value for name, value in overrides.items() if name not in short})
+    written = expanded(values, short)
+    try:
+        return CompactionPolicy.model_validate(written)
+    except ValidationError as error:
+        raise policy_invalid(error, SHORT_FORMS, lambda place: _short_form_at(place, written, short)) from None
+
+
+def _short_form_at(place: Sequence[str | int], written: Mapping[str, Any], short: Mapping[str, Any]) -> str | None:
+    triggers = written.get("triggers")
+    items = triggers if isinstance(triggers, list | tuple) else ()
+    names = [str(item.get("name")) if isinstance(item, dict) else "" for item in items]
+    return short_form_of(place, names, short)

@@ -1,0 +1,145 @@
+"""Which messages are held: served verbatim also once they are covered. Decided when a message is appended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from app.core.model.conversation import Message, ProtectedReason, Role
+from app.core.model.policies.goals import states_goal
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.text.token_counts import Estimator, tokens_of
+
+BY_EVENT_TYPE: Final[Mapping[str, ProtectedReason]] = {
+    "initial_objective": "initial_objective",
+    "constraint": "explicit_constraint",
+    "auth_checkpoint": "authentication",
+    "goal": "goal_statement",
+}
+"""What an event type protects a message as, where the policy protects that type."""
+
+
+def protected_reason(
+    policy: CompactionPolicy, *, role: Role, turn: int, event_type: str = "casual", content: str = ""
+) -> ProtectedReason:
+    """Why the policy's rules hold a message, or ``compressible``.
+
+    Args:
+        policy: ``protect`` and ``held_roles`` decide.
+        role: The message's role.
+        turn: Its 0-based position.
+        event_type: The word that its client gave it.
+        content: Its text; only a user's states a goal.
+    """
+    if role in policy.held_roles:
+        return "system"
+    if turn == 0 and "turn_0" in policy.protect:
+        return "initial_objective"
+    if event_type in policy.protect and event_type in BY_EVENT_TYPE:
+        return BY_EVENT_TYPE[event_type]
+    if role == "user" and "goal_statements" in policy.protect and states_goal(content):
+        return "goal_statement"
+    return "compressible"
+
+
+def decided(
+    policy: CompactionPolicy, messages: Sequence[Message], *, room: int, used: int = 0
+) -> dict[int, ProtectedReason]:
+    """Why each of these messages is held, by ``seq``: pins first, then by the rules, in order.
+
+    Args:
+        policy: Its rules.
+        messages: Those to be decided.
+        room: Tokens for pinned and protected messages together (``Budgets.pin_tokens``).
+        used: What those that are not decided here weigh already.
+
+    Returns:
+        A message for which there is no room any more is ``over_allotment``: not held. A tool call and its results are
+        held together or not at all. Messages held by their role take no room. Commands and erased messages are
+        ``compressible``.
+    """
+    reasons: dict[int, ProtectedReason] = {}
+    units = units_of([message for message in messages if _can_be_held(message)])
+    for unit in sorted(units, key=lambda unit: (not any(one.is_pinned for one in unit), unit[0].seq)):
+        wanted = _wanted(policy, unit)
+        size = sum(size_of(one, policy.estimator) for one in unit if takes_room(wanted[one.seq]))
+        if used + size <= room:
+            used += size
+            reasons |= wanted
+        else:
+            reasons |= {one.seq: _left_out(policy, one, wanted[one.seq]) for one in unit}
+    return {message.seq: reasons.get(message.seq, "compressible") for message in messages}
+
+
+def units_of(messages: Sequence[Message]) -> list[list[Message]]:
+    """Messages that can only be held together: a tool call with its results; any other message alone.
+
+    Args:
+        messages: In order. A result belongs to the last call of its id before it: ids come again.
+    """
+    above = list(range(len(messages)))  # each message's way to the first of its unit
+
+    def first(number: int) -> int:
+        while above[number] != number:
+            above[number] = number = above[above[number]]
+        return number
+
+    caller: dict[str, int] = {}
+    for number, message in enumerate(messages):
+        made, answered = call_ids(message)
+        for call in answered:
+            if call in caller:
+                one, other = sorted((first(number), first(caller[call])))
+                above[other] = one
+        caller.update(dict.fromkeys(made, number))
+    units: dict[int, list[Message]] = {}
+    for number, message in enumerate(messages):
+        units.setdefault(first(number), []).append(message)
+    return list(units.values())
+
+
+def call_ids(message: Message) -> tuple[list[str], list[str]]:
+    """Ids of the tool calls that a message makes, and of those that it answers."""
+    made = [str(part.get("id")) for part in message.parts if part.get("type") == "tool_call"]
+    answered = [str(part.get("tool_call_id")) for part in message.parts if part.get("type") == "tool_result"]
+    return made, answered
+
+
+def takes_room(reason: ProtectedReason) -> bool:
+    """Whether a message held for this reason counts against ``pin_share``."""
+    return reason not in {"compressible", "over_allotment", "system"}
+
+
+def size_of(message: Message, estimator: Estimator) -> int:
+    """What a message weighs, in the policy's tokens."""
+    return tokens_of(message.token_count, message.byte_length, estimator)
+
+
+def _can_be_held(message: Message) -> bool:
+    return not message.is_command and message.status != "erased"
+
+
+def _wanted(policy: CompactionPolicy, unit: Sequence[Message]) -> dict[int, ProtectedReason]:
+    """What holds the messages of a unit, as long as there is room: a half that is not held is, by the other."""
+    own = {one.seq: _by_itself(policy, one) for one in unit}
+    shared: ProtectedReason = next((reason for reason in own.values() if takes_room(reason)), "compressible")
+    return {seq: shared if reason == "compressible" else reason for seq, reason in own.items()}
+
+
+def _by_itself(policy: CompactionPolicy, message: Message) -> ProtectedReason:
+    if message.is_pinned:
+        return "pinned"
+    return protected_reason(
+        policy,
+        role=message.role,
+        turn=message.turn,
+        event_type=message.event_type,
+        content=message.content,
+    )
+
+
+def _left_out(policy: CompactionPolicy, message: Message, wanted: ProtectedReason) -> ProtectedReason:
+    """The reason of a message whose unit has no room."""
+    if message.role in policy.held_roles:
+        return "system"
+    return "over_allotment" if takes_room(wanted) and takes_room(_by_itself(policy, message)) else "compressible"

@@ -1,0 +1,257 @@
+"""Stored records of the shell that carry no rules of their own: compactions, turns, events, keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from app.core.model.conversation import Usage
+
+CompactionStatus = Literal["queued", "running", "applied", "skipped", "rejected", "failed", "superseded"]
+RanIn = Literal["worker", "turn", "request", "sweeper"]
+WorkKind = Literal["append", "context", "search", "expansion", "erasure", "compaction", "examination"]
+"""What is done with a conversation's texts."""
+TurnStatus = Literal["running", "completed", "interrupted", "failed"]
+VerificationStatus = Literal["queued", "running", "done", "failed", "stale", "skipped"]
+Scope = Literal["read", "write", "admin"]
+Fold = Literal["to_target", "all"]
+
+ERASURE = "erasure"
+"""The trigger of a compaction that tells a narrative again after an erasure; it folds nothing."""
+
+IN_FLIGHT: frozenset[str] = frozenset({"queued", "running"})
+"""Of a compaction, and of a verification."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One model call of a compaction: ids and numbers, never text."""
+
+    model: str
+    outcome: Literal["accepted", "refused", "error"]
+    reason: str | None
+    duration_ms: int
+    usage: Usage
+    metered: bool = True
+    """Whether the call cost money: the spend guard counts it."""
+    prompt_version: str | None = None
+    """Of the prompt and the schema that a summarizer was given; ``None`` where it reads none, and in older rows."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form that is stored and shown."""
+        return {
+            "model": self.model,
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "duration_ms": self.duration_ms,
+            "usage": self.usage.as_dict(),
+            "prompt_version": self.prompt_version,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailCall:
+    """A model call for a segment's L1: ids and numbers, never text."""
+
+    id: UUID
+    conversation_id: UUID
+    called_at: datetime
+    attempt: Attempt | None = None
+    """How it went; ``None`` while it runs, and for ever where its process died."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What is to be asked, or was, about a state version's claims: ids and numbers, never text."""
+
+    id: UUID
+    conversation_id: UUID
+    version: int
+    """The version that is judged; as long as the row is queued, a later one may take its place."""
+    status: VerificationStatus = "queued"
+    reason: str | None = None
+    tries: int = 0
+    after: datetime | None = None
+    """Until then nobody begins: it was put off, or somebody is at it."""
+    asked_at: datetime | None = None
+    """When a model was last asked."""
+    attempts: tuple[Attempt, ...] = ()
+    created_at: datetime
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryCounts:
+    """What a compaction did to the entries of the state."""
+
+    added: int = 0
+    kept: int = 0
+    superseded: int = 0
+    dropped: int = 0
+    restored_by_code: int = 0
+    ungrounded: int = 0
+
+    def plus(self, other: EntryCounts) -> EntryCounts:
+        """Sum over chunks; ``kept`` is that of the last chunk."""
+        return EntryCounts(
+            added=self.added + other.added,
+            kept=other.kept,
+            superseded=self.superseded + other.superseded,
+            dropped=self.dropped + other.dropped,
+            restored_by_code=self.restored_by_code + other.restored_by_code,
+            ungrounded=self.ungrounded + other.ungrounded,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldRequest:
+    """What a compaction was asked to fold; stored on the row for joining and for whoever takes it over."""
+
+    fold: Fold = "to_target"
+    keep_turns: int = 0
+    keep_messages: int = 0
+    keep_tokens: int = 0
+    up_to_seq: int | None = None
+    focus: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """The row that is lock, outbox, audit and API resource at once."""
+
+    id: UUID
+    tenant_id: UUID
+    conversation_id: UUID
+    trigger: str
+    ran_in: RanIn
+    status: CompactionStatus
+    reason: str | None = None
+    strategy: str = "semantic"
+    """The preset's name at the time, for the record only."""
+    model: str | None = None
+    request: FoldRequest = field(default_factory=FoldRequest)
+    attempts: tuple[Attempt, ...] = ()
+    from_seq: int | None = None
+    to_seq: int | None = None
+    messages_covered: int = 0
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    entries: EntryCounts = field(default_factory=EntryCounts)
+    state_version_before: int = 0
+    state_version_after: int | None = None
+    usage: Usage = field(default_factory=Usage)
+    duration_ms: int | None = None
+    fidelity: float | None = None
+    """Of the exact values of the last folded chunk, the share that stands verbatim in what is served; a measure."""
+    retry_of: UUID | None = None
+    claims: int = 0
+    """How often it was claimed without a commit since: crashes, not model calls."""
+    lease_token: UUID | None = None
+    lease_until: datetime | None = None
+    owner: str | None = None
+    """The process that holds the lease."""
+    sent_at: datetime | None = None
+    """When its id was last handed to the broker."""
+    requested_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+    @property
+    def in_flight(self) -> bool:
+        """Queued or running: holds the conversation's only slot."""
+        return self.status in IN_FLIGHT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A running or ended answer; one running per conversation, held by a lease."""
+
+    id: UUID
+    tenant_id: UUID
+    conversation_id: UUID
+    message_id: UUID
+    """The user message it answers."""
+    reply_id: UUID | None = None
+    compaction_id: UUID | None = None
+    status: TurnStatus = "running"
+    lease_until: datetime
+    interrupt_requested: bool = False
+    warnings: tuple[str, ...] = ()
+    error_code: str | None = None
+    started_at: datetime
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One event of a conversation; ``number`` counts 1, 2, 3 … per conversation. ``data``: ids and numbers."""
+
+    conversation_id: UUID
+    number: int
+    type: str
+    data: Mapping[str, Any]
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A key of a tenant; only the hash of its secret is stored."""
+
+    id: UUID
+    tenant_id: UUID
+    name: str
+    prefix: str
+    """The first characters, to recognise it by."""
+    secret_hash: bytes
+    """SHA-256 of the whole key."""
+    scopes: frozenset[Scope]
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdempotencyRecord:
+    """What a key did: ids and numbers, no text. The response is rendered again from ``ref``."""
+
+    key: str
+    fingerprint: str
+    """Hash of method, path and body."""
+    ref: Mapping[str, Any]
+    status: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Keyset paging: rows after ``after`` (the opaque cursor's content), in ``order``."""
+
+    limit: int = 20
+    after: str | None = None
+    order: Literal["asc", "desc"] = "desc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A piece of work on a conversation's texts that a process has begun."""
+
+    id: UUID
+    tenant_id: UUID
+    conversation_id: UUID
+    process: UUID
+    """Of one process, and of none that comes after it."""
+    kind: WorkKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crashes:
+    """How many processes ended, one after the other, while they worked on a conversation."""
+
+    conversation_id: UUID
+    count: int
+    kind: WorkKind
+    """What the last of them did."""
+    set_aside_at: datetime | None = None
+    """Since when nothing is done with its texts any more."""

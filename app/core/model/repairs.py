@@ -1,0 +1,60 @@
+"""What was done to a summary, so that it can be seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from app.core.model.redaction import redact
+
+RepairReason = Literal[
+    "novel_value",
+    "borrowed_value",
+    "order",
+    "narrative_line",
+    "set_aside",
+    "date_added",
+    "value_restored",
+    "misplaced_quote",
+    "contradicted",
+    "not_stated",
+    "dropped",
+]
+"""Why a text was changed.
+
+``novel_value``: it states a value that was not shown. ``borrowed_value``: its value stands elsewhere than in its
+sources; the text is left as it is. ``order``: it orders the reader about, and no person asked for that.
+``narrative_line``: less than half of a narrative held, and the newest entries stand in its place. ``set_aside``: an
+entry that the model gave up without a proof is kept, in doubt. ``date_added``: a day was put behind a word such as
+"yesterday". ``value_restored``: a sentence whose value would not have been served any more was added.
+
+In a state that earlier checks made: ``misplaced_quote``: they had put a sentence of a message in the place of an item;
+it is set aside, or goes where it is no statement. There ``narrative_line`` says that the newest entries are told in
+place of a stale narrative, or after one of which sentences are gone.
+
+By a verifier: ``contradicted``: a message says otherwise, and was quoted; the text goes, or an entry that had wrongly
+been given up comes back. ``not_stated``: nothing that was shown states it; the text is left as it is, in doubt.
+``dropped``: an entry that the model gave up goes, since the messages show that it is untrue, settled or useless.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """One change of a summary by code, or by the model when it was asked again."""
+
+    field: str
+    reason: RepairReason
+    before: str
+    """The text as the model wrote it; empty for what was added."""
+    after: str | None
+    """The text that stands there now; ``None``: nothing does."""
+    entry_id: str | None = None
+    """The entry that it became, or that it is about; ``None`` for a text that became none."""
+
+    def redacted(self) -> Repair:
+        """Without secrets, as it is stored."""
+        return replace(self, before=redact(self.before), after=None if self.after is None else redact(self.after))
+
+    def blanked(self) -> Repair:
+        """Without its texts, once a message was erased that they may tell of; that there was one stays."""
+        return replace(self, before="", after=None if self.after is None else "")

@@ -1,0 +1,148 @@
+"""A state and where it came from: schemas as values, entries with provenance, versions.
+
+Merge, gate and pruning work on the *roles* of fields only, never on their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from app.core.model.conversation import Layout, Sums, Usage
+from app.core.model.repairs import Repair
+
+FieldRole = Literal["fact", "open", "style", "known", "narrative"]
+Verified = Literal["exact", "pending", "model"]
+"""What looked at a version: code alone; code, and a model is going to; code and a model."""
+MadeBy = Literal["compaction", "restore", "erasure", "verification"]
+"""What wrote a version; an erasure, where a narrative was told anew after it."""
+Origin = Literal["user", "assistant", "system", "tool", "document"]
+"""Where a text came from: who said it, a tool's result, or a document that a user pasted."""
+
+ID_LETTERS: Mapping[FieldRole, str] = {"fact": "F", "open": "O", "style": "S", "known": "K", "narrative": "N"}
+
+_NEAREST: Mapping[FieldRole, tuple[FieldRole, ...]] = {
+    "fact": ("open", "narrative"),
+    "open": ("fact", "narrative"),
+    "style": ("known", "fact", "narrative"),
+    "known": ("fact", "narrative"),
+    "narrative": ("fact",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateField:
+    """One field of a schema: its role, and what the summarizer is told of it."""
+
+    name: str
+    role: FieldRole
+    ask: str
+    """The words of the summarizer's prompt."""
+    takes: frozenset[str] = frozenset()
+    """Kinds of statements that the offline model puts here (its cues and those of ``extraction.kinds``), whatever their
+    role; a role's first field without any takes the rest."""
+
+    @property
+    def is_list(self) -> bool:
+        """Every role but ``narrative`` holds a list of texts."""
+        return self.role != "narrative"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSchema:
+    """A state schema is a value: ``model`` is the shape of ``compressed_state``, exactly."""
+
+    name: str
+    model: type[BaseModel]
+    use: str
+    """What the chat model is told of it in the awareness block (English; catalogues carry other languages)."""
+    fields: tuple[StateField, ...]
+
+    def field(self, name: str) -> StateField:
+        """The field of that name; ``KeyError`` when there is none."""
+        return next(item for item in self.fields if item.name == name)
+
+    def home(self, role: FieldRole) -> StateField:
+        """Where a text of that role goes that no field asks for by kind; of a role without a field, the nearest."""
+        for nearest in (role, *_NEAREST[role]):
+            fitting = [item for item in self.fields if item.role == nearest]
+            if fitting:
+                return next((item for item in fitting if not item.takes), fitting[0])
+        return self.fields[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateEntry:
+    """One text of a state, with its provenance. ``id`` (``F12``) is unique in its conversation for ever."""
+
+    id: str
+    field: str
+    role: FieldRole
+    text: str
+    from_seqs: tuple[int, ...] = ()
+    since_version: int
+    origins: tuple[Origin, ...] = ()
+    """Where its sources came from, each once, sorted."""
+    superseded: tuple[str, ...] = ()
+    """Texts that this entry replaced, oldest first."""
+    in_doubt: bool = False
+    """A model gave it up without a proof, or nothing was found that states it: served after the others, marked."""
+    pruned: bool = False
+    """True only in the version that stopped serving it, for the record: the cap pushed it out, another entry took its
+    place, or a verdict removed it."""
+    replaced_by: tuple[str, ...] = ()
+    """Ids of the entries that a model wrote to take its place, while it is on record as pruned or in doubt for that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationCounts:
+    """How many claims of a version had which verdict, and whose verdicts they are."""
+
+    model: str
+    prompt_version: str
+    supported: int = 0
+    contradicted: int = 0
+    not_stated: int = 0
+    unproven: int = 0
+    """Contradictions without a quote that stands in a message: they changed nothing."""
+    unanswered: int = 0
+    usage: Usage = field(default_factory=Usage)
+    """Of all calls that it took."""
+
+    @property
+    def claims(self) -> int:
+        """How many were judged, or should have been."""
+        return self.supported + self.contradicted + self.not_stated + self.unproven + self.unanswered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateVersion:
+    """One version of a conversation's state; a version number never decreases and is never reused."""
+
+    version: int
+    state_schema: str
+    state: Mapping[str, Any]
+    entries: tuple[StateEntry, ...]
+    next_entry: int
+    """The number that the next new entry's id will carry."""
+    boundary_seq: int
+    boundary_message_id: UUID | None
+    covered: Sums
+    layout: Layout | None
+    compaction_id: UUID | None
+    created_at: datetime
+    parent_version: int | None = None
+    """The version that this one goes on from: the one before it, or the one that was restored."""
+    segment_ids: tuple[str, ...] = ()
+    """Segments that this version covers beyond its parent's."""
+    repairs: tuple[Repair, ...] = ()
+    """What was done to the summary that it was made from."""
+    made_by: MadeBy = "compaction"
+    verified: Verified = "exact"
+    verification: VerificationCounts | None = None
+    """Of the claims that a model judged; ``None`` unless ``verified`` is ``model``."""

@@ -1,0 +1,271 @@
+"""What is measured, as values: sums over stored rows, and the figures that follow from them; never any text."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import attrgetter
+from typing import Final, Literal
+from uuid import UUID
+
+from app.core.model.conversation import Usage
+from app.core.model.records import IN_FLIGHT, EntryCounts
+from app.core.model.segments import Level, Way
+
+APPLIED: Final = "applied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionTally:
+    """Compactions that are alike in what these words say, and what they add up to."""
+
+    trigger: str
+    status: str
+    ran_in: str
+    reason: str | None
+    count: int
+    messages: int = 0
+    tokens_before: int = 0
+    """Of those that were applied and know both sizes, at the same tail; so is ``tokens_after``."""
+    tokens_after: int = 0
+    entries: EntryCounts = field(default_factory=EntryCounts)
+
+
+Purpose = Literal["compaction", "detail", "verification"]
+"""A summary, a segment's L1, or verdicts on a summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTally:
+    """Model calls that ended alike, and what they used."""
+
+    purpose: Purpose
+    outcome: str
+    reason: str | None
+    count: int
+    usage: Usage = field(default_factory=Usage)
+    prompt_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptTally:
+    """Calls for summaries that were given the same version of the prompt; ``None``: none, or an unknown one."""
+
+    prompt_version: str | None
+    attempts: int
+    accepted: int
+    refused: int
+    """By the checks; calls that failed are neither."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairTally:
+    """Changes of summaries for the same reason, of answers to the same version of the prompt."""
+
+    reason: str
+    prompt_version: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostOfOne:
+    """What one compaction that took effect cost on average, with the calls that came to nothing; ``None`` of none."""
+
+    input_tokens: float | None = None
+    """Cached ones included."""
+    cached_tokens: float | None = None
+    output_tokens: float | None = None
+    cost_usd: float | None = None
+    """Also ``None`` where no price is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostPerQuery:
+    """What the chat model asks for reading a context once, nothing cached; ``None`` where its price is unknown."""
+
+    served_usd: float | None
+    history_usd: float | None
+    """If nothing had been compacted."""
+
+    @property
+    def saved_usd(self) -> float | None:
+        """What one query costs less."""
+        if self.served_usd is None or self.history_usd is None:
+            return None
+        return round(self.history_usd - self.served_usd, 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """How long something took, in milliseconds; ``None`` where it never happened."""
+
+    count: int = 0
+    total_ms: int = 0
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+
+    @property
+    def mean_ms(self) -> float | None:
+        """The average."""
+        return share(self.total_ms, self.count, digits=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpansionTally:
+    """Expansions of one way."""
+
+    way: Way
+    count: int
+    passages: int
+    tokens: int
+    used: int
+    """Of which a reply drew on something."""
+    judged: int
+    """Of which it is known whether a reply did: those of a turn whose reply is stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelMeasure:
+    """What segments weigh at one level, beside their originals."""
+
+    level: Level
+    segments: int
+    tokens: int
+    original_tokens: int
+
+    @property
+    def ratio(self) -> float | None:
+        """Tokens of the level ÷ tokens of the originals."""
+        return share(self.tokens, self.original_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fidelity:
+    """Of the exact values that were folded, the share that stood verbatim in what was served right afterwards."""
+
+    last: float | None = None
+    """Of the newest probe."""
+    mean: float | None = None
+    probes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Everything that was counted, of one conversation or of a tenant, at one moment."""
+
+    compactions: Sequence[CompactionTally] = ()
+    calls: Sequence[CallTally] = ()
+    expansions: Sequence[ExpansionTally] = ()
+    in_turns: Latency = field(default_factory=Latency)
+    """What compactions took that ran inside a turn."""
+    expanding: Latency = field(default_factory=Latency)
+    turns: Latency = field(default_factory=Latency)
+    """Whole turns that are over."""
+    fidelity: Fidelity = field(default_factory=Fidelity)
+    repairs: Sequence[RepairTally] = ()
+    last_applied: UUID | None = None
+    """The newest applied compaction."""
+
+    @property
+    def total(self) -> int:
+        """Compactions of every status."""
+        return sum(tally.count for tally in self.compactions)
+
+    @property
+    def applied(self) -> int:
+        """Cycles: compactions that took effect."""
+        return self.by("status").get(APPLIED, 0)
+
+    @property
+    def in_flight(self) -> int:
+        """Queued and running ones."""
+        return sum(count for status, count in self.by("status").items() if status in IN_FLIGHT)
+
+    def by(self, name: str) -> Mapping[str, int]:
+        """How many compactions by ``trigger``, ``status``, ``ran_in`` or ``reason``, the most frequent first."""
+        return _counted((getattr(tally, name), tally.count) for tally in self.compactions)
+
+    def calls_by(self, name: str) -> Mapping[str, int]:
+        """How many model calls by ``purpose``, ``outcome`` or ``reason``, the most frequent first."""
+        return _counted((getattr(tally, name), tally.count) for tally in self.calls)
+
+    @property
+    def by_prompt_version(self) -> Sequence[PromptTally]:
+        """Calls for summaries by the version of their prompt, the most frequent first."""
+        counts: dict[str | None, Counter[str]] = defaultdict(Counter)
+        for tally in self.calls:
+            if tally.purpose == "compaction":
+                counts[tally.prompt_version][tally.outcome] += tally.count
+        found = [
+            PromptTally(
+                prompt_version=version,
+                attempts=outcomes.total(),
+                accepted=outcomes["accepted"],
+                refused=outcomes["refused"],
+            )
+            for version, outcomes in counts.items()
+        ]
+        return sorted(found, key=lambda one: (-one.attempts, one.prompt_version or ""))
+
+    @property
+    def messages(self) -> int:
+        """Messages covered by what was applied."""
+        return sum(tally.messages for tally in self.compactions if tally.status == APPLIED)
+
+    @property
+    def tokens_before(self) -> int:
+        """Sum over applied compactions."""
+        return sum(map(attrgetter("tokens_before"), self.compactions))
+
+    @property
+    def tokens_after(self) -> int:
+        """Sum over applied compactions."""
+        return sum(map(attrgetter("tokens_after"), self.compactions))
+
+    @property
+    def tokens_saved(self) -> int:
+        """What applied compactions took off the context of the very next request, in sum."""
+        return self.tokens_before - self.tokens_after
+
+    @property
+    def entries(self) -> EntryCounts:
+        """What became of entries of the state; ``kept`` adds up over compactions here."""
+        all_ = [tally.entries for tally in self.compactions]
+        names = ("added", "kept", "superseded", "dropped", "restored_by_code", "ungrounded")
+        return EntryCounts(**{name: sum(map(attrgetter(name), all_)) for name in names})
+
+    @property
+    def usage(self) -> Usage:
+        """What providers reported of these calls."""
+        return reduce(Usage.plus, (tally.usage for tally in self.calls), Usage())
+
+    @property
+    def cost_of_one(self) -> CostOfOne:
+        """Of the calls for summaries, those of compactions that failed too: what is paid for one that took effect."""
+        spent = reduce(Usage.plus, (tally.usage for tally in self.calls if tally.purpose == "compaction"), Usage())
+        return CostOfOne(
+            input_tokens=share(spent.input_tokens, self.applied, digits=1),
+            cached_tokens=share(spent.cached_tokens, self.applied, digits=1),
+            output_tokens=share(spent.output_tokens, self.applied, digits=1),
+            cost_usd=None if spent.cost_usd is None else share(spent.cost_usd, self.applied, digits=8),
+        )
+
+    @property
+    def used_share(self) -> float | None:
+        """Of the expansions of which it is known, the share that a reply drew on."""
+        return share(sum(one.used for one in self.expansions), sum(one.judged for one in self.expansions))
+
+
+def share(part: float, whole: float, *, digits: int = 4) -> float | None:
+    """Part ÷ whole, rounded; ``None`` of nothing."""
+    return round(part / whole, digits) if whole else None
+
+
+def _counted(pairs: Iterable[tuple[str | None, int]]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for word, count in pairs:
+        if word is not None:
+            counts[word] += count
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -1,0 +1,63 @@
+"""What figures and words of ours are called in a language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+from app.core.model.policies.policy import CompactionPolicy, Threshold
+from app.core.text.localization.catalogue import Catalogue
+from app.core.text.patterns import compiled
+
+_LATENCY: Final = "latency."
+_LEVELS: Final = compiled(r"^(?:last|active)\.(?=levels\.)")
+
+
+def trigger_label(catalogue: Catalogue, trigger: str, policy: CompactionPolicy | None = None) -> str:
+    """Why a compaction ran; with a policy that has the trigger, its threshold as it is now."""
+    name = catalogue.word("trigger", trigger)
+    found = next((one for one in policy.triggers if one.name == trigger), None) if policy else None
+    return _at(catalogue, name, found.at) if found else name
+
+
+def _at(catalogue: Catalogue, trigger: str, at: Threshold) -> str:
+    if at.tokens is not None:
+        return catalogue.text("at.tokens", trigger=trigger, count=at.tokens)
+    if at.messages is not None:
+        return catalogue.text("at.messages", trigger=trigger, count=at.messages)
+    kind, share = ("share", at.share) if at.share is not None else ("window", at.window or 0)
+    return catalogue.text(f"at.{kind}", trigger=trigger, percent=percent(share))
+
+
+def percent(share: float) -> float:
+    """A share as it was written, in percent: 0.7 is 70, 0.075 is 7.5."""
+    exact = Fraction(str(share)) * 100
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def figure_labels(catalogue: Catalogue, figures: Mapping[str, Any]) -> dict[str, str]:
+    """A label for every figure and every list of figures, by its path: ``tokens.saved``, ``compactions.by_trigger``.
+
+    What stands in a list is known by its path without a number; a figure that has no label has none here.
+    """
+    found = ((path, _label(catalogue, path)) for path in dict.fromkeys(_paths(figures, "")))
+    return {path: label for path, label in found if label}
+
+
+def _label(catalogue: Catalogue, path: str) -> str:
+    if path.startswith(_LATENCY) and path.count(".") > 1:
+        what, figure = path.removeprefix(_LATENCY).split(".", 1)
+        said = {"what": catalogue.word("stats.latency", what), "figure": catalogue.word("stats.latency", figure)}
+        return catalogue.text("stats.latency.line", **said)
+    key = f"stats.{_LEVELS.sub('', path)}"
+    return catalogue.text(key) if catalogue.has(key) else ""
+
+
+def _paths(figures: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, item in figures.items():
+        here = f"{path}{name}"
+        yield here
+        for one in item if isinstance(item, list) else [item]:
+            if isinstance(one, Mapping):
+                yield from _paths(one, f"{here}.")

@@ -1,0 +1,1 @@
+"""What to fold, and what to hold."""

@@ -1,0 +1,121 @@
+"""Where a tail may be cut: legal cut points, as small invariants.
+
+A *cut* at index ``i`` folds ``outline[0..i]``. Laws: a tool call and its result stay on one side; nothing is cut after
+a call that still waits for its result; the unanswered user message stays; what the request keeps, stays.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from app.core.model.conversation import Outline
+from app.core.model.records import FoldRequest
+from app.core.text.token_counts import Estimator, tokens_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """The messages after the boundary, as far as the planner was given them, oldest first."""
+
+    outline: tuple[Outline, ...]
+    complete: bool = True
+    """False when newer messages follow that the outline does not show."""
+
+
+def legal_cuts(tail: Tail, *, estimator: Estimator, request: FoldRequest) -> list[int]:
+    """Every index after which the outline may be cut, in order."""
+    last = _last_foldable(tail, estimator=estimator, request=request)
+    split = _indexes_inside_pairs(tail)
+    return [index for index in range(last + 1) if not split[index]]
+
+
+def turn_starts(outline: Sequence[Outline]) -> list[int]:
+    """Indexes at which a turn begins: every user message that is no command."""
+    return [index for index, item in enumerate(outline) if item.role == "user" and not item.is_command]
+
+
+def held_indexes(outline: Sequence[Outline]) -> frozenset[int]:
+    """Held messages, and the other halves of their tool pairs: a call and its result are served together."""
+    touching: defaultdict[str, list[int]] = defaultdict(list)
+    for index, item in enumerate(outline):
+        for call in item.calls | item.results:
+            touching[call].append(index)
+    held = {index for index, item in enumerate(outline) if item.is_protected}
+    waiting = list(held)
+    while waiting:
+        item = outline[waiting.pop()]
+        other = {index for call in item.calls | item.results for index in touching.pop(call, ())} - held
+        held |= other
+        waiting.extend(other)
+    return frozenset(held)
+
+
+def weight_of(item: Outline, estimator: Estimator) -> int:
+    """What a message weighs in a context; a command or an erased one stands in none."""
+    return 0 if item.is_command else tokens_of(item.token_count, item.byte_length, estimator)
+
+
+def _indexes_inside_pairs(tail: Tail) -> list[bool]:
+    """True where a cut would part a call from its result, or stand after a call that still waits.
+
+    None waits any more once its turn is over: then the stub is its result.
+    """
+    outline = tail.outline
+    answered = {call: index for index, item in enumerate(outline) for call in item.results}
+    starts = turn_starts(outline)
+    spoken = [index for index, item in enumerate(outline) if not item.is_command]
+    is_over = tail.complete and bool(spoken) and not _last_turn_is_open(outline, spoken)
+    open_from = len(outline) if is_over else starts[-1] if starts else 0
+    depth = [0] * (len(outline) + 1)
+    for index, item in enumerate(outline):
+        for call in item.calls:
+            end = answered.get(call, len(outline) if index >= open_from else index)
+            depth[index] += 1
+            depth[max(end, index)] -= 1
+    return [level > 0 for level in accumulate(depth)][: len(outline)]
+
+
+def _last_foldable(tail: Tail, *, estimator: Estimator, request: FoldRequest) -> int:
+    """The largest index that every keep allows; −1 when nothing may be folded."""
+    outline = tail.outline
+    limits = [len(outline) - 1]
+    spoken = [index for index, item in enumerate(outline) if not item.is_command]
+    if tail.complete and spoken and outline[spoken[-1]].role == "user":
+        limits.append(spoken[-1] - 1)
+    if request.keep_messages:
+        limits.append(_before(spoken, request.keep_messages))
+    if request.keep_turns:
+        starts = turn_starts(outline)
+        kept = request.keep_turns + (1 if _last_turn_is_open(outline, spoken) else 0)
+        limits.append(_before(starts, kept))
+    if request.keep_tokens:
+        limits.append(_before_tokens(outline, estimator, request.keep_tokens))
+    if request.up_to_seq is not None:
+        limits.append(max((i for i, item in enumerate(outline) if item.seq <= request.up_to_seq), default=-1))
+    return min(limits)
+
+
+def _before(indexes: Sequence[int], count: int) -> int:
+    """The index before the ``count``-th last of these; −1 when there are not as many."""
+    return indexes[-count] - 1 if len(indexes) >= count else -1
+
+
+def _before_tokens(outline: Sequence[Outline], estimator: Estimator, tokens: int) -> int:
+    kept = 0
+    for index in range(len(outline) - 1, -1, -1):
+        kept += weight_of(outline[index], estimator)
+        if kept >= tokens:
+            return index - 1
+    return -1
+
+
+def _last_turn_is_open(outline: Sequence[Outline], spoken: Sequence[int]) -> bool:
+    """A turn is over when its last message is an assistant's without open calls."""
+    if not spoken:
+        return False
+    last = outline[spoken[-1]]
+    answered = {call for item in outline for call in item.results}
+    return last.role != "assistant" or bool(last.calls - answered)

@@ -1,0 +1,59 @@
+"""Finding the message for which a provider blocks a whole prompt, by asking with some messages withheld.
+
+Pure: a ``Search`` says which messages to withhold next and learns whether the provider still blocked. Every question
+is a usable compaction of its own, so the search may end at any time with the best answer so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.core.model.conversation import Message
+from app.core.text.token_counts import weigh
+
+WITHHELD: Final = "[withheld]"
+"""What stands for a message's words; its role, number and time are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Messages ``start`` to ``stop`` (exclusive) hold what the provider blocks, as far as is known."""
+
+    start: int
+    stop: int
+    passed: bool = False
+    """The provider took a prompt with exactly these withheld."""
+    given_up: bool = False
+    """It blocked one that showed none of them: something else offends as well."""
+
+    def next(self, calls: int) -> range | None:
+        """The messages to withhold in the next of so many calls that are left; ``None`` when nothing is to be won.
+
+        The last call is not for narrowing while nothing has passed yet.
+        """
+        size = self.stop - self.start
+        if calls < 1 or self.given_up or (self.passed and size == 1):
+            return None
+        if size > 1 and (self.passed or calls > 1):
+            return range(self.start, self.start + size // 2)
+        return range(self.start, self.stop)
+
+    def after(self, withheld: range, *, blocked: bool) -> Search:
+        """What is known once the provider answered the question that ``next`` gave."""
+        if not blocked:
+            return Search(start=withheld.start, stop=withheld.stop, passed=True)
+        if len(withheld) == self.stop - self.start:
+            return replace(self, given_up=True)
+        return Search(start=withheld.stop, stop=self.stop)
+
+
+def without(messages: Sequence[Message], seqs: Collection[int]) -> tuple[Message, ...]:
+    """The messages, some of them as placeholders."""
+    return tuple(_placeholder(message) if message.seq in seqs else message for message in messages)
+
+
+def _placeholder(message: Message) -> Message:
+    weight = weigh(message.role, WITHHELD, ())
+    return replace(message, content=WITHHELD, parts=(), token_count=weight.tokens, byte_length=weight.bytes)

@@ -1,0 +1,140 @@
+"""Choosing within a budget: the most worth per token, never the same thing twice, each exact value once."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
+from typing import Final
+
+from app.core.reading.scoring import Worth
+
+WORTH_A_PLACE: Final = 0.8
+"""What says less is left out, however much room there is."""
+
+MOST_LOOKS: Final = 12
+"""At one option: its worth only falls, and what falls that often is hardly news."""
+
+_THIN: Final = 2.0  # the same for a text without any exact value,
+_THIN_STATE: Final = 4  # once so many others are kept
+_SAME: Final = 0.7  # of the smaller one's words shared: the same thing said again
+_DAMPED: Final = 0.9
+_CHARACTERS: Final = 4  # a token, about
+_STALE: Final = 0.6  # of the words told already: news first
+_CROWDED: Final = 1.0
+_CROWDED_RULES: Final = 0.6
+_MOST_CROWDED: Final = 0.6
+_SMALLEST: Final = 8  # tokens; with less room nothing is worth trying
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One text that could be kept."""
+
+    key: int
+    """Which it is; of equals, the smaller goes first."""
+    worth: Worth
+    stems: frozenset[str]
+    size: int
+    """Characters, for comparing."""
+    cost: Callable[[], int]
+    """Tokens as one of a list; asked only when it is to be kept."""
+
+
+class Told:
+    """What is kept already: texts by their words, to tell repetition from news, and the exact values in them."""
+
+    def __init__(self, texts: Iterable[Collection[str]] = (), values: Iterable[str] = ()) -> None:
+        self.values = set(values)
+        self.kinds: Counter[str] = Counter()
+        self._postings: defaultdict[str, list[int]] = defaultdict(list)
+        self._texts: list[frozenset[str]] = []
+        for text in texts:
+            self.add(text)
+
+    def take(self, option: Option) -> None:
+        """Keep an option."""
+        self.add(option.stems, option.worth.values)
+        self.kinds[option.worth.about] += option.size
+
+    def add(self, stems: Collection[str], values: Iterable[str] = ()) -> None:
+        """Keep one more text."""
+        for stem in stems:
+            self._postings[stem].append(len(self._texts))
+        self._texts.append(frozenset(stems))
+        self.values.update(values)
+
+    def with_all(self, options: Iterable[Option]) -> Told:
+        """What is told once these are kept too; this one stays as it is."""
+        after = Told(self._texts, self.values)
+        after.kinds.update(self.kinds)
+        for option in options:
+            after.take(option)
+        return after
+
+    def repeats(self, stems: Collection[str]) -> bool:
+        """Whether one kept text already says these words, or nearly; another number is another fact."""
+        shared = Counter(number for stem in stems for number in self._postings.get(stem, ()))
+        exact = {stem for stem in stems if any(character.isdigit() for character in stem)}
+        return any(
+            count >= _SAME * min(len(stems), len(self._texts[number]))
+            and count >= _SAME * len(stems)
+            and exact <= self._texts[number]
+            for number, count in shared.items()
+        )
+
+    def share(self, stems: Collection[str]) -> float:
+        """The share of these words that stand in any kept text."""
+        return sum(stem in self._postings for stem in stems) / len(stems) if stems else 1.0
+
+    def worth(self, option: Option) -> float:
+        """What an option still tells: it only falls while more is kept."""
+        news = sum(worth for value, worth in option.worth.values.items() if value not in self.values)
+        stale = self.share(option.stems)
+        return news + option.worth.rest * (1.2 - stale if stale > _STALE and option.worth.rest > 0 else 1.0)
+
+    def crowding(self, option: Option, room: int) -> float:
+        """What is left of an option's worth where much of its kind is kept already, for the sake of balance.
+
+        A further rule binds nearly as much as the first.
+        """
+        crowded = _CROWDED_RULES if option.worth.about == "rule" else _CROWDED
+        return 1.0 - min(_MOST_CROWDED, crowded * self.kinds[option.worth.about] / (_CHARACTERS * max(room, 1)))
+
+
+def choose(options: Sequence[Option], *, room: int, told: Told, at_least_one: bool = False) -> list[Option]:
+    """The options that tell most per token and fit into ``room`` tokens together, in their order.
+
+    What is worth too little, or only repeats, is left out. With ``at_least_one``, something that holds an exact value
+    is taken even when nothing is worth a place. What is chosen is added to ``told``.
+    """
+    heap = [
+        (-per_token(told.worth(option) * told.crowding(option, room), option), option.key, 0, option)
+        for option in options
+    ]
+    heapify(heap)
+    chosen: list[Option] = []
+    left = room
+    while heap and left >= _SMALLEST:
+        promised, key, looks, option = heap[0]
+        worth = told.worth(option)
+        least = WORTH_A_PLACE if option.worth.values or len(chosen) < _THIN_STATE else _THIN
+        if worth < least and not (at_least_one and not chosen and option.worth.values):
+            heappop(heap)
+            continue
+        now = -per_token(worth * told.crowding(option, room), option)
+        if now > promised and looks < MOST_LOOKS:
+            heapreplace(heap, (now, key, looks + 1, option))
+            continue
+        heappop(heap)
+        if (cost := option.cost()) <= left and not told.repeats(option.stems):
+            left -= cost
+            chosen.append(option)
+            told.take(option)
+    return sorted(chosen, key=lambda option: option.key)
+
+
+def per_token(worth: float, option: Option) -> float:
+    """Worth per token, damped so that a telling long sentence beats two empty short ones."""
+    return worth / (12 + option.size / _CHARACTERS) ** _DAMPED if worth > 0 else worth

@@ -1,0 +1,433 @@
+"""What a tool's data holds, in few words: its exact values behind their names, record by record, each told once.
+
+A dump of JSON says nothing by its sentences, but what comes out of a tool is what goes into the next call: ids, codes,
+dates, who and which. Bare amounts and times of day come last, and in long lists not at all: they can be asked for
+again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, Final
+
+from app.core.text.patterns import compiled
+
+LINE: Final = 160  # characters of one line: a longer one could only be kept or lost as a whole
+_VALUE: Final = 48  # characters of a value; what is longer is prose
+_WORDS: Final = 3  # of a value; more of them are prose
+_NUMBERED: Final = 5  # of a value that begins with a number: an address, a telephone number
+_RUN: Final = 26  # characters of codes in a row that are kept or lost together: a flight, from where, where to, when
+_FEW: Final = 3  # scalars: of so small a record amounts say what it is
+_MOST_RECORDS: Final = 60  # of one list
+_DEEPEST: Final = 8
+_LONGEST: Final = 200_000  # characters of a dump that are read
+_MOST_LINES: Final = 80
+_LONGEST_WORD: Final = 400  # characters of an id, an address, a path: nothing longer is looked at
+
+_EXACT: Final = compiled(
+    r"(?=[^\s]*\d)(?=[^\s]*[^\W\d])[^\s]{3,}"  # letters and digits in one word: an id, a code, a flight
+    r"|[^\s@]++@[^\s@][^\s@.]*+\.[^\s@]++|\w++://\S++|/\S++"
+    r"|[^\W\d][^\W_]*+_[\w.-]++(?:/[\w.-]++)*+|[^\W\d]\w*+(?:/[\w.-]++)++"  # a name in code, a path
+    r"|\d{4}-\d{2}-\d{2}\S*|\d{5,}|[A-Z]{2,6}"
+)
+_CLOCK: Final = compiled(r"\d{1,2}:\d{2}(?::\d{2})?(?:[Z+\-.]\S{0,12})?")
+_STAMP: Final = compiled(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}\S*")
+_NUMBER: Final = compiled(r"[-+]?[\d.,]{1,12}")
+_CODE: Final = compiled(r"[A-Z]{2,6}|(?=\S*\d\S*\d)[\w-]{4,}")
+_YES_OR_NO: Final = frozenset({"yes", "no", "true", "false"})
+_BETWEEN: Final = compiled(r"[,;]\s+|\s\|\s")
+RECORDS_APART: Final = " | "
+"""Between two records of one list, so that no value seems to be of the record beside its own."""
+
+_INLINE: Final = 6  # scalars of a small record inside another one: it is part of it
+_SIZE: Final = compiled(r"(?i)(?:^|_)(?:size|bytes|count|total|price|amount|balance|points|limit|размер|сумма|цена)$")
+_NAMED: Final = compiled(r"([^\W\d][\w.-]{0,40})=(?=.)")
+_CALL: Final = compiled(r"([^\W\d][\w.-]{0,60})\((.*)\)")
+_LEAD: Final = compiled(r"[^\W\d][\w .-]{0,40}: ")
+_DIGITS: Final = compiled(r"\d+")
+_LETTERS: Final = compiled(r"[^\W\d_]+")
+_KEY_WORDS: Final = compiled(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a dump: its values behind their names."""
+
+    text: str
+    values: tuple[str, ...]
+    """Ids, codes, addresses, dates."""
+    words: tuple[str, ...]
+    """Names and kinds: ``economy``, ``Boston``."""
+    amounts: tuple[str, ...]
+    """Numbers, times of day, yes and no."""
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """What it tells, for telling repetition from news: each value as a whole."""
+        return frozenset(value.casefold() for value in (*self.values, *self.words, *self.amounts))
+
+
+def parsed(text: str) -> Any:
+    """The data of a dump; ``None`` where it is no JSON object or list."""
+    stripped = text.strip()
+    if stripped[:1] not in {"{", "["} or len(stripped) > _LONGEST:
+        return None
+    try:
+        found = json.loads(stripped)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, Mapping | list) else None
+
+
+def lines_of(data: Any) -> list[Line]:
+    """The lines of one dump, in its order; exact values and words first, a record's amounts behind them."""
+    ledger = _Ledger()
+    ledger.read("", data, 0)
+    return ledger.lines[:_MOST_LINES]
+
+
+def line_in(text: str) -> Line:
+    """A line read back from its text."""
+    _, chunks = _chunks(text)
+    return _line(text, [leaf for chunk in chunks for leaf in chunk])
+
+
+def terse(
+    text: str, told: set[str], *, amounts: bool = True, heads: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str, list[str]]:
+    """A line as its name and its parts, without names before values, and without values that are told already.
+
+    What is told now is added to ``told``. An amount without a name goes with the part before it, or not at all: it says
+    nothing of its own.
+    """
+    lead, chunks = _chunks(text)
+    elsewhere = heads if is_call(text) or _is_plain(leaf for chunk in chunks for leaf in chunk) else {}
+    parts: list[str] = []
+    is_new = False
+    for chunk in chunks:
+        run: list[str] = []
+        for leaf in chunk:
+            if leaf.kind == "amounts":
+                if leaf.key:
+                    parts.append(f"{leaf.key}={leaf.value}")
+                elif is_new and amounts:
+                    parts[-1] = f"{parts[-1]}, {leaf.value}"
+                continue
+            said = leaf.value.casefold()
+            is_new = said not in told and elsewhere.get(said, text) == text
+            if is_new:
+                told.add(said)
+                if run and len(" ".join([*run, leaf.value])) <= _RUN:
+                    parts.pop()
+                    run.append(leaf.value)
+                else:
+                    run = [leaf.value]
+                parts.append(" ".join(run))
+    return lead, parts
+
+
+def name_of(text: str) -> str:
+    """What stands before the values of a line, with its colon; empty where there is none, and of a call."""
+    lead = None if is_call(text) else _LEAD.match(text)
+    return lead.group() if lead else ""
+
+
+def records_in(text: str) -> list[str]:
+    """The records of a line, each with the line's name before it."""
+    name = name_of(text)
+    return [f"{name}{record}" for record in text[len(name) :].split(RECORDS_APART)]
+
+
+def as_records(texts: Iterable[str]) -> Iterator[str]:
+    """Lines, one after the other; records of one list behind its name, told once."""
+    for name, group in groupby(texts, name_of):
+        if name:
+            yield name + RECORDS_APART.join(text[len(name) :] for text in group)
+        else:
+            yield from group
+
+
+def heads_of(texts: Iterable[str]) -> dict[str, str]:
+    """Ids that stand at the head of a record, in lower case, and that record: where else they stand tells less."""
+    heads: dict[str, str] = {}
+    for text in texts:
+        leaves = [] if is_call(text) else [leaf for chunk in _chunks(text)[1] for leaf in chunk]
+        head = next((leaf for leaf in leaves if leaf.kind == "values"), None)
+        if head and not _is_plain(leaves):
+            heads.setdefault(head.value.casefold(), text)
+    return heads
+
+
+def list_of(text: str) -> str:
+    """What the records of one list have in common: the line's name, else the form of the id at their head."""
+    if name := name_of(text):
+        return name
+    leaves = [] if is_call(text) else [leaf for chunk in _chunks(text)[1] for leaf in chunk]
+    head = next((leaf for leaf in leaves if leaf.kind == "values"), None)
+    return _shape(head) if head and not head.key else ""
+
+
+def _is_plain(leaves: Iterable[_Leaf]) -> bool:
+    """Whether these are values of one kind, and no record."""
+    return len({_shape(leaf) for leaf in leaves}) <= 1
+
+
+def _shape(leaf: _Leaf) -> str:
+    return _DIGITS.sub("0", _LETTERS.sub("a", leaf.value))
+
+
+def is_call(text: str) -> bool:
+    """Whether a text is a call: a name and its arguments in brackets."""
+    return _CALL.fullmatch(text) is not None
+
+
+def _chunks(text: str) -> tuple[str, list[list[_Leaf]]]:
+    """The name of a line, and what stands between its commas: a value of several words, or codes in a row."""
+    called = _CALL.fullmatch(text)
+    lead = _LEAD.match(text)
+    name, told = (f"{called[1]}: ", called[2]) if called else (lead.group(), text[lead.end() :]) if lead else ("", text)
+    chunks = [leaves for chunk in _BETWEEN.split(told) if (leaves := _chunk(chunk))]
+    return name, [[_argument(leaf) for leaf in leaves] for leaves in chunks] if called else chunks
+
+
+def _argument(leaf: _Leaf) -> _Leaf:
+    """What was asked for by its name once is asked for again, also where it is words: a command, a name."""
+    return replace(leaf, kind="values") if leaf.kind == "words" else leaf
+
+
+def _chunk(text: str) -> list[_Leaf]:
+    named = _NAMED.match(text)
+    key, told = (named.group(1), text[named.end() :]) if named else ("", text)
+    words = told.split(" ")
+    apart = len(words) > 1 and all(map(_is_code, words))
+    return [leaf for word in (words if apart else [told]) if (leaf := _leaf(key, word))]
+
+
+def line_of(texts: Iterable[str]) -> Line | None:
+    """A line of these values, as far as they are values and no prose; ``None`` where none is."""
+    leaves = [leaf for text in texts if (leaf := _leaf("", text))]
+    return _line(_text("", [leaves], named=False), leaves) if leaves else None
+
+
+def is_exact(word: str) -> bool:
+    """Whether a word is an id, a code, an address, a path or a date."""
+    return len(word) <= _LONGEST_WORD and _EXACT.fullmatch(word) is not None
+
+
+def _is_code(word: str) -> bool:
+    return is_exact(word) or (len(word) <= _LONGEST_WORD and _CODE.fullmatch(word) is not None)
+
+
+def _line(text: str, leaves: Sequence[_Leaf]) -> Line:
+    by_kind = {
+        kind: tuple(dict.fromkeys(leaf.value for leaf in leaves if leaf.kind == kind))
+        for kind in ("values", "words", "amounts")
+    }
+    return Line(text=text, **by_kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    key: str
+    value: str
+    kind: str
+    """``values``, ``words`` or ``amounts``."""
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it can stand beside another one without a comma between them."""
+        return self.kind != "amounts" and _is_code(self.value)
+
+    def told(self, *, named: bool) -> str:
+        if named and _CODE.fullmatch(self.key):
+            return f"{self.key}, {self.value}"  # the name is a value itself: an airport, a currency
+        return f"{self.key}={self.value}" if named and self.key else self.value
+
+
+class _Ledger:
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+
+    def read(self, name: str, data: Any, depth: int) -> None:
+        if depth > _DEEPEST or len(self.lines) > _MOST_LINES:
+            return
+        if isinstance(data, Mapping):
+            self._record(name, data, depth)
+        elif isinstance(data, list):
+            self._list(name, data, depth)
+
+    def _record(self, name: str, data: Mapping[str, Any], depth: int) -> None:
+        leaves, inside = _leaves(data)
+        self._tell(name, [leaf for leaf in leaves if leaf.kind != "amounts"])
+        amounts = [leaf for leaf in leaves if leaf.kind == "amounts"]
+        self._tell(name, [leaf for leaf in amounts if not _STAMP.fullmatch(leaf.value)])
+        self._tell(name, [leaf for leaf in amounts if _STAMP.fullmatch(leaf.value)])
+        for key, value in inside:
+            records = _records(value)
+            if records and len(records) > 1:
+                self._list(key, records, depth + 1)
+            else:
+                self.read(key, value, depth + 1)
+
+    def _list(self, name: str, data: Sequence[Any], depth: int) -> None:
+        """Each record of a list in a line of its own, its values without names; plain values in one."""
+        plain = [_leaf("", one) for one in data[:_MOST_RECORDS] if not isinstance(one, Mapping | list)]
+        self._joined(name, [[leaf] for leaf in plain if leaf and leaf.kind != "amounts"])
+        records: list[tuple[_Leaf, ...]] = []
+        kinds: dict[tuple[str, ...], str] = {}
+        for one in data[:_MOST_RECORDS]:
+            if isinstance(one, list):
+                self._list(name, one, depth + 1)
+            elif isinstance(one, Mapping):
+                leaves, inside = _leaves(one)
+                small = len(leaves) <= _FEW
+                kept = [leaf for leaf in leaves if small or leaf.kind != "amounts"]
+                for key, value in inside:
+                    if _is_of_amounts(value):
+                        kinds.setdefault(tuple(map(str, value)), key)
+                    elif (part := _part(value)) is not None:
+                        kept += part
+                    else:
+                        self.read(key, value, depth + 1)
+                records.append(tuple(_amounts_behind(_own_id_first(name, kept))))
+        for record in dict.fromkeys(records):
+            if record:
+                self._add(_text(name, [record], named=False), record)
+        for names, key in kinds.items():  # of prices by class the classes
+            self._joined(key, [[leaf] for one in names if (leaf := _leaf("", one))])
+
+    def _tell(self, name: str, leaves: Sequence[_Leaf]) -> None:
+        """A record's own values, each behind its name unless it speaks for itself."""
+        line: list[_Leaf] = []
+        for leaf in leaves:
+            if line and len(_text(name, [[*line, leaf]], named=True)) > LINE:
+                self._add(_text(name, [line], named=True), line)
+                line = []
+            line.append(leaf)
+        if line:
+            self._add(_text(name, [line], named=True), line)
+
+    def _joined(self, name: str, records: Sequence[list[_Leaf]]) -> None:
+        line: list[list[_Leaf]] = []
+        for record in dict.fromkeys(map(tuple, records)):
+            if line and len(_text(name, [*line, list(record)], named=False)) > LINE:
+                self._add(_text(name, line, named=False), [leaf for one in line for leaf in one])
+                line = []
+            line.append(list(record))
+        if line:
+            self._add(_text(name, line, named=False), [leaf for one in line for leaf in one])
+
+    def _add(self, text: str, leaves: Sequence[_Leaf]) -> None:
+        self.lines.append(_line(text, leaves))
+
+
+def _text(name: str, records: Sequence[Sequence[_Leaf]], *, named: bool) -> str:
+    told = ", ".join(_record(record, named=named) for record in records)
+    return f"{name}: {told}" if name else told
+
+
+def _record(record: Sequence[_Leaf], *, named: bool) -> str:
+    told, before = "", None
+    for leaf in _once(record):
+        between = " " if before and not named and before.is_code and leaf.is_code else ", "
+        told += f"{between if told else ''}{leaf.told(named=named and not _speaks(leaf))}"
+        before = leaf
+    return told
+
+
+def _once(record: Sequence[_Leaf]) -> Iterator[_Leaf]:
+    """Each value once; a word that another value begins with ("visa" of ``visa_4421``) says nothing more."""
+    seen: set[str] = set()
+    for leaf in record:
+        begun = any(other.value != leaf.value and other.value.startswith(leaf.value) for other in record)
+        if leaf.kind == "amounts" or not (begun or leaf.value in seen):
+            seen.add(leaf.value)
+            yield leaf
+
+
+def _speaks(leaf: _Leaf) -> bool:
+    """Whether a value says what it is: ``credit_card_44`` for an id, an address, a word of its own name."""
+    if leaf.kind != "values":
+        return False
+    parts = {part.lower() for part in _KEY_WORDS.findall(leaf.key)} - {"id", "number", "code"}
+    return "@" in leaf.value or "://" in leaf.value or any(part in leaf.value.lower() for part in parts)
+
+
+def _leaves(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]]:
+    """The scalars of a record, and what stands inside it; names and the like in one small record are part of it."""
+    leaves: list[_Leaf] = []
+    inside: list[tuple[str, Any]] = []
+    for key, value in data.items():
+        if isinstance(value, Mapping | list):
+            inside.append((str(key), value))
+        elif leaf := _leaf(str(key), value):
+            leaves.append(leaf)
+    return leaves, inside
+
+
+def _own_id_first(name: str, leaves: Sequence[_Leaf]) -> list[_Leaf]:
+    """``item_id`` of ``items`` before the ids of what a record has to do with."""
+    own = next((leaf for leaf in leaves if leaf.key.casefold() in _own_keys(name)), None)
+    if own is None or own.kind != "values":
+        return list(leaves)
+    first = next(place for place, leaf in enumerate(leaves) if leaf.kind == "values")
+    rest = [leaf for leaf in leaves if leaf is not own]
+    return [*rest[:first], own, *rest[first:]]
+
+
+def _amounts_behind(leaves: Sequence[_Leaf]) -> list[_Leaf]:
+    """No amount before a record's first id, or its first word: it would stand behind what is not its own."""
+    heads = [place for kind in ("values", "words") for place, leaf in enumerate(leaves) if leaf.kind == kind]
+    front = leaves[: heads[0] + 1] if heads else ()
+    return [*sorted(front, key=lambda leaf: leaf.kind == "amounts"), *leaves[len(front) :]]
+
+
+def _own_keys(name: str) -> frozenset[str]:
+    single = name.casefold().removesuffix("s")
+    return frozenset({"id", f"{single}_id", f"{single}id"})
+
+
+def _part(value: Any) -> list[_Leaf] | None:
+    """What stands inside a record of a list and is so small that it is part of it; ``None``: it is not."""
+    pairs = value.items() if isinstance(value, Mapping) else [("", one) for one in value]
+    if len(pairs) > _INLINE or any(isinstance(one, Mapping | list) for _, one in pairs):
+        return None
+    found = [leaf for key, one in pairs if (leaf := _leaf(str(key), one))]
+    return [leaf for leaf in found if leaf.kind != "amounts"]
+
+
+def _leaf(key: str, value: Any) -> _Leaf | None:
+    if value is None or value == "":
+        return None
+    text = str(value).lower() if isinstance(value, bool) else " ".join(str(value).split())
+    if not text or len(text) > _VALUE or text.count(" ") >= (_WORDS if text[:1].isalpha() else _NUMBERED):
+        return None
+    is_amount = isinstance(value, float) or (isinstance(value, int) and _SIZE.search(key) is not None)
+    if is_amount or text in _YES_OR_NO or _CLOCK.fullmatch(text) or _STAMP.fullmatch(text):
+        return _Leaf(key, text, "amounts")
+    if is_exact(text) or (" " in text and any(map(str.isdigit, text))):
+        return _Leaf(key, text, "values")
+    return _Leaf(key, text, "amounts" if _NUMBER.fullmatch(text) else "words")
+
+
+def _records(value: Any) -> list[Any]:
+    """A table by id, as a list: an id that stands in its record too is told once."""
+    if not isinstance(value, Mapping) or not all(isinstance(one, Mapping) for one in value.values()):
+        return []
+    return [one if str(key) in map(str, one.values()) else {"": key, **one} for key, one in value.items()]
+
+
+def _is_of_amounts(value: Any) -> bool:
+    """Prices by class, free seats by class: amounts and nothing else."""
+    if not isinstance(value, Mapping):
+        return False
+    return all(not isinstance(one, Mapping | list) and _kind(one) == "amounts" for one in value.values())
+
+
+def _kind(value: Any) -> str:
+    leaf = _leaf("", value)
+    return leaf.kind if leaf else ""

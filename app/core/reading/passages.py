@@ -1,0 +1,374 @@
+"""A span as passages: one sentence each, with its speaker, its words and what makes it matter."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Final
+
+from app.core.model.conversation import Message
+from app.core.reading.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READING_TOOL, REJECTION, Cue, cues_of
+from app.core.reading.labels import role_label
+from app.core.reading.ledger import Line, heads_of, is_call, line_in, lines_of, parsed, terse
+from app.core.reading.logs import is_log, log_lines
+from app.core.text.clauses import tight
+from app.core.text.identifiers import Identifier, find_identifiers
+from app.core.text.parts import own_parts
+from app.core.text.patterns import compiled
+from app.core.text.words import sentences, stems
+
+_LABEL: Final = compiled(r"\s*([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): ")
+_LABELLED_SHARE: Final = 0.6  # of a role's messages must begin with the same name for it to be the speaker's
+_FEWEST_LABELLED: Final = 3
+_MARKUP: Final = compiled(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
+_LISTED: Final = compiled(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
+_LONGEST: Final = 360  # characters of a sentence; beyond it the rest is cut at a word
+_MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
+_ONE_STATEMENT: Final = 90  # characters
+_PASTED: Final = 600  # characters below the first paragraph: more than people write in one go
+_PAIR: Final = compiled(r'"([^"\\\n]{1,40})"\s{0,4}:\s{0,4}"?([^"\\\n{}\[\],]{1,60})')
+_PAIRS: Final = 8
+_SAMPLE: Final = 4_000  # characters of a dump that are looked at
+_CALL: Final = 240  # characters of a tool call
+_ARGUMENT: Final = 80  # characters of one argument of a tool call
+_CODE_LINE: Final = compiled(
+    r"^\s{0,40}(?:(?:export|async|public|static) ){0,3}"
+    r"(?:def|class|function|const|interface|type|func|fn|CREATE|SELECT)\b.{0,160}",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """One sentence of a message, trimmed of filler, otherwise verbatim."""
+
+    index: int
+    seq: int
+    role: str
+    speaker: str
+    text: str
+    core: str
+    """The clauses of the text that hold its values, word for word; the whole text where it has to stay whole."""
+    stems: frozenset[str]
+    cues: frozenset[Cue]
+    identifiers: tuple[Identifier, ...]
+    is_question: bool
+    is_named: bool
+    """The speaker has a name of their own, so this is a talk between people."""
+    turn: int
+    """Position of the message within the span."""
+    verdict: int = 0
+    """1 when it opens with a yes, -1 with a no."""
+    is_listed: bool = False
+    """An item of a list, a call that only reads, a dump of data, or what merely leads to the next sentence."""
+    is_pasted: bool = False
+    """Part of a long text that the speaker hardly wrote for this talk: a document, a log, a dump."""
+    is_held: bool = False
+    """Of a message that is served word for word also once it is covered."""
+    is_action: bool = False
+    """A tool was called to change something."""
+    line: Line | None = None
+    """What it tells of a tool's data; ``None`` for what is said in sentences."""
+    longer: Line | None = None
+    """What it told of a tool's data before values that are told elsewhere were taken out."""
+    values: frozenset[str] = field(default=frozenset())
+    """Exact values other than names, in lower case."""
+
+    @property
+    def whole(self) -> Line | None:
+        """All that it told of a tool's data, also what is told elsewhere."""
+        return self.longer or self.line
+
+    @property
+    def spoken(self) -> str:
+        """The text with its speaker."""
+        return f"{self.speaker}: {self.text}"
+
+    @property
+    def told(self) -> str:
+        """The core with its speaker."""
+        return f"{self.speaker}: {self.core}"
+
+
+def passages_of(messages: Sequence[Message], language: str, *, brief: bool = False) -> list[Passage]:
+    """All passages of a span, in order; system messages, typed commands and boilerplate are left out.
+
+    Args:
+        messages: The span.
+        language: Of the labels of speakers without a name.
+        brief: Also leave out headings ("NOTE:") where a core is told.
+    """
+    speakers = _named_speakers(messages)
+    found: list[Passage] = []
+    for turn, message in enumerate(messages):
+        if message.role == "system" or message.is_command:
+            continue
+        label = speakers.get(message.role)
+        content = message.content
+        if label and content.lstrip().startswith(f"{label}: "):
+            content = content.lstrip()[len(label) + 2 :]
+        own = len(own_words(content))
+        dumped = _is_data(content) or _holds_data(message)
+        place = 0
+        for raw, text, line in _pieces(message, content):
+            place = max(place, content.find(raw, place))
+            found.append(
+                _passage(
+                    text,
+                    verdict=1 if ACCEPTANCE.match(raw) else (-1 if REJECTION.match(raw) else 0),
+                    index=len(found),
+                    message=message,
+                    turn=turn,
+                    speaker=label or role_label(message.role, language),
+                    named=label is not None,
+                    speakers=frozenset(speakers.values()),
+                    is_listed=bool(_LISTED.match(raw) or READING_TOOL.match(text) or dumped)
+                    or text.endswith(":")
+                    or (message.role == "assistant" and BOILERPLATE.search(content) is not None),
+                    is_pasted=own < len(content) and place >= own,
+                    brief=brief,
+                    line=line,
+                )
+            )
+    return found
+
+
+def with_terse_data(passages: Sequence[Passage], meant: Mapping[int, float]) -> list[Passage]:
+    """The passages with each value of tools' data told once, without its name: for data that would fill the state.
+
+    Args:
+        passages: Of the span.
+        meant: By passage, how much a record was talked of: what several tell is told with the one that was meant.
+    """
+    told: set[str] = set()
+    heads = heads_of(passage.text for passage in passages if passage.line is not None)
+    found = list(passages)
+    for passage in sorted(passages, key=lambda one: (one.seq, -max(meant.get(one.index, 1.0), 1.0))):
+        if passage.line is not None and not is_call(passage.text):
+            lead, parts = terse(passage.text, told, heads=heads)
+            text = f"{lead}{', '.join(parts)}" if parts else ""
+            found[passage.index] = replace(passage, text=text, core=text, line=line_in(text), longer=passage.line)
+    return found
+
+
+def _passage(
+    text: str,
+    *,
+    index: int,
+    message: Message,
+    turn: int,
+    speaker: str,
+    named: bool,
+    verdict: int,
+    speakers: Collection[str],
+    is_listed: bool,
+    is_pasted: bool,
+    brief: bool,
+    line: Line | None,
+) -> Passage:
+    cues = frozenset[Cue]() if line else cues_of(text)
+    text = _brief(text) if brief and not line else text
+    found = tuple(item for item in find_identifiers(text) if not _is_vocative(item, speakers))
+    return Passage(
+        index=index,
+        seq=message.seq,
+        role=message.role,
+        speaker=speaker,
+        text=text,
+        core=text if line else tight(text, found),
+        stems=frozenset(stems(text)),
+        cues=cues,
+        identifiers=found,
+        is_question=line is None and text.rstrip("\"'”» )*_").endswith(("?", "？", "؟")),
+        is_named=named,
+        turn=turn,
+        verdict=verdict,
+        is_listed=is_listed,
+        is_pasted=is_pasted,
+        is_held=message.is_protected,
+        is_action=message.role == "assistant" and _is_action(text, message),
+        line=line,
+        values=frozenset(item.text.lower() for item in found if item.kind not in {"name", "quoted"}),
+    )
+
+
+def _brief(text: str) -> str:
+    heading = HEADING.match(text)
+    return text[heading.end() :] if heading else text
+
+
+def own_words(content: str) -> str:
+    """What the speaker says themselves: the first paragraph, where a long text was pasted below it."""
+    first, blank, rest = content.lstrip().partition("\n\n")
+    pasted = blank and len(rest) >= _PASTED and len(first) <= len(rest) // 4
+    return content[: len(content) - len(rest)] if pasted else content
+
+
+def _is_action(text: str, message: Message) -> bool:
+    """A call that changes something; reading changes nothing."""
+    calls = (part for part in message.parts if part.get("type") == "tool_call")
+    names = {str(part.get("name", "")) for part in calls}
+    return any(text.startswith(f"{name}(") for name in names if name and not READING_TOOL.match(name))
+
+
+def _named_speakers(messages: Sequence[Message]) -> dict[str, str]:
+    """Role to name, where the messages of a role begin with ``Name:``."""
+    counts: dict[str, Counter[str]] = {"user": Counter(), "assistant": Counter()}
+    totals: Counter[str] = Counter()
+    for message in messages:
+        if message.role in counts and message.content:
+            totals[message.role] += 1
+            match = _LABEL.match(message.content)
+            if match:
+                counts[message.role][match.group(1)] += 1
+    named: dict[str, str] = {}
+    for role, names in counts.items():
+        if names:
+            name, times = names.most_common(1)[0]
+            if times >= max(_FEWEST_LABELLED, _LABELLED_SHARE * totals[role]):
+                named[role] = name
+    return named
+
+
+def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | None]]:
+    """Each sentence as it was written, and tidied; of data its lines."""
+    found = [content] if _is_one(content) else sentences(content)
+    if _is_data(content):
+        yield from _data(content)
+        found = []
+    elif message.role == "tool" and is_log(content):
+        yield from _logged(content)
+        found = []
+    if len(found) > _MOST_SENTENCES:
+        found = found[: _MOST_SENTENCES // 2] + found[-_MOST_SENTENCES // 2 :]
+    if message.role == "assistant" and BOILERPLATE.search(content):
+        found = found[:1]  # the offline responder only repeats what others said
+    for raw in found:
+        text = _tidy(raw)
+        if text:
+            yield raw, text, None
+    for part in own_parts(message.content, message.parts):
+        yield from _part_pieces(part)
+
+
+def _is_one(content: str) -> bool:
+    """Whether a message is one short statement under a heading: its sentences mean little without each other."""
+    heading = HEADING.match(content)
+    return heading is not None and len(content) - heading.end() <= _ONE_STATEMENT and "\n" not in content.strip()
+
+
+def _part_pieces(part: Mapping[str, Any]) -> Iterable[tuple[str, str, Line | None]]:
+    kind = part.get("type")
+    if kind == "text":
+        yield from ((text, text, None) for text in map(_tidy, sentences(str(part.get("text", "")))) if text)
+    elif kind == "tool_call":
+        text = clip(f"{part.get('name', '')}({_arguments(part.get('arguments'))})", _CALL)
+        yield text, text, line_in(text)
+    elif kind == "tool_result":
+        content = _dump(part.get("content", ""))
+        if _is_data(content):
+            yield from _data(content)
+        elif is_log(content):
+            yield from _logged(content)
+        else:
+            told = map(_tidy, sentences(content)[:_MOST_SENTENCES])
+            yield from ((text, text, None) for text in told if text)
+
+
+def _data(text: str) -> Iterable[tuple[str, str, Line | None]]:
+    """The lines of a dump; of one that is no JSON, or not the whole of it, its first plain values."""
+    data = parsed(text)
+    if data is not None:
+        yield from ((line.text, line.text, line) for line in lines_of(data))
+        return
+    pairs = (f"{name.strip()}: {value.strip()}" for name, value in _PAIR.findall(text[:_SAMPLE]) if value.strip())
+    told = clip(", ".join(islice(dict.fromkeys(pairs), _PAIRS)), _CALL)
+    if told:
+        yield told, told, None
+
+
+def _logged(text: str) -> Iterable[tuple[str, str, Line | None]]:
+    """A listing or a log: its prose, and the exact values between."""
+    for one in log_lines(text):
+        if isinstance(one, Line):
+            yield one.text, one.text, one
+        elif told := _tidy(one):
+            yield one, told, None
+
+
+def _arguments(arguments: Any) -> str:
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return _one_line(str(arguments))
+    if not isinstance(arguments, Mapping):
+        return _one_line(_dump(arguments)) if arguments else ""
+    return ", ".join(f"{name}={_one_line(_argument(value))}" for name, value in arguments.items())
+
+
+def _argument(value: Any) -> str:
+    """Ids in a list as they are, one after the other; all else as JSON."""
+    if isinstance(value, list) and all(isinstance(one, str) and " " not in one for one in value):
+        return " ".join(value)
+    return _dump(value)
+
+
+def _dump(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _one_line(text: str) -> str:
+    return clip(" ".join(text.split()), _ARGUMENT)
+
+
+def _is_data(text: str) -> bool:
+    """A dump of JSON says nothing by its sentences; whoever used it has said what mattered."""
+    stripped = text.strip()
+    return stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"} and stripped.count('"') >= 4  # noqa: PLR2004
+
+
+def _holds_data(message: Message) -> bool:
+    """Whether a tool's result is such a dump."""
+    return any(_is_data(_dump(part.get("content", ""))) for part in message.parts if part.get("type") == "tool_result")
+
+
+def _tidy(raw: str) -> str:
+    if raw.lstrip().startswith(("```", "~~~")):
+        return _code(raw)
+    text = _MARKUP.sub("", " ".join(raw.replace("\x00", "").split()))
+    trimmed = FILLER.sub("", text, count=1)
+    if trimmed != text and trimmed[:1].islower():
+        trimmed = trimmed[:1].upper() + trimmed[1:]
+    final = trimmed.strip(" |") or text
+    return "" if final[:1] == "[" and final[-1:] == "]" else clip(final)
+
+
+def _is_vocative(item: Identifier, speakers: Collection[str]) -> bool:
+    """The speakers' own names, short forms included, tell nothing."""
+    return item.kind == "name" and any(name.startswith(item.text) for name in speakers)
+
+
+def _code(fence: str) -> str:
+    """The line of a block of code that says what it is."""
+    match = _CODE_LINE.search(fence)
+    lines = [
+        line.strip()
+        for line in fence.splitlines()[1:]
+        if line.strip() and not line.lstrip().startswith(("```", "~~~", "#", "//"))
+    ]
+    best = match.group().strip() if match else (lines[0] if lines else "")
+    return clip("`" + " ".join(best.replace("`", "").split())[:160] + "`") if best else ""
+
+
+def clip(text: str, longest: int = _LONGEST) -> str:
+    """Cut at a word, with an ellipsis, when longer than ``longest`` characters."""
+    if len(text) <= longest:
+        return text
+    head = text[: longest - 1]
+    space = head.rfind(" ")
+    return (head[:space] if space > longest // 2 else head).rstrip(" ,;:") + "…"

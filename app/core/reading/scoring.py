@@ -1,0 +1,320 @@
+"""What a passage is worth: cues, exact values, who says it, how central it is, and what was asked to be kept."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from app.core.reading.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
+from app.core.reading.ledger import Line, is_call, line_in, list_of
+from app.core.reading.passages import Passage
+from app.core.text.identifiers import Identifier, Kind
+from app.core.text.patterns import compiled
+from app.core.text.words import GENERIC_STEMS, stems
+
+_IDENTIFIER_WORTH: Final[Mapping[Kind, float]] = {
+    "code": 4.0, "email": 4.0, "url": 3.0, "uuid": 4.0, "version": 2.0, "path": 1.6, "money": 1.8, "date": 1.8,
+    "time": 1.4, "number": 1.4, "name": 1.4, "quoted": 1.2, "symbol": 0.7,
+}  # fmt: skip
+"""What can be asked for later and cannot be guessed is worth most."""
+_IDENTIFIERS_AT_MOST: Final = 6.0
+_IN_WORDS: Final = 0.8  # "three children", "last Friday"
+_NAMED_BY_CODE: Final = 2.5
+_DIGIT: Final = 0.7  # on its own
+_OF_A_TOOL: Final = 2.0  # whoever called it says what mattered
+_PASTED: Final = 0.5  # of what the user says themselves: a document can be asked for again
+_HELD: Final = 0.6  # it is served anyway
+_ECHO: Final = 0.3  # of an assistant's repetition of what the user has just said
+_ROLE: Final = {"user": 1.0, "assistant": 0.5, "tool": 0.35}
+_NAMED_ROLE: Final = 0.95  # the other person of a talk between people
+_FURTHER_CUES: Final = 0.35  # a second cue adds a third of its weight
+OPENING: Final = 2
+"""The highest ``seq`` of a message that opens a talk: a system message may stand before it."""
+
+_FIRST_TURN: Final = 3.0  # the opening message says what it is all about
+_FOCUS: Final = 4.0
+_ASKED: Final = 0.35  # of what the same words would be worth as a statement
+_LONG: Final = 45  # words
+_ACCEPTED: Final = 3.2  # a proposal that was agreed to is a decision,
+_ACCEPTED_VAGUE: Final = 1.6  # less of one when it names nothing
+_REJECTED: Final = -3.0  # one that was turned down is none
+_ASKED_FOR: Final = 1.4  # what the user was asked for is needed
+_SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means it; among people it is a mere word
+_DATUM: Final = 0.8  # an id, a code, a date that came out of a tool goes into its next call
+_DATUM_SIGN: Final = 0.08  # the longer, the less it can be guessed
+_DATUM_SIGNS: Final = 20
+_DATUM_WORD: Final = 0.5
+_DATUM_WORDS: Final = 1.5  # all of a line
+_DATUM_AMOUNT: Final = 0.5
+_DATUM_AMOUNTS: Final = 1.5
+_MENTIONED: Final = 2.0  # somebody talked of it
+_MEANT: Final = 1.8  # the record of a list that the talk was of, by what it says
+_NOT_MEANT: Final = 0.6  # the others of that list, when it is long; of few each may be needed
+_LONG_LIST: Final = 8  # records
+HEAD: Final = 1.4
+"""For the first id of a record: what it is asked for and changed by."""
+
+_DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
+_WORD: Final = compiled(r"[^\s\"'`(),=\[\]{}<>]+")
+_AROUND: Final = ".,;:!?*$€£¥₽₹"  # beside a word: a tool's data names amounts without their sign
+_LISTED: Final = 0.5  # an assistant's list offers much of which little is taken up
+_TWO: Final = 2
+_TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a question
+_BARE: Final = 3.0  # a bare yes or no is told with what it answers, never alone
+_ACTION: Final = 4.0  # what was done with a tool has changed the world
+_CHANGED: Final = 2.0  # of it, beside what its values are worth
+_LOOK_BACK: Final = 12  # sentences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worth:
+    """What a text is worth: its words by themselves, and each exact value that nothing else tells yet."""
+
+    rest: float
+    values: Mapping[str, float]
+    """By the value in lower case."""
+    about: str = "fact"
+    """What kind of thing it is: of a kind of which much is told already, more is worth less."""
+
+    @property
+    def total(self) -> float:
+        """The worth where nothing is told yet; 1 and above is worth a place."""
+        return self.rest + sum(self.values.values())
+
+    def times(self, factor: float) -> Worth:
+        """All of it, scaled."""
+        values = {text: factor * worth for text, worth in self.values.items()}
+        return Worth(rest=factor * self.rest, values=values, about=self.about)
+
+    def plus(self, more: float) -> Worth:
+        """With something more for the words."""
+        return Worth(rest=self.rest + more, values=self.values, about=self.about)
+
+
+def score_all(passages: Sequence[Passage], focus: str | None = None) -> list[Worth]:
+    """The worth of each passage. Linear in the number of passages."""
+    frequency = Counter(stem for passage in passages for stem in passage.stems)
+    wanted = frozenset(stems(focus)) if focus else frozenset()
+    answers = _answers(passages)
+    echoes = _echoes(passages)
+    mentioned = words_said(passage.text for passage in passages if passage.line is None)
+    mentioned |= said_twice(whole for passage in passages if (whole := passage.whole))
+    mentioned |= words_said(passage.text for passage in passages if is_call(passage.text))
+    meant = meant_of(passages)
+    return [
+        worth_of_data(passage.line, mentioned)
+        .times(meant.get(passage.index, 1.0))
+        .plus(_CHANGED if passage.is_action else 0.0)
+        if passage.line
+        else _score(passage, frequency, wanted, len(passages))
+        .times(_ECHO if passage.index in echoes else 1.0)
+        .plus(answers.get(passage.index, 0.0))
+        for passage in passages
+    ]
+
+
+def meant_of(passages: Sequence[Passage]) -> dict[int, float]:
+    """By passage: whether a record of a list was talked of more than the others, by all that the record said."""
+    talk = words_said(passage.text for passage in passages if passage.line is None or is_call(passage.text))
+    lists: defaultdict[tuple[int, str], list[Passage]] = defaultdict(list)
+    for passage in passages:
+        if passage.whole and (name := list_of(passage.whole.text)):
+            lists[passage.seq, name].append(passage)
+    scaled: dict[int, float] = {}
+    for records in lists.values():
+        factors = relevances([one.whole for one in records if one.whole], talk)
+        scaled.update(zip((one.index for one in records), factors, strict=True))
+    return scaled
+
+
+def words_said(texts: Iterable[str]) -> frozenset[str]:
+    """Every word of these texts, as it is compared with the values of data: what was talked of is worth more."""
+    return frozenset(word.strip(_AROUND) for text in texts for word in _WORD.findall(text.casefold()))
+
+
+def said_twice(lines: Iterable[Line]) -> frozenset[str]:
+    """Values that stand in several records: what they have to do with each other."""
+    counts = Counter(value.casefold() for line in lines for value in line.values)
+    return frozenset(value for value, count in counts.items() if count > 1)
+
+
+def relevances(records: Sequence[Line], talk: Collection[str]) -> list[float]:
+    """By how much the worth of each record of a list is to be scaled: those that were talked of, over the others.
+
+    What few of the records say, and the talk too, tells which of them is meant.
+    """
+    said = [{*line.values, *line.words, *line.amounts} for line in records]
+    shared = Counter(value for values in said for value in values)
+    hits = [sum(1 / shared[value] for value in values if is_mentioned(value, talk)) for values in said]
+    most = max(hits, default=0.0)
+    if len(records) < _TWO:
+        return [1.0] * len(records)
+    least = max(_NOT_MEANT, min(1.0, _NOT_MEANT ** (len(records) / _LONG_LIST)))
+    if not most:
+        return [least**0.5] * len(records)
+    return [least + (_MEANT - least) * (hit / most) ** 2 for hit in hits]
+
+
+def worth_of_data(line: Line, mentioned: Collection[str]) -> Worth:
+    """What a line of a tool's data is worth: what the next call may need."""
+    return worths_of_data([line], mentioned)[0]
+
+
+def worths_of_data(parts: Sequence[Line], mentioned: Collection[str]) -> list[Worth]:
+    """What the parts of one line are worth: its words, and its amounts, share what a line of them may be worth."""
+    words = _shared(_DATUM_WORD, _DATUM_WORDS, sum(len(part.words) for part in parts))
+    amounts = _shared(_DATUM_AMOUNT, _DATUM_AMOUNTS, sum(len(part.amounts) for part in parts))
+    with_values = sum(bool(part.values) for part in parts)
+    found: list[Worth] = []
+    for part in parts:
+        values = {
+            value.casefold(): (_DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS)) * _talked_of(value, mentioned)
+            for value in part.values
+        }
+        for group, worth in ((part.words, words), (part.amounts, amounts)):
+            values |= {value.casefold(): worth * _talked_of(value, mentioned) for value in group}
+        found.append(Worth(rest=_DATA / with_values if part.values else 0.0, values=values, about="data"))
+    return found
+
+
+def _shared(each: float, most: float, count: int) -> float:
+    return min(each, most / count) if count else each
+
+
+def _talked_of(value: str, mentioned: Collection[str]) -> float:
+    return _MENTIONED if is_mentioned(value, mentioned) else 1.0
+
+
+def is_mentioned(value: str, mentioned: Collection[str]) -> bool:
+    """Whether every word of a value was said; one sign alone is no word."""
+    return len(value) > 1 and all(word in mentioned for word in value.casefold().split(" "))
+
+
+def worth_of_action(text: str, mentioned: Collection[str]) -> Worth:
+    """What a call that changed something is worth: its values, and that it was made."""
+    return worth_of_data(line_in(text), mentioned).plus(_CHANGED)
+
+
+def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFIERS_AT_MOST) -> dict[str, float]:
+    """What a text's exact values are worth, each once, ``most`` in all: identifiers, and what is told in words."""
+    values = {" ".join(match.group().casefold().split()): _IN_WORDS for match in IN_WORDS.finditer(text)}
+    codes = list(CODES.finditer(text))
+    values |= {match.group().casefold(): _NAMED_BY_CODE for match in codes}
+    for item in found:
+        if not any(item.text in match.group() for match in codes):
+            bare = item.kind == "number" and len(item.text) == 1
+            values[item.text.casefold()] = _DIGIT if bare else _IDENTIFIER_WORTH[item.kind]
+    total = sum(values.values())
+    return values if total <= most else {text: worth * most / total for text, worth in values.items()}
+
+
+def _echoes(passages: Sequence[Passage]) -> set[int]:
+    """Sentences of an assistant which only name again what the user named in the message before."""
+    found: set[int] = set()
+    named: set[str] = set()
+    turn = -1
+    for passage in passages:
+        names = {item.text.lower() for item in passage.identifiers}
+        if passage.role == "user":
+            named = names if passage.turn != turn else named | names
+            turn = passage.turn
+        elif passage.role == "assistant" and not passage.is_named and names and names <= named:
+            found.add(passage.index)
+    return found
+
+
+def _score(passage: Passage, frequency: Counter[str], wanted: frozenset[str], total: int) -> Worth:
+    content = [stem for stem in passage.stems if stem not in GENERIC_STEMS]
+    most = _OF_A_TOOL if passage.role == "tool" else _IDENTIFIERS_AT_MOST
+    values = values_worth(passage.core, passage.identifiers, most)
+    score = cue_worth(passage.cues) + min(1.0, 0.14 * len(content)) + _centrality(content, frequency, total)
+    opening = passage.seq <= OPENING and passage.role == "user"
+    if opening:
+        score += _FIRST_TURN
+    if "correction" in passage.cues and passage.role == "user" and not passage.is_named:
+        score += _SAID_OTHERWISE
+    if passage.is_question:
+        score = _ASKED * score - 0.8
+        values = {text: _ASKED * worth for text, worth in values.items()}
+    if PLEASANTRY.match(passage.text):
+        score -= 1.0 if passage.values or len(content) > 6 else 2.4  # noqa: PLR2004 - a long one says something too
+    if len(content) < _TWO and not passage.values:
+        score -= _TERSE
+    if passage.is_action:
+        score += _ACTION
+    factor = _role_worth(passage) * (
+        _PASTED if passage.is_pasted else (_HELD if passage.is_held and not opening else 1.0)
+    )
+    if passage.is_listed and passage.role != "user":
+        factor *= _LISTED
+    if passage.text.count(" ") > _LONG:
+        factor *= 0.85
+    worth = Worth(rest=score, values=values, about=kind_of(passage.cues)).times(factor)
+    return worth.plus(_FOCUS * len(wanted & passage.stems) / len(wanted)) if wanted else worth
+
+
+def kind_of(cues: Collection[Cue]) -> str:
+    """The kind of thing that a sentence tells: a wish, a rule, an aim, a choice, or a fact."""
+    return next((kind for kind, telling in _KINDS.items() if telling & set(cues)), "fact")
+
+
+_KINDS: Final[Mapping[str, frozenset[Cue]]] = {
+    "wish": frozenset({"preference"}),
+    "rule": frozenset({"rule"}),
+    "aim": frozenset({"plan", "commitment", "open"}),
+    "choice": frozenset({"decision", "correction", "update"}),
+}
+
+
+def cue_worth(cues: Iterable[Cue]) -> float:
+    """What the kinds of importance that a sentence shows are worth together."""
+    weights = sorted((WEIGHTS[cue] for cue in cues), reverse=True)
+    return weights[0] + _FURTHER_CUES * sum(weights[1:4]) if weights else 0.0
+
+
+def _centrality(content: Sequence[str], frequency: Counter[str], total: int) -> float:
+    """How much of the talk shares these words: degree centrality by postings, without pairs."""
+    if not content or total < 2:  # noqa: PLR2004 - nothing to be central in
+        return 0.0
+    return 0.8 * sum(math.log(frequency[stem]) for stem in content) / (len(content) * math.log(total))
+
+
+def _role_worth(passage: Passage) -> float:
+    if passage.role == "assistant" and passage.is_named:
+        return _NAMED_ROLE
+    worth = _ROLE.get(passage.role, 0.35)
+    if passage.role == "assistant" and passage.cues & {"commitment", "result", "decision"}:
+        worth += 0.3 if passage.values and "result" in passage.cues else 0.1
+    return worth
+
+
+def _answers(passages: Sequence[Passage]) -> dict[int, float]:
+    """What the user's next words do to an assistant's proposal."""
+    change: defaultdict[int, float] = defaultdict(float)
+    for here, after in pairwise(passages):
+        if after.seq == here.seq or after.role != "user" or here.role != "assistant" or here.is_named:
+            continue
+        if after.verdict and len(after.stems - GENERIC_STEMS) < _TWO:
+            change[after.index] -= _BARE
+        elif here.is_question:
+            change[after.index] += _ASKED_FOR + (_TERSE if len(after.stems) < _TWO else 0.0)
+        proposal = proposal_before(passages, after) if after.verdict else None
+        if proposal is not None:
+            accepted = _ACCEPTED if proposal.identifiers else _ACCEPTED_VAGUE
+            change[proposal.index] += accepted if after.verdict > 0 else _REJECTED
+    return change
+
+
+def proposal_before(passages: Sequence[Passage], reply: Passage) -> Passage | None:
+    """The latest sentence of the message before ``reply`` which proposes something."""
+    last = reply.index - 1
+    index = last
+    while index >= 0 and passages[index].seq == passages[last].seq and last - index < _LOOK_BACK:
+        if PROPOSAL.search(passages[index].text):
+            return passages[index]
+        index -= 1
+    return None

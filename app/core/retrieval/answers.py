@@ -1,0 +1,153 @@
+"""The offline responder: finds in the context what was asked, quotes it, and says that no model stands behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from app.core.model.model_io import ContextMessage
+from app.core.reading.cues import PLEASANTRY, cues_of
+from app.core.reading.passages import clip, own_words
+from app.core.retrieval.passage_search import Found, notes_of, rank, telling
+from app.core.retrieval.serving import split_off
+from app.core.text.language import detect
+from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
+from app.core.text.parts import own_parts
+from app.core.text.patterns import compiled
+from app.core.text.words import GENERIC_STEMS, sentences, stems
+
+_MOST_WORDS: Final = 118
+_QUOTES: Final = 3
+_QUOTE_CHARACTERS: Final = 200
+_SOURCE_CHARACTERS: Final = 60
+_WEAK: Final = 0.6  # of the best score: a quote below it is left out
+_NEWS: Final = 0.4  # of the best one's own score: enough for a quote that answers another part of the question
+_ECHO_CHARACTERS: Final = 160
+_SHORT_REQUEST: Final = 12  # words; a longer text that speaks of a summary need not ask for one
+_SAMPLE: Final = 4_000
+_WORD: Final = compiled(r"[A-Za-z]{2}")
+_CYRILLIC: Final = compiled(r"[а-яё]{2}")
+
+_ASKS: Final = compiled(
+    r"[?？؟]|^\W*(?:what|who|when|where|why|how|which|whose|do you|did (?:i|we|you)|does|is there|are there"
+    r"|can you|could you"
+    r"|tell me|remind me|list|show|summari[sz]e|recap|explain|give me|что|кто|когда|где|почему|как|какой"
+    r"|какая|какие|какое|сколько|чей"
+    r"|напомни|расскажи|перечисли|покажи|подведи|объясни|помнишь)\b",
+    re.IGNORECASE,
+)
+_ASKS_FOR_ALL: Final = compiled(
+    r"\b(?:summari[sz]e|summary|recap|sum up|what (?:did|have) (?:we|i) (?:talk|discuss|cover|do|been)"
+    r"|where (?:do|did) (?:we|things) stand|so far|overview"
+    r"|what do you (?:know|remember)|подведи итог|итоги?|о чём мы|о чем мы|на чём мы|на чем мы"
+    r"|что ты (?:знаешь|помнишь)|вкратце)\b",
+    re.IGNORECASE,
+)
+_GREETS: Final = compiled(
+    r"^\W*(?:hi|hello|hey|good (?:morning|evening|afternoon)|привет\w*|здравствуй\w*|добрый|доброе)\b", re.IGNORECASE
+)
+_THANKS: Final = compiled(r"^\W*(?:thanks?|thank you|thx|great,? thanks|cheers|спасибо|благодар\w+)\b", re.IGNORECASE)
+
+
+def respond(messages: tuple[ContextMessage, ...], locale: str = FALLBACK) -> str:
+    """Answer the last user message from the rest of the context: quotes for a question, a receipt for a statement.
+
+    Our own words are in the language of the message, or of ``locale`` where that cannot be told.
+    """
+    spoken = [message for message in messages if message.role != "system"]
+    last = next((index for index in range(len(spoken) - 1, -1, -1) if spoken[index].role == "user"), None)
+    recalled, asked = split_off(_text(spoken[last]) if last is not None else "")
+    context = [*spoken[:last], ContextMessage(role="user", content=recalled)] if last is not None else spoken
+    say = catalogue_of(_language(asked, context) or locale)
+    asks = _ASKS.search(asked) or (_ASKS_FOR_ALL.search(asked) and asked.count(" ") < _SHORT_REQUEST)
+    body = (_answer if asks else _receipt)(asked, context, say)
+    notice = say.text("offline.notice")
+    return f"{_limit(body, _MOST_WORDS - len(notice.split()))}\n\n{notice}"
+
+
+def _text(message: ContextMessage) -> str:
+    parts = own_parts(message.content, message.parts)
+    texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
+    return "\n".join(text for text in [message.content, *texts] if text)
+
+
+def _language(asked: str, context: Sequence[ContextMessage]) -> str | None:
+    """That of the message, by its script where it is short; of the context where it has no word at all."""
+    if found := detect(asked) or _by_letters(asked):
+        return found
+    return None if _WORD.search(asked) else detect("\n".join(message.content for message in context)[-_SAMPLE:])
+
+
+def _by_letters(asked: str) -> str | None:
+    """Russian, which is likelier than its neighbours where a few words tell no more than that they are Cyrillic."""
+    return "ru" if _CYRILLIC.search(asked.lower()) else None
+
+
+def _answer(asked: str, context: Sequence[ContextMessage], say: Catalogue) -> str:
+    notes = notes_of(context)
+    if _ASKS_FOR_ALL.search(asked):
+        found = [Found(note=note, text=note.text, score=1.0) for note in notes if note.is_narrative]
+        found += [
+            Found(note=note, text=note.text, score=1.0) for note in notes if note.seq is None and not note.is_narrative
+        ]
+        found = found or telling(notes, _QUOTES)
+        if found:
+            return "\n".join([say.text("offline.all"), *(_quote(one, say) for one in found[: _QUOTES + 1])])
+    found = rank(asked, notes)
+    query = frozenset(stems(asked)) - GENERIC_STEMS
+    kept: list[Found] = []
+    answered: set[str] = set()
+    for one in found:
+        news = query & set(stems(one.text)) - answered
+        fits = one.score >= _WEAK * found[0].score
+        adds = kept and news and one.own >= _NEWS * found[0].own
+        if len(kept) < _QUOTES and (fits or adds):
+            kept.append(one)
+            answered |= news
+    if not kept:
+        return say.text("offline.nothing")
+    return "\n".join([_vary(say.wordings("offline.found"), asked), *(_quote(one, say) for one in kept)])
+
+
+def _quote(found: Found, say: Catalogue) -> str:
+    who = {"user": say.text("offline.you"), "assistant": say.text("offline.me")}.get(found.note.role, "")
+    elsewhere = clip(found.note.source, _SOURCE_CHARACTERS) or say.text("offline.from_state")
+    where = elsewhere if found.note.seq is None else f"#{found.note.seq}{f', {who}' if who else ''}"
+    return f"> {where}: {clip(' '.join(found.text.split()), _QUOTE_CHARACTERS)}"
+
+
+def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> str:
+    pieces = sentences(own_words(said))
+    telling = [piece for piece in pieces if not PLEASANTRY.match(piece) and len(stems(piece)) > 1]
+    if not telling:
+        if _THANKS.match(said):
+            return say.text("offline.thanks")
+        return (
+            say.text("offline.greeting")
+            if _GREETS.match(said) or not pieces
+            else _vary(say.wordings("offline.noted"), said).format(text=clip(pieces[0], _ECHO_CHARACTERS))
+        )
+    best = max(telling, key=lambda piece: (len(cues_of(piece)), -telling.index(piece)))
+    cues = cues_of(best)
+    echo = clip(best, _ECHO_CHARACTERS)
+    if "correction" in cues or "update" in cues:
+        before = next((one for one in rank(best, notes_of(context)) if one.text != best), None)
+        receipt = _vary(say.wordings("offline.correction"), said).format(text=echo)
+        return receipt if before is None else f"{receipt}\n{say.text('offline.before')}\n{_quote(before, say)}"
+    kind = "decision" if "decision" in cues else "noted"
+    return _vary(say.wordings(f"offline.{kind}"), said).format(text=echo)
+
+
+def _vary(choices: Sequence[str], text: str) -> str:
+    """One of several wordings, always the same for the same text."""
+    return choices[sum(map(ord, text)) % len(choices)]
+
+
+def _limit(body: str, most: int) -> str:
+    """At most so many words; whole lines go first."""
+    lines = body.split("\n")
+    while len(lines) > 2 and len(" ".join(lines).split()) > most:  # noqa: PLR2004 - a heading and one quote
+        lines.pop()
+    counted = "\n".join(lines)
+    return counted if len(counted.split()) <= most else " ".join(counted.split()[:most]) + "…"

@@ -1,0 +1,334 @@
+"""The messages that recall chooses from, taken apart once: pieces, words, speakers, sittings."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property, lru_cache
+from typing import Final
+
+from app.core.retrieval.terms import terms
+from app.core.retrieval.words import ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON, ENGLISH_TIME, any_of
+from app.core.text.patterns import compiled
+from app.core.text.word_lists import GENERIC
+from app.core.text.words import ascii_tokens, stems, stems_of_tokens
+
+PAUSE: Final = timedelta(hours=3)  # a longer silence begins a new sitting
+SITTING: Final = 60  # pieces; a longer run of talk is several sittings, or "the same sitting" would say nothing
+PIECE: Final = 64  # tokens, about; a long message answers by one of its parts, and is scored by the best
+LONG: Final = 192  # tokens; shorter messages are one piece
+
+LABEL: Final = compiled(r"([^\W\d_][\w.'’-]{0,23}): |([\u3400-\u9fff]{2,4})：")
+"""The name of who speaks, before what is said."""
+_LABELLED: Final = 0.6  # of a role's messages begin so, where it is the speaker's name
+_FEWEST: Final = 3  # labelled messages
+_SIGN: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff]")
+_CAPITALISED: Final = compiled(r"(?<=\s)[A-ZА-ЯЁ][a-zа-яё]{2,}")
+_ASCII_CAPITALISED: Final = compiled(r"\s([A-Z][a-z]{2,})", re.ASCII)
+_YEAR: Final = compiled(r"\b\d{4}\b")
+_PERSONS: Final = (ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON)
+_TIME, _FIRST, _SECOND = any_of("time"), any_of("first_person"), any_of("second_person")
+_PEOPLE, _PLACE, _NUMBER = any_of("people"), any_of("place"), any_of("number")
+_QUOTED: Final = compiled(r"[\"“«„]([^\"”»“]{2,80})[\"”»]")
+_SENTENCE_END: Final = compiled(r"[?？]++[!?]*+|(?<![.!。！…])[.!。！…]++(?=\s|$)|\n")
+_BREAK: Final = compiled(r"\n+|(?<=[.!?…])\s+|(?<=[。！？])|,\s+|\s+")
+_ECHO: Final = 4  # pieces back; what repeats their words answers them, and seldom tells anything itself
+_COMMON: Final = 0.7
+"""What a word too common in talk to name a topic is worth of one that is as rare here: "time", "actually", "went"."""
+_COMMON_STEMS: Final = frozenset(stem for word in GENERIC for stem in stems(word))
+_MARKS: Final = str.maketrans(dict.fromkeys("€£–—…“”„«»•", "|"))
+"""Marks that part words as any other does: without them much of what is written in English is ASCII."""
+_REMEMBERED: Final = 16_384  # texts taken apart; questions about one conversation come one after the other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A message that may be recalled."""
+
+    seq: int
+    role: str
+    text: str
+    at: datetime
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A message, or a part of a long one: what is matched and scored."""
+
+    owner: int
+    """The index of its message."""
+    start: int
+    end: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a text says of itself, whatever is asked."""
+
+    counts: Mapping[str, int]
+    length: int
+    is_question: bool
+    asks: float
+    """Of one that ends with a question, the share of its sentences that are questions."""
+    has_question: bool
+    says_when: bool
+    names: int
+    first_person: float
+    second_person: float
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def words_of(text: str) -> Words:
+    """Take a text apart."""
+    if not text.isascii() and "'" not in text:  # what is cut short is counted otherwise in other scripts
+        text = text.translate(_MARKS)
+    blanks = text.count(" ") + 2
+    if text.isascii():  # the same by sets of words instead of patterns, which takes a third of the time
+        tokens = ascii_tokens(text)
+        counts = Counter(stems_of_tokens(tokens))
+        says_when = not ENGLISH_TIME.isdisjoint(tokens) or _YEAR.search(text) is not None
+        first, second = (sum(map(words.__contains__, tokens)) for words in _PERSONS)
+        names = _ASCII_CAPITALISED.findall(text)
+    else:
+        counts = Counter(terms(text))
+        blanks += len(_SIGN.findall(text)) // 2  # a word of Chinese is two signs, and no blank
+        says_when = _TIME.search(text) is not None
+        first, second = len(_FIRST.findall(text)), len(_SECOND.findall(text))
+        names = _CAPITALISED.findall(text)
+    has_question = "?" in text or "？" in text
+    is_question = has_question and text.rstrip().endswith(("?", "？"))
+    return Words(
+        counts=counts,
+        length=max(counts.total(), 1),
+        is_question=is_question,
+        asks=_asking(text) if is_question else 0.0,
+        has_question=has_question,
+        says_when=says_when,
+        names=len(set(names)),
+        first_person=first / blanks,
+        second_person=second / blanks,
+    )
+
+
+def _asking(text: str) -> float:
+    ends = _SENTENCE_END.findall(text)
+    return sum(end[0] in "?？" for end in ends) / len(ends)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def names_people(text: str) -> bool:
+    """Whether a text tells of relatives, friends, colleagues."""
+    return _PEOPLE.search(text) is not None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def names_place(text: str) -> bool:
+    """Whether a text says where."""
+    return _PLACE.search(text) is not None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def has_number(text: str) -> bool:
+    """Whether a text says how many."""
+    return _NUMBER.search(text) is not None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def has_title(text: str) -> bool:
+    """Whether a text quotes something."""
+    return _QUOTED.search(text) is not None
+
+
+class Corpus:
+    """Messages in order, with the statistics of the whole conversation where they are known.
+
+    Everything but ``sources`` is by piece: a message of usual length is one.
+
+    Args:
+        sources: By ``seq``; gaps are allowed, and nothing spreads over them.
+        documents: In how many messages each stem stands, over the whole conversation; ``None``: counted here.
+        total: Messages in the whole conversation; ``None``: those given.
+    """
+
+    def __init__(
+        self, sources: Sequence[Source], *, documents: Mapping[str, int] | None = None, total: int | None = None
+    ) -> None:
+        self.sources = tuple(sources)
+        self.roles_with_names = _roles_with_names(self.sources)
+        labels = [LABEL.match(source.text) if source.role in self.roles_with_names else None for source in self.sources]
+        self.speakers = frozenset((label[1] or label[2]).lower() for label in labels if label)
+        self.pieces = [piece for index, source in enumerate(self.sources) for piece in _pieces(index, source)]
+        self.total = max(total or 0, len(self.pieces))
+        self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
+        self.words = [words_of(text) for text in self.texts]
+        self.speaking = [_speaker(self.sources[piece.owner], labels[piece.owner]) for piece in self.pieces]
+        self.postings: defaultdict[str, list[int]] = defaultdict(list)
+        for index, words in enumerate(self.words):
+            for stem in words.counts:
+                self.postings[stem].append(index)
+        self._documents = documents or {}
+        self.rarities = self._all_rarities()
+        self.average = sum(words.length for words in self.words) / max(len(self.words), 1)
+        self.sittings, self._runs = self._places()
+        self._parts = Counter(piece.owner for piece in self.pieces)
+        self.turns = self._all_turns()
+        self._there: dict[int, list[int]] = {}
+
+    def source(self, index: int) -> Source:
+        """The message that a piece is of."""
+        return self.sources[self.pieces[index].owner]
+
+    def rarity(self, stem: str) -> float:
+        """Inverse document frequency, never negative; 0 for a stem that stands nowhere."""
+        return self.rarities.get(stem, 0.0)
+
+    def documents(self, stem: str) -> int:
+        """Messages that hold a stem."""
+        return max(self._documents.get(stem, 0), len(self.postings.get(stem, ())))
+
+    def _all_rarities(self) -> dict[str, float]:
+        holding = {stem: len(indexes) for stem, indexes in self.postings.items()}
+        holding |= {stem: max(count, holding.get(stem, 0)) for stem, count in self._documents.items() if count}
+        by_count = {
+            count: max(math.log((self.total + 1) / (count + 0.5)), 0.0) for count in frozenset(holding.values())
+        }
+        return {stem: by_count[count] * (_COMMON if stem in _COMMON_STEMS else 1.0) for stem, count in holding.items()}
+
+    @cached_property
+    def answers_at_length(self) -> float:
+        """How much longer the assistant's messages are than the user's: the logarithm of the ratio, 0 at least.
+
+        0 where messages begin with names: those are two people, whichever role they have.
+        """
+        by_role: dict[str, list[int]] = {"user": [], "assistant": []}
+        for source in self.sources:
+            by_role.get(source.role, []).append(source.tokens)
+        if self.speakers or not all(by_role.values()):
+            return 0.0
+        user, assistant = (sum(tokens) / len(tokens) for tokens in by_role.values())
+        return max(math.log(max(assistant, 1) / max(user, 1)), 0.0)
+
+    def there(self, distance: int) -> list[int]:
+        """For each piece the index of the one so many places on in the same run of talk; -1 where there is none."""
+        found = self._there.get(distance)
+        if found is None:
+            runs, count = self._runs, len(self._runs)
+            found = [
+                there if 0 <= (there := index + distance) < count and runs[there] == run else -1
+                for index, run in enumerate(runs)
+            ]
+            self._there[distance] = found
+        return found
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """All stems, sorted."""
+        return sorted(self.postings)
+
+    @cached_property
+    def echoes(self) -> list[float]:
+        """For each piece the rarity of those of its words that stood in the few before it, in the same run of talk.
+
+        None for the pieces of a long message: what an answer takes up it goes on about.
+        """
+        found: list[float] = []
+        last: dict[str, int] = {}
+        runs, rarities, parts = self._runs, self.rarities, self._parts
+        for index, (piece, words) in enumerate(zip(self.pieces, self.words, strict=True)):
+            first = max(index - _ECHO, 0)
+            echoed = [
+                stem for stem in words.counts if (there := last.get(stem, -1)) >= first and runs[there] == runs[index]
+            ]
+            found.append(sum(map(rarities.__getitem__, echoed)) if parts[piece.owner] == 1 else 0.0)
+            last.update(dict.fromkeys(words.counts, index))
+        return found
+
+    def turn_there(self, distance: int) -> list[int]:
+        """For each piece the number of the turn so many on in the same run of talk; -1 where there is none."""
+        run_of = dict(zip(self.turns, self._runs, strict=True))
+        return [
+            turn + distance if run_of.get(turn + distance) == run else -1
+            for turn, run in zip(self.turns, self._runs, strict=True)
+        ]
+
+    def _all_turns(self) -> list[int]:
+        """The number of each piece's turn: short messages of one speaker in a row; a piece of a long one is its own."""
+        parts = self._parts
+        turns: list[int] = []
+        before: tuple[object, ...] = ()
+        for index, (piece, speaker, run) in enumerate(zip(self.pieces, self.speaking, self._runs, strict=True)):
+            now = (run, speaker) if parts[piece.owner] == 1 else (run, index)
+            turns.append(turns[-1] + (now != before) if turns else 0)
+            before = now
+        return turns
+
+    def _text(self, piece: Piece, label: re.Match[str] | None) -> str:
+        start = label.end() if label and piece.start == 0 else piece.start
+        return self.sources[piece.owner].text[start : piece.end]
+
+    def _places(self) -> tuple[list[int], list[int]]:
+        """The number of each piece's sitting, and of its run: a sitting without a gap."""
+        sittings: list[int] = []
+        runs: list[int] = []
+        sitting, run, length = 0, 0, 0
+        before: Source | None = None
+        for piece in self.pieces:
+            source = self.sources[piece.owner]
+            length += 1
+            if before is not None and (abs(source.at - before.at) > PAUSE or length > SITTING):
+                sitting, run, length = sitting + 1, run + 1, 1
+            elif before is not None and source.seq - before.seq > 1:
+                run += 1
+            sittings.append(sitting)
+            runs.append(run)
+            before = source
+        return sittings, runs
+
+
+def _roles_with_names(sources: Sequence[Source]) -> frozenset[str]:
+    """Roles whose messages begin with the speaker's name; elsewhere "Note: " is no name."""
+    totals = Counter(source.role for source in sources)
+    labelled = Counter(source.role for source in sources if LABEL.match(source.text))
+    return frozenset(
+        role
+        for role, count in labelled.items()
+        if count >= _LABELLED * totals[role] and (count >= _FEWEST or count == totals[role])
+    )
+
+
+def _speaker(source: Source, label: re.Match[str] | None) -> str:
+    return (label[1] or label[2]).lower() if label else source.role
+
+
+def _pieces(index: int, source: Source) -> Iterator[Piece]:
+    """One piece, or parts of about ``PIECE`` tokens, cut where a line or a sentence ends."""
+    text = source.text
+    if source.tokens <= LONG or not text:
+        yield Piece(index, 0, len(text), source.tokens)
+        return
+    step = max(len(text) * PIECE // source.tokens, 1)
+    start = 0
+    while start < len(text):
+        end = _cut(text, start, start + step)
+        yield Piece(index, start, end, math.ceil(source.tokens * (end - start) / len(text)))
+        start = end
+
+
+def _cut(text: str, start: int, about: int) -> int:
+    """The best place to cut near ``about``: behind a line, a sentence, a comma, a word."""
+    if len(text) - about < (about - start) // 2:
+        return len(text)  # a small rest stays with it
+    low = start + (about - start) * 2 // 3
+    best, rank = about, 0
+    for found in _BREAK.finditer(text, low, about):
+        mark = text[found.start() - 1 : found.start() + 1]
+        now = 4 if "\n" in found.group() else 3 if mark[:1] in ".!?…。！？" else 2 if found.group()[0] == "," else 1
+        if now >= rank:
+            best, rank = found.end(), now
+    return max(best, start + 1)

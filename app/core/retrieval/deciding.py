@@ -1,0 +1,201 @@
+"""Whether what would be served suffices for a message, or earlier messages are needed: by words alone, no model.
+
+Asked in a chat turn only; who gives a ``query`` has decided already. Nothing is recalled for
+
+* ``no_content``: a message without content words ("ok?", "и что?", "好的");
+* ``courtesy``: a greeting, thanks, a farewell, a bare yes or no;
+* ``self_contained``: an instruction that brings its own material ("Translate into French: …") and points to nothing
+  that was said;
+* ``unknown``: none of its words occurs in any message that would not be served, nor one of the kind it asks for;
+* ``covered``: its words that occur in such messages stand together in what is served anyway: in one message or entry
+  of the state, or in messages next to each other; and so do the exact values of the messages that say most of them: an
+  entry without its number covers no question for it.
+
+Everything else is ``needed``. The tables are data: another language is another row, and a language without a row is
+decided by its words alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Final, Literal
+
+from app.core.retrieval.corpus import Corpus, words_of
+from app.core.retrieval.kinds import forms_of, of_kind
+from app.core.retrieval.question import Question
+from app.core.text.patterns import compiled
+from app.core.text.values import Given, Value, values
+
+Decision = Literal["needed", "no_content", "courtesy", "self_contained", "unknown", "covered"]
+
+ENOUGH: Final = 0.95
+"""Of the weight of a question's words: with so much in one place nothing is missing but a word that says little."""
+NEIGHBOURS: Final = 3
+"""Served messages next to each other that are read as one: a question and its answer share few words."""
+_COURTESY_WORDS: Final = 6
+_MOST_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are looked for
+_MOST_PLACES: Final = 24  # served texts in which they are looked for
+
+_COURTESIES: Final[Mapping[str, str]] = {
+    "en": (
+        r"hi|hello|hey|yo|good (?:morning|evening|afternoon|night)|thanks?|thank you|thx|cheers|great|perfect|awesome"
+        r"|nice|cool|ok(?:ay)?|yes|yep|yeah|no|nope|sure|bye|goodbye|see you|got it|sounds good|well done|please|lol"
+    ),
+    "ru": (
+        r"привет\w*|здравствуй\w*|добр(?:ый|ое|ой) (?:день|утро|вечер|ночи)|спасибо|благодар\w+|отлично|супер|класс\w*"
+        r"|хорошо|ладно|ок(?:ей)?|да|нет|ага|угу|пока|до свидания|понятно|понял\w*|ясно|здорово|пожалуйста"
+    ),
+    "zh": (
+        r"你好|您好|早上好|晚上好|下午好|晚安|谢谢|多谢|感谢|太好了|很好|好的|好|是的|是|对|不是|不|行|可以|再见|明白|知道了"
+    ),
+}
+"""What a message may consist of that only keeps up the talk."""
+
+_FILLERS: Final = r"there|again|very|so|much|you|a lot|man|everyone|all|больше|большое|вам|тебе|очень|всем"
+_SIGNS: Final = "[好的谢是对不了你您啊吧呢行]+"
+
+_INSTRUCTIONS: Final[Mapping[str, str]] = {
+    "en": (
+        r"(?:please |can you |could you )?(?:translate|rewrite|rephrase|summari[sz]e|fix|correct|proofread|format"
+        r"|convert|explain|review|shorten|classify|extract|calculate|compute|solve)"
+    ),
+    "ru": (
+        r"(?:пожалуйста,? )?(?:перевед\w+|перепиш\w+|перефразир\w+|сократ\w+|исправ\w+|отформатир\w+|преобраз\w+"
+        r"|объясн\w+|проверь\w*|извлек\w+|вычисл\w+|посчита\w+|реш\w+)"
+    ),
+    "zh": r"(?:请|帮我|请帮我)?(?:把|将)?(?:下面|以下)?.{0,8}?(?:翻译|改写|总结|概括|润色|修改|解释|检查|计算|提取)",
+}
+"""What asks to work on a text that comes along."""
+
+_POINTS_BACK: Final[Mapping[str, str]] = {
+    "en": (
+        r"\b(?:earlier|before|previous(?:ly)?|last time|again|remember|we|our|us|my|mine|i|you (?:said|told|wrote"
+        r"|suggested|gave|mentioned)|as usual)\b"
+    ),
+    "ru": (
+        r"\b(?:раньше|ранее|прежн\w+|прошл\w+|снова|опять|помни\w+|мы|наш\w*|нам|нас|мой|моя|моё|мое|мои|моего|моей|моих"
+        r"|я|меня|мне|ты (?:говорил|писал|сказал|предлагал)\w*|вы (?:говорили|писали|сказали)|как обычно)\b"
+    ),
+    "zh": r"之前|以前|上次|刚才|记得|我们|我的|我|你说|您说|照旧",
+}
+"""What says that something was said, or is known, already."""
+
+_MATERIAL: Final = compiled(r"[:：]\s*+\S.{15}|```|\n[^\S\n]*+\S.{15}|[\"“«「『][^\"”»」』]{12}", re.DOTALL)
+_MATERIAL_IN_SIGNS: Final = compiled(r"[:：]\s*[\u3400-\u9fff]{4}")
+_BEFORE_MATERIAL: Final = compiled(r"\A[^:：\n`\"“«「『]*")
+_ANY_COURTESY: Final = "|".join(_COURTESIES.values())
+_COURTEOUS: Final = compiled(rf"(?<!\w)(?:{_ANY_COURTESY}|{_FILLERS})(?!\w)|{_SIGNS}", re.IGNORECASE)
+_HAS_COURTESY: Final = compiled(rf"(?<!\w)(?:{_ANY_COURTESY})", re.IGNORECASE)
+_LETTER: Final = compiled(r"[^\W_]")
+_INSTRUCTS: Final = compiled(rf"\A\W*(?:{'|'.join(_INSTRUCTIONS.values())})", re.IGNORECASE)
+_REFERS: Final = compiled("|".join(_POINTS_BACK.values()), re.IGNORECASE)
+
+
+def decide(text: str, question: Question, corpus: Corpus, *, served: Sequence[str], seqs: Collection[int]) -> Decision:
+    """Whether a message needs more than is served.
+
+    Args:
+        text: The message.
+        question: The same, taken apart.
+        corpus: The messages that may be recalled, those that are served included.
+        served: What is served before it, in order: entries of the state, then messages.
+        seqs: Positions of the messages that are served.
+    """
+    if settled := decided_by_itself(text, question):
+        return settled
+    weights = _known(question, corpus, seqs)
+    if not weights:
+        asks_for_a_day = any(
+            question.nearness(source.at.date()) >= 1 for source in corpus.sources if source.seq not in seqs
+        )
+        return "needed" if asks_for_a_day or _asks_for_a_kind(question, corpus, seqs) else "unknown"
+    places = _covering(weights, served)
+    return "covered" if places and _tell_values(places, _about(weights, corpus, seqs), corpus) else "needed"
+
+
+def decided_by_itself(text: str, question: Question) -> Decision | None:
+    """What is decided without a look at the conversation; ``None`` where that takes one."""
+    if _is_courtesy(text):
+        return "courtesy"
+    if not question.stems and not question.months and not question.years:
+        return "no_content"
+    return "self_contained" if _is_self_contained(text) else None
+
+
+def _is_courtesy(text: str) -> bool:
+    short = text[:200]
+    if len(text) > len(short) or len(short.split()) > _COURTESY_WORDS or not _HAS_COURTESY.search(short):
+        return False
+    return _LETTER.search(_COURTEOUS.sub("", short)) is None
+
+
+def _is_self_contained(text: str) -> bool:
+    if not _INSTRUCTS.search(text) or not (_MATERIAL.search(text) or _MATERIAL_IN_SIGNS.search(text)):
+        return False
+    asked = _BEFORE_MATERIAL.search(text)
+    return _REFERS.search(asked[0] if asked else text) is None
+
+
+def _known(question: Question, corpus: Corpus, seqs: Collection[int]) -> dict[str, float]:
+    """The question's words that occur in messages that are not served, each with its share of their weight."""
+    found = {
+        stem: corpus.rarity(stem)
+        for stem in question.stems
+        if any(corpus.source(index).seq not in seqs for index in corpus.postings.get(stem, ()))
+    }
+    total = sum(found.values())
+    return {stem: rarity / total for stem, rarity in found.items()} if total > 0 else {}
+
+
+def _asks_for_a_kind(question: Question, corpus: Corpus, seqs: Collection[int]) -> bool:
+    """Whether a message that is not served holds a word of the kind that is asked for, or the same in another form."""
+    related = {other for stem in question.stems for other in of_kind(stem) | forms_of(stem) | forms_of(stem, wide=True)}
+    holding = {index for other in related for index in corpus.postings.get(other, ())}
+    return any(corpus.source(index).seq not in seqs for index in holding)
+
+
+def _covering(weights: Mapping[str, float], served: Sequence[str]) -> list[str]:
+    """What is served in places that hold enough of the words; the same question asked before answers nothing."""
+    bags = [weights.keys() & words_of(text).counts.keys() for text in served]
+    bags = [
+        set[str]() if words_of(text).is_question and sum(weights[stem] for stem in bag) >= ENOUGH else bag
+        for text, bag in zip(served, bags, strict=True)
+    ]
+    found: dict[int, str] = {}
+    for start in range(len(bags)):
+        window = range(start, min(start + NEIGHBOURS, len(bags)))
+        if sum(weights[stem] for stem in set[str]().union(*(bags[place] for place in window))) >= ENOUGH:
+            found.update((place, served[place]) for place in window)
+    return list(found.values())
+
+
+def _about(weights: Mapping[str, float], corpus: Corpus, seqs: Collection[int]) -> list[int]:
+    """The messages, or pieces, that are not served and say most of the words, each with the one after it."""
+    said: dict[int, float] = {}
+    for stem, weight in weights.items():
+        for index in corpus.postings.get(stem, ()):
+            if corpus.source(index).seq not in seqs:
+                said[index] = said.get(index, 0.0) + weight
+    most = max(said.values(), default=0.0)
+    best = islice((index for index in sorted(said, reverse=True) if said[index] >= ENOUGH * most), _MOST_ABOUT)
+    after = corpus.there(1)
+    return list(dict.fromkeys(chain.from_iterable((index, after[index]) for index in best if index >= 0)))
+
+
+def _tell_values(places: Sequence[str], about: Sequence[int], corpus: Corpus) -> bool:
+    """Whether these texts hold every exact value of those messages."""
+    wanted = list(_values_of(about, corpus))
+    if not wanted:
+        return True
+    given = Given()
+    for text in places[:_MOST_PLACES]:
+        given.add(1, text)
+    return all(given.holds(value) for value in wanted)
+
+
+def _values_of(about: Sequence[int], corpus: Corpus) -> Iterator[Value]:
+    for index in about:
+        if index >= 0:
+            yield from values(corpus.texts[index], corpus.source(index).at)

@@ -1,0 +1,297 @@
+"""What speaks for a piece as an answer: each feature a number per piece, most of them within 0–1."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from app.core.retrieval.corpus import Corpus, has_number, has_title, names_people, names_place
+from app.core.retrieval.question import Question
+from app.core.retrieval.relating import relations
+
+Values = list[float]
+
+_K1: Final = 1.2
+_B: Final = 0.6
+_KERNEL: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
+"""An answer often shares no word with its question: scores spread to messages nearby."""
+_HOLDS_NEAR: Final = ((0, 1.0), (1, 0.7), (2, 0.45), (3, 0.25))
+_MOST_LENGTH: Final = 2.0  # logarithm; an answer seven times as long as its question says as much as a longer one
+_FAR: Final = range(4, 9)
+_HOP_FROM: Final = 8  # messages that the second hop starts from
+_HOP_WORDS: Final = 12
+_HOP_COMMON: Final = 0.05  # of all messages: a commoner word leads everywhere
+
+
+def features(corpus: Corpus, question: Question) -> dict[str, Values]:
+    """Every feature by name, each with one number per piece of the corpus."""
+    return _Features(corpus, question).all()
+
+
+class _Features:
+    def __init__(self, corpus: Corpus, question: Question) -> None:
+        self._corpus = corpus
+        self._question = question
+        self._count = len(corpus.pieces)
+        self._none = [0.0] * self._count
+        self._own = _scaled(self._match(dict.fromkeys(question.stems, 1.0)))
+        self._named = [float(speaker in question.named) for speaker in corpus.speaking]
+        self._asks = [words.asks for words in corpus.words]
+        self._first = self._spread()
+
+    def all(self) -> dict[str, Values]:
+        """Every feature, in groups: words, surroundings, who speaks, and what kind of answer it could be."""
+        near = self._near()
+        return {
+            **self._matches(),
+            **self._surroundings(near),
+            **self._speaking(near),
+            **self._kinds(near),
+            **relations(self._corpus, self._question.stems, self._named),
+            **self._turns(),
+        }
+
+    def _turns(self) -> dict[str, Values]:
+        """The best match of the turn and of those around it: who sends many short messages says one thing in them."""
+        corpus = self._corpus
+        turns, count = corpus.turns, (corpus.turns[-1] + 1 if corpus.turns else 0)
+        best, asked, covered = [0.0] * count, [0.0] * count, [0.0] * count
+        for turn, own, words in zip(turns, self._own, corpus.words, strict=True):
+            best[turn] = max(best[turn], own)
+            asked[turn] = max(asked[turn], float(words.has_question))
+        for stem, weight in self._weights.items():
+            for turn in {turns[index] for index in corpus.postings.get(stem, ())}:
+                covered[turn] += weight
+        return {
+            "turn": [best[turn] for turn in turns],
+            "turn_covered": [covered[turn] for turn in turns],
+            "turn_two_before": self._from_turn(-2, best),
+            "turn_two_after": self._from_turn(2, best),
+            "turn_follows_match": self._from_turn(-1, _times(asked, best)),
+        }
+
+    def _from_turn(self, distance: int, values: Sequence[float]) -> Values:
+        """For each piece the value of the turn at that distance in the same run of talk."""
+        found = [*values, 0.0]
+        return [found[turn] for turn in self._corpus.turn_there(distance)]
+
+    def _matches(self) -> dict[str, Values]:
+        covered, hits = self._covered()
+        own = self._own
+        return {
+            "own": own,
+            "two_before": self._from(-2, own),
+            "two_after": self._from(2, own),
+            "covered": covered,
+            "hits": hits,
+        }
+
+    def _surroundings(self, near: Values) -> dict[str, Values]:
+        has_question = [float(item.has_question) for item in self._corpus.words]
+        match, covered = self._sittings()
+        return {
+            "near": near,
+            "spread": _scaled(self._first),
+            "sitting": match,
+            "sitting_covered": covered,
+            "second_hop": self._second_hop(),
+            "far": self._far(),
+            "asks": self._asks,
+            "asks_own": _times(self._asks, self._own),
+            "follows_match": self._from(-1, _times(has_question, self._own)),
+        }
+
+    def _speaking(self, near: Values) -> dict[str, Values]:
+        corpus, named, own = self._corpus, self._named, self._own
+        somebody = float(bool(self._question.named) and any(named))
+        first_person = [item.first_person for item in corpus.words]
+        carried = self._information
+        information = [value / 30 for value in carried]
+        return {
+            "named": named,
+            "named_near": _times(named, near),
+            "unnamed_own": [somebody * (1 - is_named) * value for is_named, value in zip(named, own, strict=True)],
+            "named_length": [
+                math.log1p(piece.tokens) / 4 if is_named else 0.0
+                for is_named, piece in zip(named, corpus.pieces, strict=True)
+            ],
+            "information": information,
+            "mean_information": [
+                value / max(len(item.counts), 1) / 6 for value, item in zip(carried, corpus.words, strict=True)
+            ],
+            "named_information": _times(named, information),
+            "echo": [value / 30 for value in corpus.echoes],
+            "second_person": [item.second_person for item in corpus.words],
+            "first_person": first_person,
+            "named_first_person": _times(named, first_person),
+            "user_says": self._user_says(),
+        }
+
+    def _user_says(self) -> Values:
+        """Beside an assistant that answers at length, what is told of a life stands in the user's own messages.
+
+        Unless the assistant's answer holds all that is asked, or the question asks for what the assistant said.
+        """
+        corpus = self._corpus
+        value = 0.0 if "assistant" in self._question.named else min(corpus.answers_at_length, _MOST_LENGTH)
+        if not value:
+            return self._none
+        covered, _ = self._covered()
+        return [
+            value * (1.0 if corpus.source(index).role == "user" else held * held) for index, held in enumerate(covered)
+        ]
+
+    def _kinds(self, near: Values) -> dict[str, Values]:
+        question, corpus = self._question, self._corpus
+        words, texts = corpus.words, corpus.texts
+        names = [min(item.names / 3, 1.0) for item in words]
+        return {
+            "says_when": [float(item.says_when) for item in words],
+            "when_near": [item.says_when * value for item, value in zip(words, near, strict=True)]
+            if question.asks_when
+            else self._none,
+            "date": self._dates() if question.months or question.years else self._none,
+            "who": [max(float(names_people(text)), name) for text, name in zip(texts, names, strict=True)]
+            if question.asks_who
+            else self._none,
+            "title": [
+                max(float(has_title(text)), min(item.names / 6, 0.5)) for text, item in zip(texts, words, strict=True)
+            ]
+            if question.asks_title
+            else self._none,
+            "number": [float(has_number(text)) for text in texts] if question.asks_number else self._none,
+            "place": [float(names_place(text)) for text in texts] if question.asks_where else self._none,
+            "names": names,
+        }
+
+    def _dates(self) -> Values:
+        by_message = [self._question.nearness(source.at.date()) for source in self._corpus.sources]
+        return [by_message[piece.owner] for piece in self._corpus.pieces]
+
+    @cached_property
+    def _information(self) -> Values:
+        """The rarity of all words of a piece."""
+        rarity = self._corpus.rarities.__getitem__
+        return [sum(map(rarity, words.counts)) for words in self._corpus.words]
+
+    def _match(self, weights: Mapping[str, float]) -> Values:
+        """BM25 (Robertson and Zaragoza, 2009) over single pieces."""
+        corpus, scores = self._corpus, [0.0] * self._count
+        for stem, weight in weights.items():
+            rarity = corpus.rarity(stem) * weight
+            for index in corpus.postings.get(stem, ()):
+                item = corpus.words[index]
+                count = item.counts[stem]
+                scores[index] += (
+                    rarity * count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * item.length / corpus.average))
+                )
+        return scores
+
+    def _from(self, distance: int, values: Sequence[float]) -> Values:
+        """For each piece the value of the one at that distance, 0 where there is none."""
+        return list(map([*values, 0.0].__getitem__, self._corpus.there(distance)))  # -1 is the last: nothing
+
+    def _spread(self) -> Values:
+        scores = list(self._own)
+        for distance, share in _KERNEL:
+            for side in (-distance, distance):
+                scores = [
+                    score + share * value for score, value in zip(scores, self._from(side, self._own), strict=True)
+                ]
+        return [
+            score * (1 + 0.5 * named) * (1 - 0.4 * asks)
+            for score, named, asks in zip(scores, self._named, self._asks, strict=True)
+        ]
+
+    @cached_property
+    def _weights(self) -> dict[str, float]:
+        """Each stem's share of what the question asks."""
+        rarities = {stem: self._corpus.rarity(stem) for stem in self._question.stems}
+        total = sum(rarities.values()) or 1.0
+        return {stem: rarity / total for stem, rarity in rarities.items()}
+
+    def _covered(self) -> tuple[Values, Values]:
+        covered, hits = [0.0] * self._count, [0.0] * self._count
+        weights = self._weights
+        for stem, weight in weights.items():
+            for index in self._corpus.postings.get(stem, ()):
+                covered[index] += weight
+                hits[index] += 1 / len(weights)
+        return covered, hits
+
+    def _near(self) -> Values:
+        """Like ``covered``, by the piece and those around it, less by those farther away."""
+        near = [0.0] * self._count
+        around = [
+            (share, self._corpus.there(side))
+            for distance, share in reversed(_HOLDS_NEAR)
+            for side in {distance, -distance}
+        ]
+        for stem, weight in self._weights.items():
+            best: dict[int, float] = {}
+            holding = self._corpus.postings.get(stem, ())
+            for share, there in around:  # the nearest last: it overwrites
+                for index in holding:
+                    best[there[index]] = share
+            best.pop(-1, None)
+            for place, share in best.items():
+                near[place] += weight * share
+        return near
+
+    def _sittings(self) -> tuple[Values, Values]:
+        """BM25 over whole sittings, and how much of the question each holds."""
+        corpus = self._corpus
+        count = corpus.sittings[-1] + 1 if corpus.sittings else 0
+        lengths = [0] * count
+        for sitting, words in zip(corpus.sittings, corpus.words, strict=True):
+            lengths[sitting] += words.length
+        mean = sum(lengths) / max(count, 1)
+        scores, covered = [0.0] * count, [0.0] * count
+        for stem, weight in self._weights.items():
+            holding: Counter[int] = Counter()
+            for index in corpus.postings.get(stem, ()):
+                holding[corpus.sittings[index]] += corpus.words[index].counts[stem]
+            rarity = math.log(1 + (count - len(holding) + 0.5) / (len(holding) + 0.5))
+            for sitting, times in holding.items():
+                covered[sitting] += weight
+                scores[sitting] += rarity * times * (_K1 + 1) / (times + _K1 * (0.5 + 0.5 * lengths[sitting] / mean))
+        scaled = _scaled(scores)
+        return [scaled[sitting] for sitting in corpus.sittings], [covered[sitting] for sitting in corpus.sittings]
+
+    def _second_hop(self) -> Values:
+        """What the best messages talk of beside the question leads to others (pseudo relevance feedback)."""
+        corpus = self._corpus
+        best = sorted(range(self._count), key=lambda index: -self._first[index])[:_HOP_FROM]
+        weights: dict[str, float] = {}
+        for rank, index in enumerate(best, start=1):
+            for stem in corpus.words[index].counts:
+                if stem not in self._question.stems and 1 < corpus.documents(stem) < _HOP_COMMON * corpus.total:
+                    weights[stem] = weights.get(stem, 0.0) + corpus.rarity(stem) * self._first[index] / math.sqrt(rank)
+        chosen = sorted(weights.items(), key=lambda item: -item[1])[:_HOP_WORDS]
+        top = chosen[0][1] if chosen else 0.0
+        if top <= 0:
+            return self._none
+        return _scaled(self._match({stem: weight / top for stem, weight in chosen}))
+
+    def _far(self) -> Values:
+        """The best score some pieces away, less with the distance."""
+        far = [0.0] * self._count
+        for distance in _FAR:
+            share = 1 - distance / 10
+            for side in (-distance, distance):
+                far = [
+                    max(value, share * other) for value, other in zip(far, self._from(side, self._first), strict=True)
+                ]
+        return far
+
+
+def _scaled(values: Sequence[float]) -> Values:
+    top = max(values, default=0.0)
+    return [value / top for value in values] if top > 0 else list(values)
+
+
+def _times(left: Iterable[float], right: Iterable[float]) -> Values:
+    return [a * b for a, b in zip(left, right, strict=True)]

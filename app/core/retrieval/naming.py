@@ -1,0 +1,95 @@
+"""Who is who where messages do not begin with names: by how the two sides call each other and themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from app.core.retrieval.corpus import Corpus
+from app.core.retrieval.kinds import forms_of
+from app.core.retrieval.question import Question, question_of
+from app.core.retrieval.terms import terms
+from app.core.retrieval.words import LANGUAGES
+from app.core.text.patterns import compiled
+from app.core.text.words import stem
+
+_SPEAKERS: Final = 2  # of more, who is called cannot be told from who calls
+_NAME: Final = compiled(r"(?<![\w'’])(?:[A-Z][a-z]+|[А-ЯЁ][а-яё]+)|[\u3400-\u9fff]{2,}")
+_SIGN: Final = "\u3400"  # Chinese writing begins here
+_SIGNS: Final = (2, 3)  # of a Chinese name
+_NAMES: Final = 16  # of a question; what has more is a text
+_MOST: Final = 500  # pieces with the word; what stands in more is no name that somebody is called by
+_SAYS: Final = 3
+"""Times as often as one says a name, he must be called so: nobody speaks much of himself by name."""
+_GREETED: Final = 2  # calls that one by a greeting is worth; a mark before or behind a name may mean something else
+_INTRODUCED: Final = 3  # and one "my name is"
+
+
+def _any(kind: str) -> str:
+    return "|".join(getattr(language, kind) for language in LANGUAGES.values())
+
+
+_WORD: Final = r"([^\W\d_]+)"
+_BEGINS: Final = r"(?:(?<!\w)|(?<=[\u3400-\u9fff]))"
+_HELLO: Final = compiled(rf"{_BEGINS}(?:{_any('hello')})[\s,!，！]*+{_WORD}")
+_CALLED: Final = compiled(rf"{_BEGINS}(?:{_any('called')})\s*+{_WORD}")
+_MARKED: Final = compiled(
+    rf"^\W*+{_WORD}\s*+(?:[,!?…:，！？：]|\.\.|\W*+$)"  # at the start
+    rf"|(?<=[^\w\s.;:'’\"“”()\-])\s*+{_WORD}\W*+$"  # at the end
+    rf"|(?<=[,，])\s*+{_WORD}\s*+[.!?。！？]"  # at the end of a sentence
+)
+
+
+def asked_of(text: str, corpus: Corpus) -> Question:
+    """A question taken apart, with whom it names of those who speak in the corpus."""
+    return question_of(text, corpus.speakers, called=called_in(text, corpus))
+
+
+def called_in(text: str, corpus: Corpus) -> dict[str, str]:
+    """The names in a text by which one of two speakers is called, in lower case, with who that is in ``speaking``."""
+    speakers = sorted(corpus.speakers or ("assistant", "user"))
+    if len(speakers) != _SPEAKERS:
+        return {}
+    one, other = speakers
+    names = (name for name in dict.fromkeys(_names(text.lower(), text)) if name not in corpus.speakers)
+    found = {name: _speaker(name, corpus, {one: other, other: one}) for name in islice(names, _NAMES)}
+    return {name: speaker for name, speaker in found.items() if speaker}
+
+
+def _names(lowered: str, text: str) -> Iterator[str]:
+    for match in _NAME.finditer(text):
+        name = lowered[match.start() : match.end()]
+        if name < _SIGN:
+            yield name
+        else:  # no blanks around it
+            yield from (name[at : at + count] for count in _SIGNS for at in range(len(name) - count + 1))
+
+
+def _speaker(name: str, corpus: Corpus, others: dict[str, str]) -> str:
+    """Who is called so; empty where nobody is, or it cannot be told."""
+    forms = {stem(name), *forms_of(stem(name))}
+    indexes = {index for form in (*forms, *terms(name)[:1]) for index in corpus.postings.get(form, ())}
+    if len(indexes) > _MOST:
+        return ""
+    calls, says = dict.fromkeys(others, 0), dict.fromkeys(others, 0)
+    for index in indexes:
+        speaker, said = corpus.speaking[index], corpus.texts[index].lower()
+        if speaker not in others or (name >= _SIGN and name not in said):
+            continue
+        if _calls(_CALLED, said, name, forms):
+            calls[speaker] += _INTRODUCED
+        elif _calls(_HELLO, said, name, forms):
+            calls[others[speaker]] += _GREETED
+        elif _calls(_MARKED, said, name, forms):
+            calls[others[speaker]] += 1
+        else:
+            says[speaker] += 1
+    likely = [who for who in others if calls[who] >= max(_GREETED, _SAYS * says[who], says[others[who]] / 2)]
+    return likely[0] if len(likely) == 1 else ""
+
+
+def _calls(pattern: re.Pattern[str], said: str, name: str, forms: set[str]) -> bool:
+    words = (word for match in pattern.finditer(said) for word in match.groups() if word)
+    return any(word.startswith(name) if name >= _SIGN else stem(word) in forms for word in words)

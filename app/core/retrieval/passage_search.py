@@ -1,0 +1,214 @@
+"""Finding what was asked for in a context: BM25 over messages, with scores that spread to neighbours."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from app.core.model.model_io import ContextMessage
+from app.core.reading.cues import BOILERPLATE, cues_of
+from app.core.reading.passages import clip
+from app.core.retrieval.serving import passages_in, recalled_in
+from app.core.text.escaping import unescape
+from app.core.text.parts import own_parts
+from app.core.text.patterns import compiled
+from app.core.text.words import GENERIC_STEMS, sentences, stems
+
+_BLOCK: Final = ("<session_state>", "</session_state>")
+_NUMBERED: Final = compiled(r"^#(\d+) (.+)$")
+_ANCHOR: Final = compiled(r"^- [a-z_]+ #(\d+)(?: ?[(（][^()（）\n]{1,60}[)）])?: (.+)$")
+_SPREAD: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
+"""How much of a message's score its neighbours get: an answer often shares no word with the question."""
+
+_K1: Final = 1.2
+_B: Final = 0.6
+_STATE_WORTH: Final = 1.3  # an entry of the state was chosen for its weight, and has no neighbours to borrow from
+_ASSISTANT_WORTH: Final = 0.8
+_QUESTION_WORTH: Final = 0.45
+_SPEAKER_WORTH: Final = 1.6
+_LABEL: Final = compiled(r"^([^\W\d_][\w.'’-]{0,23}): ")
+_SECOND_SENTENCE: Final = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One message or one entry of the state, as something that can be quoted; ``seq`` where known."""
+
+    text: str
+    seq: int | None
+    role: str
+    is_narrative: bool = False
+    source: str = ""
+    """Where a caller's passage is from."""
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A note that fits, with its best words."""
+
+    note: Note
+    text: str
+    score: float
+    own: float = 0.0
+    """The score without what its neighbours gave."""
+
+
+def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
+    """Everything that can be quoted; the responder's own earlier replies cannot."""
+    notes: list[Note] = []
+    for message in context:
+        block = _block(message.content) if message.seq is None else None
+        if block is not None:
+            notes.extend(_state_notes(block))
+            continue
+        if message.seq is None:
+            notes.extend(_note(text, None, role) for role, text in recalled_in(message.content))
+            notes.extend(_note(text, None, "passage", source=of) for of, text in passages_in(message.content))
+            continue
+        parts = own_parts(message.content, message.parts)
+        texts = [message.content, *(str(part.get("text", "")) for part in parts if part.get("type") == "text")]
+        texts += [_plain(part.get("content")) for part in parts if part.get("type") == "tool_result"]
+        text = "\n".join(text for text in texts if text.strip())
+        if text and not (message.role == "assistant" and BOILERPLATE.search(text)):
+            notes.append(_note(text, message.seq, message.role))
+    return notes
+
+
+def _block(content: str) -> str | None:
+    """What stands inside the element of the state, if there is one."""
+    opening, closing = _BLOCK
+    _, opens, rest = content.partition(opening)
+    inside, closes, _ = rest.partition(closing)
+    return inside if opens and closes else None
+
+
+def _note(text: str, seq: int | None, role: str, *, is_narrative: bool = False, source: str = "") -> Note:
+    counts = Counter(stems(text))
+    return Note(text=text, seq=seq, role=role, is_narrative=is_narrative, source=source, counts=counts)
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _state_notes(inner: str) -> list[Note]:
+    text = inner.strip()
+    try:
+        state, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        state, end = {}, 0
+    notes: list[Note] = []
+    for value in state.values() if isinstance(state, dict) else ():
+        if isinstance(value, str) and value:
+            notes.append(_note(unescape(value), None, "state", is_narrative=True))
+        elif isinstance(value, list):
+            notes.extend(_note(unescape(entry), None, "state") for entry in value if isinstance(entry, str))
+    for line in text[end:].splitlines():
+        plain = unescape(line.strip())
+        numbered = _NUMBERED.match(plain) or _ANCHOR.match(plain)
+        if numbered:
+            notes.append(_note(numbered.group(2), int(numbered.group(1)), "digest"))
+    return notes
+
+
+def telling(notes: Sequence[Note], most: int) -> list[Found]:
+    """The notes that say most by themselves, in order: for a question about everything."""
+    worth = [
+        (len(cues_of(note.text)) + (note.role != "assistant") - 2 * _asks(note), -index)
+        for index, note in enumerate(notes)
+    ]
+    best = sorted(sorted(range(len(notes)), key=lambda index: worth[index], reverse=True)[:most])
+    return [Found(note=notes[index], text=clip(notes[index].text), score=1.0) for index in best]
+
+
+def rank(asked: str, notes: Sequence[Note]) -> list[Found]:
+    """Notes that fit the question, best first, each with the sentence or two of it that fit best."""
+    asked_stems = list(dict.fromkeys(stems(asked)))
+    query = [stem for stem in asked_stems if stem not in GENERIC_STEMS] or asked_stems
+    if not query or not notes:
+        return []
+    matches = _bm25(query, notes)
+    if not any(matches):
+        return []
+    spread = _spread(matches, notes, query)
+    found: list[Found] = []
+    kept: list[set[str]] = []
+    for index in sorted(range(len(notes)), key=lambda index: (-spread[index], -index)):
+        if spread[index] <= 0:
+            break
+        if len(found) >= _ENOUGH:
+            break
+        text, words = _best_words(notes[index].text, set(query))
+        answers = index > 0 and matches[index - 1] > 0 and _asks(notes[index - 1])
+        if not answers and not words & set(query):
+            continue  # its neighbours match, but it says nothing of what was asked
+        if words and not any(len(words & other) >= _SAME * len(words) for other in kept) and words != set(asked_stems):
+            kept.append(words)
+            found.append(Found(note=notes[index], text=text, score=spread[index], own=matches[index]))
+    return found
+
+
+_ENOUGH: Final = 8
+_SAME: Final = 0.75
+
+
+def _bm25(query: Sequence[str], notes: Sequence[Note]) -> list[float]:
+    total = len(notes)
+    average = sum(note.counts.total() for note in notes) / total or 1.0
+    weights = {}
+    for stem in query:
+        containing = sum(stem in note.counts for note in notes)
+        weights[stem] = math.log(1 + (total - containing + 0.5) / (containing + 0.5))
+    return [_match(note.counts, weights, average) for note in notes]
+
+
+def _match(counts: Counter[str], weights: dict[str, float], average: float) -> float:
+    length = _K1 * (1 - _B + _B * counts.total() / average)
+    return sum(weight * counts[stem] * (_K1 + 1) / (counts[stem] + length) for stem, weight in weights.items())
+
+
+def _worth(note: Note, query: Sequence[str]) -> float:
+    worth = {"state": _STATE_WORTH, "assistant": _ASSISTANT_WORTH}.get(note.role, 1.0)
+    if _asks(note):
+        worth *= _QUESTION_WORTH
+    label = _LABEL.match(note.text)
+    return worth * _SPEAKER_WORTH if label and set(stems(label.group(1))) & set(query) else worth
+
+
+def _spread(matches: Sequence[float], notes: Sequence[Note], query: Sequence[str]) -> list[float]:
+    """What each note is worth with what its neighbours match; a question gives more than it keeps."""
+    spread = list(matches)
+    for index, score in enumerate(matches):
+        if score and notes[index].role != "state":
+            for distance, share in _SPREAD:
+                for other in (index - distance, index + distance):
+                    if 0 <= other < len(notes) and notes[other].role != "state":
+                        spread[other] += share * score
+    return [_worth(note, query) * score for note, score in zip(notes, spread, strict=True)]
+
+
+def _asks(note: Note) -> bool:
+    return note.text.rstrip().endswith("?")
+
+
+def _best_words(text: str, query: set[str]) -> tuple[str, set[str]]:
+    """The sentence that fits best, with the next one while both are short; verbatim."""
+    pieces = [piece for piece in sentences(text) if not (piece[0] == "[" and piece[-1] == "]")]
+    if not pieces:
+        return "", set()
+    sets = [set(stems(piece)) for piece in pieces]
+    scores = [
+        len(found & query) * 2 + min(len(found), 8) / 8 - (0.8 if piece.endswith("?") else 0)
+        for found, piece in zip(sets, pieces, strict=True)
+    ]
+    best = max(range(len(pieces)), key=lambda index: (scores[index], -index))
+    text, words = pieces[best], sets[best]
+    after = best + 1
+    if after < len(pieces) and scores[after] >= _SECOND_SENTENCE * scores[best] and not pieces[after].endswith("?"):
+        text, words = f"{text} {pieces[after]}", words | sets[after]
+    return clip(text), words

@@ -1,0 +1,150 @@
+"""What a question asks for: its words, the people it names, its dates, the kind of its answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date
+from types import MappingProxyType
+from typing import Final
+
+from app.core.retrieval.kinds import forms_of
+from app.core.retrieval.terms import terms
+from app.core.retrieval.words import LANGUAGES, any_of
+from app.core.text.patterns import any_literal, compiled
+from app.core.text.words import stem, stems
+
+_WHEN, _WHO, _WHERE, _TITLE, _HOW_MANY = (any_of(name) for name in ("when", "who", "where", "title", "how_many"))
+_TOLD, _FIRST, _USER, _ASSISTANT = (any_of(name) for name in ("told", "first_person", "user", "assistant"))
+_WORD: Final = compiled(r"[^\W\d_]{3,}")
+_YEAR: Final = compiled(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
+_DAY: Final = compiled(r"(?<![\d.,:])([0-3]?\d)(?:st|nd|rd|th|-?го)?(?![\d:%])")
+_NUMBERED_MONTH: Final = compiled(r"(?<!\d)(1[0-2]|0?[1-9])月")
+_ISO: Final = compiled(r"(?<!\d)((?:19|20)\d{2})-(\d{2})(?:-(\d{2}))?(?!\d)")
+_ROLES: Final = frozenset({"user", "assistant"})
+_LAST_DAY: Final = 31
+_SHORT_MONTH: Final = 5  # letters; a longer word that begins like "mar" is "marathon" unless it is the whole name
+_MONTH_NAMES: Final = frozenset(
+    "january february march april may june july august september october november december".split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question taken apart."""
+
+    stems: Mapping[str, int]
+    in_order: tuple[str, ...]
+    named: frozenset[str]
+    """Speakers that it names, unless it names all of them; roles that it points to ("I", "you told me")."""
+    months: frozenset[int]
+    years: frozenset[int]
+    days: frozenset[int]
+    asks_when: bool
+    asks_who: bool
+    asks_where: bool
+    asks_title: bool
+    asks_number: bool
+
+    def nearness(self, day: date) -> float:
+        """0–2: how well a message's day fits the dates of the question."""
+        if self.months:
+            if day.month not in self.months or (self.years and day.year not in self.years):
+                return 0.0
+            distance = min((abs(day.day - asked) for asked in self.days), default=_LAST_DAY)
+            return 1.0 + max(0.0, 1 - distance / 7)
+        return 0.3 if day.year in self.years else 0.0
+
+
+def question_of(text: str, speakers: Collection[str], *, called: Mapping[str, str] = MappingProxyType({})) -> Question:
+    """Take a question apart; words that only name a speaker are no words of its content.
+
+    Args:
+        text: The question.
+        speakers: Names with which messages begin, in lower case.
+        called: Other names in the question by which a speaker is called, with who that is.
+    """
+    lowered = text.lower()
+    named = frozenset(name for name in speakers if _names(name, lowered))
+    names = {part for name in (*speakers, *called) for part in (stem(name), *terms(name))}
+    roles = _roles(text)
+    if called and roles != {"assistant"}:  # "what did you tell Ann?" asks for what the assistant said, whoever Ann is
+        named, roles = named | frozenset(called.values()), frozenset()
+    everybody = frozenset(speakers) or _ROLES
+    found = tuple(terms(text))
+    content = tuple(word for word in found if word not in names)
+    content = content or found
+    months, years, days = _dates(lowered)
+    return Question(
+        stems=Counter(content),
+        in_order=content,
+        named=(frozenset() if named >= everybody else named) | roles,
+        months=months,
+        years=years,
+        days=days,
+        asks_when=_WHEN.search(text) is not None,
+        asks_who=_WHO.search(text) is not None,
+        asks_where=_WHERE.search(text) is not None,
+        asks_title=_TITLE.search(text) is not None,
+        asks_number=_HOW_MANY.search(text) is not None,
+    )
+
+
+def _roles(text: str) -> frozenset[str]:
+    """Whose words answer, where speakers have no names: the assistant's what "you told me", the user's what "I" did."""
+    if _TOLD.search(text) or _ASSISTANT.search(text):
+        return frozenset({"assistant"})
+    return frozenset({"user"}) if _FIRST.search(text) or _USER.search(text) else frozenset()
+
+
+def _names(name: str, text: str) -> bool:
+    """Whether the name stands in the text as a word, inflected or not; Chinese has no blanks around one."""
+    if not name[0].islower():
+        return name in text
+    if not name.isascii():
+        found = stem(name)
+        return not {found, *forms_of(found)}.isdisjoint(stems(text))
+    return any_literal([name], before=r"(?<!\w)", after=r"(?!\w)").search(text) is not None
+
+
+def _dates(text: str) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
+    iso = [match.groups() for match in _ISO.finditer(text)]
+    months = {number for word in _WORD.findall(text) if (number := _month(word))}
+    months |= {int(month) for month in _NUMBERED_MONTH.findall(text)} | {int(month) for _, month, _ in iso}
+    years = {int(year) for year in _YEAR.findall(text)}
+    rest = _ISO.sub(" ", text)
+    days = {int(day) for day in _DAY.findall(rest)} | {int(day) for _, _, day in iso if day}
+    return frozenset(months), frozenset(years), frozenset(day for day in days if 1 <= day <= _LAST_DAY)
+
+
+def _month(word: str) -> int:
+    """1–12 for the name of a month in any language we know, 0 for another word."""
+    if word in _MONTH_NAMES or len(word) <= _SHORT_MONTH or not word.isascii():
+        for language in LANGUAGES.values():
+            for number, beginning in enumerate(language.months, start=1):
+                if word.startswith(beginning) and _is_month(word, beginning):
+                    return number
+    return 0
+
+
+def _is_month(word: str, beginning: str) -> bool:
+    if word.isascii():
+        return word in _MONTH_NAMES or word in {beginning, "sept"}
+    return word[len(beginning) :] in _RUSSIAN_ENDINGS[beginning]
+
+
+_RUSSIAN_ENDINGS: Final[Mapping[str, frozenset[str]]] = {
+    "янв": frozenset({"", "арь", "аря", "аре", "арю"}),
+    "фев": frozenset({"", "раль", "раля", "рале", "ралю"}),
+    "мар": frozenset({"", "т", "та", "те", "ту"}),
+    "апр": frozenset({"", "ель", "еля", "еле", "елю"}),
+    "ма": frozenset({"й", "я", "е", "ю"}),
+    "июн": frozenset({"", "ь", "я", "е", "ю"}),
+    "июл": frozenset({"", "ь", "я", "е", "ю"}),
+    "авг": frozenset({"", "уст", "уста", "усте", "усту"}),
+    "сен": frozenset({"", "тябрь", "тября", "тябре", "тябрю"}),
+    "окт": frozenset({"", "ябрь", "ября", "ябре", "ябрю"}),
+    "ноя": frozenset({"", "брь", "бря", "бре", "брю"}),
+    "дек": frozenset({"", "абрь", "абря", "абре", "абрю"}),
+}

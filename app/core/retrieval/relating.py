@@ -1,0 +1,124 @@
+"""What in a piece is related to the question's words: other forms, other spellings, words of the kind asked for."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from app.core.retrieval.corpus import Corpus
+from app.core.retrieval.kinds import akin, forms_of, of_kind
+
+Values = list[float]
+Related = Callable[[str], Iterable[str]]
+"""From a stem to related ones, whether they stand anywhere or not."""
+
+_AROUND: Final = ((1, 0.6), (2, 0.3))
+"""What is related speaks for messages nearby, as the words themselves do."""
+_RARITY: Final = 5.0  # about the most that a word has; keeps the features within 0–1
+_BEGINNING: Final = 5  # letters that words of one family share at least
+_ENDINGS: Final = 3  # letters by which a longer word of the family may differ from what is shared
+_APART: Final = 4  # letters of difference in length
+_NAME: Final = 3  # letters; the endings of longer ones are folded
+_ENDING_VOWELS: Final = "аяоеуюыи"
+_SPELT: Final = 6  # letters; of shorter words another letter makes another word ("house", "horse")
+_LONGEST: Final = 20  # letters; what is longer is no word that somebody mistypes
+_MOST: Final = 48  # stems of a question; what has more is a text
+_ALPHABETS: Final = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзийклмнопрстуфхцчшщъыьэюя")
+
+
+def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> dict[str, Values]:
+    """Features by name.
+
+    Args:
+        corpus: The pieces.
+        asked: The question's stems.
+        named: For each piece, whether the question names who speaks.
+    """
+    weights = _weights(corpus, islice(asked, _MOST))
+    held = {
+        "kind": _held(corpus, weights, of_kind),
+        "akin": _held(corpus, weights, akin),
+        "form": _held(corpus, weights, lambda stem: (*forms_of(stem), *_cases(stem))),
+        "family": _held(corpus, weights, lambda stem: (*_family(corpus, stem), *_spellings(stem))),
+        "wide_kind": _held(corpus, weights, partial(of_kind, wide=True)),
+        "wide_akin": _held(corpus, weights, partial(akin, wide=True)),
+        "wide_form": _held(corpus, weights, partial(forms_of, wide=True)),
+    }
+    around = {f"{name}_near": _around(corpus, values) for name, values in held.items()}
+    by_named = {
+        f"named_{name}": [value * is_named for value, is_named in zip(held[name], named, strict=True)]
+        for name in ("kind", "form")
+    }
+    return {**held, **around, **by_named}
+
+
+def _weights(corpus: Corpus, asked: Iterable[str]) -> dict[str, float]:
+    """Each stem's share; one that stands nowhere is the rarest, and only what is related to it can answer."""
+    nowhere = math.log(2 * (corpus.total + 1))
+    rarities = {stem: corpus.rarity(stem) if corpus.documents(stem) else nowhere for stem in asked}
+    total = sum(rarities.values()) or 1.0
+    return {stem: rarity / total for stem, rarity in rarities.items()}
+
+
+def _held(corpus: Corpus, weights: Mapping[str, float], related: Related) -> Values:
+    """For each piece, by stem of the question the rarest related one that it holds."""
+    total = [0.0] * len(corpus.pieces)
+    for stem, weight in weights.items():
+        best: dict[int, float] = {}
+        for other in related(stem):
+            rarity = corpus.rarity(other)
+            for index in corpus.postings.get(other, ()):
+                best[index] = max(rarity, best.get(index, 0.0))
+        for index, rarity in best.items():
+            total[index] += weight * rarity / _RARITY
+    return total
+
+
+def _around(corpus: Corpus, values: Values) -> Values:
+    total = list(values)
+    holding = [(index, value) for index, value in enumerate(values) if value]  # few do
+    for distance, share in _AROUND:
+        for side in (-distance, distance):
+            there = corpus.there(side)
+            for index, value in holding:
+                if there[index] >= 0:
+                    total[there[index]] += share * value
+    return total
+
+
+def _cases(stem: str) -> Iterator[str]:
+    """The other cases of a short Russian name, which keeps its ending in the stem: "оля", "олю"."""
+    if len(stem) == _NAME and stem[-1] in _ENDING_VOWELS:
+        yield from (stem[:-1] + vowel for vowel in _ENDING_VOWELS if vowel != stem[-1])
+
+
+def _family(corpus: Corpus, stem: str) -> Iterator[str]:
+    """Other stems that begin alike: "paint" and "painter", "celebrat" and "celebration"."""
+    if len(stem) < _BEGINNING or not stem.isalpha():
+        return
+    beginning = stem[: max(_BEGINNING, len(stem) - _ENDINGS)]
+    vocabulary = corpus.vocabulary
+    for place in range(bisect_left(vocabulary, beginning), len(vocabulary)):
+        other = vocabulary[place]
+        if not other.startswith(beginning):
+            return
+        if other != stem and abs(len(other) - len(stem)) <= _APART:
+            yield other
+
+
+def _spellings(stem: str) -> Iterator[str]:
+    """What a stem becomes by one slip behind its first letter; in alphabets that we know."""
+    letters = next((one for one in _ALPHABETS if stem and stem[-1] in one), "")
+    if not _SPELT <= len(stem) <= _LONGEST or not letters:
+        return
+    for place in range(1, len(stem)):
+        before, here, after = stem[:place], stem[place], stem[place + 1 :]
+        yield before + after
+        yield from (before + letter + after for letter in letters if letter != here)
+        yield from (before + letter + here + after for letter in letters)
+        if after:
+            yield before + after[0] + here + after[1:]

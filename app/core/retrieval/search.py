@@ -1,0 +1,177 @@
+"""Finding messages by words: what a query asks for, which messages fit it best, and which words of them to show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.retrieval.corpus import Corpus, Source
+from app.core.retrieval.features import features
+from app.core.retrieval.question import question_of
+from app.core.retrieval.weights import FITTED
+from app.core.text.patterns import compiled
+from app.core.text.words import sentences, stem, stems, words
+
+SNIPPET: Final = 300  # characters
+WORDS: Final = 0.7
+"""What of a score is how well the query's own words fit; the rest is how much recall thinks of the message."""
+
+_QUOTED: Final = compiled(r"\"([^\"]*)\"|[“„]([^“”„]*)[”“]|«([^«»]*)»|「([^「」]*)」|『([^『』]*)』")
+_LOOKED_AT: Final = 8_000  # characters of a long message, around what was found, that are cut into sentences
+_SHORTEST_STEM: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query taken apart."""
+
+    text: str
+    """All of it in one line."""
+    phrases: tuple[str, ...]
+    """What stands in quotes: to be found literally."""
+    stems: tuple[str, ...]
+    """The stems of its words, each once, those that lead nowhere left out."""
+
+    @property
+    def literal(self) -> tuple[str, ...]:
+        """What must be found as it stands: the phrases, or all of a query without words."""
+        return self.phrases or (self.text,)
+
+    @property
+    def literal_stems(self) -> tuple[str, ...]:
+        """Stems that a message with all the phrases is certain to hold; a number may be the beginning of another."""
+        found = (word for phrase in self.phrases for word in stems(phrase))
+        return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_STEM and not word[0].isdigit()))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A message that fits a query; the score is within 0–1, and means something beside others of the same query."""
+
+    source: Source
+    score: float
+
+
+def query_of(text: str) -> Query:
+    """Take a query apart; its ``text`` is empty when there is nothing but blanks and empty quotes."""
+    line = " ".join(text.split())
+    given = (next(filter(None, found.groups()), "").strip() for found in _QUOTED.finditer(line))
+    phrases = tuple(dict.fromkeys(filter(None, given)))
+    if not phrases and not _QUOTED.sub("", line).strip():
+        line = ""
+    # One sign of a script without word breaks is no word of it: such text is known by its pairs.
+    usable = (word for word in stems(line) if len(word) >= _SHORTEST_STEM or word.isascii())
+    return Query(text=line, phrases=phrases, stems=tuple(dict.fromkeys(usable)))
+
+
+def says(text: str, literal: Sequence[str]) -> bool:
+    """Whether a text says all of these literally, whatever the case and the kind of blanks."""
+    line = " ".join(text.split()).lower()
+    return all(wanted.lower() in line for wanted in literal)
+
+
+def rank(
+    query: Query, sources: Sequence[Source], *, documents: Mapping[str, int] | None = None, total: int | None = None
+) -> list[Ranked]:
+    """Those of the messages that hold a word of the query, best first; the newer one first among equals.
+
+    Args:
+        query: What is looked for.
+        sources: What is chosen from, by ``seq``.
+        documents: As for ``Corpus``.
+        total: As for ``Corpus``.
+    """
+    corpus = Corpus(sources, documents=documents, total=total)
+    hits = sorted({index for word in query.stems for index in corpus.postings.get(word, ())})
+    if not hits:
+        return []
+    found = {
+        name: values
+        for name, values in features(corpus, question_of(query.text, corpus.speakers)).items()
+        if name in FITTED and any(values)  # whoever said the words: they are what is looked for
+    }
+    thought = {index: sum(FITTED[name] * values[index] for name, values in found.items()) for index in hits}
+    least, most = min(thought.values()), max(thought.values())
+    span = (most - least) or 1.0
+    own = {index: min(found["own"][index] + found["covered"][index], 2.0) / 2 for index in hits}
+    best: dict[int, float] = {}
+    for index in hits:
+        owner = corpus.pieces[index].owner
+        score = round(WORDS * own[index] + (1 - WORDS) * (thought[index] - least) / span, 4)
+        best[owner] = max(best.get(owner, 0.0), score)
+    ranked = [Ranked(corpus.sources[owner], score) for owner, score in best.items()]
+    return sorted(ranked, key=lambda item: (-item.score, -item.source.seq))
+
+
+def snippet(text: str, query: Query) -> str:
+    """The sentences of a text that fit best, as they stand there: at most ``SNIPPET`` characters, never more."""
+    text = _near_hit(text, query)
+    spans = _spans(text)
+    if not spans:
+        return text.strip()[:SNIPPET]
+    wanted = frozenset(query.stems)
+    worth = [_worth(text[start:end], query, wanted) for start, end in spans]
+    first = last = max(range(len(spans)), key=lambda index: (worth[index], -index))
+    start, end = spans[first]
+    if end - start > SNIPPET:
+        return _cut(text[start:end], query, wanted)
+    while True:
+        forward = last + 1 < len(spans) and spans[last + 1][1] - start <= SNIPPET
+        backward = first > 0 and end - spans[first - 1][0] <= SNIPPET
+        if forward and not (backward and worth[first - 1] > worth[last + 1]):
+            last += 1
+        elif backward and worth[first - 1] > 0:
+            first -= 1
+        else:
+            return text[start:end]
+        start, end = spans[first][0], spans[last][1]
+
+
+def _worth(sentence: str, query: Query, wanted: frozenset[str]) -> float:
+    literal = sum(says(sentence, [phrase]) for phrase in query.literal)
+    return 3 * literal + len(wanted & set(stems(sentence)))
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    """Where the sentences stand; a sentence that wrapped lines were joined to is left out, for it stands nowhere."""
+    found: list[tuple[int, int]] = []
+    position = 0
+    for sentence in sentences(text):
+        start = text.find(sentence, position)
+        if start >= 0:
+            position = start + len(sentence)
+            found.append((start, position))
+    return found
+
+
+def _near_hit(text: str, query: Query) -> str:
+    """A long text's part around the first place where the query is found."""
+    if len(text) <= _LOOKED_AT:
+        return text
+    place = _place(text, query, frozenset(query.stems))
+    start = max(0, place - _LOOKED_AT // 2)
+    return text[start : start + _LOOKED_AT]
+
+
+def _cut(sentence: str, query: Query, wanted: frozenset[str]) -> str:
+    """Of a long sentence the part around what was found, between blanks where there are any."""
+    start = max(0, min(_place(sentence, query, wanted) - SNIPPET // 3, len(sentence) - SNIPPET))
+    if start and (blank := sentence.find(" ", start, start + SNIPPET // 4)) >= 0:
+        start = blank + 1
+    part = sentence[start : start + SNIPPET]
+    if start + SNIPPET < len(sentence) and (blank := part.rfind(" ", SNIPPET * 3 // 4)) >= 0:
+        part = part[:blank]
+    return part.strip()
+
+
+def _place(text: str, query: Query, wanted: frozenset[str]) -> int:
+    """Where the first phrase, or the first word of the query, stands."""
+    lowered = text.lower()
+    for phrase in query.literal:
+        if (place := lowered.find(phrase.lower())) >= 0:
+            return place
+    for word in dict.fromkeys(words(text)):
+        if stem(word) in wanted and (place := lowered.find(word)) >= 0:
+            return place
+    return 0

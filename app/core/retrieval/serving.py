@@ -1,0 +1,197 @@
+"""How recalled messages and a caller's passages stand in a context: fenced, by day, at the least cost in tokens."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date
+from typing import Final, get_args
+
+from app.core.anchors.rendering import escape_served
+from app.core.model.conversation import Role
+from app.core.retrieval.choose import Recalled
+from app.core.retrieval.corpus import LABEL, Corpus, Source
+from app.core.text.elements import elements_in, outside
+from app.core.text.escaping import plain_letters
+from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
+from app.core.text.localization.days import date_line
+from app.core.text.patterns import compiled
+
+RECALLED_TAG: Final = "recalled"
+PASSAGE_TAG: Final = "passage"
+LEFT_OUT: Final = "…"
+"""The line between two recalled messages of a day that did not stand next to each other."""
+_CLOSING: Final = f"</{RECALLED_TAG}>"
+_ROLES: Final[tuple[Role, ...]] = get_args(Role)
+_BREAKS: Final = compiled("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_LONG: Final = compiled(r'<message role="(\w+)"(?: part="1")?>\n')
+_LONG_END: Final = "\n</message>"
+
+
+def _attribute(text: str) -> str:
+    """A source as an attribute's value: one line, no quotes or brackets of its own."""
+    return escape_served(html.escape(" ".join(text.split())))
+
+
+def _opening(say: Catalogue, of: Role | None = None) -> str:
+    role = f' role="{of}"' if of else ""
+    return f'<{RECALLED_TAG} of="{_attribute(say.text("context.recalled"))}"{role}>'
+
+
+def _marks(say: Catalogue) -> dict[str, str]:
+    """What stands before a line, by who said it."""
+    return {role: f"{say.text(f'context.mark.{role}')}: " for role in _ROLES}
+
+
+_MARKED: Final[Mapping[str, Mapping[str, str]]] = {
+    _opening(say, of): {mark.strip(): role for role, mark in _marks(say).items()}
+    for say in CATALOGUES.values()
+    for of in (None, *_ROLES)
+}
+"""By the opening, whose language they are in: what is read back may have been served in any."""
+_ELEMENT: Final = compiled(
+    rf"(?:(?P<opening>{'|'.join(map(re.escape, _MARKED))})\n(?P<inside>.*?)\n{_CLOSING}"
+    rf'|<{PASSAGE_TAG} source="(?P<source>[^"]*)">\n(?P<passage>.*?)\n</{PASSAGE_TAG}>)\n?',
+    re.DOTALL,
+)
+
+
+def _plain(name: str) -> str:
+    """The letters that a name is read as."""
+    return "".join(map(plain_letters, name))
+
+
+_ROLE_NAMES: Final = frozenset(
+    _plain(name) for role in _ROLES for name in (role, *(say.word("context.role", role) for say in CATALOGUES.values()))
+)
+"""What no speaker is called, whatever stands before a message: it would be marked as said by another role."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """What a caller brings along: a text, and where it is from."""
+
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """What recall works on for one context."""
+
+    question: str
+    """Empty: nothing is recalled, only passages are served."""
+    corpus: Corpus
+    is_explicit: bool = False
+    """Asked for with a ``query``: it may take nine tenths, whatever the policy's share."""
+    passages: tuple[Passage, ...] = ()
+
+
+def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
+    """Roles whose every message begins with its speaker's name: their lines need no other mark."""
+    marks = tuple(_marks(catalogue_of(locale)).values())
+    unnamed = {source.role for source in corpus.sources if not _is_named(source.text, marks)}
+    return frozenset({source.role for source in corpus.sources} - unnamed)
+
+
+def recalled_element(
+    recalled: Sequence[Recalled], named: Collection[str] = (), locale: str = FALLBACK, *, of: Role | None = None
+) -> str:
+    """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message.
+
+    Between messages of a day that did not stand next to each other a line says that something is left out.
+
+    A text that has line breaks of its own stands in an element of its own, so that no line of it passes for a message;
+    so does a part of a message, which says that it is one.
+
+    Args:
+        recalled: The messages.
+        named: Roles whose lines begin with the speaker's name already.
+        locale: The conversation's.
+        of: The role that all of them have, said of the element as a whole.
+    """
+    if not recalled:
+        return ""
+    say = catalogue_of(locale)
+    in_order = sorted(recalled, key=lambda one: one.source.seq)
+    return "\n".join([_opening(say, of), *_lines(in_order, named, say), _CLOSING])
+
+
+def passages_element(passages: Sequence[Passage]) -> str:
+    """The caller's passages, each with its source."""
+    return "\n".join(
+        f'<{PASSAGE_TAG} source="{_attribute(one.source)}">\n{escape_served(one.text)}\n</{PASSAGE_TAG}>'
+        for one in passages
+    )
+
+
+def before_text(recalled: str, passages: str, content: str = "") -> str:
+    """The elements as they stand before a user message's own text."""
+    fenced = "\n".join(part for part in (recalled, passages) if part)
+    return "\n\n".join(part for part in (fenced, content) if part)
+
+
+def split_off(content: str) -> tuple[str, str]:
+    """(the elements, what the user says): the inverse of ``before_text``, for a reader without a model."""
+    end = 0
+    while found := _ELEMENT.match(content, end):
+        end = found.end()
+    return content[:end], content[end:].removeprefix("\n")
+
+
+def recalled_in(fenced: str) -> Iterator[tuple[str, str]]:
+    """The recalled messages of the elements, as role and text."""
+    found = _ELEMENT.match(fenced)
+    if found is None or found["inside"] is None:
+        return
+    roles = _MARKED[found["opening"]]
+    marks = tuple(f"{mark} " for mark in roles)
+    long = list(elements_in(found["inside"], _LONG, lambda _: _LONG_END))
+    for element in long:
+        yield element.opening[1], element.inside
+    for line in outside(found["inside"], long).split("\n"):
+        mark, _, text = line.partition(" ")
+        if mark in roles or _is_named(line, marks):
+            yield roles.get(mark, "user"), text if mark in roles else line
+
+
+def passages_in(fenced: str) -> Iterator[tuple[str, str]]:
+    """The caller's passages of the elements, as source and text; texts are still escaped."""
+    end = 0
+    while found := _ELEMENT.match(fenced, end):
+        end = found.end()
+        if found["passage"] is not None:
+            yield html.unescape(found["source"]), found["passage"]
+
+
+def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue) -> Iterator[str]:
+    marks = {role: "" if role in named else mark for role, mark in _marks(say).items()}
+    before: date | None = None
+    seq = 0
+    for one in recalled:
+        day = one.source.at.astimezone(UTC).date()
+        if day != before:
+            yield date_line(day, say, with_year=before is None or before.year != day.year)
+        elif one.source.seq - seq > 1:
+            yield LEFT_OUT
+        before, seq = day, one.source.seq
+        yield _part(one) if one.excerpt else _line(one.source, marks.get(one.source.role, ""))
+
+
+def _part(one: Recalled) -> str:
+    return f'<message role="{one.source.role}" part="1">\n{escape_served(one.excerpt)}\n</message>'
+
+
+def _line(source: Source, mark: str) -> str:
+    text = escape_served(source.text)
+    if _BREAKS.search(text):
+        return f'<message role="{source.role}">\n{text}\n</message>'
+    return f"{mark}{text}"
+
+
+def _is_named(text: str, marks: tuple[str, ...]) -> bool:
+    """Whether a line begins with a name that is none of our marks, and no role's either."""
+    label = LABEL.match(text)
+    return label is not None and not text.startswith(marks) and _plain(label[1] or label[2]) not in _ROLE_NAMES

@@ -1,0 +1,22 @@
+"""The words that recall matches by: stems, and of Chinese single signs beside the pairs.
+
+A pair says more than a sign, but "火车" and "列车" share no pair, and a word of one sign has none of
+its own. Signs are recall's alone: stored keys, search and the rest work with stems.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.core.retrieval.words import COMMON_SIGNS
+from app.core.text.patterns import compiled
+from app.core.text.words import stems
+
+_SIGN: Final = compiled(r"[\u3400-\u9fff\uf900-\ufaff]")
+
+
+def terms(text: str) -> list[str]:
+    """Stems, and the signs of Chinese that are no function words; a sign that stands alone only once."""
+    found = stems(text)
+    signs = [sign for sign in _SIGN.findall(text) if sign not in COMMON_SIGNS]
+    return [*(stem for stem in found if len(stem) > 1 or not _SIGN.match(stem)), *signs] if signs else found

@@ -1,0 +1,47 @@
+"""Whether a reply drew on what was brought back for it: by what it says that the question did not say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from app.core.text.identifiers import identifiers
+from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
+from app.core.validation.fidelity import stands_in
+
+LEAST_WORDS: Final = 3
+"""Content words that reply and passage must have in common, the question's left out: fewer happen by chance."""
+_SHORTEST_VALUE: Final = 2  # a single sign proves nothing
+_MOST: Final = 20_000  # characters of each text that are looked at,
+_MOST_OF_ALL: Final = 60_000  # and of all passages together
+
+
+def draws_on(reply: str, passages: Iterable[str], *, question: str) -> bool:
+    """Whether the reply shares with any passage an exact value, or three content words, that the question lacks.
+
+    An estimate, by code and without a model: what the state block says too is counted as drawn from the passage.
+    """
+    reply, question = reply[:_MOST], question[:_MOST]
+    asked = _rare(question)
+    said = _rare(reply) - asked
+    return any(_shares(reply, said, passage, question) for passage in _bounded(passages)) if reply else False
+
+
+def _bounded(passages: Iterable[str]) -> Iterator[str]:
+    left = _MOST_OF_ALL
+    for passage in passages:
+        yield passage[: min(_MOST, left)]
+        left -= min(_MOST, len(passage))
+        if left <= 0:
+            return
+
+
+def _shares(reply: str, said: frozenset[str], passage: str, question: str) -> bool:
+    values = (value for value in identifiers(passage) if len(value) >= _SHORTEST_VALUE)
+    if any(stands_in(value, reply) and not stands_in(value, question) for value in values):
+        return True
+    return len(said & _rare(passage)) >= LEAST_WORDS
+
+
+def _rare(text: str) -> frozenset[str]:
+    return frozenset(stems(text)) - GENERIC_STEMS - FRAME_STEMS

@@ -1,0 +1,136 @@
+"""Cutting covered messages into segments: by topic, by turns, by messages, or by silence. Pure, and linear.
+
+Topics by lexical cohesion, in any script; what is too long for one level of detail is cut in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Final
+
+from app.core.model.conversation import Message
+from app.core.model.overlap import message_text
+from app.core.segments.cohesion import cheapest
+from app.core.text.words import GENERIC_STEMS, stems
+
+if TYPE_CHECKING:
+    from app.core.model.policies.policy import SegmentBy
+
+TURNS: Final = 10
+MESSAGES: Final = 20
+MINUTES: Final = 180
+"""The sizes where none is set."""
+
+SHORTEST: Final = 4
+"""Messages of a topic, unless there are no more."""
+USUAL: Final = 24
+"""Messages; from here on a border is cheaper with each."""
+LONGEST: Final = 40
+"""Messages of a topic; beyond it a segment is no passage any more."""
+MOST_TOKENS: Final = 3_000
+"""Likewise: a level of detail is made of a segment in one go."""
+
+_SAMPLE: Final = 6_000  # characters of a message that are read for its words
+_TURN: Final = 1.0  # nats that a border gains at the start of a turn,
+_PAUSE: Final = 200.0  # and behind a long silence: more than words ever say
+_MISSING: Final = 70.0  # nats that each missing message costs a segment: only a silence leaves two or three alone
+_BEYOND: Final = 0.5  # and each one beyond the usual
+_OFTEN: Final = 0.25  # of all places: silences as frequent as that say nothing
+
+
+def cut(messages: Sequence[Message], how: SegmentBy) -> list[tuple[Message, ...]]:
+    """Every message in exactly one segment, in order; a tool call and its results are never parted."""
+    if not messages:
+        return []
+    free = _free_places(messages)
+    if how.by == "topic":
+        starts = _by_topic(messages, free)
+    elif how.by == "time":
+        starts = [place for place in _silences(messages, how.size or MINUTES) if place in free]
+    else:
+        starts = _by_count(messages, how, free)
+    bounds = [0, *starts, len(messages)]
+    return [tuple(messages[start:end]) for start, end in pairwise(bounds)]
+
+
+def _by_count(messages: Sequence[Message], how: SegmentBy, free: frozenset[int]) -> list[int]:
+    """Each so many turns, or messages; where a pair of call and result is in the way, as soon as it is over."""
+    size = how.size or (TURNS if how.by == "turns" else MESSAGES)
+    starts: list[int] = []
+    counted = 0
+    for place, message in enumerate(messages):
+        is_one = how.by == "messages" or message.role == "user"
+        if is_one and counted >= size and place in free:
+            starts.append(place)
+            counted = 0
+        counted += is_one
+    return starts
+
+
+def _silences(messages: Sequence[Message], minutes: float) -> list[int]:
+    pause = timedelta(minutes=minutes)
+    return [
+        place
+        for place in range(1, len(messages))
+        if messages[place].created_at - messages[place - 1].created_at > pause
+    ]
+
+
+def _by_topic(messages: Sequence[Message], free: frozenset[int]) -> list[int]:
+    """By what is said, by long silences, and where a turn begins; given how long a segment may become."""
+    weights = list(accumulate((message.token_count for message in messages), initial=0))
+
+    def may_run(start: int, end: int) -> bool:
+        return end - start <= LONGEST and weights[end] - weights[start] <= MOST_TOKENS
+
+    return cheapest(
+        [_bag(message) for message in messages],
+        places=[0, *sorted(free), len(messages)],
+        gains=_gains(messages),
+        penalty=lambda length: _MISSING * max(SHORTEST - length, 0) + _BEYOND * max(length - USUAL, 0),
+        reach=may_run,
+    )
+
+
+def _gains(messages: Sequence[Message]) -> list[float]:
+    gains = [0.0] * len(messages)
+    for place in range(1, len(messages)):
+        if messages[place].role == "user" and messages[place - 1].role != "user":
+            gains[place] += _TURN
+    silences = _silences(messages, MINUTES)
+    if len(silences) <= max(1, _OFTEN * len(messages)):
+        for place in silences:
+            gains[place] += _PAUSE
+    return gains
+
+
+def _bag(message: Message) -> list[str]:
+    """The content words of a message, each once, in a fixed order: sums of fractions depend on it."""
+    return sorted(frozenset(stems(message_text(message)[:_SAMPLE])) - GENERIC_STEMS)
+
+
+def _free_places(messages: Sequence[Message]) -> frozenset[int]:
+    """Where a segment may begin: nowhere between a call and its last result."""
+    made: dict[str, int] = {}
+    barred: list[tuple[int, int]] = []
+    for place, message in enumerate(messages):
+        for part in message.parts:
+            if part.get("type") == "tool_call":
+                made[str(part.get("id"))] = place  # an id used again means the latest call
+            elif part.get("type") == "tool_result":
+                call = made.get(str(part.get("tool_call_id")))
+                if call is not None and call < place:
+                    barred.append((call + 1, place + 1))
+    change = [0] * (len(messages) + 1)
+    for first, last in barred:
+        change[first] += 1
+        change[last] -= 1
+    open_pairs = 0
+    free: set[int] = set()
+    for place in range(len(messages)):
+        open_pairs += change[place]
+        if place and not open_pairs:
+            free.add(place)
+    return frozenset(free)

@@ -1,0 +1,80 @@
+"""What a stretch of messages is: its topic in its own words, its range, its times, its weight, its exact values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from app.core.model.conversation import Message
+from app.core.model.overlap import message_text
+from app.core.model.segments import CutSegment
+from app.core.segments.topics import topic_of
+from app.core.text.escaping import clean
+from app.core.text.identifiers import find_identifiers
+from app.core.text.patterns import compiled
+
+MOST_IDENTIFIERS: Final = 200
+"""Exact values that are kept of a segment; the originals have the rest."""
+_LONGEST_IDENTIFIER: Final = 300  # characters; beyond it a value is a document
+_SIGNS: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_EAST_ASIAN: Final = compiled(f"[{_SIGNS}]")
+_BEGINS: Final = compiled(rf"(?<=[{_SIGNS}])(?=[A-Za-z0-9])")
+_ENDS: Final = compiled(rf"(?<![A-Za-z0-9_.-])[A-Za-z][A-Za-z0-9_.-]{{0,60}}(?<![._-])(?=[{_SIGNS}])")
+_BETWEEN: Final = frozenset(":,;{}[]()")  # what begins so stood between two quoted texts of data
+_OF_TOOLS: Final = frozenset({"tool_call", "tool_result"})
+_REDACTED: Final = compiled(r"\[REDACTED:\w{1,40}\]")
+_FIELD: Final = compiled(r"\s{0,4}:")
+_WORD: Final = compiled(r"[a-z_ ]*")
+"""What a tool is told or tells in small letters: the name of a field, one of a few choices."""
+_SAMPLE: Final = 200_000  # characters of one message that are searched for exact values
+
+
+def describe(messages: Sequence[Message]) -> CutSegment:
+    """Describe a stretch that was cut; the messages are redacted already.
+
+    Raises:
+        ValueError: There is no message.
+    """
+    if not messages:
+        raise ValueError("a segment has at least one message")
+    counted = [message for message in messages if not message.is_command and message.status != "erased"]
+    times = [message.created_at for message in messages]
+    return CutSegment(
+        from_seq=messages[0].seq,
+        to_seq=messages[-1].seq,
+        topic=topic_of(counted) or f"{messages[0].seq}–{messages[-1].seq}",
+        started_at=min(times),
+        ended_at=max(times),
+        messages=len(counted),
+        tokens=sum(message.token_count for message in counted),
+        identifiers=_identifiers(counted),
+    )
+
+
+def _identifiers(messages: Sequence[Message]) -> tuple[str, ...]:
+    """In order of appearance, each once; where there are too many, the first ones."""
+    found: dict[str, None] = {}
+    for message in messages:
+        if message.role != "system" and len(found) < MOST_IDENTIFIERS:
+            text = _REDACTED.sub(" ", clean(message_text(message)[:_SAMPLE]))
+            is_data = message.role == "tool" or any(part.get("type") in _OF_TOOLS for part in message.parts)
+            found.update(dict.fromkeys(_values(text, is_data=is_data)))
+    return tuple(found)[:MOST_IDENTIFIERS]
+
+
+def _values(text: str, *, is_data: bool) -> Iterator[str]:
+    """The exact values of a text; of data without the marks around them, and without what only names a field."""
+    spaced = _apart(text)
+    for one in find_identifiers(spaced):
+        value = one.text
+        if is_data and one.kind == "quoted" and value[:1] == '"':
+            value = value.strip('"')
+            if _FIELD.match(spaced, one.start + len(one.text)) or _WORD.fullmatch(value):
+                continue
+        if 0 < len(value) <= _LONGEST_IDENTIFIER and value in text and value.lstrip("\"'«“")[:1] not in _BETWEEN:
+            yield value
+
+
+def _apart(text: str) -> str:
+    """Blanks around Latin letters that stand right beside Chinese, Japanese or Korean: there no code would be seen."""
+    return _ENDS.sub(r"\g<0> ", _BEGINS.sub(" ", text)) if _EAST_ASIAN.search(text) else text

@@ -1,0 +1,215 @@
+"""The ``<digests>`` element of the state block: what the covered segments say, the newest in most detail.
+
+Each segment stands at one step: its L2, its L3, its marker alone, or, with all that are older, behind the marker
+``[earlier →L3:earlier]``. Steps are taken in one fixed order, as far as the room goes: so more room never shows less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from app.core.anchors.rendering import escape_served
+from app.core.model.segments import LEVELS, Level, Marker, Segment
+from app.core.reading.passages import clip
+from app.core.segments.markers import EARLIER_MARKER, render
+from app.core.text.escaping import clean
+from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
+from app.core.text.token_counts import Estimator, estimate_text
+
+DIGESTS_TAG: Final = "digests"
+
+WAY_BACK: Final = 32
+"""Tokens, by any estimator, of the element with one marker, which leads to all segments."""
+
+_TOPIC: Final = 80  # characters of a topic inside its marker
+_MARKER: Final = 80  # tokens
+_MOST: Final[Mapping[str, int]] = {"L2": 120, "L3": 60}
+"""Tokens of a served text: one that outgrew its level must not crowd out the rest."""
+_REMEMBERED: Final = 2_048  # texts: the same few hundred are laid out with one fold, one change of policy, one question
+_SAMPLE: Final = 8_000  # characters of a stored text; more than this is never served
+_SHRINK: Final = 0.8
+_FORMS: Final = 10  # numbers in a row that show every plural form, or the teens', which is the longest
+_SHARES: Final[Mapping[str, int]] = {"marker": 1, "L3": 2, "L2": 4}
+"""How many segments have at least their marker before one more has its L3, its L2: of n shown, n ÷ 4 have their L2."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedDigests:
+    """What is served, and what it leaves out."""
+
+    element: str = ""
+    """Empty when nothing fits, when there is no segment, and when no level may be served."""
+    markers: tuple[Marker, ...] = ()
+    """All that stand in the element, in its order."""
+    shown: tuple[str, ...] = ()
+    """Ids of the segments that have a line, by ``from_seq``."""
+    levels: tuple[Level | None, ...] = ()
+    """What is shown of each of these; ``None``: its marker alone."""
+    behind_marker: int = 0
+    """Segments that only ``[earlier →L3:earlier]`` leads to; 0 where there is no element."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _How:
+    """What may be served, in which language, and how it is weighed."""
+
+    best: Level
+    """The most detailed level, to which markers lead."""
+    levels: Collection[Level]
+    estimator: Estimator
+    say: Catalogue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """One segment, by its distance from the newest, in one of its forms."""
+
+    order: tuple[int, int]
+    rank: int
+    level: Level | None
+    line: str
+    weight: int
+
+
+def serve_digests(
+    segments: Sequence[Segment],
+    *,
+    total: int,
+    levels: Collection[Level],
+    room: int,
+    estimator: Estimator = "script",
+    locale: str = FALLBACK,
+) -> ServedDigests:
+    """The element for these segments within ``room`` tokens, tags and markers included.
+
+    Args:
+        segments: The newest ones of the current version, with their L2 and L3, in any order.
+        total: How many the version has altogether.
+        levels: Which levels may be served.
+        room: Tokens for the whole element.
+        estimator: How it is weighed.
+        locale: The conversation's.
+    """
+    say = catalogue_of(locale)
+    ordered = sorted(segments, key=lambda segment: segment.from_seq)
+    total = max(total, len(ordered))
+    if not levels or not total or room <= 0:
+        return ServedDigests()
+    best = next(level for level in LEVELS if level in levels)
+    newest = ordered[::-1]
+    how = _How(best=best, levels=levels, estimator=estimator, say=say)
+    taken = _within(_steps(newest, how, room), total, how, room)
+    if taken is None:
+        return ServedDigests()
+    taken = taken[::-1]
+    shown = newest[: len(taken)][::-1]
+    behind = total - len(shown)
+    markers = tuple(_marker(segment, best) for segment in shown)
+    return ServedDigests(
+        element=_element([step.line for step in taken], behind, say),
+        markers=(EARLIER_MARKER, *markers) if behind else markers,
+        shown=tuple(segment.id for segment in shown),
+        levels=tuple(step.level for step in taken),
+        behind_marker=behind,
+    )
+
+
+def _steps(newest: Sequence[Segment], how: _How, room: int) -> list[_Step]:
+    """Every step that could have room, in the order in which they are taken.
+
+    Bare markers are the least that segments need: where they are beyond the room, nothing further is even weighed.
+    """
+    found: list[_Step] = []
+    spent = 0
+    for rank, segment in enumerate(newest):
+        for name, line in _forms(segment, how):
+            step = _Step(
+                order=((rank + 1) * _SHARES[name], _SHARES[name]),
+                rank=rank,
+                level=next((level for level in LEVELS if level == name), None),
+                line=line,
+                weight=_weight(line, how.estimator),
+            )
+            spent += step.weight if step.level is None else 0
+            if spent > room:
+                return sorted((one for one in found if one.order < step.order), key=lambda one: one.order)
+            found.append(step)
+    return sorted(found, key=lambda one: one.order)
+
+
+def _forms(segment: Segment, how: _How) -> Iterator[tuple[str, str]]:
+    """The segment's line in each of its forms, the shortest first."""
+    marker = render(_marker(segment, how.best))
+    yield "marker", marker
+    for level in LEVELS[:0:-1]:
+        stored = segment.levels.get(level) if level in how.levels else None
+        text = _served(stored.text, _MOST[level]) if stored else ""
+        if text:
+            yield level, f"{marker} {place_of(segment, how.say)}: {text}"
+
+
+def place_of(segment: Segment, say: Catalogue) -> str:
+    """Which messages a segment is made of, as a line about it says it."""
+    return say.text("context.digest.range", first=str(segment.from_seq), last=str(segment.to_seq))
+
+
+def _marker(segment: Segment, best: Level) -> Marker:
+    topic = clip(" ".join(clean(segment.topic[:_SAMPLE]).split()), _TOPIC)
+    marker = Marker(text=topic, level=best, segment_id=segment.id)
+    while marker.text and estimate_text(render(marker)) > _MARKER:  # signs that have to be written out
+        marker = replace(marker, text=marker.text[: int(_SHRINK * len(marker.text))].rstrip())
+    return marker
+
+
+def _served(text: str, most: int) -> str:
+    """On one line, unable to close the element or to pass for a marker, and no longer than its level should be."""
+    return escape_served(_clipped(text, most))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _clipped(text: str, most: int) -> str:
+    line = " ".join(clean(text[:_SAMPLE]).split())
+    while estimate_text(line) > most:
+        line = clip(line, max(1, int(len(line) * min(_SHRINK, most / estimate_text(line)))))
+    return line
+
+
+def _within(steps: Sequence[_Step], total: int, how: _How, room: int) -> list[_Step] | None:
+    """The last step of each segment, newest first, once as many are taken as fit; ``None``: no element fits."""
+    frame = _weight(f"<{DIGESTS_TAG}>", how.estimator) + _weight(f"</{DIGESTS_TAG}>", how.estimator)
+    earlier = _earlier_weight(total, how)
+    weights: dict[int, int] = {}
+    spent, taken = frame, -1
+    for count, step in enumerate([None, *steps]):
+        if step is not None:
+            spent += step.weight - weights.get(step.rank, 0)
+            weights[step.rank] = step.weight
+        if spent + (earlier if len(weights) < total else 0) <= room:
+            taken = count
+    if taken < 0:
+        return None
+    last = {step.rank: step for step in steps[:taken]}
+    return [last[rank] for rank in sorted(last)]
+
+
+def _element(lines: Sequence[str], behind: int, say: Catalogue) -> str:
+    first = [_earlier_line(behind, say)] if behind else []
+    return "\n".join([f"<{DIGESTS_TAG}>", *first, *lines, f"</{DIGESTS_TAG}>"])
+
+
+def _earlier_line(count: int, say: Catalogue) -> str:
+    return f"{render(EARLIER_MARKER)} {say.text('context.digest.segments', count=str(count))}"
+
+
+def _earlier_weight(total: int, how: _How) -> int:
+    """The most that the line may weigh: fewer segments may take a longer plural form."""
+    lines = {_earlier_line(count, how.say) for count in range(max(total - _FORMS, 0), total + 1)}
+    return max(_weight(line, how.estimator) for line in lines)
+
+
+def _weight(line: str, estimator: Estimator) -> int:
+    """Of one line with its break: whole lines weigh no more together than apart."""
+    return estimate_text(f"{line}\n", estimator)

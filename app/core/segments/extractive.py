@@ -1,0 +1,289 @@
+"""Levels of a segment by code alone: what they tell stands in the originals, in their language.
+
+L1 tells the key exchanges and their outcomes in order, L2 the goal, the decisions and where things stand, L3 lists
+keywords, names and exact values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Final
+
+from app.core.model.conversation import Message
+from app.core.model.overlap import message_text
+from app.core.model.segments import CutSegment, Level
+from app.core.reading.choice import Option, Told, choose
+from app.core.reading.cues import PLEASANTRY, Cue
+from app.core.reading.passages import Passage, clip
+from app.core.reading.scoring import Worth, score_all
+from app.core.segments.reading import language_of, read
+from app.core.segments.topics import terms_of
+from app.core.text.clauses import begins_unresolved, is_fragment
+from app.core.text.escaping import clean
+from app.core.text.patterns import any_literal, compiled
+from app.core.text.token_counts import estimate_text
+from app.core.text.words import GENERIC_STEMS, stems
+
+L1_SHARE: Final = 0.28
+"""Of the tokens of the originals."""
+L1_MOST: Final = 600
+L2_SHARE: Final = 0.2
+L2_LEAST: Final = 60
+L2_MOST: Final = 80
+L1_OVER_L2: Final = 1.4
+"""How much longer than its L2 an L1 may be, however short the originals are."""
+L3_MOST: Final = 36
+"""Tokens of keywords and of the first names; every other exact value stands behind them,"""
+L3_VALUES: Final = 2_000
+"""up to so many in all: a stretch of a pasted log holds more than anybody could look for."""
+
+_SETTLES: Final[frozenset[Cue]] = frozenset({"decision", "correction"})
+_SETTLED: Final = 3.0  # what a decision is worth more in L2
+_LATE: Final = 1.0  # and what stands at the end
+_CENTRAL: Final = 1.2  # what a sentence is worth more that is about what the whole is about
+_MOST_CENTRAL: Final = 3  # words
+_SOLID: Final = 3  # content words: with fewer a sentence hardly belongs into an L2
+_EMPTY: Final = 2.0
+_ELLIPTIC: Final = 3  # content words: a shorter answer is told with its question
+_SHRINK: Final = 0.85
+_SEPARATOR: Final = ", "
+_SMALL: Final = compiled(r"\d{1,2}")
+_HARD: Final = compiled(r"[\d@/\\_:]")
+
+
+def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, locale: str) -> str:
+    """One level of a segment, by code; the messages are redacted already. Empty only where nothing was said."""
+    said = [message for message in messages if not message.is_command and message.status != "erased"]
+    language = language_of(said, locale)
+    if level == "L3":
+        text = _tags(said, cut, language)
+    else:
+        passages = read(said, language)
+        detailed, brief = _rooms(said)
+        about = frozenset(stems(cut.topic)) | {base for term in terms_of(said, language) for base in stems(term)}
+        text = _narrative(passages, about, detailed) if level == "L1" else _brief(passages, about, brief)
+    return clean(text) or _fallback(said, cut)
+
+
+def _rooms(said: Sequence[Message]) -> tuple[int, int]:
+    """Tokens of L1 and of L2."""
+    tokens = sum(estimate_text(message_text(message)) for message in said)
+    brief = min(L2_MOST, max(L2_LEAST, int(L2_SHARE * tokens)))
+    return min(L1_MOST, max(int(L1_OVER_L2 * brief), int(L1_SHARE * tokens))), brief
+
+
+def _narrative(passages: Sequence[Passage], about: Collection[str], room: int) -> str:
+    """The most telling sentences in order, each behind its speaker; a terse answer with its question."""
+    worths = [
+        worth.plus(_CENTRAL * _centrality(one, about) + _SETTLED / 2 * bool(one.cues & _SETTLES))
+        for one, worth in zip(passages, score_all(passages), strict=True)
+    ]
+    picker = _Picker(passages, worths, room)
+    picker.take_best()
+    picker.take_questions()
+    picker.fill()
+    return _told(picker.passages or _best(passages, worths), room)
+
+
+def _brief(passages: Sequence[Passage], about: Collection[str], room: int) -> str:
+    """What was wanted, what was settled, and where things stand, on one line."""
+    worths = [
+        worth.plus(
+            _CENTRAL * _centrality(one, about)
+            + _SETTLED * bool(one.cues & _SETTLES)
+            + _LATE * one.index / len(passages)
+            - _EMPTY * (_content(one) < _SOLID and not one.values)
+        )
+        for one, worth in zip(passages, score_all(passages), strict=True)
+    ]
+    picker = _Picker(passages, worths, room)
+    goal = _goal(passages, worths, room // 2)
+    picker.take(goal)
+    picker.take(_settled(passages, worths, goal))
+    picker.take_best()
+    if not picker.passages:
+        picker.fill()
+    return _told(picker.passages or _best(passages, worths), room, " ")
+
+
+def _best(passages: Sequence[Passage], worths: Sequence[Worth]) -> list[Passage]:
+    """The one sentence that tells most, where none is short enough."""
+    return [max(passages, key=lambda one: (worths[one.index].total, -one.index))] if passages else []
+
+
+def _content(passage: Passage) -> int:
+    return len(passage.stems - GENERIC_STEMS)
+
+
+def _centrality(passage: Passage, about: Collection[str]) -> float:
+    """How much of what the stretch is about stands in a sentence, 0–1."""
+    return min(len(passage.stems.intersection(about)), _MOST_CENTRAL) / _MOST_CENTRAL
+
+
+def _goal(passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> int | None:
+    """The most telling sentence of the first message in which a user says something."""
+    asked = [one for one in passages if one.role == "user" and _stands_alone(one) and _content(one) >= _ELLIPTIC]
+    first = [one for one in asked if one.turn == asked[0].turn and _cost(one) <= room]
+    best = max(first, key=lambda one: (worths[one.index].total + one.is_question, -one.index), default=None)
+    return best.index if best else None
+
+
+def _settled(passages: Sequence[Passage], worths: Sequence[Worth], goal: int | None) -> int | None:
+    """What was decided or put right, the latest of equals."""
+    found = [one for one in passages if one.cues & _SETTLES and not one.is_question and _stands_alone(one)]
+    others = (one for one in found if one.index != goal)
+    best = max(others, key=lambda one: (worths[one.index].total, one.index), default=None)
+    return best.index if best else None
+
+
+class _Picker:
+    """Sentences picked within a room of tokens, none of them told twice."""
+
+    def __init__(self, passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> None:
+        self._all = passages
+        self._left = room
+        self._picked: set[int] = set()
+        self._told = Told()
+        self._options = {
+            one.index: Option(key=one.index, worth=worth, stems=one.stems, size=len(one.text), cost=partial(_cost, one))
+            for one, worth in zip(passages, worths, strict=True)
+            if _stands_alone(one)
+        }
+
+    @property
+    def passages(self) -> list[Passage]:
+        """What was picked, in order."""
+        return [self._all[index] for index in sorted(self._picked)]
+
+    def take(self, index: int | None) -> None:
+        """One sentence, where there is room."""
+        if index is None or index in self._picked or (cost := _cost(self._all[index])) > self._left:
+            return
+        self._picked.add(index)
+        self._left -= cost
+        if index in self._options:
+            self._told.take(self._options[index])
+
+    def take_best(self) -> None:
+        """What tells most per token, as long as it is worth a place."""
+        options = [option for index, option in self._options.items() if index not in self._picked]
+        for option in choose(options, room=self._left, told=self._told, at_least_one=True):
+            self._picked.add(option.key)
+            self._left -= option.cost()
+
+    def take_questions(self) -> None:
+        """The questions that picked answers need to be understood."""
+        for index in sorted(self._picked):
+            self.take(_question_of(self._all, index))
+
+    def fill(self) -> None:
+        """What says less, best first, while there is room."""
+        for option in sorted(self._options.values(), key=lambda option: (-option.worth.total, option.key)):
+            if not self._told.repeats(option.stems):
+                self.take(option.key)
+
+
+def _stands_alone(passage: Passage) -> bool:
+    """Whether a sentence says something by itself: no greeting, no mere name or exclamation."""
+    return bool(passage.values) or (_content(passage) > 1 and not PLEASANTRY.match(passage.text))
+
+
+def _question_of(passages: Sequence[Passage], index: int) -> int | None:
+    """The question that a terse answer, which opens its message, answers."""
+    here = passages[index]
+    before = passages[index - 1] if index else None
+    if before is None or not before.is_question or before.seq == here.seq or before.role == here.role:
+        return None
+    is_terse = len(here.stems) < _ELLIPTIC or begins_unresolved(here.text) or is_fragment(here.text)
+    return before.index if is_terse else None
+
+
+def _told(chosen: Sequence[Passage], room: int, separator: str = "\n") -> str:
+    """Sentences of one speaker in a row stand behind one name; nothing is beyond the room."""
+    kept = list(chosen)
+    while kept:
+        lines = [
+            f"{speaker}: {' '.join(one.text for one in group)}"
+            for (speaker, _), group in groupby(kept, key=lambda one: (one.speaker, one.seq))
+        ]
+        text = separator.join(lines)
+        if estimate_text(text) <= room or len(kept) == 1:
+            return _shrunk(text, room)
+        kept.pop()
+    return ""
+
+
+def _shrunk(text: str, room: int) -> str:
+    """The text, cut at a word until it fits."""
+    longest = len(text)
+    while longest > 1 and estimate_text(text) > room:
+        longest = int(_SHRINK * longest)
+        text = clip(text, max(longest, 1))
+    return text
+
+
+def _cost(passage: Passage) -> int:
+    return estimate_text(f"{passage.spoken}\n")
+
+
+def _tags(said: Sequence[Message], cut: CutSegment, language: str) -> str:
+    """Keywords and names first, then exact values: none that is hard to guess is left out while there is room."""
+    hard = [value for value in cut.identifiers if _is_hard(value)]
+    speakers = {one.speaker.casefold() for one in read(said, language)}
+    words = [value for value in cut.identifiers if not any(map(str.isdigit, value))]
+    names = [value for value in words if not (_is_hard(value) or _is_speaker(value, speakers))]
+    kept = _List()
+    kept.add([*cut.topic.split(_SEPARATOR), *terms_of(said, language)], L3_MOST * 2 // 3)
+    kept.add(names, L3_MOST - kept.tokens)
+    kept.add([*hard, *names], L3_VALUES - kept.tokens)
+    return kept.text
+
+
+def with_values(tags: str, cut: CutSegment) -> str:
+    """Tags that somebody else wrote, and behind them every exact value of the stretch that they lack."""
+    kept = _List()
+    kept.text, kept.tokens = tags, estimate_text(tags)
+    kept.add(cut.identifiers, L3_VALUES - kept.tokens)
+    return kept.text
+
+
+def _is_speaker(value: str, speakers: Collection[str]) -> bool:
+    """Whether a name, or its short form, is one of those who talk."""
+    return any(name.startswith(value.casefold()) for name in speakers)
+
+
+def _is_hard(value: str) -> bool:
+    """Whether a value can only be copied, not guessed: anything but words, and more than a small number."""
+    return _HARD.search(value) is not None and not _SMALL.fullmatch(value)
+
+
+class _List:
+    """Terms behind one another, none that an earlier one says already."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.tokens = 0
+
+    def add(self, terms: Sequence[str], room: int) -> None:
+        """The terms that fit, in their order."""
+        for term in terms:
+            plain = " ".join(term.split())
+            cost = estimate_text(f"{_SEPARATOR}{plain}")
+            if plain and cost <= room and not _stands_in(plain, self.text):
+                self.text += f"{_SEPARATOR}{plain}" if self.text else plain
+                self.tokens += cost
+                room -= cost
+
+
+def _stands_in(term: str, text: str) -> bool:
+    """Whether a term is in a text, at the bounds of words."""
+    return any_literal([term], before=r"(?<!\w)", after=r"(?!\w)", flags=re.IGNORECASE).search(text) is not None
+
+
+def _fallback(said: Sequence[Message], cut: CutSegment) -> str:
+    """Where no sentence can be told: the first words that there are, or the topic."""
+    texts = (" ".join(clean(message_text(message)).split()) for message in said)
+    return _shrunk(clip(next(filter(None, texts), cut.topic)), L2_LEAST)

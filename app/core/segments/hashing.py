@@ -1,0 +1,37 @@
+"""The key of a stored level: what it was made of, which level it is, and who made it from which words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.core.model.conversation import Message
+from app.core.model.segments import Level
+
+
+def content_hash(messages: Sequence[Message], level: Level, maker: str, prompt_version: str) -> str:
+    """SHA-256, in hex, of a span, a level, its maker and the version of what the maker was told.
+
+    Of each message ``seq``, role, content and parts count, the order of keys does not.
+    """
+    told = json.dumps(
+        {
+            "level": level,
+            "maker": maker,
+            "prompt": str(prompt_version),
+            "span": [[message.seq, message.role, message.content, list(message.parts)] for message in messages],
+        },
+        ensure_ascii=True,  # a lone surrogate has a hash too
+        sort_keys=True,
+        separators=(",", ":"),
+        default=_plain,
+    )
+    return hashlib.sha256(told.encode("ascii")).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, Sequence) else str(value)

@@ -1,0 +1,97 @@
+r"""Markers in served text: ``[topic →L1:segment_id]`` says where it can be expanded.
+
+``render`` writes them, ``find`` reads them back from a text, ``parse`` understands what a model makes of one. What
+would break a marker is written as JSON would write it (``\u005b``): so any topic comes back as it was. All is linear.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from app.core.model.segments import EARLIER, LEVELS, Level, Marker
+from app.core.segments.naming import LONGEST, is_id
+from app.core.text.escaping import escape_block
+from app.core.text.patterns import compiled
+from app.core.text.served_text import ARROWS
+
+EARLIER_MARKER: Final = Marker(text=EARLIER, level="L3", segment_id=EARLIER)
+"""Stands for the segments for which there was no room; expands to the paged list of all."""
+
+_BREAKING: Final = compiled(f"[\\\\\\[\\]{ARROWS}\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+"""Brackets, arrows, line breaks and what turns or hides a text; the backslash, so that it can be undone."""
+_WRITTEN: Final = compiled(r"(?:\\u[0-9a-f]{4})+")
+_POINTER: Final = compiled(rf"→(L[123]):([^\s\[\]:→\\]{{1,{LONGEST}}})\]")
+_INSIDE: Final = compiled(f"[\\]{ARROWS}\n\r]")
+
+_LONGEST_CALL: Final = 4_000  # characters; nothing longer names one segment
+_QUOTES: Final = " \t\r\n\"'`“”«»*"
+_CALLED: Final = compiled(
+    rf"(?:(?:[{ARROWS}]|[-=]{{1,2}}>)\s{{0,4}})?[Ll]\s?([0-9])\s{{0,4}}:\s{{0,4}}([^\s\[\]:]{{1,{LONGEST}}})"
+)
+_LAST_POINTER: Final = compiled(rf"(?:[{ARROWS}]|[-=]{{1,2}}>)\s{{0,4}}[Ll]\s?[0-9]\s{{0,4}}:")
+
+
+def render(marker: Marker) -> str:
+    """The marker as it is served; ``find`` gives back the same."""
+    text = escape_block(_BREAKING.sub(_reference, marker.text))
+    return f"[{text}{' ' if text else ''}→{marker.level}:{marker.segment_id}]"
+
+
+def find(text: str) -> list[Marker]:
+    """All markers of a text, in order, as ``render`` writes them; whatever only looks like one is passed over."""
+    found: list[Marker] = []
+    done = 0
+    for pointer in _POINTER.finditer(text):
+        opening = text.rfind("[", done, pointer.start())
+        if opening >= 0 and is_id(pointer[2]):
+            label = text[opening + 1 : pointer.start()]
+            if not _INSIDE.search(label) and (not label or label.endswith(" ")):
+                found.append(Marker(text=_unescaped(label[:-1]), level=_level(pointer[1]), segment_id=pointer[2]))
+        done = pointer.end()
+    return found
+
+
+def parse(text: str) -> Marker | None:
+    """What a call names: a marker with or without its brackets, its arrow drawn anyhow, or a bare id (read as L1).
+
+    ``None`` for anything else: two markers, a level that does not exist, a sentence.
+    """
+    if len(text) > _LONGEST_CALL:
+        return None
+    exact = find(text)
+    if exact:
+        return exact[0] if len(exact) == 1 and render(exact[0]) == text.strip(_QUOTES) else None
+    plain = text.strip(_QUOTES)
+    label = ""
+    if plain.startswith("[") and plain.endswith("]"):
+        plain = plain[1:-1]
+        starts = [place.start() for place in _LAST_POINTER.finditer(plain)]
+        if len(starts) == 1:
+            label, plain = plain[: starts[0]].strip(), plain[starts[0] :]
+    plain = plain.strip(_QUOTES)
+    called = _CALLED.fullmatch(plain)
+    level, name = (f"L{called[1]}", called[2]) if called else ("L1", plain)
+    name = unicodedata.normalize("NFKC", name.strip(_QUOTES)).lower()
+    if level not in LEVELS or not is_id(name):
+        return None
+    return Marker(text=_unescaped(label), level=_level(level), segment_id=name)
+
+
+def _level(name: str) -> Level:
+    return next(level for level in LEVELS if level == name)
+
+
+def _reference(found: re.Match[str]) -> str:
+    """As JSON would write it, in UTF-16 units."""
+    units = found.group().encode("utf-16-be")
+    return "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))
+
+
+def _unescaped(text: str) -> str:
+    return _WRITTEN.sub(_character, text)
+
+
+def _character(found: re.Match[str]) -> str:
+    return bytes.fromhex(found.group().replace("\\u", "")).decode("utf-16-be", "surrogatepass")

@@ -1,0 +1,99 @@
+"""Readable ids of segments: ``auth_discussion``, ``auth_discussion_2``.
+
+An id is lower case, letters of any script in their compatibility form, digits and underscores: it stands in a path of a
+URL and inside a marker as it is.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Container, Sequence
+from typing import Final
+
+from app.core.model.segments import RESERVED
+from app.core.text.patterns import compiled
+
+FALLBACK: Final = "segment"
+"""The id of a topic without a letter."""
+LONGEST_STEM: Final = 36
+"""Characters, so that an id with its number stays within about forty."""
+LONGEST: Final = 64
+"""Characters of any id: nothing longer is looked up."""
+
+_BETWEEN: Final = compiled("_{2,}")
+_APOSTROPHES: Final = compiled("(?<=[^\\W_])['’ʼ](?=[^\\W_])")
+_UNSEEN: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
+"""Letters and marks that nobody can see."""
+_VARIATIONS: Final = (("\ufe00", "\ufe0f"), ("\U000e0100", "\U000e01ef"))
+_LETTERS: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo"})
+_MARKS: Final = frozenset({"Mn", "Mc"})
+_PASSES: Final = 4  # lower case and compatibility form, until neither changes anything
+
+
+def stem_of(topic: str) -> str:
+    """The id that a topic would have if it were the first of its name; never empty, perhaps a reserved word."""
+    plain = _folded(_APOSTROPHES.sub("", topic))
+    joined = _BETWEEN.sub("_", "".join(_sign(plain, place) for place in range(len(plain)))).strip("_")
+    if not any(unicodedata.category(sign) in _LETTERS for sign in joined):
+        return FALLBACK
+    return _cut(joined)
+
+
+def ids_for(topics: Sequence[str], taken: Container[str]) -> list[str]:
+    """An id for each topic, in order: none of them is taken, reserved, or given twice."""
+    given: dict[str, None] = {}
+    numbers: dict[str, int] = {}
+    for topic in topics:
+        stem = stem_of(topic)
+        number = numbers.get(stem, 1)
+        while (found := stem if number == 1 else f"{stem}_{number}") in RESERVED or found in taken or found in given:
+            number += 1
+        numbers[stem] = number
+        given[found] = None
+    return list(given)
+
+
+def is_id(text: str) -> bool:
+    """Whether a text could be an id: its signs, its case and its length."""
+    return (
+        0 < len(text) <= LONGEST
+        and _folded(text) == text
+        and all(sign == "_" or _sign(text, place) == sign for place, sign in enumerate(text))
+    )
+
+
+def _folded(text: str) -> str:
+    for _ in range(_PASSES):
+        lower = unicodedata.normalize("NFKC", text).lower().replace("i\u0307", "i")  # of a Turkish capital
+        folded = unicodedata.normalize("NFKC", lower)
+        if folded == text:
+            break
+        text = folded
+    return text
+
+
+def _sign(text: str, place: int) -> str:
+    """The sign itself where it may stand in an id: letters, digits, and marks on a letter; else an underscore."""
+    sign = text[place]
+    category = unicodedata.category(sign)
+    if _is_unseen(sign):
+        return ""
+    if category in _LETTERS or category == "Nd":
+        return sign
+    if category in _MARKS:
+        before = unicodedata.category(text[place - 1]) if place else ""
+        return sign if before in _LETTERS | _MARKS else ""
+    return "" if category in {"Cf", "Me"} else "_"
+
+
+def _is_unseen(sign: str) -> bool:
+    return sign in _UNSEEN or any(first <= sign <= last for first, last in _VARIATIONS)
+
+
+def _cut(name: str) -> str:
+    """At a word, where one ends in the second half."""
+    if len(name) <= LONGEST_STEM:
+        return name
+    head = name[: LONGEST_STEM + 1]
+    end = head.rfind("_")
+    return (head[:end] if end > LONGEST_STEM // 2 else head[:LONGEST_STEM]).strip("_")

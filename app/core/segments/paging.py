@@ -1,0 +1,62 @@
+"""How much of a text, or of a list, stands on one page: whole sentences or words, whole messages, at least one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final
+
+from app.core.anchors.rendering import escape_served
+from app.core.model.segments import Level, Marker, Segment
+from app.core.reading.passages import clip
+from app.core.segments.digests import place_of
+from app.core.segments.markers import render
+from app.core.text.escaping import clean
+from app.core.text.localization.catalogue import FALLBACK, catalogue_of
+from app.core.text.patterns import compiled
+from app.core.text.token_counts import estimate_text
+
+TOPIC: Final = 80
+"""Characters of a topic inside its marker."""
+_BACK: Final = 0.5  # of a page: a sentence that ends before is too short to end the page with
+_SENTENCE_END: Final = compiled(r"(?:[.!?…]['\"”»)\]]{0,3}\s+|[。！？]|\n+)")
+_WORD_END: Final = compiled(r"\s+")
+_MOST_SIGNS: Final = 40  # characters that one token may weigh, so that a page looks at a bounded part of a long text
+
+
+def page_end(text: str, start: int, max_tokens: int) -> int:
+    """Where the page that begins at ``start`` ends; pages put together are the text, every sign of it once."""
+    most = min(len(text), start + max_tokens * _MOST_SIGNS)
+    if estimate_text(text[start:most]) <= max_tokens:
+        return most
+    low, high = start + 1, most
+    while high - low > 1:  # what fits ends at ``low``, but for a first sign that alone weighs more
+        middle = (low + high) // 2
+        if estimate_text(text[start:middle]) <= max_tokens:
+            low = middle
+        else:
+            high = middle
+    page = text[start:low]
+    for ending, least in ((_SENTENCE_END, _BACK * len(page)), (_WORD_END, 0.0)):
+        ends = [found.end() for found in ending.finditer(page)]
+        if ends and ends[-1] > least:
+            return start + ends[-1]
+    return low
+
+
+def rows_within(weights: Sequence[int], max_tokens: int) -> int:
+    """How many of the first rows weigh at most so much together; one in any case, if there is any."""
+    return max(sum(1 for total in accumulate(weights) if total <= max_tokens), min(len(weights), 1))
+
+
+def segment_marker(segment: Segment, level: Level) -> Marker:
+    """The marker that leads to a segment."""
+    return Marker(text=clip(clean(segment.topic), TOPIC), level=level, segment_id=segment.id)
+
+
+def segment_line(segment: Segment, level: Level, locale: str = FALLBACK) -> str:
+    """A segment in the list of all: its marker, its place, and its L3, which cannot pass for a marker."""
+    stored = segment.levels.get("L3")
+    tags = escape_served(" ".join(stored.text.split())) if stored else ""
+    place = f"{render(segment_marker(segment, level))} {place_of(segment, catalogue_of(locale))}"
+    return f"{place}: {tags}" if tags else place

@@ -1,0 +1,95 @@
+"""What a digest tells beside the state and the anchors: what these say already is not told a second time."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from app.core.model.segments import Level, Segment
+from app.core.text.sentences import sentences
+from app.core.text.values import Given, Value, values
+from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
+
+SAYS: Final = 0.75
+"""Of a sentence's content words: with so many in one entry or anchor it is said there."""
+_FEWEST: Final = 2  # content words: a sentence with fewer says nothing that could be missing
+_REMEMBERED: Final = 2_048  # texts: the same few hundred are laid out with one fold after the other
+_SAMPLE: Final = 4_000  # characters of a level; more than this is never served
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a text tells."""
+
+    values: tuple[Value, ...]
+    sentences: tuple[frozenset[str], ...]
+    """The content words of each."""
+
+
+class Said:
+    """What stands in the block beside the digests.
+
+    Args:
+        texts: The state's entries and the anchors, each one.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._given = Given()
+        self._entries: defaultdict[str, list[int]] = defaultdict(list)
+        for number, text in enumerate(texts):
+            self._given.add(number, text)
+            for word in frozenset(stems(text)):
+                self._entries[word].append(number)
+
+    def says(self, level: Level, text: str) -> bool:
+        """Whether a level of a segment tells nothing new: no exact value, and no sentence (of L3: no list of words)."""
+        told = _told(text)
+        if not all(map(self._given.holds, told.values)):
+            return False
+        if level == "L3":
+            words = frozenset[str]().union(*told.sentences)
+            return sum(word in self._entries for word in words) >= SAYS * len(words)
+        return all(self._is_said(words) for words in told.sentences)
+
+    def lacks_value_of(self, text: str) -> bool:
+        """Whether a text holds an exact value that stands nowhere here."""
+        return not all(map(self._given.holds, _told(text).values))
+
+    def _is_said(self, words: frozenset[str]) -> bool:
+        if len(words) < _FEWEST:
+            return True
+        shared = Counter(number for word in words for number in self._entries.get(word, ()))
+        return max(shared.values(), default=0) >= SAYS * len(words)
+
+
+def without_said(segments: Sequence[Segment], said: Said) -> list[Segment]:
+    """The segments without the levels that tell nothing new: of these the marker with the topic is enough."""
+    return [
+        _with_levels(one, [name for name, level in one.levels.items() if not said.says(name, level.text)])
+        for one in segments
+    ]
+
+
+def with_own_values(segments: Sequence[Segment], said: Said) -> list[Segment]:
+    """Those with exact values that stand nowhere else, in the levels that hold them."""
+    found = (
+        _with_levels(one, [name for name, level in one.levels.items() if said.lacks_value_of(level.text)])
+        for one in segments
+    )
+    return [one for one in found if one.levels]
+
+
+def _with_levels(segment: Segment, names: Sequence[Level]) -> Segment:
+    if len(names) == len(segment.levels):
+        return segment
+    return replace(segment, levels={name: segment.levels[name] for name in names})
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _told(text: str) -> _Told:
+    shown = text[:_SAMPLE]
+    content = (frozenset(stems(one)) - FRAME_STEMS - GENERIC_STEMS for one in sentences(shown))
+    return _Told(values(shown), tuple(content))

@@ -1,0 +1,143 @@
+"""A state carried over to another schema, by the roles of its entries: nothing is lost when a policy changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Final
+
+from app.core.model.anchors import Anchor, AnchorType
+from app.core.model.policies.policy import Budgets
+from app.core.model.state import ID_LETTERS, StateEntry, StateField, StateSchema
+from app.core.summarizer.offline.retold import is_told, pieces
+from app.core.text.token_counts import estimate_text
+
+_BESIDE: Final = 2  # of what is carried over, half as much is left for what is new
+_BETWEEN: Final = " "
+_OPEN: Final[frozenset[AnchorType]] = frozenset({"unresolved_question", "commitment"})
+_ENDS: Final = (".", "!", "?", "…", "。", "！", "？", ":", ";")
+
+
+def adopted(
+    entries: Sequence[StateEntry], schema: StateSchema, *, source: StateSchema, next_entry: int
+) -> tuple[StateEntry, ...]:
+    """The entries in the fields of this schema.
+
+    A field of the same name and role keeps its entries as they are; others go to the field of their role, or of the
+    nearest role there is. Where only a narrative can take them, one text tells them all, the present narrative first;
+    out of such a text each statement becomes a fact, word for word and in order, since a narrative is told anew each
+    time.
+
+    Args:
+        entries: Those that are served.
+        schema: To which they go.
+        source: From which they come.
+        next_entry: The number of the next new entry; those of statements go on from it.
+    """
+    if is_told(source) and not is_told(schema):
+        entries = _spelled_out(entries, schema, next_entry)
+    moved = [(entry, _field_of(entry, schema)) for entry in entries]
+    kept = [_moved(entry, field) for entry, field in moved if field.is_list]
+    told = [_told(field, [entry for entry, target in moved if target is field]) for field in _narratives(schema)]
+    return (*kept, *(entry for entry in told if entry is not None))
+
+
+def from_anchors(anchors: Sequence[Anchor], *, schema: StateSchema, version: int, next_entry: int) -> list[StateEntry]:
+    """What stood beside the state, as entries of it: for a policy that serves no anchors.
+
+    Args:
+        anchors: Those that were served, in order.
+        schema: Of the state that they stood beside.
+        version: Of that state.
+        next_entry: The number of the first.
+    """
+    found = []
+    for number, anchor in enumerate(anchors, start=next_entry):
+        field = schema.home("open" if anchor.type in _OPEN else "fact")
+        found.append(
+            StateEntry(
+                id=f"{ID_LETTERS[field.role]}{number}",
+                field=field.name,
+                role=field.role,
+                text=anchor.content,
+                from_seqs=(anchor.seq,),
+                since_version=version,
+            )
+        )
+    return found
+
+
+def asked_tokens(budgets: Budgets, entries: Sequence[StateEntry], *, carried: bool) -> int:
+    """How large the next state should be: one that was just carried over is told whole, beside what is new."""
+    planned = budgets.state_tokens
+    if not carried:
+        return planned
+    told = sum(estimate_text(entry.text) for entry in entries)
+    return max(planned, told + max(planned, told) // _BESIDE)
+
+
+def next_after(entries: Sequence[StateEntry], next_entry: int) -> int:
+    """The number of the next new entry after these."""
+    return max([next_entry, *(int(entry.id[1:]) + 1 for entry in entries)])
+
+
+def _spelled_out(entries: Sequence[StateEntry], schema: StateSchema, next_entry: int) -> list[StateEntry]:
+    """Every statement of a text as a fact, what it is about among them."""
+    numbers = count(next_entry)
+    target = schema.home("fact")
+    found: list[StateEntry] = []
+    for entry in entries:
+        if entry.role != "narrative":
+            found.append(entry)
+            continue
+        found += [
+            replace(
+                entry,
+                id=f"{ID_LETTERS['fact']}{next(numbers)}",
+                field=target.name,
+                role="fact",
+                text=text,
+                superseded=(),
+            )
+            for text in pieces(entry.text)
+        ]
+    return found
+
+
+def _field_of(entry: StateEntry, schema: StateSchema) -> StateField:
+    same = (field for field in schema.fields if field.name == entry.field and field.role == entry.role)
+    return next(same, None) or schema.home(entry.role)
+
+
+def _moved(entry: StateEntry, field: StateField) -> StateEntry:
+    if (entry.field, entry.role) == (field.name, field.role):
+        return entry
+    return replace(entry, id=f"{ID_LETTERS[field.role]}{entry.id[1:]}", field=field.name, role=field.role)
+
+
+def _narratives(schema: StateSchema) -> list[StateField]:
+    return [field for field in schema.fields if not field.is_list]
+
+
+def _told(field: StateField, entries: Sequence[StateEntry]) -> StateEntry | None:
+    """One entry with all their texts; a narrative before what else has to go into it."""
+    if not entries:
+        return None
+    ordered = sorted(entries, key=lambda entry: entry.role != "narrative")
+    first = _moved(ordered[0], field)
+    if len(ordered) == 1:
+        return first
+    return replace(
+        first,
+        text=_BETWEEN.join(_sentence(entry.text) for entry in ordered),
+        from_seqs=tuple(sorted({seq for entry in ordered for seq in entry.from_seqs})),
+        origins=tuple(sorted({origin for entry in ordered for origin in entry.origins})),
+        since_version=min(entry.since_version for entry in ordered),
+        superseded=tuple(text for entry in ordered for text in entry.superseded),
+    )
+
+
+def _sentence(text: str) -> str:
+    """A text that another can follow."""
+    return text if text.endswith(_ENDS) else f"{text}."

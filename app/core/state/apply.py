@@ -1,0 +1,418 @@
+"""From an accepted candidate to a state version: merge, prune to the cap, lay out, and prove that it is smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from app.core.anchors.proposals import accept
+from app.core.anchors.ranking import ranked, ranking_of
+from app.core.anchors.serving import LEAST_ROOM, Served, serve
+from app.core.model.anchors import Anchor, FoundAnchor, Ranking
+from app.core.model.candidate import Candidate
+from app.core.model.conversation import Layout, Message, Sums
+from app.core.model.overlap import Overlap
+from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.model.provenance import origin_of
+from app.core.model.records import EntryCounts
+from app.core.model.repairs import Repair
+from app.core.model.segments import SegmentDigest
+from app.core.model.state import ID_LETTERS, StateEntry, StateSchema, StateVersion
+from app.core.planning.compaction import CompactionPlan
+from app.core.state.layout import layout_of
+from app.core.state.merge import MergeResult, merge
+from app.core.state.outdated import Outdated
+from app.core.state.pruning import marked, most_tokens, prune, state_of
+from app.core.state.survival import forgotten, lost_quotes, untold, with_quotes
+from app.core.state.thinning import left_out
+from app.core.summarizer.candidate import without_giving_up
+from app.core.summarizer.offline.retold import is_told
+from app.core.text.relative import undated
+from app.core.text.token_counts import MESSAGE_OVERHEAD, estimate_text
+from app.core.validation.dates import dated
+from app.core.validation.gate import GateReport, not_smaller
+from app.core.validation.survival import lost_sentences
+
+QUOTES_SHARE: Final = 4
+"""One part in four of the state's cap is for values that code brings back; in one text, also what it leaves free."""
+QUOTES_LEAST: Final = 60
+"""Tokens; in less, quotes are scraps, and a state that small needs all of its room for whole statements."""
+SEAM: Final = (
+    8  # tokens: a block weighed whole differs from the sum of its parts by less; pruning goes on in such steps
+)
+MARKER_TOKENS: Final = 12  # of the marker behind which anchors stand: it counts as state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applying:
+    """Everything that an accepted candidate is applied to."""
+
+    schema: StateSchema
+    policy: CompactionPolicy
+    budgets: Budgets
+    plan: CompactionPlan
+    span: tuple[Message, ...]
+    previous: tuple[StateEntry, ...]
+    next_entry: int
+    version: int
+    """The number of the version to be written."""
+    tokens_before: int
+    """The context's size now."""
+    block_before: int
+    """What the present state block weighs, its anchors and digests included."""
+    target: int
+    """Estimated tokens that the whole context is to end below: the budget's target, by the conversation's factor."""
+    anchors: tuple[Anchor, ...] = ()
+    """Active anchors up to the end of the chunk whose messages are not held."""
+    outdated: tuple[Anchor, ...] = ()
+    """Superseded ones, the newest: what they say neither stays in the state nor comes back as a quote."""
+    carried: bool = False
+    """The state so far was just carried over from another schema: all of it stays, above the cap if need be."""
+    coming_tokens: int = 0
+    """What this compaction brings along beside the state block: tools that are offered from then on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """A new state, ready to be saved."""
+
+    state: dict[str, Any]
+    entries: tuple[StateEntry, ...]
+    """Served ones first, then those that the cap pushed out."""
+    next_entry: int
+    layout: Layout
+    counts: EntryCounts
+    tokens_after: int
+    """The context's size with this state, at the same tail."""
+    found: tuple[FoundAnchor, ...] = ()
+    """Anchors that the model proposed and that stand verbatim in the span."""
+    ranking: Ranking = field(default_factory=Ranking)
+    """What the model said of the anchors that it was shown."""
+    digests: tuple[SegmentDigest, ...] = ()
+    """What the model wrote about the chunk's segments, checked."""
+    repairs: tuple[Repair, ...] = ()
+    """What was done to the candidate."""
+    lost: tuple[tuple[int, str], ...] = ()
+    """(message, sentence) of values that code had to bring back: worth asking the model about."""
+    anchor_room: int | None = None
+    """Tokens for anchors, where their allotment would have outweighed what was folded; ``None``: the allotment."""
+
+
+def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
+    """The state that an accepted candidate leads to, or the reason word why there is none.
+
+    What is weighed is the candidate's own text, as it came, without what code puts beside it: one that repeats its
+    input is no summary, though the cap would cut it down to size. Exact values that it lost come back as quotes. The
+    state stays within its cap; where the context would still be above the target after the last chunk, it is pruned
+    as far as that takes, at most to its planned size. What is applied is smaller than what it replaces, always: where
+    it would not be, the quotes go first, then the anchors that the model proposed, then others behind their marker:
+    a short conversation may consist of little else.
+
+    Reasons: ``not_smaller``, ``anchors_over_budget`` (under a policy without an allotment for anchors).
+    """
+    if report.candidate is None:
+        return report.reason or "not_smaller"
+    ranking = _ranking(report, to)
+    to = replace(to, anchors=ranked(to.anchors, ranking))
+    merged = merge(
+        to.schema,
+        to.previous,
+        without_giving_up(report.candidate) if to.carried else report.candidate,
+        to.span,
+        to.version,
+        to.next_entry,
+        to.anchors,
+        None if report.by_model else Outdated(to.outdated, to.anchors),
+        by_model=report.by_model,
+    )
+    if not_smaller(
+        _said(to),
+        _tokens_without_days(to.previous, to) if to.block_before else 0,
+        _tokens_without_days(merged.entries, to),
+    ):
+        return "not_smaller"
+    counts = replace(merged.counts, ungrounded=report.ungrounded)
+    merged = replace(merged, counts=counts)
+    proposed = accept(report.candidate.anchors, [one for one in to.span if not _is_held(one)], to.anchors)
+    applied = _smallest_loss(merged, to, proposed, report.candidate if report.by_model else None)
+    if isinstance(applied, str):
+        return apply_candidate(report, replace(to, carried=False)) if to.carried else applied
+    if _anchors_exceed(applied, to):
+        return "anchors_over_budget"
+    repairs = (*report.repairs, *merged.repairs)
+    return replace(applied, digests=report.candidate.digests, repairs=repairs, ranking=ranking)
+
+
+def _ranking(report: GateReport, to: Applying) -> Ranking:
+    """What a language model said of anchors, where they are served at all."""
+    if report.candidate is None or not report.by_model or report.shown is None or to.budgets.anchor_tokens == 0:
+        return Ranking()
+    return ranking_of(report.candidate, to.anchors, to.span, report.shown.messages)
+
+
+def _smallest_loss(
+    merged: MergeResult, to: Applying, proposed: tuple[FoundAnchor, ...], candidate: Candidate | None
+) -> Applied | str:
+    """With as much of what code and model added as keeps the context below its target, or else smaller than it was."""
+    lost: tuple[tuple[int, str], ...] = ()
+    if candidate is None:
+        quotes = _quotes(merged, to, proposed)
+    else:
+        quotes, lost = _lost_of_model(merged, to, proposed, candidate)
+    smaller: Applied | None = None
+    for given_quotes, found in dict.fromkeys(((quotes, proposed), (quotes, ()), ((), proposed), ((), ()))):
+        applied = _applied(merged, to, given_quotes, found)
+        if applied.tokens_after >= to.tokens_before:
+            continue
+        applied = replace(applied, lost=lost)
+        if not to.plan.is_last or applied.tokens_after <= to.target:
+            return applied
+        smaller = smaller or applied
+    if smaller is not None:
+        return smaller
+    without = applied.tokens_after - applied.layout.anchor_tokens
+    if to.policy.anchor_share is None:
+        return "anchors_over_budget" if without < to.tokens_before else "not_smaller"
+    return _with_fewer_anchors(merged, to, applied)
+
+
+def _with_fewer_anchors(merged: MergeResult, to: Applying, applied: Applied) -> Applied | str:
+    """With as many anchors behind their marker as it takes; those that a user set stay."""
+    room = applied.layout.anchor_tokens
+    while applied.tokens_after >= to.tokens_before and room > LEAST_ROOM:
+        room = max(room - (applied.tokens_after - to.tokens_before + 1), LEAST_ROOM)
+        applied = _applied(merged, to, (), (), room)
+    return applied if applied.tokens_after < to.tokens_before else "not_smaller"
+
+
+def _lost_of_model(
+    merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...], candidate: Candidate
+) -> tuple[tuple[tuple[int, str], ...], tuple[tuple[int, str], ...]]:
+    """(message, text) of the sentences that code brings back, as many as have room, and of all that would be lost."""
+    shown = _served(to, found).shown
+    span = {message.seq for message in to.span}
+    served_texts = [
+        *(marked(entry) for entry in merged.entries if not entry.pruned),
+        *(f"{one.topic}. {one.brief}" for one in candidate.digests),
+    ]
+    hidden = [anchor for anchor in (*to.anchors, *found) if anchor.seq in span and anchor not in shown]
+    lost = lost_sentences(to.span, served_texts, shown=shown, hidden=hidden)
+    room = to.budgets.state_cap // QUOTES_SHARE
+    older = _told_before(merged, to, room)
+    room -= sum(estimate_text(text, to.policy.estimator) for _, text in older)
+    kept: list[tuple[int, str]] = []
+    for one in lost:
+        weight = estimate_text(one.said, to.policy.estimator)
+        if weight <= room:
+            kept.append((one.seq, one.said))
+            room -= weight
+    return (*older, *sorted(kept)), tuple((one.seq, one.text) for one in lost)
+
+
+def _told_before(merged: MergeResult, to: Applying, room: int) -> list[tuple[int, str]]:
+    """What a state of one text said with exact values, or was just carried over from lists, and does not say now."""
+    if to.carried:
+        return untold(to.schema, to.previous, merged.entries, outdated=Outdated(to.outdated, to.anchors))
+    return forgotten(to.schema, to.previous, merged.entries, room=room, estimator=to.policy.estimator)
+
+
+def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -> tuple[tuple[int, str], ...]:
+    most = to.budgets.state_cap // QUOTES_SHARE
+    if most < QUOTES_LEAST:
+        return ()
+    cap = most_tokens(to.schema, to.budgets)
+    if to.carried:
+        stale = Outdated(to.outdated, to.anchors)
+        older = untold(to.schema, to.previous, merged.entries, outdated=stale)
+        return (*older, *_lost_of_span(merged, to, found, room=max(cap // QUOTES_SHARE, QUOTES_LEAST)))
+    left = cap - _own_tokens(state_of(to.schema, merged.entries), to)
+    room = min(most, max(cap // QUOTES_SHARE, QUOTES_LEAST, left))
+    older = forgotten(to.schema, to.previous, merged.entries, room=room, estimator=to.policy.estimator)
+    room -= sum(estimate_text(text, to.policy.estimator) for _, text in older)
+    return (*older, *_lost_of_span(merged, to, found, room=room))
+
+
+def _lost_of_span(
+    merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...], *, room: int
+) -> list[tuple[int, str]]:
+    shown = _served(to, found).shown
+    span = {message.seq for message in to.span}
+    hidden = [anchor for anchor in (*to.anchors, *found) if anchor.seq in span and anchor not in shown]
+    return lost_quotes(
+        merged.entries,
+        to.span,
+        shown=shown,
+        hidden=hidden,
+        room=room,
+        estimator=to.policy.estimator,
+        outdated=Outdated(to.outdated, to.anchors),
+    )
+
+
+def _applied(
+    merged: MergeResult,
+    to: Applying,
+    quotes: Sequence[tuple[int, str]],
+    found: tuple[FoundAnchor, ...],
+    room: int | None = None,
+) -> Applied:
+    messages = {message.seq: message for message in to.span}
+    quotes = [(seq, dated(text, [messages[seq]]) if seq in messages else text) for seq, text in quotes]
+    entries = with_quotes(
+        to.schema,
+        merged.entries,
+        quotes,
+        to.span,
+        version=to.version,
+        next_entry=merged.next_entry,
+        at_end=merged.by_model,
+    )
+    whole = replace(merged, entries=entries, next_entry=merged.next_entry + len(quotes))
+    applied = _pruned(whole, to, found, cap=_most(to), anchor_room=room)
+    cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, to.budgets.state_tokens - SEAM
+    while to.plan.is_last and (excess := applied.tokens_after - to.target) > 0 and cap > floor:
+        cap = max(cap - max(excess, SEAM), floor)
+        applied = _pruned(whole, to, found, cap=cap, anchor_room=room)
+    told = "\n".join(entry.text for entry in served(applied.entries)).casefold()
+    restored = merged.counts.restored_by_code + sum(text.casefold() in told for _, text in quotes)
+    return _with_what_went(replace(applied, counts=replace(applied.counts, restored_by_code=restored)), whole, to)
+
+
+def _most(to: Applying) -> int:
+    """What the state may weigh; what was carried over stands beside what is new, until the next compaction."""
+    carried = _own_tokens(state_of(to.schema, to.previous), to) if to.carried else 0
+    return carried + most_tokens(to.schema, to.budgets)
+
+
+def _with_what_went(applied: Applied, whole: MergeResult, to: Applying) -> Applied:
+    """What one text had no room for is on record as pruned statements.
+
+    Those of the span name the messages that they came from; the others are older than the span, and stand in the
+    version before.
+    """
+    if not is_told(to.schema):
+        return applied
+    kept = {entry.id: entry.text for entry in served(applied.entries)}
+    gone = [
+        (entry, text) for entry in whole.entries if entry.id in kept for text in left_out(entry.text, kept[entry.id])
+    ]
+    overlap, messages = Overlap(to.span if gone else ()), {message.seq: message for message in to.span}
+    pruned: list[StateEntry] = []
+    for number, (entry, text) in enumerate(gone, start=applied.next_entry):
+        before = next((one for one in to.previous if text in one.text), None)
+        seqs = overlap.sources(text) if before is None else before.from_seqs
+        pruned.append(
+            replace(
+                entry,
+                id=f"{ID_LETTERS[entry.role]}{number}",
+                text=text,
+                from_seqs=seqs,
+                since_version=entry.since_version if before is None else before.since_version,
+                origins=tuple(sorted({origin_of(messages[seq], text) for seq in seqs if seq in messages})),
+                superseded=(),
+                pruned=True,
+            )
+        )
+    return replace(applied, entries=(*applied.entries, *pruned), next_entry=applied.next_entry + len(pruned))
+
+
+def _anchors_exceed(applied: Applied, to: Applying) -> bool:
+    """Whether anchors without an allotment of their own leave the context above its budget."""
+    if to.policy.anchor_share is not None or not to.plan.is_last or not applied.layout.anchor_tokens:
+        return False
+    budget = to.budgets.budget * to.target // max(to.budgets.target, 1)
+    return applied.tokens_after > budget >= applied.tokens_after - applied.layout.anchor_tokens
+
+
+def _is_held(message: Message) -> bool:
+    return message.is_protected
+
+
+def version_of(
+    applied: Applied, to: Applying, *, boundary: UUID, covered: Sums, compaction_id: UUID, layout: Layout, now: datetime
+) -> StateVersion:
+    """The version to be stored; ``layout`` names the held messages that follow the block."""
+    return StateVersion(
+        version=to.version,
+        state_schema=to.schema.name,
+        state=applied.state,
+        entries=applied.entries,
+        next_entry=applied.next_entry,
+        boundary_seq=to.plan.to_seq,
+        boundary_message_id=boundary,
+        covered=covered,
+        layout=layout,
+        compaction_id=compaction_id,
+        created_at=now,
+        repairs=repairs_on_record(applied),
+    )
+
+
+def repairs_on_record(applied: Applied) -> tuple[Repair, ...]:
+    """The repairs without secrets, with the entries that they led to."""
+    ids = {(entry.field, entry.text): entry.id for entry in applied.entries}
+    return tuple(
+        replace(repair.redacted(), entry_id=repair.entry_id or ids.get((repair.field, repair.after or "")))
+        for repair in applied.repairs
+    )
+
+
+def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
+    """The entries that are in the state, without those that the cap pushed out."""
+    return tuple(entry for entry in entries if not entry.pruned)
+
+
+def _said(to: Applying) -> int:
+    """What the folded messages say, without the marks around each: echoing them all would already save those."""
+    marks = MESSAGE_OVERHEAD if to.policy.estimator == "script" else 0
+    return max(to.plan.folded_tokens - marks * to.plan.messages, 0)
+
+
+def _pruned(
+    merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...], *, cap: int, anchor_room: int | None
+) -> Applied:
+    anchors = _served(to, found, anchor_room)
+    room = cap - (MARKER_TOKENS if anchors.behind_marker else 0)
+
+    def fits(state: dict[str, Any]) -> bool:
+        """The block with its frame, anchors apart: so the planner and the policy's floor reckon it."""
+        return _own_tokens(state, to) <= room
+
+    standing = {entry.id for entry in to.previous} if to.carried else ()
+    kept, pushed_out = prune(to.schema, merged.entries, fits=fits, standing=standing)
+    state = state_of(to.schema, kept)
+    layout = layout_of(to.schema, state, served_as=to.policy.served_as, estimator=to.policy.estimator, anchors=anchors)
+    return Applied(
+        state=state,
+        entries=(*kept, *pushed_out, *merged.outdated),
+        next_entry=merged.next_entry,
+        layout=layout,
+        counts=merged.counts,
+        tokens_after=to.tokens_before + to.coming_tokens - to.plan.folded_tokens - to.block_before + layout.tokens,
+        found=found,
+        anchor_room=anchor_room,
+    )
+
+
+def _served(to: Applying, found: Sequence[FoundAnchor], room: int | None = None) -> Served:
+    """What of the anchors will stand in the block."""
+    return serve(
+        (*to.anchors, *found),
+        through_seq=to.plan.to_seq,
+        held=(),
+        room=to.budgets.anchor_tokens if room is None else room,
+        estimator=to.policy.estimator,
+    )
+
+
+def _tokens_without_days(entries: Sequence[StateEntry], to: Applying) -> int:
+    """What a state weighs as it was told, before code put days beside its times."""
+    return _own_tokens(state_of(to.schema, [replace(one, text=undated(one.text)) for one in entries]), to)
+
+
+def _own_tokens(state: dict[str, Any], to: Applying) -> int:
+    """What the block weighs without anchors."""
+    return layout_of(to.schema, state, served_as=to.policy.served_as, estimator=to.policy.estimator).tokens

@@ -1,0 +1,249 @@
+"""What erasing a message does to the values around it: its tombstone, and state versions without what drew on it.
+
+Laws: a tombstone keeps place, role and the ids of tool calls, and no text. An entry goes when a source of it was
+erased, or when it holds what only the erased text said, whatever its provenance claims: doubt loses an entry, never a
+secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from app.core.model.conversation import Message
+from app.core.model.policies.protection import BY_EVENT_TYPE
+from app.core.model.state import StateEntry
+from app.core.text.identifiers import Kind, find_identifiers
+from app.core.text.parts import Part
+from app.core.text.token_counts import weigh
+from app.core.text.words import GENERIC_STEMS, stem, stems, words
+
+STUB: Final = "erased"
+"""The content of a tool's result whose pair was erased: providers refuse an empty one."""
+TOOL: Final = "tool"
+"""The name of an erased call: a client's own word, like everything else in it."""
+
+_KNOWN_TYPES: Final = frozenset({*BY_EVENT_TYPE, "casual", "command"})  # any other is a word of the client's
+_RUN: Final = 3  # content words in the same order: by chance a phrase of the language, seldom more
+_LEAST_WORD: Final = 4  # letters; shorter words of alphabets are everywhere
+_LEAST_NUMBER: Final = 3  # digits; smaller bare numbers are everywhere
+_SOFT: Final[frozenset[Kind]] = frozenset({"name", "symbol", "quoted"})
+"""Values that other messages say as well: one is the erased message's own only if nothing else says it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What of an erased text stands in another text, case folded."""
+
+    values: frozenset[str] = frozenset()
+    """Exact values that are hard to say by chance: amounts, dates, addresses, codes."""
+    words: frozenset[str] = frozenset()
+    """Stems of content words, and names."""
+    runs: frozenset[tuple[str, ...]] = frozenset()
+    """Content words in the same order."""
+
+    def __bool__(self) -> bool:
+        """Whether anything was found."""
+        return bool(self.values or self.words or self.runs)
+
+
+def tombstone(message: Message) -> Message:
+    """What is left of an erased message: place, role, and the ids that keep tool pairs legal."""
+    return _weighed(
+        replace(
+            message,
+            content="",
+            parts=tuple(_stub(part) for part in message.parts if part.get("type") in {"tool_call", "tool_result"}),
+            status="erased",
+            event_type=message.event_type if message.event_type in _KNOWN_TYPES else "casual",
+            protected_reason="compressible",
+            is_pinned=False,
+            model=None,
+            usage=None,
+            metadata={},
+        )
+    )
+
+
+def other_half(message: Message, calls: Collection[str]) -> Message:
+    """A message whose tool calls or results belong to erased ones: those parts are stubbed.
+
+    A tool's message says nothing but its results, so that its content goes with them. One of which nothing else is left
+    is a tombstone itself.
+    """
+    content = "" if message.role == "tool" else message.content
+    if not content and all(call_of(part) in calls for part in message.parts):
+        return tombstone(message)
+    parts = tuple(_stub(part) if call_of(part) in calls else part for part in message.parts)
+    return _weighed(replace(message, parts=parts, content=content))
+
+
+def call_of(part: Part) -> str | None:
+    """The tool call that a part makes or answers."""
+    key = {"tool_call": "id", "tool_result": "tool_call_id"}.get(str(part.get("type")))
+    return None if key is None or part.get(key) is None else str(part[key])
+
+
+def told_by(message: Message) -> str:
+    """Every text in a message, its parts included."""
+    return "\n".join([message.content, *(text for part in message.parts for text in _strings(part))])
+
+
+def _stub(part: Part) -> Part:
+    if part.get("type") == "tool_call":
+        return {"type": "tool_call", "id": part["id"], "name": TOOL, "arguments": {}}
+    return {"type": "tool_result", "tool_call_id": part["tool_call_id"], "content": STUB}
+
+
+def _weighed(message: Message) -> Message:
+    if not message.content and not message.parts:
+        return replace(message, token_count=0, byte_length=0)
+    weight = weigh(message.role, message.content, message.parts)
+    return replace(message, token_count=weight.tokens, byte_length=weight.bytes)
+
+
+_FORM: Final = frozenset({"type", "id", "tool_call_id", "name", "media_type", "data"})
+"""Keys of a part that carry no text."""
+
+
+def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, Mapping) and depth < _DEEPEST:
+        for key, item in value.items():
+            if depth or key not in _FORM:
+                yield from _strings(item, depth + 1)
+    elif isinstance(value, Sequence) and depth < _DEEPEST:
+        for item in value:
+            yield from _strings(item, depth + 1)
+
+
+_DEEPEST: Final = 64
+
+
+class Erased:
+    """What was erased, and how to tell it in other texts."""
+
+    def __init__(self, texts: Iterable[str], seqs: Collection[int]) -> None:
+        self.seqs = frozenset(seqs)
+        """Messages of which nothing is left."""
+        text = "\n".join(texts)
+        found = [(item.kind, item.text.casefold()) for item in find_identifiers(text)]
+        self._values = {value for kind, value in found if kind not in _SOFT and _says_much(kind, value)}
+        told = stems(text)
+        self._said = frozenset(told)
+        self._words = {word for word in told if _is_telling(word)}
+        self._runs = frozenset(_runs(told))
+
+    def in_(self, text: str) -> Found:
+        """What of it stands in this text."""
+        folded = text.casefold()
+        told = stems(text)
+        return Found(
+            values=frozenset(value for value in self._values if _holds(folded, value)),
+            words=frozenset(told) & self._words,
+            runs=self._runs.intersection(_runs(told)),
+        )
+
+    def words_only_in(self, name: str, left: str) -> frozenset[str]:
+        """The words of a name that were erased, and that what is left does not say; short and common ones too."""
+        return frozenset(stems(name)) & self._said - frozenset(stems(left))
+
+
+class Remaining:
+    """Everything that the conversation still says, as far as it was read: what stands here too is nobody's secret."""
+
+    def __init__(self, messages: Mapping[int, str]) -> None:
+        self._messages = {seq: text.casefold() for seq, text in messages.items()}
+        tokens = {token for text in self._messages.values() for token in words(text)}
+        self._words = {stem(token) for token in tokens}
+
+    def holds(self, found: Found, sources: Collection[int]) -> bool:
+        """Whether all that was found could come from elsewhere: exact values from the text's own other sources."""
+        own = [self._messages.get(seq, "") for seq in sources]
+        return (
+            all(any(_holds(text, value) for text in own) for value in found.values)
+            and found.words <= self._words
+            and all(self._says(run) for run in found.runs)
+        )
+
+    def _says(self, run: tuple[str, ...]) -> bool:
+        beginnings = [word[: max(_LEAST_WORD, len(word) - 2)] for word in run]  # a stem may end otherwise than its word
+        likely = (text for text in self._messages.values() if all(word in text for word in beginnings))
+        return any(run in _runs(stems(text)) for text in likely)
+
+
+def without(entries: Sequence[StateEntry], erased: Erased, remaining: Remaining) -> tuple[StateEntry, ...]:
+    """The entries that did not draw on what was erased; narratives, which draw on everything, are left out."""
+    kept = (entry for entry in entries if entry.role != "narrative" and not _drew_on(entry, erased, remaining))
+    return tuple(_without_older(entry, erased, remaining) for entry in kept)
+
+
+def suspicious(entries: Sequence[StateEntry], erased: Erased) -> list[StateEntry]:
+    """Entries whose texts, present or replaced, hold anything of what was erased, and have other sources."""
+    texts = ((entry, text) for entry in entries for text in (entry.text, *entry.superseded))
+    found = {entry.id: entry for entry, text in texts if entry.role != "narrative" and erased.in_(text)}
+    return list(found.values())
+
+
+def lines_without(text: str, erased: Erased, remaining: Remaining) -> str:
+    """A summary that was rendered into an answer, without what drew on the erased: its items; the narrative goes.
+
+    An answer that holds neither items nor anything of what was erased stays as it is.
+    """
+    lines = text.splitlines()
+    if not any(line.startswith("- ") for line in lines):
+        return text if remaining.holds(erased.in_(text), ()) else ""
+    first = next(index for index, line in enumerate(lines) if line.startswith("- ")) - 1
+    return "\n".join(line for line in lines[max(first, 0) :] if remaining.holds(erased.in_(line), ()))
+
+
+def quotes(text: str, erased: Erased, remaining: Remaining) -> bool:
+    """Whether a text that names no sources, such as a focus, holds what only the erased said."""
+    return not remaining.holds(erased.in_(text), ())
+
+
+def _drew_on(entry: StateEntry, erased: Erased, remaining: Remaining) -> bool:
+    if erased.seqs.intersection(entry.from_seqs):
+        return True
+    return not remaining.holds(erased.in_(entry.text), entry.from_seqs)
+
+
+def _without_older(entry: StateEntry, erased: Erased, remaining: Remaining) -> StateEntry:
+    """The texts that an entry replaced are checked one by one."""
+    older = tuple(text for text in entry.superseded if remaining.holds(erased.in_(text), entry.from_seqs))
+    return entry if older == entry.superseded else replace(entry, superseded=older)
+
+
+def _says_much(kind: Kind, value: str) -> bool:
+    return kind != "number" or len(value) >= _LEAST_NUMBER
+
+
+def _is_telling(word: str) -> bool:
+    if word in GENERIC_STEMS:
+        return False
+    if word[0].isdigit():
+        return len(word) >= _LEAST_NUMBER
+    return len(word) >= _LEAST_WORD or not word.isascii()
+
+
+def _runs(told: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return zip(*(told[start:] for start in range(_RUN)), strict=False)
+
+
+def _holds(text: str, value: str) -> bool:
+    """Whether a value stands in a text by itself, not inside a longer one."""
+    start = text.find(value)
+    while start >= 0:
+        end = start + len(value)
+        if not (_joins(text[start - 1 : start], value[0]) or _joins(text[end : end + 1], value[-1])):
+            return True
+        start = text.find(value, start + 1)
+    return False
+
+
+def _joins(neighbour: str, edge: str) -> bool:
+    return bool(neighbour) and neighbour.isalnum() and neighbour.isascii() and edge.isalnum()

@@ -1,0 +1,175 @@
+"""How a state is served: the rendered block, and what it weighs.
+
+A layout is computed once, in the transaction that writes a state version, and stored with it, so that what is served
+stays the same to the byte until the next version.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Literal
+
+from app.core.anchors.rendering import anchors_element, escape_served
+from app.core.anchors.serving import NOTHING_SERVED, Served
+from app.core.model.conversation import Layout, Message
+from app.core.model.model_io import ContextMessage
+from app.core.model.state import StateSchema
+from app.core.state.digesting import Digestible
+from app.core.text.localization.catalogue import FALLBACK, catalogue_of
+from app.core.text.localization.days import date_line
+from app.core.text.token_counts import Estimator, tokens_of, weigh
+
+ServedAs = Literal["pair", "assistant"]
+
+ACKNOWLEDGEMENT = "Understood."
+BLOCK_TAG = "session_state"
+LEFT_OUT_TAG = "left_out"
+HELD_TAG = "days"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What truncation left out of a context, in a digest."""
+
+    from_seq: int
+    to_seq: int
+    digest: str
+
+    def render(self) -> str:
+        """The element inside the block."""
+        opening = f'<{LEFT_OUT_TAG} from_seq="{self.from_seq}" to_seq="{self.to_seq}">'
+        return f"{opening}\n{escape_served(self.digest)}\n</{LEFT_OUT_TAG}>"
+
+
+def state_json(schema: StateSchema, state: Mapping[str, Any]) -> str:
+    """A state as the JSON that is served: compact, unable to close the block that it stands in.
+
+    Members stand in the schema's order, since JSONB keeps none: the same state is the same bytes.
+    """
+    ordered = {field.name: state[field.name] for field in schema.fields if field.name in state}
+    return escape_served(json.dumps(ordered, ensure_ascii=False, separators=(",", ":")))
+
+
+def layout_of(
+    schema: StateSchema,
+    state: Mapping[str, Any],
+    *,
+    served_as: ServedAs,
+    estimator: Estimator,
+    held: Sequence[Message] = (),
+    anchors: Served = NOTHING_SERVED,
+    markers: bool = True,
+    locale: str = FALLBACK,
+) -> Layout:
+    """Render a state version for serving, without digests (``with_digests``).
+
+    Args:
+        schema: Of the state.
+        state: In the shape of the schema's model.
+        served_as: ``pair`` or ``assistant``.
+        estimator: How the block is weighed.
+        held: The held messages that follow the block.
+        anchors: Those that stand in the block.
+        markers: Whether markers are served; without them, what has no room is only counted.
+        locale: The conversation's.
+    """
+    text = state_json(schema, state)
+    element = anchors_element(anchors.shown, behind_marker=anchors.behind_marker if markers else 0)
+    bare = messages_tokens(block_messages(text, served_as=served_as), estimator)
+    whole = messages_tokens(block_messages(text, served_as=served_as, anchors=element), estimator) if element else bare
+    days = days_element(held, locale)
+    with_days = block_messages(text, served_as=served_as, anchors=element, held_days=days)
+    dated = messages_tokens(with_days, estimator) if days else whole
+    return Layout(
+        text=text,
+        tokens=max(dated, whole),
+        anchors=element,
+        anchor_tokens=max(whole - bare, 0),
+        anchors_behind_marker=anchors.behind_marker,
+        held=tuple(message.seq for message in held),
+        held_days=days,
+        held_day_tokens=max(dated - whole, 0),
+    )
+
+
+def days_element(held: Sequence[Message], locale: str) -> str:
+    """The days of held messages, so that nobody takes them for new ones; system messages stand apart and have none."""
+    days = [message.created_at.date() for message in held if message.role != "system"]
+    if not days:
+        return ""
+    say = catalogue_of(locale)
+    lines = []
+    for day, group in groupby(days):
+        count = len(list(group))
+        lines.append(date_line(day, say, with_year=True) + (f" ×{count}" if count > 1 else ""))
+    return "\n".join([f'<{HELD_TAG} of="{say.text("context.held")}">', *lines, f"</{HELD_TAG}>"])
+
+
+def with_digests(layout: Layout, source: Digestible, *, room: int, kept: int | None, served_as: ServedAs) -> Layout:
+    """The layout with as many digests as fit.
+
+    Args:
+        layout: Without digests.
+        source: The segments.
+        room: The most tokens that digests may add to the block.
+        kept: The room that later layouts of this version keep to; ``None``: their allotment.
+        served_as: ``pair`` or ``assistant``.
+    """
+    bare = layout.tokens - layout.held_day_tokens
+
+    def weight(element: str, held_days: str = "") -> int:
+        block = block_messages(
+            layout.text, served_as=served_as, anchors=layout.anchors, digests=element, held_days=held_days
+        )
+        return messages_tokens(block, source.estimator)
+
+    digests = source.beside(room, bare, lambda element: weight(element) - bare)
+    tokens = max(weight(digests.element) - bare, 0) if digests.element else 0
+    days = max(weight(digests.element, layout.held_days) - bare - tokens, 0) if layout.held_days else 0
+    return replace(
+        layout,
+        tokens=bare + tokens + days,
+        held_day_tokens=days,
+        digests=digests.element,
+        digest_tokens=tokens,
+        digest_room=kept,
+        segments=digests.segments,
+    )
+
+
+def block_messages(
+    text: str | None,
+    *,
+    served_as: ServedAs,
+    anchors: str = "",
+    digests: str = "",
+    left_out: LeftOut | None = None,
+    held_days: str = "",
+) -> tuple[ContextMessage, ...]:
+    """The messages that carry the block: a user and assistant pair, or one assistant message.
+
+    Args:
+        text: The state's JSON (``Layout.text``), ``None`` while there is no state.
+        served_as: ``pair`` or ``assistant``.
+        anchors: The rendered element (``Layout.anchors``); served even without a state.
+        digests: The rendered element (``Layout.digests``).
+        left_out: The digest of what truncation left out; served even without a state.
+        held_days: The rendered element (``Layout.held_days``); served only beside something else.
+    """
+    inner = [part for part in (text, anchors, digests, left_out.render() if left_out else None) if part]
+    if not inner:
+        return ()
+    inner += [held_days] if held_days else []
+    content = "\n".join([f"<{BLOCK_TAG}>", *inner, f"</{BLOCK_TAG}>"])
+    if served_as == "assistant":
+        return (ContextMessage(role="assistant", content=content),)
+    return (ContextMessage(role="user", content=content), ContextMessage(role="assistant", content=ACKNOWLEDGEMENT))
+
+
+def messages_tokens(messages: Sequence[ContextMessage], estimator: Estimator) -> int:
+    """What these messages weigh, each weighed as it would be when stored."""
+    weights = [weigh(message.role, message.content, message.parts) for message in messages]
+    return sum(tokens_of(weight.tokens, weight.bytes, estimator) for weight in weights)

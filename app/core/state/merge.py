@@ -1,0 +1,362 @@
+"""The merge, finished by code: what becomes of the entries of a state when a candidate is accepted.
+
+Laws: an earlier entry that no item replaces and no valid drop names stays, byte for byte. What is replaced stands in
+``superseded`` of what replaced it. A candidate that states an entry again keeps it, whatever else it says of it. The
+same candidate merged twice adds nothing. Ids are never used again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.core.model.anchors import FoundAnchor
+from app.core.model.candidate import Candidate, CandidateItem
+from app.core.model.conversation import Message
+from app.core.model.provenance import origin_of
+from app.core.model.records import EntryCounts
+from app.core.model.repairs import Repair
+from app.core.model.state import ID_LETTERS, FieldRole, Origin, StateEntry, StateSchema
+from app.core.state.carrying import carried, uncarried
+from app.core.state.outdated import Outdated
+from app.core.state.pruning import age
+from app.core.state.supersession import supersede
+from app.core.summarizer.candidate import DROP_REASONS
+from app.core.text.sameness import canonical, covers, length
+from app.core.validation.dates import with_days
+from app.core.validation.subjects import tells_again
+
+_OLDER_TEXTS: Final = 20
+"""Of the texts that replaced entries had replaced themselves: earlier ones stand in earlier versions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeResult:
+    """The entries of the new state in served order: by field, then by age."""
+
+    entries: tuple[StateEntry, ...]
+    counts: EntryCounts
+    next_entry: int
+    outdated: tuple[StateEntry, ...] = ()
+    """Entries that were dropped although nothing speaks against them, and those that a language model replaced: on
+    record as ``pruned`` ones."""
+    repairs: tuple[Repair, ...] = ()
+    """Entries that were set aside."""
+    by_model: bool = False
+    """A language model wrote the candidate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fate:
+    """What a candidate does to the earlier entries."""
+
+    replaced: Mapping[str, StateEntry]
+    dropped: frozenset[str]
+    threatened: frozenset[str]
+    """Named by an invalid drop or replacement: they stay, and are counted."""
+    aside: frozenset[str] = frozenset()
+    """Given up by the model without a proof: they stay, in doubt."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Place:
+    """An entry being made: an earlier one that stays, or a new one (``earlier`` is ``None``)."""
+
+    field: str
+    text: str
+    order: int
+    from_seqs: set[int]
+    superseded: list[str]
+    replaced: list[str] = dataclasses.field(default_factory=list)
+    """Texts of entries that it takes the place of now."""
+    named: list[str] = dataclasses.field(default_factory=list)
+    """Ids of entries that a candidate would have it take the place of, whether or not it does."""
+    earlier: StateEntry | None = None
+
+    @property
+    def key(self) -> str:
+        """What it is compared by."""
+        return canonical(self.text)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether an earlier entry took a longer text."""
+        return self.earlier is not None and self.text != self.earlier.text
+
+
+def merge(
+    schema: StateSchema,
+    previous: Sequence[StateEntry],
+    candidate: Candidate,
+    span: Sequence[Message],
+    version: int,
+    next_entry: int,
+    anchors: Sequence[FoundAnchor] = (),
+    outdated: Outdated | None = None,
+    *,
+    by_model: bool = False,
+) -> MergeResult:
+    """Merge an accepted candidate into the state.
+
+    Args:
+        schema: Of the state and of the candidate.
+        previous: Entries of the state so far; pruned ones are left out.
+        candidate: With sources attributed.
+        span: The messages it was made from: a drop needs a source among them.
+        version: The version that new and changed entries begin with.
+        next_entry: The number of the next new id.
+        anchors: The active ones: what a correction among them corrects does not stay in the state.
+        outdated: What was superseded among the anchors does not stay either.
+        by_model: A language model wrote the candidate: it names itself what its items replace, and what it replaces or
+            drops without a proof is set aside. Without one, words decide what takes the place of what.
+    """
+    served = {entry.id: entry for entry in previous if not entry.pruned}
+    roles = {field.name: field.role for field in schema.fields}
+    dropped = {drop.entry for drop in candidate.dropped}
+    unrefuted = {drop.entry for drop in candidate.dropped if drop.reason == "no_longer_relevant"}
+    older: Mapping[int, Sequence[CandidateItem]] = {}
+    if not by_model:
+        known = supersede(candidate.items, list(served.values()), roles, span, dropped, anchors, outdated)
+        # What an anchor says in an entry's place was not there when days were added.
+        candidate, older = replace(candidate, items=with_days(known.items, span)), known.older
+    fate = _fate(served, candidate, roles, {message.seq for message in span})
+    if by_model:
+        fate = _in_doubt(fate, served, candidate, anchors)
+    places = _place_items(_staying(served, fate), candidate.items, fate.replaced, older)
+    if not by_model:
+        for place, text in carried([(place.text, place.replaced) for place in places]).items():
+            places[place].text = text
+    origins = _Origins(span, served.values())
+    retold, narratives = _narratives(served, candidate)
+    made = sorted((place for place in [*places, *narratives] if place.earlier is None), key=lambda place: place.order)
+    fresh = [
+        _new_entry(place, roles[place.field], number, version, origins)
+        for number, place in enumerate(made, start=next_entry)
+    ]
+    successors = _successors(places, made, fresh)
+    staying = [
+        replace(one, in_doubt=True, replaced_by=successors.get(one.id, ())) if one.id in fate.aside else one
+        for place in places
+        if place.earlier is not None
+        for one in [_earlier_entry(place, place.earlier, version, origins)]
+    ]
+    untold = [entry for entry in served.values() if entry.role == "narrative" and entry.id not in retold]
+    changed = {place.earlier.id for place in places if place.earlier is not None and place.has_changed}
+    superseded = {*fate.replaced, *changed, *retold}
+    restored = fate.threatened - superseded - fate.dropped
+    return MergeResult(
+        entries=_in_served_order(schema, [*staying, *untold, *fresh]),
+        counts=EntryCounts(
+            added=len(fresh),
+            kept=len(served) - len(superseded) - len(fate.dropped) - len(restored),
+            superseded=len(superseded),
+            dropped=len(fate.dropped),
+            restored_by_code=len(restored),
+        ),
+        next_entry=next_entry + len(fresh),
+        outdated=tuple(
+            replace(entry, pruned=True, replaced_by=successors.get(entry.id, ()))
+            for entry in served.values()
+            if (entry.id in fate.dropped and entry.id in unrefuted) or (entry.id in fate.replaced and by_model)
+        ),
+        by_model=by_model,
+        repairs=tuple(
+            Repair(field=one.field, reason="set_aside", before=one.text, after=one.text, entry_id=one.id)
+            for one in staying
+            if one.id in fate.aside
+        ),
+    )
+
+
+def _fate(
+    served: Mapping[str, StateEntry], candidate: Candidate, roles: Mapping[str, FieldRole], span: set[int]
+) -> _Fate:
+    stated = {(item.field, canonical(item.text)) for item in candidate.items}
+    restated = {entry.id for entry in served.values() if (entry.field, canonical(entry.text)) in stated}
+    named = [
+        (served[entry], roles[item.field]) for item in candidate.items for entry in item.replaces if entry in served
+    ]
+    replaced = {entry.id: entry for entry, role in named if entry.role == role and entry.id not in restated}
+    sound = {
+        drop.entry
+        for drop in candidate.dropped
+        if drop.entry in served and drop.reason in DROP_REASONS and drop.by_seq in span
+    }
+    droppable = {entry for entry in sound if served[entry].role != "narrative"} - restated - replaced.keys()
+    threatened = {entry.id for entry, _ in named} | {drop.entry for drop in candidate.dropped if drop.entry in served}
+    return _Fate(
+        replaced=replaced,
+        dropped=frozenset(droppable),
+        threatened=frozenset(threatened - replaced.keys() - droppable - restated),
+    )
+
+
+def _in_doubt(
+    fate: _Fate, served: Mapping[str, StateEntry], candidate: Candidate, anchors: Sequence[FoundAnchor]
+) -> _Fate:
+    """What a model replaces and drops, as far as its word is enough while nobody has verified it.
+
+    An item takes the place of an entry of which it says much again. Everything else that it gives up is set aside, but
+    for what an active anchor says: nothing doubts that.
+    """
+    proven = {
+        name
+        for item in candidate.items
+        for name in item.replaces
+        if name in fate.replaced and tells_again(item.text, served[name].text)
+    }
+    anchored = [canonical(anchor.content) for anchor in anchors]
+    given_up = (fate.replaced.keys() - proven) | fate.dropped
+    aside = {name for name in given_up if not any(said in canonical(served[name].text) for said in anchored)}
+    return _Fate(
+        replaced={name: entry for name, entry in fate.replaced.items() if name in proven},
+        dropped=frozenset(),
+        threatened=fate.threatened | (given_up - aside),
+        aside=frozenset(aside),
+    )
+
+
+def _staying(served: Mapping[str, StateEntry], fate: _Fate) -> list[_Place]:
+    return [
+        _Place(
+            field=entry.field,
+            text=entry.text,
+            order=-1,
+            from_seqs=set(entry.from_seqs),
+            superseded=list(entry.superseded),
+            earlier=entry,
+        )
+        for entry in served.values()
+        if entry.role != "narrative" and entry.id not in fate.replaced and entry.id not in fate.dropped
+    ]
+
+
+def _place_items(
+    staying: Sequence[_Place],
+    items: Sequence[CandidateItem],
+    replaced: Mapping[str, StateEntry],
+    older: Mapping[int, Sequence[CandidateItem]],
+) -> list[_Place]:
+    """Fold items that say what an entry says, and make places for the others.
+
+    Longest first: a text, once placed, is then never overgrown by a later one, which is why merging twice adds nothing.
+    """
+    fields: defaultdict[str, list[_Place]] = defaultdict(list)
+    exact: dict[tuple[str, str], _Place] = {}
+    for stays in staying:
+        fields[stays.field].append(stays)
+        exact.setdefault((stays.field, stays.key), stays)
+        exact.setdefault((stays.field, canonical(uncarried(stays.text, stays.superseded))), stays)
+    for order, item in sorted(enumerate(items), key=lambda pair: -length(pair[1].text)):
+        place = exact.get((item.field, canonical(item.text))) or _near(fields[item.field], item.text)
+        if place is None:
+            place = _Place(field=item.field, text=item.text, order=order, from_seqs=set(), superseded=[])
+            fields[item.field].append(place)
+        elif length(item.text) > length(place.text):
+            place.superseded.append(place.text)
+            place.text = item.text
+        exact[item.field, canonical(item.text)] = place
+        _take_over(place, item, [replaced[id_] for id_ in item.replaces if id_ in replaced], older.get(order, ()))
+    return [place for group in fields.values() for place in group]
+
+
+def _near(places: Sequence[_Place], text: str) -> _Place | None:
+    """A place that says all of the text already, or else one whose text it would make longer."""
+    saying = (place for place in places if covers(place.text, text))
+    said = (place for place in places if covers(text, place.text))
+    return next(saying, None) or next(said, None)
+
+
+def _take_over(
+    place: _Place, item: CandidateItem, replaced: Sequence[StateEntry], older: Sequence[CandidateItem]
+) -> None:
+    place.from_seqs.update(item.from_seqs)
+    place.named += item.replaces
+    sources: list[StateEntry | CandidateItem] = [*replaced, *older]
+    for source in sources:
+        place.from_seqs.update(source.from_seqs)
+    before = [text for entry in replaced for text in entry.superseded][-_OLDER_TEXTS:]
+    gone = [source.text for source in sources]
+    place.superseded[:] = [*before, *place.superseded, *gone]
+    place.replaced += [entry.text for entry in replaced]
+
+
+class _Origins:
+    """Where the sources of a text came from: the span's messages are here, of earlier ones their entries know."""
+
+    def __init__(self, span: Sequence[Message], served: Iterable[StateEntry]) -> None:
+        self._messages = {message.seq: message for message in span}
+        self._known: defaultdict[int, set[Origin]] = defaultdict(set)
+        for entry in served:
+            for seq in entry.from_seqs:
+                self._known[seq].update(entry.origins)
+
+    def of(self, text: str, seqs: Iterable[int]) -> tuple[Origin, ...]:
+        """Each origin once, sorted."""
+        found: set[Origin] = set()
+        for seq in seqs:
+            if seq in self._messages:
+                found.add(origin_of(self._messages[seq], text))
+            else:
+                found |= self._known[seq]
+        return tuple(sorted(found))
+
+
+def _narratives(served: Mapping[str, StateEntry], candidate: Candidate) -> tuple[set[str], list[_Place]]:
+    """Ids of narratives that are told anew, and the new ones. A narrative draws on all that is covered: no sources."""
+    retold: set[str] = set()
+    places: list[_Place] = []
+    for order, (field, text) in enumerate(candidate.narrative.items(), start=len(candidate.items)):
+        old = [entry for entry in served.values() if entry.field == field]
+        if any(canonical(entry.text) == canonical(text) for entry in old):
+            continue
+        retold.update(entry.id for entry in old)
+        superseded = [entry.text for entry in old]
+        places.append(_Place(field=field, text=text, order=order, from_seqs=set(), superseded=superseded))
+    return retold, places
+
+
+def _new_entry(place: _Place, role: FieldRole, number: int, version: int, origins: _Origins) -> StateEntry:
+    return StateEntry(
+        id=f"{ID_LETTERS[role]}{number}",
+        field=place.field,
+        role=role,
+        text=place.text,
+        from_seqs=tuple(sorted(place.from_seqs)),
+        since_version=version,
+        origins=origins.of(place.text, place.from_seqs),
+        superseded=tuple(dict.fromkeys(place.superseded)),
+    )
+
+
+def _earlier_entry(place: _Place, entry: StateEntry, version: int, origins: _Origins) -> StateEntry:
+    new = place.from_seqs - set(entry.from_seqs)
+    return replace(
+        entry,
+        text=place.text,
+        from_seqs=tuple(sorted(place.from_seqs)),
+        since_version=version if place.has_changed else entry.since_version,
+        origins=tuple(sorted({*entry.origins, *origins.of(place.text, new)})),
+        superseded=tuple(dict.fromkeys(place.superseded)),
+    )
+
+
+def _successors(
+    places: Sequence[_Place], made: Sequence[_Place], fresh: Sequence[StateEntry]
+) -> Mapping[str, tuple[str, ...]]:
+    """By the id of an earlier entry: which entries were written to take its place."""
+    found: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+    standing = [(place, place.earlier) for place in places if place.earlier is not None]
+    for place, entry in [*standing, *zip(made, fresh, strict=True)]:
+        for name in dict.fromkeys(place.named):
+            if name != entry.id:
+                found[name] += (entry.id,)
+    return found
+
+
+def _in_served_order(schema: StateSchema, entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
+    position = {field.name: index for index, field in enumerate(schema.fields)}
+    return tuple(sorted(entries, key=lambda entry: (position[entry.field], age(entry))))

@@ -1,0 +1,110 @@
+"""What a digest tells and something later took back is not served: a correction holds for every part of the block."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from app.core.model.segments import Segment
+from app.core.text.patterns import compiled
+from app.core.text.words import sentences
+
+_SPEAKER: Final = compiled(r"^[^\W\d_]{1,20}: ")
+_LEAST: Final = 12  # characters; less than this says nothing that could be taken back
+_CONVERSATIONS: Final = 32  # whose statements are remembered, each time they change
+_REMEMBERED: Final = 2_048  # levels taken apart: the same few hundred are served with one question after the other
+
+
+def without_outdated(segments: Sequence[Segment], quotes: Sequence[str]) -> list[Segment]:
+    """The segments without those sentences of their levels that repeat one of these statements.
+
+    Args:
+        segments: With levels.
+        quotes: The statements, verbatim, that something later supersedes.
+    """
+    gone = _gone(tuple(quotes))
+    return [_without(segment, gone) for segment in segments] if gone else list(segments)
+
+
+@lru_cache(maxsize=_CONVERSATIONS)
+def _gone(quotes: tuple[str, ...]) -> _Gone | None:
+    statements = [plain for quote in quotes if len(plain := _plain(quote)) >= _LEAST]
+    return _Gone(statements) if statements else None
+
+
+def _without(segment: Segment, gone: _Gone) -> Segment:
+    levels = dict(segment.levels)
+    for name, level in segment.levels.items():
+        kept = _kept(level.text, gone)
+        if kept is not None:
+            levels[name] = replace(level, text=kept)
+    return replace(segment, levels=levels)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _kept(text: str, gone: _Gone) -> str | None:
+    """What is left of a level's text; ``None``: all of it, as it stands."""
+    told = _told(text)
+    kept = [one.text for one in told if not gone.repeated_by(one)]
+    return " ".join(kept) if len(kept) < len(told) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    text: str
+    plain: str
+    words: frozenset[str]
+    """Of the plain text, as blanks part them."""
+    inner: frozenset[str]
+    """Those that have a blank on both sides."""
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _told(text: str) -> tuple[_Sentence, ...]:
+    """The sentences of a level."""
+    return tuple(map(_sentence, sentences(text)))
+
+
+def _sentence(text: str) -> _Sentence:
+    plain = _plain(text)
+    words = plain.split(" ")
+    return _Sentence(text, plain, frozenset(words), frozenset(words[1:-1]))
+
+
+class _Gone:
+    """Statements that were taken back.
+
+    What holds another text holds its inner words as a whole, those that have a blank on both sides: few pairs of
+    statement and sentence have to be compared letter by letter.
+    """
+
+    def __init__(self, statements: Sequence[str]) -> None:
+        self._joined = "\n".join(statements)  # statements and sentences are on one line each
+        counts = Counter(word for statement in statements for word in statement.split(" "))
+        self._words = frozenset(counts)
+        self._by_word: defaultdict[str, list[str]] = defaultdict(list)
+        self._without_inner: list[str] = []
+        for statement in statements:
+            inner = statement.split(" ")[1:-1]
+            rarest = min(inner, key=lambda word: (counts[word], -len(word)), default=None)
+            holding = self._without_inner if rarest is None else self._by_word[rarest]
+            holding.append(statement)
+        self._telling = frozenset(self._by_word)
+
+    def repeated_by(self, sentence: _Sentence) -> bool:
+        """Whether a sentence says one of them, or a part of one."""
+        plain = sentence.plain
+        if len(plain) < _LEAST:
+            return False
+        if sentence.inner <= self._words and plain in self._joined:
+            return True
+        near = [*self._without_inner, *(one for word in self._telling & sentence.words for one in self._by_word[word])]
+        return any(statement in plain for statement in near)
+
+
+def _plain(text: str) -> str:
+    """Without its speaker, its end, its case and its line breaks."""
+    return _SPEAKER.sub("", " ".join(text.split())).rstrip(".!?…。！？ ").casefold()

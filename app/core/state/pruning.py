@@ -1,0 +1,197 @@
+"""Making a state fit its cap, by roles. What goes stays on record: removed entries come back marked ``pruned``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from typing import Any, Final
+
+from app.core.model.policies.policy import Budgets
+from app.core.model.state import FieldRole, StateEntry, StateSchema
+from app.core.reading.cues import cues_of
+from app.core.state.thinning import thinned
+from app.core.summarizer.offline.kinds import OBJECTIVE
+from app.core.summarizer.offline.retold import is_told
+from app.core.text.language import detect
+from app.core.text.words import sentences, stems
+from app.core.validation.told_claims import is_critical
+
+_SPARED: Final = 2
+"""The newest entries of each field that go only in the last round: in a state that is always full of facts, tone and
+shared knowledge would otherwise never be served at all."""
+_FIRST: Final = 3
+"""The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
+_DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
+
+_IN_DOUBT: Final = {"en": "(in doubt)", "ru": "(под сомнением)", "zh": "（存疑）", "de": "(fraglich)"}
+
+Fits = Callable[[dict[str, Any]], bool]
+"""Whether a state, in the shape of the schema's model, is small enough; smaller states must fit when larger ones do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """One thing to give up: an entry, or (``shorter``) all but its beginning."""
+
+    entry: StateEntry
+    shorter: StateEntry | None = None
+
+
+def state_of(schema: StateSchema, entries: Sequence[StateEntry]) -> dict[str, Any]:
+    """The state that these entries make, in exactly the shape of the schema's model; pruned ones left out.
+
+    Raises:
+        KeyError: An entry names a field that the schema lacks.
+    """
+    texts: dict[str, list[str]] = {field.name: [] for field in schema.fields}
+    for entry in sorted(entries, key=lambda one: one.in_doubt):
+        if not entry.pruned:
+            texts[entry.field].append(marked(entry))
+    state = {field.name: texts[field.name] if field.is_list else " ".join(texts[field.name]) for field in schema.fields}
+    return schema.model.model_validate(state).model_dump()
+
+
+def marked(entry: StateEntry) -> str:
+    """An entry's text as it is served: one in doubt says so."""
+    return (
+        f"{entry.text} {_IN_DOUBT.get(detect(entry.text) or 'en', _IN_DOUBT['en'])}" if entry.in_doubt else entry.text
+    )
+
+
+def age(entry: StateEntry) -> int:
+    """The number in an entry's id: smaller is older."""
+    return int(entry.id[1:])
+
+
+def most_tokens(schema: StateSchema, budgets: Budgets) -> int:
+    """What a state may weigh: one text, which is told anew each time, its planned size; entries stay, up to the cap."""
+    return budgets.state_tokens if is_told(schema) else budgets.state_cap
+
+
+def prune(
+    schema: StateSchema, entries: Sequence[StateEntry], *, fits: Fits, standing: Collection[str] = ()
+) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
+    """Give up as little as makes the state fit.
+
+    In this order: what is in doubt; the narrative but its first sentence (where it is the whole state, statement by
+    statement, those that add least first, its ends last); style and known, doubles first, then the oldest; open ones,
+    the oldest first; facts, the oldest first, rules and those with exact values after all others. The newest few of
+    each field, the first facts with exact values and what the conversation is for are spared until nothing else is
+    left; then they go by the same order, the narrative before the open ones, and the newest fact last of all.
+
+    Args:
+        schema: Of the state.
+        entries: In served order.
+        fits: Asked about a logarithmic number of states.
+        standing: Ids of entries that go only after all others.
+
+    Returns:
+        What stays, in the same order, and what went, marked ``pruned``. What stays fits, unless nothing is left.
+    """
+    served = tuple(entry for entry in entries if not entry.pruned)
+    steps = tuple(_steps(schema, served, standing))
+
+    def fits_after(count: int) -> bool:
+        return fits(state_of(schema, _after(served, steps[:count])))
+
+    count = _fewest(len(steps), fits_after)
+    kept = _after(served, steps[:count])
+    staying = {entry.id for entry in kept}
+    return kept, tuple(replace(entry, pruned=True) for entry in served if entry.id not in staying)
+
+
+def _fewest(most: int, enough: Callable[[int], bool]) -> int:
+    """The smallest number of steps that is enough, ``most`` when none is; by bisection."""
+    if enough(0):
+        return 0
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _after(served: Sequence[StateEntry], steps: Sequence[_Step]) -> tuple[StateEntry, ...]:
+    left = {step.entry.id: step.shorter for step in steps}
+    now = (left.get(entry.id, entry) for entry in served)
+    return tuple(entry for entry in now if entry is not None)
+
+
+def _steps(schema: StateSchema, served: Sequence[StateEntry], standing: Collection[str]) -> Iterator[_Step]:
+    yield from _removed(entry for entry in _of(served, "fact", "open", "style", "known") if entry.in_doubt)
+    served = [entry for entry in served if not entry.in_doubt]
+    for entry in _of(served, "narrative"):
+        yield from _thinned(entry, older_first=bool(standing)) if is_told(schema) else _shortened(entry)
+    spared = _newest_of_each_field(served) | _first_exact(served) | _first_aims(schema, served)
+    doubles = _doubles(_of(served, "style", "known"))
+    for stands, last_round in product((False, True), repeat=2):
+        pool = [entry for entry in served if ((entry.id in standing), (entry.id in spared)) == (stands, last_round)]
+        manner = _of(pool, "style", "known")
+        yield from _removed(entry for entry in manner if entry.id in doubles)
+        yield from _removed(entry for entry in manner if entry.id not in doubles)
+        yield from _removed(_of(served, "narrative") if last_round and stands == bool(standing) else [])
+        yield from _removed(_of(pool, "open"))
+        facts = _of(pool, "fact")
+        yield from _removed(facts if last_round else sorted(facts, key=lambda entry: _is_firm(entry.text)))
+
+
+def _removed(entries: Iterable[StateEntry]) -> Iterator[_Step]:
+    return (_Step(entry=entry) for entry in entries)
+
+
+def _of(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
+    return sorted((entry for entry in entries if entry.role in roles), key=age)
+
+
+def _shortened(entry: StateEntry) -> Iterator[_Step]:
+    """A narrative cut down to its first sentence, the whole of it on record; nothing where there is nothing to cut."""
+    told = sentences(entry.text)
+    if len(told) > 1:
+        yield _Step(entry=entry, shorter=_with_text(entry, told[0]))
+
+
+def _thinned(entry: StateEntry, *, older_first: bool) -> Iterator[_Step]:
+    """A narrative with fewer and fewer of its statements, the whole of it on record."""
+    return (_Step(entry=entry, shorter=_with_text(entry, text)) for text in thinned(entry, older_first=older_first))
+
+
+def _with_text(entry: StateEntry, text: str) -> StateEntry:
+    return replace(entry, text=text, superseded=(*entry.superseded, entry.text))
+
+
+def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
+    fields: defaultdict[str, list[StateEntry]] = defaultdict(list)
+    for entry in served:
+        if entry.role != "narrative":
+            fields[entry.field].append(entry)
+    return {entry.id for group in fields.values() for entry in sorted(group, key=age)[-_SPARED:]}
+
+
+def _first_exact(served: Sequence[StateEntry]) -> set[str]:
+    exact = (entry.id for entry in _of(served, "fact") if is_critical(entry.text))
+    return set(islice(exact, _FIRST))
+
+
+def _first_aims(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:
+    """The first entry of each field that is asked what the conversation is for."""
+    names = [field.name for field in schema.fields if OBJECTIVE in field.takes]
+    found = (next((entry for entry in _of(served, "fact") if entry.field == name), None) for name in names)
+    return {entry.id for entry in found if entry is not None}
+
+
+def _is_firm(text: str) -> bool:
+    """Whether a fact has an exact value, or binds until it is taken back."""
+    return is_critical(text) or "rule" in cues_of(text)
+
+
+def _doubles(entries: Sequence[StateEntry]) -> set[str]:
+    """Entries (oldest first) most of whose words a newer one of the same field has too."""
+    bags = [frozenset(stems(entry.text)) for entry in entries]
+    return {
+        older.id
+        for index, older in enumerate(entries)
+        for newer, bag in zip(entries[index + 1 :], bags[index + 1 :], strict=True)
+        if newer.field == older.field and len(bag & bags[index]) > _DOUBLE * len(bag | bags[index])
+    }

@@ -1,0 +1,27 @@
+"""A state as text, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.core.model.state import StateField, StateSchema
+from app.core.text.localization.catalogue import Catalogue, catalogue_of
+
+
+def render_text(schema: StateSchema, state: Mapping[str, Any], locale: str = "en") -> str:
+    """Each field under its heading in that language, in the schema's order; empty fields are left out.
+
+    A text that ends the schema tells of everything before it, and comes first, without a heading.
+    """
+    story = next((field for field in schema.fields[-1:] if not field.is_list), None)
+    told = [str(state[story.name])] if story and state.get(story.name) else []
+    sections = (field for field in schema.fields if field is not story and state.get(field.name))
+    say = catalogue_of(locale)
+    return "\n\n".join([*told, *(_section(field, state[field.name], say) for field in sections)])
+
+
+def _section(field: StateField, value: Any, say: Catalogue) -> str:
+    heading = say.word("state", field.name).capitalize()
+    lines = [f"- {text}" for text in value] if field.is_list else [str(value)]
+    return "\n".join([f"{heading}:", *lines])

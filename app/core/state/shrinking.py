@@ -1,0 +1,296 @@
+"""A state rendered within less room than it takes: what tells most per token stays, clause by clause.
+
+An entry is a speaker and clauses; of one that does not fit as a whole the clauses that hold exact values may stay. Of
+equals the older goes first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import groupby
+from typing import Any, Final
+
+from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
+from app.core.reading.choice import Option, Told
+from app.core.reading.cues import READING_TOOL
+from app.core.reading.labels import role_of
+from app.core.reading.ledger import (
+    RECORDS_APART,
+    Line,
+    as_records,
+    heads_of,
+    is_call,
+    line_in,
+    list_of,
+    records_in,
+    terse,
+)
+from app.core.reading.logs import is_prose
+from app.core.reading.scoring import (
+    HEAD,
+    Worth,
+    is_mentioned,
+    relevances,
+    said_twice,
+    words_said,
+    worth_of_action,
+    worth_of_data,
+    worths_of_data,
+)
+from app.core.state.pruning import age, state_of
+from app.core.summarizer.offline.items import cost, parted, together
+from app.core.summarizer.offline.keeping import worth_of
+from app.core.text.words import stems
+
+_RECENT: Final = 0.25  # what the newest entry's worth is raised by; the oldest one's by nothing
+_SIGNS: Final = 4  # of a token: a text is as long as it is dear
+_MOST_CLAUSES: Final = 100_000  # for numbering them
+_NEWS: Final = 0.6  # of its worth: what tells less beside the others comes last
+_FIXED: Final = 0.0  # tokens that each costs beside its own: marks, the name before it
+_NEXT_CALL: Final = 2.2  # for what a tool's data holds, early or late: no text tells it anew
+_ABOUT: Final = 0.5  # more for an id that stands beside a name that was talked of, less the farther it stands
+_NEAR: Final = 2  # tokens: the search for how much fits ends so near
+
+Fits = Callable[[Mapping[str, Any]], bool]
+"""Whether a state, in the shape of the schema's model, is small enough."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Clause:
+    """What is kept or lost as a whole: a clause, or of data one part of it."""
+
+    entry: StateEntry
+    label: str
+    lead: str
+    """What parts of one clause have before them, once."""
+    number: int
+    """Of the clause within its entry."""
+    text: str
+    option: Option
+    after: int | None = None
+    """The option without which it says nothing: words of a record without the record's id."""
+
+
+def shrunk(
+    schema: StateSchema,
+    entries: Sequence[StateEntry],
+    *,
+    fits: Fits,
+    said: Iterable[str] = (),
+    heard: Iterable[str] = (),
+) -> tuple[StateEntry, ...]:
+    """The entries, or clauses of them, that tell most within the room; in the same order.
+
+    Args:
+        schema: Of the state.
+        entries: In served order.
+        fits: Asked about a logarithmic number of states.
+        said: What is served beside the state: what stands there need not be told, data that is talked of there is
+            worth more.
+        heard: What was talked of and is not served beside the state: data in it is worth more.
+    """
+    if fits(state_of(schema, entries)):
+        return tuple(entries)
+
+    def held(kept: Sequence[StateEntry]) -> bool:
+        return fits(state_of(schema, _joined(kept)))
+
+    clauses = _clauses(entries, "\n".join(said), heard)
+    dearest_first = sorted(clauses, key=_dearness)
+    low, high, best = 0, sum(clause.option.cost() for clause in clauses) + _NEAR, tuple[StateEntry, ...]()
+    while high - low > _NEAR:
+        room = (low + high) // 2
+        kept = _kept(entries, clauses, dearest_first, room)
+        if held(kept):
+            low, best = room, kept
+        else:
+            high = room
+    return _joined(_widened(entries, best, held))
+
+
+def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
+    """Data of one call after the other behind one label: each costs as much as a value."""
+    joined: list[StateEntry] = []
+    for entry in entries:
+        label, clauses = parted(entry.text)
+        before = joined[-1] if joined else None
+        if before is not None and before.field == entry.field and _is_data(label) and before.text.startswith(label):
+            told = as_records([*parted(before.text)[1], *clauses])
+            joined[-1] = replace(before, text=together(label, told))
+        else:
+            joined.append(entry)
+    return tuple(joined)
+
+
+def _widened(
+    entries: Sequence[StateEntry], kept: Sequence[StateEntry], held: Callable[[Sequence[StateEntry]], bool]
+) -> tuple[StateEntry, ...]:
+    """With entries as they were, newest first, as far as what is left holds them."""
+    whole = {entry.id: entry for entry in entries}
+    for entry in sorted(kept, key=age, reverse=True):
+        wider = [whole[one.id] if one.id == entry.id else one for one in kept]
+        if wider != list(kept) and held(wider):
+            kept = wider
+    return tuple(kept)
+
+
+def _kept(
+    entries: Sequence[StateEntry], clauses: Sequence[_Clause], dearest_first: Sequence[_Clause], room: int
+) -> tuple[StateEntry, ...]:
+    """Those of most worth per token; what only repeats others comes last."""
+    told, chosen, later = Told(), set[int](), list[_Clause]()
+    for is_again in (False, True):
+        for clause in later if is_again else dearest_first:
+            option = clause.option
+            is_left = clause.after is not None and clause.after not in chosen
+            if option.cost() > room or (is_again and is_left):
+                continue
+            if not is_again and (
+                is_left or told.repeats(option.stems) or told.worth(option) < _NEWS * option.worth.total
+            ):
+                later.append(clause)
+                continue
+            room -= option.cost()
+            chosen.add(option.key)
+            told.take(option)
+    of_entry: defaultdict[int, list[_Clause]] = defaultdict(list)
+    for clause in clauses:
+        if clause.option.key in chosen:
+            of_entry[id(clause.entry)].append(clause)
+    return tuple(_entry(entry, of_entry[id(entry)]) for entry in entries if id(entry) in of_entry)
+
+
+def _dearness(clause: _Clause) -> tuple[float, int]:
+    return -clause.option.worth.total / (_FIXED + clause.option.cost()), clause.option.key
+
+
+def _entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
+    text = together(kept[0].label, _told(kept))
+    return entry if text == entry.text else replace(entry, text=text)
+
+
+def _told(kept: Sequence[_Clause]) -> Iterator[str]:
+    """Parts of one clause with commas between them, records of one list behind their name."""
+    for lead, group in groupby(kept, lambda one: one.lead):
+        records = [", ".join(one.text for one in parts) for _, parts in groupby(group, lambda one: one.number)]
+        yield from [lead + RECORDS_APART.join(records)] if lead else records
+
+
+def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> list[_Clause]:
+    """Every clause; data without the names of its values, each value once, where it is worth most."""
+    newest_first = {entry.id: place for place, entry in enumerate(sorted(entries, key=age, reverse=True))}
+    apart = [
+        (entry, label, text)
+        for entry in entries
+        for label, clauses in [parted(entry.text)]
+        for clause in clauses
+        for text in (records_in(clause) if _lists(label, clause) else [clause])
+    ]
+    data = [(entry, text) for entry, label, text in apart if _lists(label, text)]
+    # Only data and calls are weighed by what was talked of.
+    is_asked = any(_is_data(label) or is_call(text) for _, label, text in apart)
+    talk = words_said([said, *heard, *(text for _, label, text in apart if not _is_data(label))] if is_asked else ())
+    mentioned = talk | said_twice(line_in(text) for _, text in data)
+    meant = _meant(data, talk)
+    worths = {
+        (entry.id, text): meant[entry.id, text] * worth_of_data(line_in(text), mentioned).total for entry, text in data
+    }
+    told: set[str] = set()
+    heads = heads_of(text for _, text in data)
+    short = {
+        (entry.id, text): terse(text, told, amounts=False, heads=heads)
+        for entry, text in sorted(data, key=lambda one: -worths[one[0].id, one[1]])
+    }
+    found: list[_Clause] = []
+    for number, (entry, label, text) in enumerate(apart):
+        recent = 1 + _RECENT * (1 - newest_first[entry.id] / max(len(entries), 1))
+        first = _MOST_CLAUSES * newest_first[entry.id]
+        lists = _lists(label, text)
+        lead, parts = short[entry.id, text] if lists else ("", [text] if text not in said else [])
+        if lists:
+            told_of = list(_of_data(parts, mentioned, talk, meant[entry.id, text]))
+        elif is_call(text):
+            told_of = [(worth_of_action(text, mentioned), line_in(text).stems)]
+        else:
+            told_of = [_of_talk(entry.role, f"{label}{text}", text)]
+        head = None
+        for part, (worth, stems_of_it) in zip(parts, told_of, strict=False):
+            option = _option(
+                first + len(found),
+                part,
+                worth.times(_NEXT_CALL if lists or is_call(text) else recent),
+                stems_of_it,
+                beside=_tokens(lead) / len(parts) if lead else 0.0,
+            )
+            clause = _Clause(entry=entry, label=label, lead=lead, number=number, text=part, option=option)
+            if lists and line_in(part).values:
+                head = option.key if head is None else head
+                found.append(clause)
+            else:
+                found.append(replace(clause, after=head))
+    return found
+
+
+def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
+    """By record: whether it was talked of more than the others of its list."""
+    found: dict[tuple[str, str], float] = {}
+    for name, group in groupby(data, lambda one: list_of(one[1])):
+        records = list(group)
+        factors = relevances([line_in(text) for _, text in records], talk) if name else [1.0] * len(records)
+        found.update(((entry.id, text), factor) for (entry, text), factor in zip(records, factors, strict=True))
+    return found
+
+
+def _of_data(
+    parts: Sequence[str], mentioned: Collection[str], talk: Collection[str], meant: float
+) -> Iterator[tuple[Worth, frozenset[str]]]:
+    """What each part of a line is worth beside the others: an id behind a name that was talked of is about it."""
+    lines = [line_in(part) for part in parts]
+    said = [place for place, line in enumerate(lines) if any(is_mentioned(one, talk) for one in _names(line))]
+    head = next((place for place, line in enumerate(lines) if line.values), None)
+    for place, (line, worth) in enumerate(zip(lines, worths_of_data(lines, mentioned), strict=True)):
+        near = min((abs(place - other) for other in said if other != place), default=0)
+        yield (
+            worth.times(
+                meant * (HEAD if place == head else 1.0) * (1 + _ABOUT / near if near and line.values else 1.0)
+            ),
+            line.stems,
+        )
+
+
+def _names(line: Line) -> Iterator[str]:
+    """What people call things by, whatever its id: words, with a number or without."""
+    yield from line.words
+    yield from (value for value in line.values if " " in value)
+
+
+def _lists(label: str, text: str) -> bool:
+    """Whether a clause lists values: a tool's data, or a call that only looked something up."""
+    if _is_data(label):
+        return not is_prose(text)
+    return is_call(text) and READING_TOOL.match(text) is not None
+
+
+@lru_cache(maxsize=4_096)
+def _of_talk(role: FieldRole, written: str, clause: str) -> tuple[Worth, frozenset[str]]:
+    """What a clause is worth, and its words: the same state is rendered for one question after the other."""
+    entry = StateEntry(id=f"{ID_LETTERS[role]}0", field="", role=role, text=written, since_version=0)
+    return worth_of(entry), frozenset(stems(clause))
+
+
+def _is_data(label: str) -> bool:
+    return role_of(label) == "tool"
+
+
+@lru_cache(maxsize=8_192)
+def _tokens(text: str) -> int:
+    return cost(text)
+
+
+def _option(key: int, text: str, worth: Worth, said_by_it: frozenset[str], *, beside: float) -> Option:
+    tokens = math.ceil(_tokens(text) + beside)
+    return Option(key=key, worth=worth, stems=said_by_it, size=_SIGNS * tokens, cost=lambda: tokens)

@@ -1,0 +1,178 @@
+"""Which entries and items of a candidate go because something newer makes them untrue.
+
+What is superseded stays on record in what took its place.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.core.model.anchors import FoundAnchor
+from app.core.model.candidate import CandidateItem
+from app.core.model.conversation import Message
+from app.core.model.state import FieldRole, StateEntry
+from app.core.state.outdated import Outdated
+from app.core.state.untruth import Texts, corrections_of
+from app.core.text.sameness import canonical, covers
+from app.core.validation.orders import orders_in
+
+_STATES: Final = frozenset({"fact", "open"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Superseding:
+    """The items of a candidate with what they take the place of."""
+
+    items: tuple[CandidateItem, ...]
+    older: Mapping[int, tuple[CandidateItem, ...]]
+    """By the index of an item: other items of the same candidate that it makes untrue; they are not among ``items``."""
+
+
+def supersede(
+    items: Sequence[CandidateItem],
+    entries: Sequence[StateEntry],
+    roles: Mapping[str, FieldRole],
+    span: Sequence[Message],
+    dropped: Collection[str] = (),
+    anchors: Sequence[FoundAnchor] = (),
+    outdated: Outdated | None = None,
+) -> Superseding:
+    """Complete what the items of a candidate replace, among earlier entries and among each other.
+
+    A correction of the span that stands among the anchors counts as an item, where it makes something untrue that no
+    item does: so what it corrects does not stand in the state beside it.
+
+    Args:
+        items: Of the candidate.
+        entries: Those that are served.
+        roles: By field.
+        span: The messages that the candidate was made from.
+        dropped: Entries that the candidate wants forgotten anyway.
+        anchors: The active ones.
+        outdated: What was superseded among the anchors, and by which.
+    """
+    messages = {message.seq: message for message in span}
+    stated = {canonical(item.text) for item in items}
+    held = [entry for entry in entries if entry.role in _STATES and entry.id not in dropped]
+    open_entries = [entry for entry in held if canonical(entry.text) not in stated]
+    index = Texts([entry.text for entry in open_entries])
+    completed: list[CandidateItem] = []
+    for item in items:
+        found: list[str] = []
+        if roles[item.field] in _STATES:
+            untrue = (open_entries[place] for place in index.outdated_by(item, messages))
+            found = [entry.id for entry in untrue if not _says_again(entry.text, items)]
+        completed.append(_replacing(item, found))
+    corrected = _Corrected(_among_themselves(completed, roles, messages), held, roles)
+    for anchor in anchors:
+        if anchor.type == "correction" and anchor.seq in messages:
+            corrected.take(anchor, messages)
+    if outdated is not None:
+        corrected.clear(outdated)
+    return corrected.result()
+
+
+def _replacing(item: CandidateItem, entries: Sequence[str]) -> CandidateItem:
+    return replace(item, replaces=tuple(dict.fromkeys([*item.replaces, *entries]))) if entries else item
+
+
+class _Corrected:
+    """The items and the entries, as what corrections among the anchors make untrue goes too, one by one."""
+
+    def __init__(self, known: Superseding, entries: Sequence[StateEntry], roles: Mapping[str, FieldRole]) -> None:
+        self._items = list(known.items)
+        self._older = {place: list(found) for place, found in known.older.items()}
+        self._gone: set[int] = set()
+        self._entries = entries
+        self._roles = roles
+
+    def take(self, anchor: FoundAnchor, messages: Mapping[int, Message]) -> None:
+        """Let an item of its message, or else its own words, stand in the place of what it corrects."""
+        said = CandidateItem(field="", text=anchor.content, from_seqs=(anchor.seq,))
+        told = [item.text for item in self._items]
+        self._give_way(
+            anchor,
+            untrue=[place for place in Texts(told).outdated_by(said, messages) if self._is_before(place, anchor.seq)],
+            stale=[
+                self._entries[place]
+                for place in Texts([entry.text for entry in self._entries]).outdated_by(said, messages)
+            ],
+        )
+
+    def clear(self, outdated: Outdated) -> None:
+        """Let what only repeats an anchor that was superseded give way to the one that took its place."""
+        for place, item in enumerate(tuple(self._items)):
+            after = outdated.successor(item.text, item.from_seqs) if self._is_told(place) else None
+            if after is not None and self._is_before(place, after.seq):
+                self._give_way(after, untrue=[place], stale=[])
+        for entry in self._entries:
+            after = outdated.successor(entry.text, entry.from_seqs)
+            if after is not None:
+                self._give_way(after, untrue=[], stale=[entry])
+
+    def _give_way(self, anchor: FoundAnchor, *, untrue: Sequence[int], stale: Sequence[StateEntry]) -> None:
+        staying = [item for place, item in enumerate(self._items) if place not in {*self._gone, *untrue}]
+        settled = {entry for item in self._items for entry in item.replaces}
+        stale = [one for one in stale if one.id not in settled and max(one.from_seqs, default=0) < anchor.seq]
+        stale = [one for one in stale if not _says_again(one.text, staying)]
+        if orders_in(anchor.content) or not (stale or untrue):
+            return  # words that give orders are never told as a fact
+        place = next((place for place in range(len(self._items)) if self._is_of(place, anchor.seq)), len(self._items))
+        if place == len(self._items):
+            field = stale[0].field if stale else self._items[untrue[0]].field
+            self._items.append(CandidateItem(field=field, text=anchor.content, from_seqs=(anchor.seq,)))
+        inherited = [entry for old in untrue for entry in self._items[old].replaces]
+        self._items[place] = _replacing(self._items[place], [*(entry.id for entry in stale), *inherited])
+        self._older.setdefault(place, []).extend(self._items[old] for old in untrue)
+        self._gone.update(untrue)
+
+    def result(self) -> Superseding:
+        """What is left."""
+        return _without(self._items, self._gone, self._older)
+
+    def _is_told(self, place: int) -> bool:
+        item = self._items[place]
+        return place not in self._gone and self._roles[item.field] in _STATES and bool(item.from_seqs)
+
+    def _is_before(self, place: int, seq: int) -> bool:
+        return self._is_told(place) and max(self._items[place].from_seqs) < seq
+
+    def _is_of(self, place: int, seq: int) -> bool:
+        return self._is_told(place) and seq in self._items[place].from_seqs
+
+
+def _without(
+    items: Sequence[CandidateItem], gone: Collection[int], older: Mapping[int, Sequence[CandidateItem]]
+) -> Superseding:
+    kept = [place for place in range(len(items)) if place not in gone]
+    return Superseding(
+        items=tuple(items[place] for place in kept),
+        older={new: tuple(older[place]) for new, place in enumerate(kept) if older.get(place)},
+    )
+
+
+def _among_themselves(
+    items: Sequence[CandidateItem], roles: Mapping[str, FieldRole], messages: Mapping[int, Message]
+) -> Superseding:
+    gone: set[int] = set()
+    older: defaultdict[int, list[CandidateItem]] = defaultdict(list)
+    index = Texts([item.text for item in items])
+    for place, item in enumerate(items):
+        if roles[item.field] not in _STATES or not item.from_seqs or not corrections_of(item, messages):
+            continue
+        for other in index.outdated_by(item, messages):
+            early = items[other]
+            if other == place or other in gone or early.field != item.field or not early.from_seqs:
+                continue
+            if max(early.from_seqs) < max(item.from_seqs):
+                gone.add(other)
+                older[place].append(early)
+    return _without(items, gone, older)
+
+
+def _says_again(text: str, items: Sequence[CandidateItem]) -> bool:
+    """Whether the candidate itself still says what the text says."""
+    return any(covers(item.text, text) or covers(text, item.text) for item in items)

@@ -1,0 +1,120 @@
+"""A state that is one text, made shorter statement by statement: first what tells least per token beside the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from heapq import heapify, heappop, heapreplace
+from itertools import chain
+from typing import Final
+
+from app.core.model.state import StateEntry
+from app.core.reading.choice import MOST_LOOKS, Option, Told, per_token
+from app.core.reading.labels import role_of
+from app.core.reading.passages import clip
+from app.core.summarizer.offline.items import cost, parted
+from app.core.summarizer.offline.keeping import option_of
+from app.core.summarizer.offline.retold import statements
+from app.core.text.words import sentences
+from app.core.validation.told_claims import is_critical
+
+_STEPS: Final = 64
+"""In which a text is made shorter: it may be tens of thousands of characters."""
+_CLIPS: Final = 16
+"""In which a single statement is cut that is longer than its room."""
+_OPENING: Final = 0.2
+"""Of the text at most is spared for the first statements with exact values: what a conversation set out with."""
+
+
+def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
+    """The text of an entry in less and less room, in ``_STEPS`` steps: fewer of its statements, in their order.
+
+    Its first statement stays to the end, cut short if need be, its last one and those of the opening nearly as long.
+    With ``older_first`` what an earlier text told stays longer than what is new.
+    """
+    told = _told(entry.text)
+    if not told:
+        return
+    order = _worth_keeping(entry, told, older_first=older_first)
+    costs = [cost(text) for text in told]
+    shorter = entry.text
+    for step in range(1, _STEPS + 1):
+        kept = sorted(_packed(order, costs, room=sum(costs) * (_STEPS - step) // _STEPS))
+        if len(kept) < len(told) and (text := " ".join(told[place] for place in kept)) != shorter:
+            shorter = text
+            yield text
+    yield from (clip(told[0], len(told[0]) * (_CLIPS - step) // _CLIPS) for step in range(1, _CLIPS))
+
+
+def left_out(whole: str, shorter: str) -> list[str]:
+    """The statements of a text that a shorter one does not have."""
+    return [text for text in _told(whole) if text not in shorter]
+
+
+def _told(text: str) -> list[str]:
+    """The statements of a text, each sentence by itself where no speaker is named before them."""
+    found = [(parted(one)[0], one) for one in statements(text)]
+    labels = Counter(label for label, _ in found)
+    told = ([one] if role_of(label) or labels[label] > 1 else sentences(one) for label, one in found)
+    return list(dict.fromkeys(chain.from_iterable(told)))
+
+
+def _packed(order: Sequence[int], costs: Sequence[int], *, room: int) -> Iterator[int]:
+    """The first of this order, and every other that fits into what is left of the room."""
+    for rank, place in enumerate(order):
+        if rank == 0 or costs[place] <= room:
+            room -= costs[place]
+            yield place
+
+
+def _worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first: bool) -> list[int]:
+    """Places of the statements: those to be kept longest first."""
+    options = [option_of(replace(entry, role="fact", text=text), place) for place, text in enumerate(told)]
+    first = list(dict.fromkeys([0, len(told) - 1, *_opening(told)]))
+    known = Told()
+    for place in first:
+        known.take(options[place])
+    before = "\n".join(entry.superseded)
+    news = [one for one in options if one.key not in first and told[one.key] not in before]
+    older = [one for one in options if one.key not in first and told[one.key] in before]
+    if older_first:
+        return [*first, *(one.key for group in (older, news) for one in _by_what_they_add(group, known))]
+    return [*first, *_in_turn(_by_what_they_add(news, known), _by_what_they_add(older, known))]
+
+
+def _in_turn(news: Iterable[Option], older: Iterable[Option]) -> Iterator[int]:
+    """Both by turns, so that each has half of the room: what was told long ago never keeps out what is new."""
+    fresh, known = list(news)[::-1], list(older)[::-1]
+    ahead = 0
+    while fresh or known:
+        is_news = bool(fresh) and (ahead <= 0 or not known)
+        option = (fresh if is_news else known).pop()
+        ahead += option.size if is_news else -option.size
+        yield option.key
+
+
+def _opening(told: Sequence[str]) -> Iterator[int]:
+    """The first statements with exact values."""
+    room = _OPENING * sum(map(len, told))
+    for place, text in enumerate(told):
+        room -= len(text)
+        if room < 0:
+            return
+        if is_critical(text):
+            yield place
+
+
+def _by_what_they_add(options: Sequence[Option], known: Told) -> Iterator[Option]:
+    """Each time the one that tells most per token beside those before it."""
+    heap = [(-per_token(known.worth(one), one), one.key, 0, one) for one in options]
+    heapify(heap)
+    while heap:
+        promised, key, looks, option = heap[0]
+        now = -per_token(known.worth(option), option)
+        if now > promised and looks < MOST_LOOKS:
+            heapreplace(heap, (now, key, looks + 1, option))
+            continue
+        heappop(heap)
+        known.take(option)
+        yield option

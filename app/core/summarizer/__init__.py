@@ -1,0 +1,1 @@
+"""What a summarizer is asked, and how its answer is read."""

@@ -1,0 +1,393 @@
+"""The candidate: what a summarizer is asked for, and reading its answer.
+
+Reading is tolerant where nothing can be misunderstood (fences, bare strings, numbers as strings, unknown keys) and
+refuses the rest. Nothing here judges content: that is the gate's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any, Final, cast, get_args
+
+from app.core.model.anchors import AnchorType, ClaimedStatus
+from app.core.model.candidate import AnchorProposal, Candidate, CandidateDrop, CandidateItem, KeptWord
+from app.core.model.conversation import Message
+from app.core.model.overlap import Overlap
+from app.core.model.segments import SegmentDigest
+from app.core.model.state import StateSchema
+from app.core.text.escaping import clean
+from app.core.text.patterns import compiled
+from app.core.text.words import sentences
+
+GIVEN_UP: Final = "no_longer_relevant"
+DROP_REASONS: Final = ("contradicted", "resolved", GIVEN_UP)
+ANCHOR_TYPES: Final[tuple[str, ...]] = get_args(AnchorType)
+_CLAIMS: Final[Mapping[str, ClaimedStatus]] = {
+    "contradicted": "superseded",
+    "resolved": "resolved",
+    GIVEN_UP: "withdrawn",
+}
+"""What dropping a passage that is kept verbatim claims of its anchor, by the reason."""
+
+_MOST_CHARACTERS: Final = 400_000  # above what any output limit lets through as an honest state
+_DEEPEST: Final = 24  # the format needs five
+_MOST_ITEMS: Final = 1_000
+_MOST_ANCHORS: Final = 200  # proposals that are read; each is looked for in its message
+_MOST_DIGESTS: Final = 200  # that are read
+_MOST_TAGS: Final = 60
+_LONGEST_TAG: Final = 100  # characters; a longer one is no keyword
+_LONGEST_TOPIC: Final = 120
+_LONGEST_BRIEF: Final = 4_000
+_LONGEST_QUOTE: Final = 2_000  # characters; what is longer is no passage but a message, and can be pinned
+_LONGEST_ITEM: Final = 1_000  # characters; longer ones are cut into several at sentence ends, so that nothing is lost
+
+_REASONING: Final = compiled(
+    r"(?<!\s)\s*+<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
+)
+_FENCED: Final = compiled(r"```[\w-]*+[ \t]*+\n(.*?)```", re.DOTALL)
+_STRUCTURE: Final = compiled(r'\\.|["\[\]{}]', re.DOTALL)
+_BULLET: Final = compiled(r"^(?:[-*•–—]\s+)+")
+_NUMBER: Final = compiled(r"\d{1,15}")
+_ENTRY_ID: Final = compiled(r"[A-Za-z]\d{1,15}")
+_KEPT_ID: Final = compiled(r"[\s\"'<\[#]{0,4}([Pp]\d{1,15}-\d{1,4})[\s\"'>\]]{0,4}")
+
+
+class CandidateError(Exception):
+    """The answer cannot be read; ``reason`` is ``empty_summary``, ``not_a_summary`` or ``unparseable``."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def candidate_json_schema(schema: StateSchema, *, segments: bool = False, anchors: bool = True) -> dict[str, Any]:
+    """The JSON Schema for constrained decoding: every key is required, and items of all lists share one definition.
+
+    ``segments`` says whether stretches are to be described, ``anchors`` whether passages are to be proposed.
+    """
+    fields = {field.name: _LIST_SCHEMA if field.is_list else {"type": "string"} for field in schema.fields}
+    has_lists = any(field.is_list for field in schema.fields)
+    lists: dict[str, Mapping[str, Any]] = {"dropped": _DROP_SCHEMA} if has_lists else {}
+    if anchors:
+        lists["anchors"] = _ANCHOR_SCHEMA
+    if segments:
+        lists["segments"] = _DIGEST_SCHEMA
+    shape = _object({**fields, **{name: {"type": "array", "items": shape} for name, shape in lists.items()}})
+    return {**shape, "$defs": {"item": _ITEM_SCHEMA}} if has_lists else shape
+
+
+def second_json_schema(schema: StateSchema) -> dict[str, Any]:
+    """The JSON Schema of what a summarizer answers when it is asked about its answer again."""
+    fields = [field.name for field in schema.fields if field.is_list] or [field.name for field in schema.fields]
+    added = _object(
+        {
+            "field": {"type": "string", "enum": fields},
+            "text": {"type": "string"},
+            "from": {"type": "array", "items": {"type": "integer"}},
+        }
+    )
+    statement = _object({"n": {"type": "integer"}, "text": {"type": "string"}})
+    return _object({"statements": {"type": "array", "items": statement}, "added": {"type": "array", "items": added}})
+
+
+def parse_candidate(text: str, schema: StateSchema) -> Candidate:
+    """Read a summarizer's answer.
+
+    Raises:
+        CandidateError: ``empty_summary`` (nothing but blanks or reasoning, or no field holds a text), ``not_a_summary``
+            (prose instead of JSON), ``unparseable`` (anything else that is not the object asked for).
+    """
+    data = _state_object(_load(text, schema), schema)
+    items = tuple(islice(_items(data, schema), _MOST_ITEMS))
+    narrative = {
+        field.name: told for field in schema.fields if not field.is_list and (told := _narrative(data.get(field.name)))
+    }
+    if not items and not narrative:
+        raise CandidateError("empty_summary")
+    return Candidate(
+        items=items,
+        narrative=narrative,
+        dropped=tuple(_drops(data.get("dropped"))),
+        anchors=tuple(dict.fromkeys(_anchors(data.get("anchors")))),
+        kept=tuple({word.id: word for word in _kept(data)}.values()),
+        digests=_digests(data.get("segments")),
+    )
+
+
+def without_giving_up(candidate: Candidate) -> Candidate:
+    """The candidate without drops that only make room: what was contradicted or settled still goes."""
+    return replace(candidate, dropped=tuple(drop for drop in candidate.dropped if drop.reason != GIVEN_UP))
+
+
+def attribute_sources(candidate: Candidate, messages: Sequence[Message]) -> Candidate:
+    """Keep sources inside the span; an item left without one gets the message that shares most with it, if any does."""
+    span = {message.seq for message in messages}
+    known = [replace(item, from_seqs=tuple(seq for seq in item.from_seqs if seq in span)) for item in candidate.items]
+    if all(item.from_seqs for item in known):
+        return replace(candidate, items=tuple(known))
+    overlap = Overlap(messages)
+    return replace(
+        candidate,
+        items=tuple(item if item.from_seqs else replace(item, from_seqs=overlap.sources(item.text)) for item in known),
+    )
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+    }
+
+
+_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "string"}}
+_ITEM_SCHEMA: Final = _object(
+    {"text": {"type": "string"}, "from": {"type": "array", "items": {"type": "integer"}}, "replaces": _STRINGS}
+)
+_LIST_SCHEMA: Final[Mapping[str, Any]] = {"type": "array", "items": {"$ref": "#/$defs/item"}}
+_DROP_SCHEMA: Final = _object(
+    {
+        "entry": {"type": "string"},
+        "reason": {"type": "string", "enum": list(DROP_REASONS)},
+        "by_seq": {"type": "integer"},
+    }
+)
+_ANCHOR_SCHEMA: Final = _object(
+    {
+        "type": {"type": "string", "enum": list(ANCHOR_TYPES)},
+        "quote": {"type": "string"},
+        "seq": {"type": "integer"},
+    }
+)
+_DIGEST_SCHEMA: Final = _object(
+    {"segment": {"type": "integer"}, "topic": {"type": "string"}, "brief": {"type": "string"}, "tags": _STRINGS}
+)
+
+
+def _load(text: str, schema: StateSchema) -> Any:
+    """The JSON value in an answer, alone, fenced, or after a word of introduction."""
+    answer = clean(_REASONING.sub("", text, count=3)).strip()
+    if not answer:
+        raise CandidateError("empty_summary")
+    if len(answer) > _MOST_CHARACTERS:
+        raise CandidateError("unparseable")
+    for piece in _pieces(answer):
+        if _depth(piece) > _DEEPEST:
+            continue
+        try:
+            return json.loads(piece, strict=False)
+        except (ValueError, RecursionError):
+            continue
+    meant = answer[0] in "{[" or "```" in answer or any(f'"{field.name}"' in answer for field in schema.fields)
+    is_prose = any(character.isalpha() for character in answer)
+    raise CandidateError("not_a_summary" if is_prose and not meant else "unparseable")
+
+
+def _pieces(answer: str) -> Iterator[str]:
+    yield answer
+    if fenced := _FENCED.search(answer):
+        yield fenced[1].rstrip(" \t").removesuffix("\n")
+    start, end = answer.find("{"), answer.rfind("}")
+    if 0 <= start < end:
+        yield answer[start : end + 1]
+
+
+def _depth(text: str) -> int:
+    """How deep brackets nest, strings left out; linear, before any recursive reader sees the text."""
+    depth = deepest = 0
+    quoted = False
+    for found in _STRUCTURE.finditer(text):
+        mark = found.group()
+        if mark == '"':
+            quoted = not quoted
+        elif not quoted and mark in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif not quoted and mark in "]}":
+            depth -= 1
+    return deepest
+
+
+def _state_object(value: Any, schema: StateSchema) -> Mapping[str, Any]:
+    """The object that holds state fields: the value itself, or the only thing wrapped in it."""
+    names = {field.name for field in schema.fields}
+    for _ in range(3):
+        if isinstance(value, dict) and names & value.keys():
+            return value
+        inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        if len(inner) != 1:
+            break
+        value = inner[0]
+    if value is None or value in ("", {}, []):
+        raise CandidateError("empty_summary")
+    raise CandidateError("not_a_summary" if isinstance(value, str) else "unparseable")
+
+
+def _items(data: Mapping[str, Any], schema: StateSchema) -> Iterator[CandidateItem]:
+    for field in schema.fields:
+        if not field.is_list:
+            continue
+        for raw in _listed(data.get(field.name)):
+            yield from _item(field.name, raw)
+
+
+def _item(field: str, raw: Any) -> Iterator[CandidateItem]:
+    given: Mapping[str, Any] = raw if isinstance(raw, dict) else {"text": raw}
+    if "text" not in given:
+        raise CandidateError("unparseable")
+    from_seqs = tuple(dict.fromkeys(seq for value in _listed(given.get("from")) if (seq := _seq(value)) is not None))
+    replaces = tuple(dict.fromkeys(entry for value in _listed(given.get("replaces")) if (entry := _entry_id(value))))
+    for text in _split(_BULLET.sub("", _line(given["text"]))):
+        yield CandidateItem(field=field, text=text, from_seqs=from_seqs, replaces=replaces)
+
+
+def _drops(value: Any) -> Iterator[CandidateDrop]:
+    for raw in islice(_listed(value), _MOST_ITEMS):
+        if not isinstance(raw, dict) or _kept_id(raw.get("entry")):
+            continue
+        if entry := _entry_id(raw.get("entry")):
+            yield CandidateDrop(entry=entry, reason=_word(raw.get("reason")), by_seq=_seq(raw.get("by_seq")))
+
+
+def _anchors(value: Any) -> Iterator[AnchorProposal]:
+    """Proposals that can be read; whatever else stands there is no reason to refuse a candidate."""
+    for raw in islice(_listed(value), _MOST_ANCHORS):
+        if not isinstance(raw, dict):
+            continue
+        type_, quote, seq = _word(raw.get("type")), raw.get("quote"), _seq(raw.get("seq"))
+        if (
+            type_ not in ANCHOR_TYPES
+            or _kept_id(quote)
+            or not isinstance(quote, str)
+            or seq is None
+            or len(quote) > _LONGEST_QUOTE
+        ):
+            continue
+        if kept := clean(quote).strip():
+            yield AnchorProposal(type=cast("AnchorType", type_), quote=kept, seq=seq)
+
+
+def _kept(data: Mapping[str, Any]) -> Iterator[KeptWord]:
+    """What is said of passages that were shown as kept verbatim: worth keeping, or dropped."""
+    for raw in islice(_listed(data.get("anchors")), _MOST_ITEMS):
+        named = raw.get("quote") if isinstance(raw, dict) else raw
+        if name := _kept_id(named):
+            yield KeptWord(id=name, claims=None)
+    for raw in islice(_listed(data.get("dropped")), _MOST_ITEMS):
+        if isinstance(raw, dict) and (name := _kept_id(raw.get("entry"))) and _word(raw.get("reason")) in _CLAIMS:
+            yield KeptWord(id=name, claims=_CLAIMS[_word(raw.get("reason"))], by_seq=_seq(raw.get("by_seq")))
+
+
+def _digests(value: Any) -> tuple[SegmentDigest, ...]:
+    """The first description of each stretch that can be read; one that cannot is no reason to refuse a candidate."""
+    if isinstance(value, dict):  # by number, instead of a list
+        value = [{"segment": number, **told} for number, told in value.items() if isinstance(told, dict)]
+    found: dict[int, SegmentDigest] = {}
+    for raw in islice(_listed(value), _MOST_DIGESTS):
+        if isinstance(raw, dict) and (number := _seq(raw.get("segment"))) is not None and number not in found:
+            found[number] = SegmentDigest(
+                number=number,
+                topic=_short(raw.get("topic"), _LONGEST_TOPIC),
+                brief=_short(raw.get("brief"), _LONGEST_BRIEF),
+                tags=_tags(raw.get("tags")),
+            )
+    return tuple(found.values())
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else _listed(value)
+    tags = (_short(tag, _LONGEST_TAG) for tag in islice(given, _MOST_TAGS))
+    return tuple(dict.fromkeys(tag for tag in tags if tag))
+
+
+def _short(value: Any, longest: int) -> str:
+    """A text on one line; nothing for what is no text, or no short one."""
+    try:
+        line = " ".join(_line(part) for part in _listed(value))
+    except CandidateError:
+        return ""
+    line = _BULLET.sub("", line.strip())
+    return line if len(line) <= longest else ""
+
+
+def _narrative(value: Any) -> str:
+    given = value.get("text") if isinstance(value, dict) else value
+    return " ".join(text for part in _listed(given) if (text := _line(part)))
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None or value == "":
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _line(value: Any) -> str:
+    """A text on one line; ``CandidateError`` for what is no text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise CandidateError("unparseable")
+    if isinstance(value, float) and not math.isfinite(value):
+        return ""
+    return " ".join(clean(str(value)).split())
+
+
+def _split(text: str) -> Iterator[str]:
+    """The text, or for an overlong one its pieces: at sentence ends, at blanks where a sentence alone is too long."""
+    if len(text) <= _LONGEST_ITEM:
+        yield from [text] if text else []
+        return
+    piece = ""
+    for sentence in sentences(text):
+        for part in _at_blanks(sentence):
+            if piece and len(piece) + 1 + len(part) > _LONGEST_ITEM:
+                yield piece
+                piece = part
+            else:
+                piece = f"{piece} {part}" if piece else part
+    if piece:
+        yield piece
+
+
+def _at_blanks(sentence: str) -> Iterator[str]:
+    rest = sentence
+    while len(rest) > _LONGEST_ITEM:
+        cut = rest.rfind(" ", 1, _LONGEST_ITEM)
+        cut = cut if cut > 0 else _LONGEST_ITEM
+        yield rest[:cut].strip()
+        rest = rest[cut:].strip()
+    if rest:
+        yield rest
+
+
+def _seq(value: Any) -> int | None:
+    """A message number, also as ``"12"``, ``12.0`` or ``"#12"``."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    found = _NUMBER.search(value) if isinstance(value, str) else None
+    return int(found.group()) if found else None
+
+
+def _entry_id(value: Any) -> str:
+    """An entry id, also as ``"[f12]"``; empty when there is none."""
+    found = _ENTRY_ID.search(value) if isinstance(value, str) else None
+    return found.group().upper() if found else ""
+
+
+def _kept_id(value: Any) -> str:
+    """The id of a passage that is kept verbatim, alone; empty for everything else."""
+    found = _KEPT_ID.fullmatch(value) if isinstance(value, str) else None
+    return found[1].upper() if found else ""
+
+
+def _word(value: Any) -> str:
+    return "_".join(value.lower().split()) if isinstance(value, str) else ""

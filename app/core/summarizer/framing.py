@@ -1,0 +1,232 @@
+"""Messages and entries as data in a prompt: fenced, numbered, and impossible to break out of.
+
+Whatever stands in a message, the prompt parses back to exactly as many messages with the same texts. Anchors stand in
+place, inside ``<kept_verbatim id="P12-1">``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from app.core.anchors.naming import names_of
+from app.core.model.anchors import FoundAnchor
+from app.core.model.conversation import Message
+from app.core.model.provenance import regions
+from app.core.model.state import StateEntry
+from app.core.text.elements import Element, elements_in, outside
+from app.core.text.elision import elide, shares
+from app.core.text.escaping import clean, escape, place_in_escaped, unescape
+from app.core.text.parts import Part, own_content, own_parts
+from app.core.text.patterns import compiled
+from app.core.text.token_counts import estimate_text
+
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_PARTS: Final = ("text_part", "tool_call", "tool_result", "media_part")
+KEPT_TAG: Final = "kept_verbatim"
+_KEPT: Final = compiled(f'<{KEPT_TAG}(?: id="[A-Z0-9 -]*+")?>')
+_LONGEST_ADDRESS: Final = 300  # characters; a longer one holds the data itself
+_MESSAGE: Final = compiled(r'<message seq="(?P<seq>\d+)" role="(?P<role>[a-z]+)" at="(?P<at>[^"<>]*+)"[^<>]*+>\n')
+_FIRST_PART: Final = compiled(rf"\n<(?:{'|'.join(_PARTS)})[ >]")
+_PART: Final = compiled(rf"<(?P<kind>{'|'.join(_PARTS)})[^<>]*+>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FramedMessage:
+    """A message as it stands in a prompt; ``parts`` are (element, text)."""
+
+    seq: int
+    role: str
+    at: str
+    content: str
+    parts: tuple[tuple[str, str], ...] = ()
+    kept: tuple[str, ...] = ()
+    """What of ``content`` is marked as kept verbatim."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Element:
+    """A part before it is written out."""
+
+    kind: str
+    attributes: Mapping[str, str]
+    text: str
+
+
+def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors: Sequence[FoundAnchor] = ()) -> str:
+    """One element per message, with role, ``seq`` and time; calls, results and media as elements inside.
+
+    Who is named in a message's ``metadata.name`` stands beside the role.
+
+    Args:
+        messages: In order.
+        anchors: Passages of these messages (others are ignored) that are marked as kept verbatim.
+        max_tokens: What all texts together may weigh; the largest are elided until they do. ``None``: all in full.
+    """
+    bodies = [(message, *_body(message)) for message in messages]
+    kept: defaultdict[int, list[tuple[str, FoundAnchor]]] = defaultdict(list)
+    for name, anchor in names_of(anchors):
+        kept[anchor.seq].append((name, anchor))
+    if max_tokens is None:
+        return "\n".join(_element(message, content, parts, kept[message.seq]) for message, content, parts in bodies)
+    sizes = [estimate_text(content) + sum(estimate_text(part.text) for part in parts) for _, content, parts in bodies]
+    return "\n".join(
+        _element(message, *_elided(content, parts, room), kept[message.seq])
+        for (message, content, parts), room in zip(bodies, shares(sizes, max_tokens), strict=True)
+    )
+
+
+def unframe(text: str) -> list[FramedMessage]:
+    """The inverse of ``frame``: every message in a text, with its content as it was."""
+    return [_parsed(found) for found in elements_in(text, _MESSAGE, lambda _: "\n</message>")]
+
+
+def frame_entries(entries: Sequence[StateEntry]) -> str:
+    """One element per entry of a state, with the id that a candidate may name."""
+    return "\n".join(
+        f'<entry id="{entry.id}" field="{entry.field}" from="{" ".join(map(str, entry.from_seqs))}">'
+        f"{escape(entry.text)}</entry>"
+        for entry in entries
+    )
+
+
+def fence(tag: str, text: str) -> str:
+    """A single text as data: ``tag`` must be one of ``escaping.TAGS``."""
+    return f"<{tag}>\n{escape(text)}\n</{tag}>"
+
+
+def kept_passage(name: str, text: str) -> str:
+    """A passage that is kept verbatim, of a message that is not shown."""
+    return f'<{KEPT_TAG} id="{name}">\n{escape(text)}\n</{KEPT_TAG}>'
+
+
+def _element(message: Message, content: str, parts: Sequence[_Element], kept: Sequence[tuple[str, FoundAnchor]]) -> str:
+    attributes = {"seq": str(message.seq), "role": message.role, "at": _time(message.created_at)}
+    if name := message.metadata.get("name"):
+        attributes["name"] = str(name)
+    if message.event_type != "casual":
+        attributes["kind"] = message.event_type
+    if message.status != "complete":
+        attributes["status"] = message.status
+    if message.role == "user" and regions(content)[0]:
+        attributes["holds"] = "pasted document"
+    lines = [_marked(content, kept), *(f"<{_opening(part)}>{escape(part.text)}</{part.kind}>" for part in parts)]
+    return f"<message {_attributes(attributes)}>\n" + "\n".join(lines) + "\n</message>"
+
+
+def _marked(content: str, kept: Sequence[tuple[str, FoundAnchor]]) -> str:
+    """The content, escaped as a whole, with marks around what is kept: none reaches into another."""
+    escaped = escape(content)
+    spans = _joined((*span, name) for name, anchor in kept if (span := _span(content, anchor)))
+    places = place_in_escaped(escaped, [place for start, end, _ in spans for place in (start, end)])
+    for end, start, (_, _, names) in zip(places[::-2], places[-2::-2], reversed(spans), strict=True):
+        inside = f'<{KEPT_TAG} id="{names}">{escaped[start:end]}</{KEPT_TAG}>'
+        escaped = f"{escaped[:start]}{inside}{escaped[end:]}"
+    return escaped
+
+
+def _span(content: str, anchor: FoundAnchor) -> tuple[int, int] | None:
+    """Where an anchor stands: at its offset, or where it is now in a message that is shown redacted or in part."""
+    here = content.startswith(anchor.content, anchor.offset)
+    start = anchor.offset if here else content.find(anchor.content)
+    return (start, start + len(anchor.content)) if start >= 0 and anchor.content else None
+
+
+def _joined(spans: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    joined: list[tuple[int, int, str]] = []
+    for start, end, name in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            first, last, names = joined[-1]
+            joined[-1] = (first, max(end, last), f"{names} {name}")
+        else:
+            joined.append((start, end, name))
+    return joined
+
+
+def _opening(part: _Element) -> str:
+    return f"{part.kind} {_attributes(part.attributes)}" if part.attributes else part.kind
+
+
+def _attributes(values: Mapping[str, str]) -> str:
+    return " ".join(f'{name}="{_attribute(value)}"' for name, value in values.items())
+
+
+def _attribute(value: str) -> str:
+    """One line without anything that could end the attribute or its tag."""
+    plain = " ".join(clean(value).split())[:100]
+    return plain.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _time(moment: datetime) -> str:
+    """UTC to the minute, with the day of the week: what "next Friday" is reckoned from."""
+    utc = moment.astimezone(UTC)
+    return f"{utc:%Y-%m-%dT%H:%MZ} {_DAYS[utc.weekday()]}"
+
+
+def _body(message: Message) -> tuple[str, list[_Element]]:
+    content = own_content(message.role, message.content, message.parts)
+    return content, [_part(part) for part in own_parts(content, message.parts)]
+
+
+def _part(part: Part) -> _Element:
+    kind, name = part.get("type"), str(part.get("name") or "")
+    if kind == "tool_call":
+        return _Element(kind="tool_call", attributes=_named(name), text=_plain(part.get("arguments", {})))
+    if kind == "tool_result":
+        return _Element(kind="tool_result", attributes=_named(name), text=_plain(part.get("content", "")))
+    if kind == "media":
+        media_type = str(part.get("media_type") or "unknown")
+        return _Element(kind="media_part", attributes={"type": media_type}, text=_address(part))
+    return _Element(kind="text_part", attributes={}, text=_plain(part.get("text", part)))
+
+
+def _named(name: str) -> dict[str, str]:
+    return {"name": name} if name else {}
+
+
+def _address(part: Part) -> str:
+    """A placeholder: where the media is, or what it is called; never its data."""
+    known = (part.get(key) for key in ("name", "filename", "title", "alt", "url"))
+    texts = (value for value in known if isinstance(value, str) and value and not value.startswith("data:"))
+    return next((value for value in texts if len(value) <= _LONGEST_ADDRESS), "not shown")
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_jsonable)
+
+
+def _jsonable(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def _elided(content: str, parts: Sequence[_Element], room: int) -> tuple[str, list[_Element]]:
+    texts = [content, *(part.text for part in parts)]
+    rooms = shares([estimate_text(text) for text in texts], room)
+    first, *rest = (elide(text, share) for text, share in zip(texts, rooms, strict=True))
+    return first, [
+        _Element(kind=part.kind, attributes=part.attributes, text=text) for part, text in zip(parts, rest, strict=True)
+    ]
+
+
+def _parsed(found: Element) -> FramedMessage:
+    body, opening = found.inside, found.opening
+    first = _FIRST_PART.search(body)
+    content, rest = (body, "") if first is None else (body[: first.start()], body[first.start() + 1 :])
+    kept = list(elements_in(content, _KEPT, lambda _: f"</{KEPT_TAG}>"))
+    return FramedMessage(
+        seq=int(opening["seq"]),
+        role=opening["role"],
+        at=opening["at"],
+        content=unescape(outside(content, kept, lambda one: one.inside)),
+        kept=tuple(unescape(one.inside) for one in kept),
+        parts=tuple(
+            (part.opening["kind"], unescape(part.inside))
+            for part in elements_in(rest, _PART, lambda one: f"</{one['kind']}>")
+        ),
+    )

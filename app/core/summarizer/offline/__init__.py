@@ -1,0 +1,1 @@
+"""The summarizer without a model: it quotes."""

@@ -1,0 +1,223 @@
+"""What a span takes back: the earlier passages and entries that a correction, or a newer value, replaces."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.anchors.contrast import tells_of_another
+from app.core.anchors.tables import TABLES
+from app.core.anchors.topics import topic_of
+from app.core.model.state import StateEntry
+from app.core.reading.passages import Passage
+from app.core.summarizer.offline.items import parted
+from app.core.summarizer.offline.restated import statement_of
+from app.core.text.identifiers import Identifier, find_identifiers
+from app.core.text.patterns import compiled
+from app.core.text.words import GENERIC_STEMS, stem, stems
+
+FEW: Final = 3
+"""Content words; an utterance with fewer needs the one before to be understood."""
+
+_REACH: Final = 8  # postings per word that a correction looks back through
+_NEAR: Final = 6  # messages
+_OVERLAP: Final = 0.5
+_EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
+_OUSTED: Final = compiled(
+    r"\b(?:instead of|rather than|no longer|not|from|scrap|drop|forget|ditch|remove|without|вместо|не"
+    r"|больше не|без)\s+(?:the |an? |our |my )?([^\W\d_][\w.+#-]*)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a text says, for telling contradiction."""
+
+    stems: frozenset[str]
+    values: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, found: Iterable[str], identifiers: Iterable[Identifier]) -> Claim:
+        """By its stems and its identifiers."""
+        values = frozenset((item.kind, item.text.lower()) for item in identifiers if item.kind in _EXACT)
+        return cls(content_of(found), values)
+
+
+def content_of(found: Iterable[str]) -> frozenset[str]:
+    """The stems that name something, numbers left out."""
+    return frozenset(word for word in found if word not in GENERIC_STEMS and not word[0].isdigit())
+
+
+def _claim(passage: Passage) -> Claim:
+    return Claim.of(passage.stems, passage.identifiers)
+
+
+def _told(text: str) -> Claim:
+    return Claim.of(stems(text), find_identifiers(text))
+
+
+def _contradicts(text: str, new: Claim, old: Claim) -> bool:
+    """Whether a text that sounds like a correction is about what the old one says, and leaves none of it."""
+    if {kind for kind, _ in old.values - new.values} - {kind for kind, _ in new.values}:
+        return False
+    shared = new.stems & old.stems
+    smaller = min(len(new.stems), len(old.stems)) or 1
+    if _names_what_goes(text, old):
+        return len(shared) > 1 or len(old.stems) <= FEW + 1
+    if new.values and old.values and new.values != old.values and shared:
+        return len(shared) >= _OVERLAP * smaller
+    return len(shared) > 1 and len(shared) >= _OVERLAP * smaller
+
+
+def _is_of_another(new: str, old: str) -> bool:
+    return tells_of_another(new, topic_of(new), old, topic_of(old), TABLES, as_="correction")
+
+
+def _names_what_goes(text: str, old: Claim) -> bool:
+    """Whether a text says "instead of", "no longer" or the like of a word of the old one."""
+    return any(stem(match.lower()) in old.stems for match in _OUSTED.findall(text))
+
+
+def _other_values(new: Claim, old: Claim) -> bool:
+    """Whether both state values, of one kind at least, and the old one's are gone."""
+    kinds = {kind for kind, _ in new.values} & {kind for kind, _ in old.values}
+    return bool(kinds) and not new.values & old.values and len(new.stems & old.stems) >= _OVERLAP * len(old.stems)
+
+
+def _may_be_meant(new: Claim, old: Claim) -> bool:
+    """Whether what names both values, the right and the wrong one, names the old one's; anything less may mean it."""
+    kinds = Counter(kind for kind, _ in new.values)
+    return all(count == 1 for count in kinds.values()) or bool(new.values & old.values)
+
+
+def _says_nothing_new(new: Claim, old: Claim) -> bool:
+    return new.stems <= old.stems and new.values <= old.values
+
+
+class Corrections:
+    """Which earlier passages and previous entries each correcting passage replaces, clause by clause."""
+
+    def __init__(self, passages: Sequence[Passage], previous: Sequence[StateEntry]) -> None:
+        self.antecedents: dict[int, Passage] = {}
+        self.replaced: dict[int, tuple[str, ...]] = {}
+        self.outdated: set[int] = set()
+        self.restated: set[int] = set()
+        self._passages = passages
+        self._texts = {entry.id: parted(entry.text) for entry in previous if entry.role in {"fact", "open"}}
+        self._clauses = [
+            (entry, place, _told(clause))
+            for entry, (_, clauses) in self._texts.items()
+            for place, clause in enumerate(clauses)
+        ]
+        self._lost: set[tuple[str, int]] = set()
+        self._index: defaultdict[str, list[int]] = defaultdict(list)
+        self._stated: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+        for number, (_, _, claim) in enumerate(self._clauses):
+            for word in claim.stems:
+                self._index[word].append(number)
+        for entry, (_, clauses) in self._texts.items():
+            for place, clause in enumerate(clauses):
+                if statement := statement_of(clause, find_identifiers(clause)):
+                    self._stated[statement].append((entry, place))
+        self._read()
+
+    def rest(self, entry: str) -> tuple[str, list[str]]:
+        """The label of a replaced entry, and those of its clauses that still hold."""
+        label, clauses = self._texts[entry]
+        return label, [clause for place, clause in enumerate(clauses) if (entry, place) not in self._lost]
+
+    def _read(self) -> None:
+        recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_REACH))
+        stated: dict[str, Passage] = {}
+        for passage in self._passages:
+            claim = _claim(passage)
+            self._restate(passage, stated)
+            if passage.cues & {"correction", "update"} and not passage.is_question and passage.role != "tool":
+                self._correct(passage, claim, recent)
+            if not passage.is_question and passage.role != "tool":
+                for word in claim.stems:
+                    recent[word].append(passage.index)
+
+    def _correct(self, passage: Passage, claim: Claim, recent: defaultdict[str, deque[int]]) -> None:
+        old = self._antecedents(passage, claim, recent)
+        if old:
+            self.antecedents[passage.index] = old[0]
+            self.outdated.update(one.index for one in old)
+            claim = Claim(claim.stems.union(*(content_of(one.stems) for one in old)), claim.values)
+        if passage.role != "user" and not passage.is_named:
+            return
+        counts = Counter(number for word in claim.stems for number in self._index.get(word, ()))
+        found: dict[str, None] = {}
+        for number, _ in sorted(counts.items(), key=lambda item: (-item[1], -item[0])):
+            entry, place, said = self._clauses[number]
+            known = (entry, place) in self._lost or _says_nothing_new(_claim(passage), said)
+            certain = not found or _names_what_goes(passage.text, said) or _other_values(claim, said)
+            if not known and certain and _contradicts(passage.text, claim, said):
+                self._lost.add((entry, place))
+                found[entry] = None
+        if found:
+            self.replaced[passage.index] = tuple(dict.fromkeys((*self.replaced.get(passage.index, ()), *found)))
+
+    def _restate(self, passage: Passage, stated: dict[str, Passage]) -> None:
+        """A statement made again with another value: the latest holds."""
+        if passage.is_question or passage.is_pasted or not (passage.role == "user" or passage.is_named):
+            return
+        statement = statement_of(passage.core, find_identifiers(passage.core))
+        if statement is None:
+            return
+        before = stated.get(statement)
+        stated[statement] = passage
+        if before is not None and before.seq < passage.seq and before.speaker == passage.speaker:
+            self.outdated.add(before.index)
+            if before.index in self.replaced:
+                self.replaced[passage.index] = self.replaced.pop(before.index)
+            self.restated.add(passage.index)
+        said = passage.core.casefold().rstrip(".")
+        lost = [
+            (entry, place)
+            for entry, place in self._stated.get(statement, ())
+            if (entry, place) not in self._lost
+            and self._texts[entry][1][place].casefold().rstrip(".") != said.rstrip(".")
+        ]
+        self._lost.update(lost)
+        if found := (*self.replaced.get(passage.index, ()), *(entry for entry, _ in lost)):
+            self.replaced[passage.index] = tuple(dict.fromkeys(found))
+
+    def _antecedents(self, passage: Passage, claim: Claim, recent: defaultdict[str, deque[int]]) -> list[Passage]:
+        counts = Counter(index for word in claim.stems for index in recent.get(word, ()))
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_REACH]
+        found = [
+            old
+            for old in (self._passages[index] for index, _ in ranked)
+            if old.seq < passage.seq
+            and old.index not in self.outdated
+            and self._same_side(old, passage)
+            and _contradicts(passage.text, claim, _claim(old))
+            and (_names_what_goes(passage.text, _claim(old)) or not _is_of_another(passage.text, old.text))
+        ]
+        if not found and len(claim.stems) < FEW and "correction" in passage.cues and passage.verdict <= 0:
+            nearest = self._nearest(passage)
+            return [nearest] if nearest and _may_be_meant(claim, _claim(nearest)) else []
+        return found[:FEW]
+
+    def _nearest(self, passage: Passage) -> Passage | None:
+        """What a bare “no, X” answers: the speaker's own last statement that could be corrected."""
+        for index in range(passage.index - 1, max(-1, passage.index - 30), -1):
+            old = self._passages[index]
+            if passage.turn - old.turn > _NEAR:
+                return None
+            if (
+                old.seq < passage.seq
+                and old.role == passage.role
+                and old.cues & {"decision", "identity", "preference", "constraint"}
+            ):
+                return None if old.is_question or old.index in self.outdated else old
+        return None
+
+    @staticmethod
+    def _same_side(old: Passage, new: Passage) -> bool:
+        return new.role in {old.role, "user"}

@@ -1,0 +1,359 @@
+"""The offline model: deterministic, without a vocabulary or a network; what it says stands in what it was given.
+
+``compress`` proposes a state, ``digest`` tells in a few lines what truncation leaves out, ``respond`` answers from the
+context. All three are linear in the number of messages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from app.core.anchors.serving import serve
+from app.core.model.anchors import FoundAnchor
+from app.core.model.conversation import Message
+from app.core.model.model_io import SummaryRequest
+from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
+from app.core.reading.choice import Option, Told, choose
+from app.core.reading.labels import PHRASES, phrases
+from app.core.reading.passages import Passage, clip, passages_of, with_terse_data
+from app.core.reading.scoring import meant_of, score_all
+from app.core.summarizer.offline.corrections import Corrections
+from app.core.summarizer.offline.facts import Facts, Room, facts_of
+from app.core.summarizer.offline.files import file_items
+from app.core.summarizer.offline.items import Item, cost
+from app.core.summarizer.offline.kinds import OBJECTIVE, PATH, field_for, objective
+from app.core.summarizer.offline.narrative import narrative
+from app.core.summarizer.offline.open_points import open_items, resolved_entries
+from app.core.summarizer.offline.phrasing import Phrasing
+from app.core.summarizer.offline.retold import is_told, retold, spelled_out
+from app.core.summarizer.offline.style import style_items
+from app.core.summarizer.offline.topics import familiar_terms
+from app.core.text.identifiers import find_identifiers
+from app.core.text.language import detect
+from app.core.text.token_counts import estimate_text, weigh
+from app.core.text.words import stems
+
+_NEW_SHARE: Final = 0.25  # of the target is always there for the new span, at the cost of the weakest entries
+_GROWN: Final = 1.5  # of the target: what code added to an earlier state may stay; the rest up to the cap is code's
+_FRAME: Final = 24  # tokens of the block's tags and its acknowledgement
+_SAVING_SHARE: Final = 0.6  # of the chunk's own tokens at most, so that folding it saves
+_ONE_FACT: Final = 120  # tokens: a span of facts never ends as a story alone, even where no fact is short
+_NARRATIVE_SHARE: Final = 0.12  # of the target
+_NARRATIVE_ROOM: Final = 0.45  # of what is new
+_NARRATIVE_MOST: Final = 60
+_NARRATIVE_LEAST: Final = 44
+_BRIEF: Final = 340  # tokens of target below which every one of them is needed for facts
+_STYLE_SHARE: Final = 0.12
+_STYLE_LEAST: Final = 48  # the tone and one wish
+_KNOWN_SHARE: Final = 0.06
+_FILES_SHARE: Final = 0.3  # of what is new, where a field asks for files
+_DATA_SHARE: Final = 0.5  # of the target: tools' data that takes more is told in fewer words
+_MOST_OPEN: Final = 6
+_AIMS: Final = 1
+_SAMPLE: Final = 20_000  # characters by which the language is told
+
+
+def compress(request: SummaryRequest) -> str:
+    """Propose a state for a span: the candidate as JSON, in the conversation's language.
+
+    Every item is taken from the span nearly verbatim and names its messages; a correction replaces the entry that it
+    corrects, a settled open entry is dropped. Where the state is one text, what it says stands for the entries.
+    """
+    language = _language(request.messages, request.locale)
+    if is_told(request.schema):
+        request = replace(request, previous=spelled_out(request.previous, request.schema, language))
+    passages = passages_of(request.messages, language, brief=_is_brief(request))
+    if sum(cost(passage.text) for passage in passages if passage.line) > _DATA_SHARE * request.target_tokens:
+        passages = with_terse_data(passages, meant_of(passages))
+    collected = _Collected(request, passages, language, Corrections(passages, request.previous))
+    fields: dict[str, Any] = collected.fields()
+    fields["dropped"] = collected.drops(request.messages[-1].seq if request.messages else 0)
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def digest(messages: Sequence[Message], max_tokens: int, locale: str = "en") -> str:
+    """The best sentences of these messages in order, each behind its ``#seq``, within ``max_tokens``."""
+    passages = passages_of(messages, _language(messages, locale))
+    worths = score_all(passages)
+    options = [
+        Option(
+            key=passage.index,
+            worth=worths[passage.index],
+            stems=passage.stems,
+            size=len(passage.text),
+            cost=partial(_line_cost, passage),
+        )
+        for passage in passages
+    ]
+    chosen = choose(options, room=max_tokens, told=Told(), at_least_one=True)
+    lines = [_numbered(passages[option.key]) for option in chosen]
+    while lines and estimate_text("\n".join(lines)) > max_tokens:
+        lines.pop()
+    return "\n".join(lines)
+
+
+def _numbered(passage: Passage) -> str:
+    return f"#{passage.seq} {passage.spoken}"
+
+
+def _line_cost(passage: Passage) -> int:
+    return cost(_numbered(passage))
+
+
+def _shown(request: SummaryRequest) -> Sequence[FoundAnchor]:
+    """The anchors that are served beside the state: what they say need not be told."""
+    through = max((anchor.seq for anchor in request.anchors), default=0)
+    return serve(request.anchors, through_seq=through, held=(), room=request.anchor_room).shown
+
+
+def _told(texts: Sequence[str]) -> Told:
+    """What stands beside the facts."""
+    return Told(
+        (frozenset(stems(text)) for text in texts),
+        (found.text.casefold() for text in texts for found in find_identifiers(text)),
+    )
+
+
+def _is_brief(request: SummaryRequest) -> bool:
+    """Whether the state is so small that it has neither a story nor a tone, and facts stand together."""
+    return request.target_tokens < _BRIEF
+
+
+def _language(messages: Sequence[Message], locale: str) -> str:
+    """The language that is spoken, by the newest messages; the locale's when that cannot be told."""
+    sample: list[str] = []
+    length = 0
+    for message in reversed(messages):
+        if message.role in {"user", "assistant"}:
+            sample.append(message.content[:2_000])
+            length += len(sample[-1])
+        if length > _SAMPLE:
+            break
+    return detect("\n".join(sample)) or locale.replace("_", "-").partition("-")[0].lower() or "en"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """How much may be told, in tokens."""
+
+    target: int
+    """The whole state, its frame left out."""
+    new: int
+    """Everything new, at most: more would not save."""
+    least: int
+    """Everything new, at least, however full the state is."""
+
+    @classmethod
+    def of(cls, request: SummaryRequest) -> _Limits:
+        """By what the state so far weighs, and the messages that are folded."""
+        before = sum(cost(entry.text) for entry in request.previous)
+        own = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
+        frame = estimate_text(json.dumps({field.name: "" for field in request.schema.fields})) + _FRAME
+        grown = request.target_tokens
+        if not is_told(request.schema):  # one text is told anew within its target, an entry stays
+            grown = max(grown, min(before + frame, int(_GROWN * request.target_tokens)))
+        target, new = max(grown - frame, request.target_tokens // 2), int(_SAVING_SHARE * own)
+        return cls(target=target, new=new, least=int(min(max(_NEW_SHARE * target, target - before), new)))
+
+
+class _Collected:
+    """The items of one request, by role, and their way into the fields of its schema."""
+
+    def __init__(
+        self, request: SummaryRequest, passages: Sequence[Passage], language: str, corrections: Corrections
+    ) -> None:
+        limits, previous = _Limits.of(request), request.previous
+        self._schema = request.schema
+        self._previous = previous
+        self._aim = objective(passages) if not previous and _wants_objective(request.schema) else None
+        self._roles = {field.role for field in request.schema.fields}
+        room = limits.least
+        manner = style_items(request.messages, passages, previous, language)
+        if _is_brief(request):
+            manner = [item for item in manner if item.passages]
+        self.style = self._within(manner, _style_room(room), "style")
+        known = [] if _is_brief(request) else _known_items(passages, previous, language)
+        self.known = self._within(known, int(_KNOWN_SHARE * room), "known")
+        self.open = self._within(open_items(passages, previous, language, most=_MOST_OPEN), int(room * 0.2), "open")
+        self.story = self._story(request, passages, language, room) if "narrative" in self._roles else ""
+        phrasing = Phrasing(passages, corrections, language, is_brief=_is_brief(request))
+        self.files = self._files(passages, phrasing, corrections, int(_FILES_SHARE * room))
+        beside_facts = [*self.style, *self.known, *self.open, *self.files]
+        aside = [item.cost for item in beside_facts] + [estimate_text(self.story)]
+        self.resolved = dict(resolved_entries(passages, previous))
+        gone = {entry for ids in corrections.replaced.values() for entry in ids} | self.resolved.keys()
+        gone.update(entry for item in [*self.style, *self.known, *self.open] for entry in item.replaces)
+        staying = [entry for entry in previous if entry.id not in gone]
+        aims = _aims(staying, request.schema)
+        earlier = [entry for entry in staying if entry.role in {"fact", "open"} and entry not in aims]
+        beside = sum(cost(entry.text) for entry in staying if entry.role in {"style", "known"} or entry in aims)
+        facts = self._facts(
+            passages,
+            earlier,
+            aims,
+            phrasing=phrasing,
+            corrections=corrections,
+            request=request,
+            room=Room(
+                total=limits.target - beside - sum(aside),
+                new=limits.new - sum(aside),
+                least=max(room - sum(aside), 0),
+            ),
+        )
+        self.facts, self.given_up = self._with_aim(facts.items), facts.given_up
+        if not (self.story or self.facts or self.open or self.style or self.known) and "narrative" in self._roles:
+            self.story = narrative(passages, previous, language, room=_NARRATIVE_LEAST)  # small talk is told too
+        self.replaced = {
+            entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
+        }
+
+    def _files(
+        self, passages: Sequence[Passage], phrasing: Phrasing, corrections: Corrections, room: int
+    ) -> list[Item]:
+        """What was done in which file, where a field asks for it; what corrects something is told by the facts."""
+        field = _field_of_files(self._schema)
+        if field is None:
+            return []
+        elsewhere = {passage.index for item in self.open for passage in item.passages}
+        spared = elsewhere | corrections.outdated | corrections.replaced.keys()
+        known = [entry.text for entry in self._previous if entry.field == field.name]
+        if self._aim is not None:
+            spared.add(self._aim.index)
+        return file_items(passages, known, phrasing, room=room, spared=spared)
+
+    def _story(self, request: SummaryRequest, passages: Sequence[Passage], language: str, room: int) -> str:
+        """The narrative; none in a state so small that each token is needed for facts."""
+        target = request.target_tokens
+        if _is_brief(request):
+            return ""
+        most = min(_NARRATIVE_MOST, int(_NARRATIVE_ROOM * room), max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * target)))
+        return narrative(passages, request.previous, language, room=most)
+
+    def _with_aim(self, facts: Sequence[Item]) -> list[Item]:
+        """The facts, what the conversation is for among them, however little it says beside exact values."""
+        aim = self._aim
+        told = [*facts, *self.open, *self.files]
+        if aim is None or any(passage.index == aim.index for item in told for passage in item.passages):
+            return list(facts)
+        return [Item(text=aim.told, seqs=(aim.seq,), passages=(aim,)), *facts]
+
+    def _facts(
+        self,
+        passages: Sequence[Passage],
+        earlier: Sequence[StateEntry],
+        aims: Sequence[StateEntry],
+        *,
+        phrasing: Phrasing,
+        corrections: Corrections,
+        request: SummaryRequest,
+        room: Room,
+    ) -> Facts:
+        anchored, aimed = [anchor.content for anchor in _shown(request)], [entry.text for entry in aims]
+        find = partial(
+            facts_of,
+            passages,
+            earlier,
+            focus=request.focus,
+            phrasing=phrasing,
+            corrections=corrections,
+            spared=frozenset(p.index for item in [*self.open, *self.style, *self.files] for p in item.passages),
+        )
+        facts = find(told=_told([*anchored, *aimed, *(item.text for item in self.files)]), room=room)
+        if facts.items or (anchored and (self.open or self.style or self.known)):
+            return facts
+        # A record of nothing would be none, also where anchors tell it all.
+        one = find(told=_told(aimed), room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT))
+        return Facts(items=one.items[:1], given_up=())
+
+    def _within(self, items: Sequence[Item], room: int, role: FieldRole) -> list[Item]:
+        """The first items that fit; none for a role which has neither a field nor a place among the facts."""
+        if role not in self._roles and role != "open":
+            return []
+        kept: list[Item] = []
+        for item in items:
+            room -= item.cost
+            if room < 0:
+                break
+            kept.append(item)
+        return kept
+
+    def drops(self, last_seq: int) -> list[dict[str, Any]]:
+        """Open entries that the span settles, and those that had to make room for what is worth more."""
+        if is_told(self._schema):
+            return []
+        settled = {entry: seq for entry, seq in self.resolved.items() if entry not in self.replaced}
+        found = [{"entry": entry, "reason": "resolved", "by_seq": seq} for entry, seq in settled.items()]
+        weak = [entry for entry in self.given_up if entry not in self.replaced]
+        return found + [{"entry": entry, "reason": "no_longer_relevant", "by_seq": last_seq} for entry in weak]
+
+    def fields(self) -> dict[str, Any]:
+        """Every field of the schema: each item where its kind is wanted, or else its role."""
+        lists: dict[str, list[dict[str, Any]]] = {field.name: [] for field in self._schema.fields if field.is_list}
+        by_role: dict[FieldRole, list[Item]] = {
+            "fact": self.facts,
+            "open": self.open,
+            "style": self.style,
+            "known": self.known,
+        }
+        of_files = _field_of_files(self._schema)
+        if of_files is not None:
+            lists[of_files.name] += [
+                {"text": item.text, "from": list(item.seqs), "replaces": list(item.replaces)} for item in self.files
+            ]
+        told: list[str] = []
+        opening = self._aim.index if self._aim else None
+        for role, items in by_role.items():
+            for item in items:
+                target = field_for(item, role, self._schema, opening)
+                if target.is_list:
+                    entry = {"text": item.text, "from": list(item.seqs), "replaces": list(item.replaces)}
+                    lists[target.name].append(entry)
+                else:
+                    told.append(item.text)
+        story = retold(self.story, [*self._staying(), *told]) if is_told(self._schema) else self.story
+        stories = {field.name: story for field in self._schema.fields if not field.is_list}
+        return {field.name: stories.get(field.name, lists.get(field.name)) for field in self._schema.fields}
+
+    def _staying(self) -> list[str]:
+        """What an earlier text says and this one goes on saying."""
+        gone = self.replaced | self.resolved.keys() | set(self.given_up)
+        return [entry.text for entry in self._previous if entry.role != "narrative" and entry.id not in gone]
+
+
+def _field_of_files(schema: StateSchema) -> StateField | None:
+    return next((field for field in schema.fields if field.is_list and PATH in field.takes), None)
+
+
+def _wants_objective(schema: StateSchema) -> bool:
+    return is_told(schema) or any(OBJECTIVE in field.takes for field in schema.fields)
+
+
+def _aims(entries: Sequence[StateEntry], schema: StateSchema) -> list[StateEntry]:
+    """What the conversation is for, as it was told first: it stays, however full the state is."""
+    names = {field.name for field in schema.fields if OBJECTIVE in field.takes}
+    return [entry for entry in entries if entry.role == "fact" and (is_told(schema) or entry.field in names)][:_AIMS]
+
+
+def _known_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str) -> list[Item]:
+    """The terms the user is at home with, joined to those known before."""
+    found = familiar_terms(passages)
+    if not found:
+        return []
+    words = phrases(language)
+    label = words.uses if words else ""
+    labels = tuple(known.uses for known in PHRASES.values())
+    ours = [entry for entry in previous if entry.role == "known" and entry.text.startswith(labels)]
+    before = [term for entry in ours for term in entry.text.partition(": ")[2].split(", ")]
+    terms = list(dict.fromkeys([*before, *(term for term, _ in found)]))
+    text = clip(label + ", ".join(terms))
+    if any(entry.text == text for entry in previous):
+        return []
+    return [Item(text=text, seqs=tuple(sorted({seq for _, seq in found})), replaces=tuple(entry.id for entry in ours))]
+
+
+def _style_room(room: int) -> int:
+    return min(room // 3, max(_STYLE_LEAST, int(_STYLE_SHARE * room)))

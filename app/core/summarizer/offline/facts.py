@@ -1,0 +1,156 @@
+"""Facts of a span, as items that stand alone and know where they came from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from app.core.model.state import StateEntry
+from app.core.reading.choice import Option, Told
+from app.core.reading.ledger import as_records, is_call, name_of
+from app.core.reading.passages import Passage
+from app.core.reading.scoring import Worth, score_all
+from app.core.summarizer.offline.corrections import Corrections
+from app.core.summarizer.offline.items import LONGEST, Item, cost, together
+from app.core.summarizer.offline.keeping import Keeping
+from app.core.summarizer.offline.phrasing import SHORT, Phrasing
+
+_CORRECTS: Final = 2.5  # what replaces something else must not be missing
+_RESTATES: Final = 1.0  # what is said again with another value has moved, and will be asked for
+_SHARED: Final = 100  # characters of records behind one speaker and one name, about
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """Tokens for facts."""
+
+    total: int
+    """For those of the state so far and the new ones together."""
+    new: int
+    """For the new ones at most."""
+    least: int
+    """For the new ones at least, at the cost of weaker earlier ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """The facts of a span, and the earlier entries that make room for them."""
+
+    items: tuple[Item, ...]
+    given_up: tuple[str, ...]
+
+
+def facts_of(
+    passages: Sequence[Passage],
+    earlier: Sequence[StateEntry],
+    *,
+    room: Room,
+    told: Told,
+    focus: str | None,
+    phrasing: Phrasing,
+    corrections: Corrections,
+    spared: frozenset[int] = frozenset(),
+) -> Facts:
+    """The facts of the span, in order; where they do not fit beside the earlier ones, the weakest of all go.
+
+    Args:
+        passages: Of the span.
+        earlier: Facts and open entries of the state so far that nothing in the span replaces.
+        room: How much may be told.
+        told: What stands beside the state.
+        focus: What was asked to be kept.
+        phrasing: How passages are written.
+        corrections: Which passages correct what.
+        spared: Passages that are told elsewhere.
+    """
+    scores = score_all(passages, focus)
+    news = [
+        _option(passage, scores[passage.index].plus(_corrects(passage, corrections)), phrasing)
+        for passage in passages
+        if passage.index not in corrections.outdated and passage.index not in spared and phrasing.stands_alone(passage)
+    ]
+    keeping = Keeping(earlier)
+    chosen, given_up = keeping.beside(news, total=room.total, new=room.new, least=room.least, told=told)
+    picked = _without_repeated([passages[option.key] for option in chosen], phrasing)
+    runs = _runs(picked, phrasing, corrections)
+    return Facts(items=tuple(item for run in runs for item in _items(run, phrasing, corrections)), given_up=given_up)
+
+
+def _option(passage: Passage, worth: Worth, phrasing: Phrasing) -> Option:
+    return Option(
+        key=passage.index,
+        worth=worth,
+        stems=passage.line.stems if passage.line else passage.stems,
+        size=len(passage.core),
+        cost=lambda: _cost(passage, phrasing),
+    )
+
+
+def _cost(passage: Passage, phrasing: Phrasing) -> int:
+    """What a passage adds to a state; records of one list stand behind one speaker and one name."""
+    whole = cost(phrasing.text(passage))
+    if passage.line is None or is_call(passage.text):
+        return whole
+    record = passage.core[len(name_of(passage.core)) :]
+    own = cost(record)
+    return own + math.ceil((whole - own) * min(len(record) / _SHARED, 1.0))
+
+
+def _corrects(passage: Passage, corrections: Corrections) -> float:
+    if passage.index in corrections.replaced or passage.index in corrections.antecedents:
+        return _CORRECTS
+    return _RESTATES if passage.index in corrections.restated else 0.0
+
+
+def _without_repeated(chosen: Sequence[Passage], phrasing: Phrasing) -> list[Passage]:
+    """Leave out what another item already quotes."""
+    replies = (phrasing.accepted_by(passage) for passage in chosen)
+    before = (phrasing.sentence_before(passage) for passage in chosen)
+    quoted = {
+        passage.index for passage in (*replies, *before) if passage is not None and len(passage.text) <= 2 * SHORT
+    }
+    return [passage for passage in chosen if passage.index not in quoted]
+
+
+def _runs(chosen: Sequence[Passage], phrasing: Phrasing, corrections: Corrections) -> list[list[Passage]]:
+    """Sentences that need no others are told together, one label for all: those of one message, or of one speaker."""
+    runs: list[list[Passage]] = []
+    for passage in chosen:
+        last = runs[-1] if runs else []
+        simple = phrasing.is_simple(passage) and passage.index not in corrections.replaced
+        if (
+            simple
+            and last
+            and (last[0].seq == passage.seq or (phrasing.is_brief and last[0].speaker == passage.speaker))
+            and phrasing.is_simple(last[0])
+            and last[0].index not in corrections.replaced
+            and sum(len(one.core) for one in last) + len(passage.core) <= LONGEST
+        ):
+            last.append(passage)
+        else:
+            runs.append([passage])
+    return runs
+
+
+def _items(run: Sequence[Passage], phrasing: Phrasing, corrections: Corrections) -> Iterator[Item]:
+    """A run as an item; what still holds of the entries that it replaces is told on."""
+    seqs = tuple(sorted({seq for passage in run for seq in phrasing.seqs(passage)}))
+    replaces = tuple(dict.fromkeys(entry for passage in run for entry in corrections.replaced.get(passage.index, ())))
+    text = phrasing.text(run[0])
+    if len(run) > 1:
+        text = together(f"{run[0].speaker}: ", _cores(run))
+    for entry in replaces:
+        label, clauses = corrections.rest(entry)
+        if clauses:
+            yield Item(text=together(label, clauses), seqs=(), replaces=(entry,))
+    yield Item(text=text, seqs=seqs, replaces=replaces, passages=tuple(run))
+
+
+def _cores(run: Sequence[Passage]) -> Iterator[str]:
+    """Records of one list behind one name, all else as it is."""
+    for is_data, group in groupby(run, lambda passage: passage.line is not None):
+        cores = (passage.core for passage in group)
+        yield from as_records(cores) if is_data else cores

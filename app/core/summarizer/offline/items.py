@@ -1,0 +1,65 @@
+"""Items of a candidate, and the form of their texts: a speaker, then clauses with semicolons between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.reading.labels import PHRASES
+from app.core.reading.passages import Passage
+from app.core.text.patterns import compiled
+from app.core.text.token_counts import estimate_text
+
+ITEM_OVERHEAD: Final = 1
+"""Tokens of the marks between two items of a list."""
+
+LONGEST: Final = 220
+"""Characters of one entry: a longer one could only be kept or lost as a whole."""
+
+ANSWERED: Final = " — "
+"""Between what was said before and the words that answer it."""
+
+_LABEL: Final = compiled(r"[^\W\d_][\w.'’ -]{0,24}: ")
+_BETWEEN: Final = "; "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One entry of a candidate."""
+
+    text: str
+    seqs: tuple[int, ...]
+    replaces: tuple[str, ...] = ()
+    passages: tuple[Passage, ...] = ()
+
+    @property
+    def cost(self) -> int:
+        """Tokens in a state."""
+        return cost(self.text)
+
+
+def cost(text: str) -> int:
+    """Tokens of a text as one of a list."""
+    return estimate_text(text) + ITEM_OVERHEAD
+
+
+def parted(text: str) -> tuple[str, list[str]]:
+    """An entry's label and its clauses; a question with its answer is one clause."""
+    labels = tuple(words.open_question for words in PHRASES.values())
+    opened = next((label for label in labels if text.startswith(label)), None)
+    match = _LABEL.match(text)
+    label = opened or (match.group() if match else "")
+    body = text[len(label) :]
+    return label, [body] if ANSWERED in body else [clause for clause in body.split(_BETWEEN) if clause.strip()]
+
+
+def bare(text: str) -> str:
+    """An entry's text without the label that was put before it."""
+    return text[len(parted(text)[0]) :]
+
+
+def together(label: str, clauses: Iterable[str]) -> str:
+    """The clauses of one speaker as one text."""
+    kept = list(dict.fromkeys(clauses))
+    return label + _BETWEEN.join([*(clause.rstrip(".") for clause in kept[:-1]), *kept[-1:]])

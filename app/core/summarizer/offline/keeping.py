@@ -1,0 +1,112 @@
+"""Which entries of the state so far stay when there is no room for all: the weakest go, not the oldest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from app.core.model.state import StateEntry
+from app.core.reading.choice import Option, Told, choose
+from app.core.reading.cues import cues_of
+from app.core.reading.labels import PHRASES, role_of
+from app.core.reading.ledger import line_in
+from app.core.reading.scoring import Worth, cue_worth, kind_of, values_worth, worth_of_data
+from app.core.summarizer.offline.items import ANSWERED, cost, parted
+from app.core.text.identifiers import find_identifiers
+from app.core.text.words import stems
+
+_OPENED: Final = 12  # messages with which a talk sets out
+_OF_OPENING: Final = 0.4  # of the room at most is reserved for their exact values
+_STEADY: Final = 1.1  # what is kept stays unless something new is plainly worth more: a state must not flicker
+_BINDS: Final = 2.5  # a rule binds until it is taken back, however much is talked of since
+_OPEN: Final = 2.0
+_ANSWER: Final = 1.4  # somebody had asked for it
+_WORDS: Final = 0.4  # of any entry, which was chosen once for what its words say
+_ROLE: Final[Mapping[str, float]] = {"assistant": 0.6, "tool": 0.4}
+
+
+class Keeping:
+    """The facts and open entries of the state so far, as options beside new ones."""
+
+    def __init__(self, earlier: Sequence[StateEntry]) -> None:
+        self._earlier = earlier
+        self._options = [option_of(entry, -len(earlier) + number) for number, entry in enumerate(earlier)]
+        self._costs = [option.cost() for option in self._options]
+
+    def beside(
+        self, news: Sequence[Option], *, total: int, new: int, least: int, told: Told
+    ) -> tuple[list[Option], tuple[str, ...]]:
+        """The new options to take, and the ids of the entries to give up for them.
+
+        Args:
+            news: Options of the span; their keys are not negative.
+            total: Tokens for earlier and new ones together.
+            new: Tokens for new ones at most.
+            least: Tokens for new ones at least.
+            told: What stands elsewhere already.
+        """
+        free = total - sum(self._costs)
+        known = told.with_all(self._options)
+        news = [option for option in news if not known.repeats(option.stems)]
+        chosen = choose(news, room=min(new, max(free, least)), told=known, at_least_one=True)
+        if sum(option.cost() for option in chosen) <= free:
+            return chosen, ()
+        return self._in_place_of(news, chosen, total=total, new=new, told=told)
+
+    def _in_place_of(
+        self, news: Sequence[Option], first: Sequence[Option], *, total: int, new: int, told: Told
+    ) -> tuple[list[Option], tuple[str, ...]]:
+        """The best of both, the first chosen ones and the exact values of the first messages among them."""
+        spent = sum(option.cost() for option in first)
+        reserved = self._opening(total)
+        left = total - spent - sum(option.cost() for option in reserved)
+        told = told.with_all([*reserved, *first])
+        taken = {option.key for option in [*reserved, *first]}
+        rest = [option for option in [*self._options, *news] if option.key not in taken]
+        more = choose(rest, room=left, told=told)
+        fresh = [option for option in more if option.key >= 0]
+        while fresh and spent + sum(option.cost() for option in fresh) > new:
+            fresh.pop()
+        kept = {option.key for option in [*reserved, *more]}
+        left -= sum(option.cost() for option in more)
+        for option in sorted(self._options, key=lambda option: (-option.worth.total, option.key)):
+            if option.key not in kept and option.cost() <= left:
+                left -= option.cost()
+                kept.add(option.key)
+        gone = tuple(
+            entry.id for entry, option in zip(self._earlier, self._options, strict=True) if option.key not in kept
+        )
+        return sorted([*first, *fresh], key=lambda option: option.key), gone
+
+    def _opening(self, total: int) -> list[Option]:
+        """Entries with exact values from the messages with which the talk set out: what it is all about."""
+        left = int(_OF_OPENING * total)
+        reserved: list[Option] = []
+        for entry, option, tokens in zip(self._earlier, self._options, self._costs, strict=True):
+            opened = entry.from_seqs and min(entry.from_seqs) <= _OPENED and option.worth.values
+            if opened and tokens <= left and role_of(parted(entry.text)[0]) not in _ROLE:
+                left -= tokens
+                reserved.append(option)
+        return reserved
+
+
+def option_of(entry: StateEntry, key: int) -> Option:
+    """A fact or open entry as an option that its words speak for; of equals the smaller key goes first."""
+    tokens = cost(entry.text)
+    label, clauses = parted(entry.text)
+    said = line_in("; ".join(clauses)).stems if role_of(label) == "tool" else frozenset(stems(entry.text))
+    return Option(key=key, worth=worth_of(entry), stems=said, size=len(entry.text), cost=lambda: tokens)
+
+
+def worth_of(entry: StateEntry) -> Worth:
+    """What an entry of a state is worth, by its words alone."""
+    label, clauses = parted(entry.text)
+    said = "; ".join(clauses)
+    if role_of(label) == "tool":
+        return worth_of_data(line_in(said), ()).times(_STEADY)
+    cues = cues_of(said)
+    rest = _WORDS + cue_worth(cues) * (_BINDS if "rule" in cues else 1.0) + (_ANSWER if ANSWERED in said else 0.0)
+    if entry.role == "open" or label in {words.open_question for words in PHRASES.values()}:
+        rest += _OPEN
+    worth = Worth(rest=rest, values=values_worth(said, find_identifiers(said)), about=kind_of(cues))
+    return worth.times(_STEADY * _ROLE.get(role_of(label) or "", 1.0))

@@ -1,0 +1,119 @@
+"""Which kinds of statements an item holds, and so which field of a schema takes it; what a talk set out with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from app.core.model.policies.goals import states_goal
+from app.core.model.state import FieldRole, StateField, StateSchema
+from app.core.reading.cues import PLEASANTRY, Cue
+from app.core.reading.passages import Passage
+from app.core.summarizer.offline.files import lies_ahead
+from app.core.summarizer.offline.items import Item
+from app.core.text.clauses import begins_unresolved
+from app.core.text.patterns import compiled
+from app.core.text.supposing import is_supposed
+
+OBJECTIVE: Final = "objective"
+"""What the conversation was opened for."""
+PATH: Final = "path"
+"""Names a file."""
+HYPOTHESIS: Final = "hypothesis"
+"""Something supposed."""
+
+OBSTACLE: Final = "obstacle"
+"""Something in the way."""
+QUESTION: Final = "question"
+"""Asked; of what is open, not answered."""
+
+_SETTLED: Final[frozenset[Cue]] = frozenset({"correction", "update", "result", "event"})
+_AHEAD: Final[frozenset[Cue]] = frozenset({"plan", "commitment"})
+"""Of something that is so already they are no kinds: "the deadline moved: we launch in June"."""
+_MADE: Final[frozenset[Cue]] = frozenset({"decision"})
+"""What will be decided is not."""
+_BINDING: Final[frozenset[Cue]] = frozenset({"constraint", "rule"})
+"""What an assistant says of them only repeats, or is a limit of its own."""
+_LOOKED_AT: Final = 12  # sentences among which the objective is looked for
+_TELLING: Final = 3  # content words
+_STATED: Final = 12.0  # a goal that is named as one is the objective, however long the other sentences are
+_WANTED: Final = 4.0
+_FIRST: Final = 4.0  # the first words are mostly what it is about
+_LONG: Final = 10  # content words: more of them tell no more about what is wanted
+_IN_THE_WAY: Final = compiled(
+    r"\b(?:block(?:ed|er|ing)|stuck (?:on|at|with)|still (?:not|no|have no|fail\w*|broken|wrong|missing)|keeps? failing"
+    r"|(?:does|do|did)(?:n['’]t| not) work|(?:can(?:no|['’])t|unable to) (?:access|reach|connect|reproduce)"
+    r"|no access to|waiting (?:for|on)|pitfalls?|edge cases?|known (?:issue|problem|bug)s?|workaround|мешает|застрял\w*"
+    r"|не работает|нет доступа|до сих пор не|всё ещё не|все еще не|жд[её]м|подводн\w+ кам\w+)\b"
+    r"|卡住|无法访问|还是不行",
+    re.IGNORECASE,
+)
+_WANTS: Final = compiled(
+    r"\b(?:i|we)(?:'d| would)? (?:want|need|like|have) to\b|\b(?:i|we) (?:want|need)\b|\bhelp (?:me|us)\b|\bplease\b"
+    r"|\b(?:can|could|would) you\b|\blet['’]?s\b"
+    r"|\b(?:build|create|write|make|fix|add|implement|plan|find|research|compare)\b"
+    r"|\b(?:хочу|хотим|хотел\w*|нужно|надо|нужен|нужна|помоги\w*|пожалуйста|сделай\w*|напиши\w*|исправь\w*|найди\w*)\b"
+    r"|我想|我要|帮我|请",
+    re.IGNORECASE,
+)
+
+
+def field_for(item: Item, role: FieldRole, schema: StateSchema, opening: int | None = None) -> StateField:
+    """The first field that takes a kind of statement which the item holds; without one, its role's home.
+
+    What is open goes to a field for what is open, where there is one; manner and shared terms to that of their role.
+
+    Args:
+        item: Of a candidate.
+        role: Its own.
+        schema: Of the state.
+        opening: The index of the passage that says what the conversation is for.
+    """
+    if role in {"fact", "open"}:
+        kinds = kinds_of(item, opening)
+        is_open = role == "open" and any(field.role == "open" for field in schema.fields)
+        fitting = [field for field in schema.fields if field.role == "open" or not is_open]
+        telling = (kinds - {PATH}, kinds)  # that it names a file says the least about a statement
+        taking = next((field for some in telling for field in fitting if field.takes & some), None)
+        if taking is not None:
+            return taking
+    return schema.home(role)
+
+
+def kinds_of(item: Item, opening: int | None = None) -> frozenset[str]:
+    """The cues of an item's sentences, and what else a field may take."""
+    kinds: set[str] = {cue for passage in item.passages if not passage.is_question for cue in passage.cues}
+    if kinds & _SETTLED:
+        kinds -= _AHEAD
+    if lies_ahead(item.text):
+        kinds = {*(kinds - _MADE), "plan"}
+    if not any(passage.role == "user" or passage.is_named for passage in item.passages):
+        kinds -= _BINDING
+    if any(passage.is_question for passage in item.passages):
+        kinds.add(QUESTION)
+    if any(passage.index == opening for passage in item.passages):
+        kinds.add(OBJECTIVE)
+    if any(found.kind == "path" for passage in item.passages for found in passage.identifiers):
+        kinds.add(PATH)
+    if _IN_THE_WAY.search(item.text):
+        kinds.add(OBSTACLE)
+    if is_supposed(item.text):
+        kinds.add(HYPOTHESIS)
+    return frozenset(kinds)
+
+
+def objective(passages: Sequence[Passage]) -> Passage | None:
+    """The sentence of a user's first telling messages that says what they are after; ``None`` where none is."""
+    asked = [one for one in passages if one.role == "user" and not one.is_pasted][:_LOOKED_AT]
+    telling = [one for one in asked if len(one.stems) >= _TELLING and not PLEASANTRY.match(one.text)]
+    if not telling:
+        return None
+    opening = telling[0].seq
+    sound = [one for one in telling if not begins_unresolved(one.text)]
+    return max(sound, key=lambda one: (_aim(one) + _FIRST * (one.seq == opening), -one.index), default=None)
+
+
+def _aim(passage: Passage) -> float:
+    named = _STATED * states_goal(passage.text) + _WANTED * bool(_WANTS.search(passage.text))
+    return named + min(len(passage.stems), _LONG) / 2 + 2 * len(passage.cues - {"identity"})

@@ -1,0 +1,145 @@
+"""How a chosen passage is written so that it can be read alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from app.core.reading.cues import PLEASANTRY
+from app.core.reading.labels import phrases
+from app.core.reading.passages import Passage, clip
+from app.core.reading.scoring import proposal_before
+from app.core.summarizer.offline.corrections import FEW, Corrections, content_of
+from app.core.summarizer.offline.items import ANSWERED
+from app.core.text.clauses import begins_unresolved, is_fragment
+from app.core.text.patterns import compiled
+from app.core.text.words import stems, words
+
+SHORT: Final = 90
+"""Characters quoted of the utterance before or after."""
+
+_THANKS: Final = 3  # words of a sentence of thanks
+_EXACT: Final = frozenset({"date", "time", "money", "number", "version", "code", "url", "email", "path", "uuid"})
+_ANAPHORA: Final = compiled(
+    r"^(?:but|and|so|because|also|then|that|this|it|they|those|these|he|she|same|после|но|и|а|это|он|она"
+    r"|они|поэтому|тогда|потом|так)\b"
+    r"|\b(?:it|that|them|this one|его|её|их|это)(?=[.,!?;]|$| (?:out|in|up|to|for|on)\b)",
+    re.IGNORECASE,
+)
+
+
+def is_thanks(passage: Passage) -> bool:
+    """Whether a sentence is mere politeness."""
+    return len(passage.stems) <= _THANKS and not passage.values and PLEASANTRY.match(passage.text) is not None
+
+
+class Phrasing:
+    """How a chosen passage is written so that it can be read alone."""
+
+    def __init__(
+        self, passages: Sequence[Passage], corrections: Corrections, language: str, *, is_brief: bool = False
+    ) -> None:
+        self._passages = passages
+        self._corrections = corrections
+        self.is_brief = is_brief
+        self._words = phrases(language)
+
+    def text(self, passage: Passage) -> str:
+        """Speaker and words, with what is needed to understand them: the question answered, the value corrected."""
+        before = self.question_before(passage) or self._lead(passage)
+        if before is not None:
+            return f"{before.speaker}: {clip(before.core, 2 * SHORT)}{ANSWERED}{passage.told}"
+        value = self._changed_value(passage)
+        if value and self._words:
+            return f"{passage.told} ({self._words.before}{value})"
+        reply = self.accepted_by(passage)
+        if reply is not None:
+            return f"{passage.told}{ANSWERED}{reply.speaker}: {clip(reply.text, 2 * SHORT)}"
+        lead = self.sentence_before(passage)
+        return f"{passage.speaker}: {lead.text} {passage.core}" if lead else passage.told
+
+    def seqs(self, passage: Passage) -> set[int]:
+        """Every message the text draws on."""
+        antecedent = self._corrections.antecedents.get(passage.index) if self._changed_value(passage) else None
+        others = (self.question_before(passage), self._lead(passage), antecedent, self.accepted_by(passage))
+        return {passage.seq, *(other.seq for other in others if other is not None)}
+
+    def stands_alone(self, passage: Passage) -> bool:
+        """Whether the written text can be understood without its surroundings."""
+        if passage.line or self.question_before(passage) or self.accepted_by(passage) or passage.is_action:
+            return True
+        if passage.verdict and not passage.values and not content_of(passage.stems):
+            return False
+        if begins_unresolved(passage.text):
+            return self.sentence_before(passage) is not None or self._lead(passage) is not None
+        said_of_it = content_of(passage.stems) - {part for item in passage.identifiers for part in stems(item.text)}
+        is_named_value = passage.values and len(words(passage.core)) > 1 and said_of_it
+        return bool(is_named_value or self.sentence_before(passage)) or not is_fragment(passage.core)
+
+    def is_simple(self, passage: Passage) -> bool:
+        """Whether nothing but the passage's own words is written."""
+        return self.text(passage) == passage.told
+
+    def sentence_before(self, passage: Passage) -> Passage | None:
+        """The sentence that a pronoun or a conjunction points back to, within the same message."""
+        points_back = _ANAPHORA.search(passage.text) or begins_unresolved(passage.text)
+        if passage.index == 0 or passage.line or not points_back:
+            return None
+        before = self._passages[passage.index - 1]
+        if before.seq != passage.seq or len(before.text) > 2 * SHORT or before.index in self._corrections.outdated:
+            return None
+        telling = len(before.stems) > 1 and not PLEASANTRY.match(before.text)
+        return before if telling and not begins_unresolved(before.text) else None
+
+    def question_before(self, passage: Passage) -> Passage | None:
+        """The question that a short answer, or one that begins with yes or no, answers."""
+        if passage.is_question or passage.index == 0 or (passage.role != "user" and not passage.is_named):
+            return None
+        before = self._said_before(passage)
+        if before is None or not before.is_question or passage.turn - before.turn != 1 or before.role == passage.role:
+            return None
+        if len(content_of(before.stems)) < (1 if passage.identifiers else FEW - 1) and not passage.values:
+            return None
+        short = len(content_of(passage.stems)) <= FEW and len(passage.text) < SHORT
+        return before if short or (passage.verdict and len(passage.text) < 2 * SHORT) else None
+
+    def _said_before(self, passage: Passage) -> Passage | None:
+        """The passage before, a mere "thank you" at the beginning of the same message left out."""
+        index = passage.index - 1
+        while index >= 0 and self._passages[index].seq == passage.seq and is_thanks(self._passages[index]):
+            index -= 1
+        return self._passages[index] if index >= 0 else None
+
+    def accepted_by(self, passage: Passage) -> Passage | None:
+        """The user's yes to an assistant's proposal."""
+        if passage.role != "assistant" or passage.is_named:
+            return None
+        index = passage.index
+        while index < len(self._passages) and self._passages[index].seq == passage.seq:
+            index += 1
+        if index == len(self._passages):
+            return None
+        reply = self._passages[index]
+        agreed = reply.role == "user" and reply.verdict > 0 and reply.turn - passage.turn == 1
+        return reply if agreed and proposal_before(self._passages, reply) is passage else None
+
+    def _lead(self, passage: Passage) -> Passage | None:
+        """What the other side said last, where a message begins with a pronoun and a value is told of it."""
+        if passage.index == 0 or passage.line or not passage.values or not begins_unresolved(passage.text):
+            return None
+        before = self._passages[passage.index - 1]
+        usable = passage.turn - before.turn == 1 and before.role != passage.role and not before.is_pasted
+        usable = usable and len(before.core) <= SHORT and not begins_unresolved(before.core)
+        return before if usable and not is_fragment(before.core) else None
+
+    def _changed_value(self, passage: Passage) -> str | None:
+        """The one value that a terse correction replaces; ``None`` unless it is plain which."""
+        old = self._corrections.antecedents.get(passage.index)
+        if old is None or len(content_of(passage.stems)) >= FEW:
+            return None
+        kinds = {item.kind for item in passage.identifiers if item.kind in _EXACT}
+        values = {item.text for item in old.identifiers if item.kind in kinds} - {
+            item.text for item in passage.identifiers
+        }
+        return values.pop() if len(values) == 1 else None

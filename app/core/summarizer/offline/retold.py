@@ -1,0 +1,142 @@
+"""A state that is one text: what it says as entries, so that it can be carried on, and entries as sentences of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import count, pairwise
+from typing import Final
+
+from app.core.model.state import StateEntry, StateField, StateSchema
+from app.core.reading.labels import PHRASES, phrases
+from app.core.summarizer.offline.items import ANSWERED
+from app.core.text.patterns import compiled
+from app.core.text.words import sentences
+
+_LABEL: Final = compiled(r"([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
+_BEFORE_LABEL: Final = compiled(r"(?<=[.!?…。！？)]) (?=[^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
+_ENDS: Final = (".", "!", "?", "…", "。", "！", "？")
+_LONGEST: Final = 420
+"""Characters of what one speaker says in a row: a question quoted with its answer is hardly longer."""
+_ABOUT: Final = tuple(words.about.partition("{")[0] for words in PHRASES.values())
+_LAST: Final = tuple(words.last.partition("{")[0] for words in PHRASES.values())
+_FRAMED: Final = (*_LAST, *(words.last_by.partition("{")[0] for words in PHRASES.values()))
+_LAST_BY: Final = tuple(
+    compiled(
+        re.escape(words.last_by).replace(r"\{speaker\}", r"([^()\n]{1,60})").replace(r"\{text\}", "(.*)"), re.DOTALL
+    )
+    for words in PHRASES.values()
+)
+
+
+def is_told(schema: StateSchema) -> bool:
+    """Whether facts have no list to stand in: the narrative is the whole state."""
+    return not schema.home("fact").is_list
+
+
+def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: str) -> tuple[StateEntry, ...]:
+    """What the narrative says it is about, as it is, and all the rest as facts, one for each statement, in order.
+
+    Their ids and sources are places in the text: they are known nowhere else. What is no narrative stays.
+    """
+    found: list[StateEntry] = []
+    numbers = count(1)
+    field = schema.home("narrative")
+    for entry in entries:
+        if entry.role != "narrative":
+            found.append(entry)
+            continue
+        story, told = _apart(entry.text, language)
+        found += [_piece(entry, field, "N", next(numbers), story)] if story else []
+        found += [_piece(entry, field, "F", next(numbers), text) for text in told]
+    return tuple(found)
+
+
+def retold(story: str, texts: Iterable[str]) -> str:
+    """One text: the story, then each text as a sentence of its own; what another of them says too is said once.
+
+    What the story says was last stands last, without its frame: the text is read, and carried on, in this order.
+    """
+    told = list(dict.fromkeys(map(closed, texts)))
+    told = [text for text in told if not any(text in other for other in told if other != text)]
+    parts = statements(story)
+    begun = [part for part in parts if unframed(part) == part and not any(closed(part) in text for text in told)]
+    last = [said for part in parts if (said := unframed(part)) != part]
+    last = [said for said in last if not any(closed(said) in text for text in told)]
+    return " ".join(part for part in (*begun, *told, *last) if part)
+
+
+def is_about(text: str) -> bool:
+    """Whether a statement only says what the conversation is about."""
+    return text.startswith(_ABOUT)
+
+
+def closed(text: str) -> str:
+    """The text with an end that another sentence can follow."""
+    return text if not text or text.endswith(_ENDS) else f"{text}."
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a text: a speaker's sentences together, where it says who speaks; sentences elsewhere."""
+    return list(dict.fromkeys(_statements(text)))
+
+
+def pieces(text: str) -> list[str]:
+    """The text cut between its statements, in order and word for word: together they are the text, blanks aside."""
+    cuts = [0]
+    for statement in _statements(text):
+        found = text.find(statement, cuts[-1])
+        if found >= 0:
+            cuts.append(found + len(statement))
+    cuts[-1] = len(text)  # what follows the last statement belongs to it
+    return [piece for start, end in pairwise([0, *cuts]) if (piece := text[start:end].strip())]
+
+
+def _statements(text: str) -> list[str]:
+    found: list[str] = []
+    for part in _BEFORE_LABEL.split(text):
+        begins = len(found)
+        for sentence in sentences(part):
+            goes_on = len(found) > begins and len(found[-1]) + len(sentence) <= _LONGEST
+            goes_on = goes_on and not sentence.startswith(_FRAMED)
+            if goes_on and (sentence.startswith(ANSWERED.strip()) or _LABEL.match(found[-1])):
+                found[-1] = f"{found[-1]} {sentence}"
+            else:
+                found.append(sentence)
+    return found
+
+
+def _piece(entry: StateEntry, field: StateField, letter: str, number: int, text: str) -> StateEntry:
+    return StateEntry(
+        id=f"{letter}{number}",
+        field=field.name,
+        role="narrative" if letter == "N" else "fact",
+        text=text,
+        from_seqs=(number,),
+        since_version=entry.since_version,
+        origins=entry.origins,
+    )
+
+
+def _apart(text: str, language: str) -> tuple[str, list[str]]:
+    """What the text is about, and its statements; what was said last without its frame, as the last.
+
+    In a language without such frames the first sentence is what it is about.
+    """
+    told = statements(text)
+    if told and (told[0].startswith(_ABOUT) or phrases(language) is None):
+        first = sentences(told[0])[0]
+        told = [told[0][len(first) :].strip(), *told[1:]]
+    else:
+        first = ""
+    said = [(one, unframed(one)) for one in told]
+    ordered = sorted(said, key=lambda pair: pair[0] != pair[1])
+    return first, [unframed for _, unframed in ordered if unframed]
+
+
+def unframed(text: str) -> str:
+    """What was said last, without the words that say so; any other text as it is."""
+    for pattern in _LAST_BY:
+        if found := pattern.fullmatch(text):
+            return f"{found[1]}: {found[2]}"
+    return next((text[len(frame) :] for frame in _LAST if text.startswith(frame)), text)

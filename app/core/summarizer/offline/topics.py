@@ -1,0 +1,191 @@
+"""What a span is about, and which concepts its user is at home with."""
+
+# ruff: noqa: SIM905 - tables read better as running words
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import Final
+
+from app.core.reading.cues import EXPLAIN
+from app.core.reading.passages import Passage
+from app.core.text.patterns import compiled
+from app.core.text.word_lists import GENERIC, TECHNOLOGY
+from app.core.text.words import GENERIC_STEMS, stem, words
+
+_FEWEST: Final = 2
+_MASTERED: Final = 3  # messages in which a term is used before its user is at home with it
+_SYMBOL: Final = compiled(r"[A-Za-z_]{4,40}(?:\(\))?|[A-Z]{4,8}")
+_NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version", "date", "money", "number"})
+_CALENDAR: Final = frozenset(
+    stem(word)
+    for word in """january february march april may june july august september october november december monday tuesday
+    wednesday thursday friday saturday sunday evening morning week minute hour euro dollar pound rouble percent clause
+    январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь января февраля марта апреля мая июня
+    июля августа сентября октября ноября декабря понедельник вторник среда среду четверг пятница пятницу суббота субботу
+    воскресенье утро вечер минута час рубль рублей тысяч процент""".split()
+)
+_EXPLAINED: Final = compiled(
+    r"(?:\W*(?:a|an|the)\s)?(\S{2,40})(?:\s\S{2,40})?\s(?:means|stands for|is short for|is when"
+    r"|is a (?:kind|sort|form) of|is basically|— это|означает|значит)\b",
+    re.IGNORECASE,
+)
+_BEHIND_ARTICLE: Final = compiled(
+    r"\b(?:the|our|my|your|this|that|an?|their)\s(?:(?:payment|whole|new|old|same|last|next)\s)?([a-z]{3,24})\b",
+    re.IGNORECASE,
+)
+_RUSSIAN_VERB: Final = compiled(
+    r"(?:[аеиуыя]ть|ть?ся|[аеиыя]л[аио]?|лись|лась|[её]т|[ая]ет|ют|ешь|ишь|ую|ый|ая|ое|ые|йте|ляю|маю)$"
+)
+_NO_NOUN: Final = compiled(r"[a-z]{3,}(?:ed|ly)$")
+_WRITTEN: Final = compiled(r"[^\W\d_]+")
+
+
+def topics(passages: Sequence[Passage], *, most: int = 4) -> list[str]:
+    """The terms that a span returns to, in their commonest spelling; an assistant alone raises none."""
+    speakers = {passage.speaker.lower() for passage in passages}
+    barred = {stem(word) for speaker in speakers for word in words(speaker)}
+    single: Counter[str] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    spelled: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    seen_turns: set[tuple[str, int]] = set()
+    raised: set[str] = set()
+    for passage in passages:
+        if passage.is_pasted:
+            continue
+        from_user = passage.role == "user" or passage.is_named
+        weight = 2 if from_user else 1
+        run = [
+            base if not any(name.startswith(base) for name in speakers) else ""
+            for base in _run(passage, barred, spelled)
+        ]
+        for here in run:
+            raised.update({here} if here and from_user else ())
+            if here and (here, passage.turn) not in seen_turns:
+                seen_turns.add((here, passage.turn))
+                single[here] += weight
+        for left, right in pairwise(run):
+            if left and right and left != right:
+                pairs[left, right] += weight
+    for bases in [pair for pair in pairs if not raised.issuperset(pair)]:
+        del pairs[bases]
+    return _best(Counter({base: single[base] for base in single if base in raised}), pairs, spelled, most)
+
+
+def _run(passage: Passage, barred: set[str], spelled: defaultdict[str, Counter[str]]) -> list[str]:
+    """Stems in order; an empty one breaks a pair."""
+    run: list[str] = []
+    text = passage.text
+    for item in passage.identifiers:
+        if item.kind in _NO_WORDS:
+            text = text.replace(item.text, " ")
+    for word in words(text):
+        base = stem(word)
+        usable = (
+            word not in GENERIC
+            and not _NO_NOUN.fullmatch(word)
+            and not _RUSSIAN_VERB.search(word)
+            and base not in _CALENDAR
+            and base not in barred
+            and base not in GENERIC_STEMS
+            and not word[0].isdigit()
+        )
+        run.append(base if usable and (len(word) > 2 or not word.isascii()) else "")  # noqa: PLR2004
+        if base not in spelled:
+            spelled[base][word] += 1
+    for written in _WRITTEN.findall(passage.text)[1:]:
+        lower = written.lower().replace("ё", "е")
+        spelled[stem(lower)][written if not written.isupper() or len(written) < 6 else lower] += 1  # noqa: PLR2004
+    return run
+
+
+def _best(
+    single: Counter[str],
+    pairs: Counter[tuple[str, str]],
+    spelled: defaultdict[str, Counter[str]],
+    most: int,
+) -> list[str]:
+    found: list[str] = []
+    used: set[str] = set()
+    scored = [
+        (3.0 * count, f"{_spelling(a, spelled)} {_spelling(b, spelled)}", {a, b})
+        for (a, b), count in pairs.items()
+        if count > _FEWEST + 1
+    ]
+    scored += [(float(count), _spelling(base, spelled), {base}) for base, count in single.items() if count > _FEWEST]
+    if not scored:
+        scored = [(float(count), _spelling(base, spelled), {base}) for base, count in single.items()]
+    for _, name, parts in sorted(scored, key=lambda item: (-item[0], item[1])):
+        if not parts & used:
+            used |= parts
+            found.append(name)
+        if len(found) == most:
+            break
+    return found
+
+
+def _spelling(base: str, spelled: defaultdict[str, Counter[str]]) -> str:
+    return min(spelled[base].items(), key=lambda item: (-item[1], item[0]))[0]
+
+
+def familiar_terms(passages: Sequence[Passage], *, most: int = 8) -> list[tuple[str, int]]:
+    """Technical terms that the user uses again and again or explains, each with the ``seq`` of the latest use.
+
+    Nothing that they ask the meaning of, and nothing that only others use.
+    """
+    seqs: defaultdict[str, set[int]] = defaultdict(set)
+    asked: set[str] = set()
+    explained: set[str] = set()
+    for passage in passages:
+        if passage.role != "user" or passage.is_pasted:
+            continue
+        terms = _technical(passage)
+        if passage.is_question and EXPLAIN.search(passage.text):
+            asked.update(terms)
+            continue
+        told = _EXPLAINED.match(passage.text)
+        if told and not passage.is_question:
+            explained.update(term for term in terms if term in told.group(1))
+        for term in terms:
+            seqs[term].add(passage.seq)
+    familiar = [term for term in seqs if term not in asked and (len(seqs[term]) >= _MASTERED or term in explained)]
+    ranked = sorted(familiar, key=lambda term: (-len(seqs[term]), term))
+    return [(term, max(seqs[term])) for term in ranked[:most]]
+
+
+def _technical(passage: Passage) -> set[str]:
+    """Symbols, code in back-ticks and well-known names of technology."""
+    found = {
+        item.text
+        for item in passage.identifiers
+        if (item.kind == "symbol" and _SYMBOL.fullmatch(item.text)) or (item.kind == "quoted" and item.text[0] == "`")
+    }
+    return found | {word for word in _WRITTEN.findall(passage.text) if word.lower() in TECHNOLOGY}
+
+
+def returning(passages: Sequence[Passage], turns: Collection[int]) -> str | None:
+    """The thing that the user's messages at these turns name and most messages of the span share; two at least must."""
+    speakers = {stem(word) for passage in passages for word in words(passage.speaker)}
+    shared: defaultdict[str, set[int]] = defaultdict(set)
+    spelled: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    named: set[str] = set()
+    for passage in passages:
+        if passage.is_pasted:
+            continue
+        for base in filter(None, _run(passage, speakers, spelled)):
+            shared[base].add(passage.turn)
+        if passage.turn in turns and passage.role == "user":
+            named.update(_things(passage))
+    best = max(named & shared.keys(), key=lambda base: (len(shared[base]), base), default=None)
+    return _spelling(best, spelled) if best and len(shared[best]) >= _FEWEST else None
+
+
+def _things(passage: Passage) -> set[str]:
+    """Stems of words that are used as nouns: behind an article or the like, names, or Russian words of that look."""
+    found = {match.group(1).lower() for match in _BEHIND_ARTICLE.finditer(passage.text)}
+    found |= {item.text.lower() for item in passage.identifiers if item.kind == "name"}
+    found |= {word for word in words(passage.text) if "а" <= word[0] <= "я" and not _RUSSIAN_VERB.search(word)}
+    return {stem(word) for word in found}

@@ -1,0 +1,72 @@
+"""What of a system prompt a summarizer needs to know: its terms, their synonyms, and how the work goes.
+
+A record written without them calls things by other names than the assistant does, and takes a standing step for news.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from app.core.text.patterns import compiled
+from app.core.text.token_counts import estimate_text
+from app.core.text.words import sentences
+
+Kind = Literal["terminology", "workflow"]
+
+_LONGEST: Final = 400  # characters of one line: what is longer explains more than a term or a step
+_MOST_LINES: Final = 200
+
+_DEFINES: Final = compiled(
+    r"^[\W\d]{0,6}[\"'«“`*_]{0,3}[^\W\d][^:=—–\n]{0,40}[\"'»”`*_]{0,3} ?(?::|=|—|–| - )\s?\S"
+    r"|\b(?:also (?:known as|called)|a\.?k\.?a\.?|synonyms?|abbreviat\w+|stands? for|short for|refers? to|means?"
+    r"|is (?:called|defined as)|are called|the same as|call (?:them|it|the))\b"
+    r"|\b(?:синоним\w*|так ?же называ\w+|называ(?:ется|ются|й|ем)|то есть|т\. ?е\.|означает|расшифровывается"
+    r"|сокращ\w+|под \S{2,30} понима\w+|термин\w*|это)\b",
+    re.IGNORECASE,
+)
+_WORKS: Final = compiled(
+    r"^\s*(?:\d{1,2}[.)]|step \d|шаг \d)"
+    r"|\b(?:first|then|next|finally|before|after|once|when(?:ever)?|if|always|never|workflow|procedure|process|steps?"
+    r"|escalate|confirm|verify)\b"
+    r"|\b(?:сначала|сперва|затем|потом|после|перед|прежде|если|когда|всегда|никогда|шаг\w*|порядок|процесс\w*"
+    r"|процедур\w*|уточни\w*|проверь\w*|подтверди\w*)\b",
+    re.IGNORECASE,
+)
+_HEADING: Final = compiled(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*\n]{1,80}\*\*:?\s*$|[^\n]{1,60}:\s*$)")
+
+
+def system_context(system_prompt: str, *, room: int) -> str:
+    """Lines of a system prompt that define terms or describe how the work goes, in their order, as they stand.
+
+    Args:
+        system_prompt: The conversation's own.
+        room: The most tokens they may weigh; terms come first where there is too little.
+    """
+    lines = _lines(system_prompt)
+    chosen: set[int] = set()
+    left = room
+    for kind in ("terminology", "workflow"):
+        for number, line in enumerate(lines):
+            cost = estimate_text(line) + 1
+            if number not in chosen and cost <= left and _is(kind, line):
+                chosen.add(number)
+                left -= cost
+    return "\n".join(line for number, line in enumerate(lines) if number in chosen)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines, and long ones by their sentences; headings left out."""
+    found: list[str] = []
+    for line in text.splitlines():
+        if not line.strip() or _HEADING.match(line):
+            continue
+        pieces = [line] if len(line) <= _LONGEST else list(sentences(line))
+        found.extend(piece.strip() for piece in pieces if 0 < len(piece.strip()) <= _LONGEST)
+        if len(found) >= _MOST_LINES:
+            break
+    return found[:_MOST_LINES]
+
+
+def _is(kind: Kind, line: str) -> bool:
+    return bool((_DEFINES if kind == "terminology" else _WORKS).search(line))

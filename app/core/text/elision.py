@@ -1,0 +1,90 @@
+"""Showing a giant text in part: its head, its tail, and the exact values that stand between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from app.core.text.identifiers import identifiers
+from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
+from app.core.text.patterns import compiled
+from app.core.text.token_counts import estimate_text
+
+_HEAD: Final = 0.55  # of the room: beginnings say what a text is
+_TAIL: Final = 0.25  # conclusions, results and questions stand last
+_NAMED: Final = 0.15  # exact values from between; the rest is for the note that says so
+_WINDOW: Final = 10_000  # characters looked at for values at a time, and
+_WINDOWS: Final = 8  # how many times, evenly from all over: bounds the time for a message of any size
+_SHRINK: Final = 0.8  # a step of shortening; a few are enough, as density varies little within a text
+_REACH: Final = 200  # characters given up at most so that no statement is shown without its end or its beginning
+_ENDS: Final = compiled(r"[.!?…]['\"”’»)\]]*\s+|[。！？]|[\r\n]+")
+"""Where a statement ends, and the next one may begin."""
+
+
+def elide(text: str, tokens: int, locale: str = FALLBACK) -> str:
+    """The text itself when it weighs at most ``tokens`` (script estimate), else its head, tail and values between.
+
+    What was left out is said in the language of ``locale``.
+    """
+    weight = estimate_text(text)
+    if weight <= tokens:
+        return text
+    room = max(0, int(tokens * len(text) / weight))
+    say = catalogue_of(locale)
+    values = _values(text[int(room * _HEAD) : len(text) - int(room * _TAIL)])
+    while room:
+        shown = _shortened(text, room, values, say)
+        if estimate_text(shown) <= tokens:
+            return shown
+        room = int(room * _SHRINK)
+    return _note(len(text), "", say)
+
+
+def shares(sizes: Sequence[int], total: int) -> list[int]:
+    """What each may weigh so that all together weigh at most ``total``: only the largest are cut, to one same size."""
+    left, allowed = total, dict[int, int]()
+    for count, index in zip(range(len(sizes), 0, -1), sorted(range(len(sizes)), key=sizes.__getitem__), strict=True):
+        allowed[index] = min(sizes[index], max(left, 0) // count)
+        left -= allowed[index]
+    return [allowed[index] for index in range(len(sizes))]
+
+
+def _shortened(text: str, room: int, values: Sequence[str], say: Catalogue) -> str:
+    head, tail = _end_before(text, int(room * _HEAD)), _start_after(text, len(text) - int(room * _TAIL))
+    note = _note(tail - head, _some(values, int(room * _NAMED)), say)
+    return f"{text[:head]}\n{note}\n{text[tail:]}"
+
+
+def _note(count: int, values: str, say: Catalogue) -> str:
+    named = say.text("context.elided_values", values=values) if values else ""
+    return say.text("context.elided", count=str(count), named=named)
+
+
+def _end_before(text: str, place: int) -> int:
+    """The last end of a statement, else of a word, shortly before a place; the place itself where there is none."""
+    least = max(0, place - _REACH)
+    ends = [found.end() for found in _ENDS.finditer(text, least, place)]
+    return ends[-1] if ends else (text.rfind(" ", least, place) + 1 or place)
+
+
+def _start_after(text: str, place: int) -> int:
+    """The first beginning of a statement, else of a word, shortly after a place; the place itself for want of one."""
+    most = min(len(text), place + _REACH)
+    found = _ENDS.search(text, place, most)
+    return found.end() if found else (text.find(" ", place, most) + 1 or place)
+
+
+def _values(middle: str) -> list[str]:
+    step = max(_WINDOW, len(middle) // _WINDOWS)
+    windows = (middle[start : start + _WINDOW] for start in range(0, len(middle), step))
+    return list(dict.fromkeys(value for window in windows for value in identifiers(window)))
+
+
+def _some(values: Sequence[str], room: int) -> str:
+    """As many values as fit, evenly from all over: later ones matter as much as earlier ones."""
+    if not values or room <= 0:
+        return ""
+    length = sum(len(value) + 2 for value in values)
+    step = max(1, -(-length // room))
+    chosen = ", ".join(values[::step])
+    return chosen if len(chosen) <= room else ""

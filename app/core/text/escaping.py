@@ -1,0 +1,150 @@
+"""Text that may stand inside our elements: nothing in it can open or close one of them.
+
+Only what reads like one of *our* tags is escaped, so that ordinary markup and code stay as they are. ``escape`` is for
+prompts of a summarizer and can be undone, ``escape_block`` is for the state block and keeps JSON what it is, and
+``app/core/text/served_text.py`` is for messages beside them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from app.core.text.patterns import compiled
+
+TAGS: Final = (
+    "session_state",
+    "left_out",
+    "recalled",
+    "passage",
+    "anchors",
+    "digests",
+    "days",
+    "kept_verbatim",
+    "previous_state",
+    "statements",
+    "passages",
+    "entry",
+    "message",
+    "text_part",
+    "tool_call",
+    "tool_result",
+    "media_part",
+    "focus",
+    "instructions",
+    "system_context",
+    "claim",
+)
+"""Every element that the service writes around a text; what begins like one is escaped too (``<messages>``)."""
+
+_NAMES: Final = tuple(tag.replace("_", "") for tag in TAGS)
+_BEGINNINGS: Final = frozenset(name[:length] for name in _NAMES for length in range(len(name)))
+BRACKET: Final = compiled("[<\uff1c\ufe64‹«〈⟨\u2329˂ᐸ❮❰⦑⧼⟪《≺≪⋖]")
+_LOOK_AHEAD: Final = 80  # characters; a longer run of nothing between bracket and name is itself suspicious
+
+# What a reader does not see, or reads over, between the letters of a name: slashes and joiners beside the categories.
+_SKIPPED: Final = frozenset("_-‐‑‒–—/\\⁄∕╱⧸\uff0f\uff3c\u115f\u1160\u3164\uffa0\u2800")
+_SKIPPED_CATEGORIES: Final = frozenset({"Cf", "Cc", "Cs", "Cn", "Co", "Zs", "Zl", "Zp", "Mn", "Me"})
+
+_CONFUSABLE: Final = str.maketrans(
+    "асеһіјӏорѕѵхумтқкпгԁԛԝαεικνορτυσıɑɡɩᴀᴄᴅᴇɢɪᴍɴᴏʀᴛᴜᴠʏʟꜱꜰᴘłøđ",
+    "acehijlopsvxymtkknrdqwaeikvoptuoiagiacdegimnortuvylsfplod",
+)
+"""Letters of other alphabets, and small capitals, that look like one of ours."""
+
+_UNSENDABLE: Final = compiled("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_LIKE_A_REFERENCE: Final = compiled(r"&((?:amp;)*)#x(?=[0-9a-f]{1,6};)")
+_REFERENCE: Final = compiled(r"&(?:#x(?P<code>[0-9a-f]{1,6});|amp;(?P<literal>(?:amp;)*#x)(?=[0-9a-f]{1,6};))")
+
+_SURROGATE: Final = compiled("[\ud800-\udfff]")
+_LINE_BREAK: Final = compiled("\r\n?|[\x85\u2028\u2029]")
+_CONTROL: Final = compiled("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")
+
+
+def escape(text: str) -> str:
+    """Escape reversibly: brackets that begin one of our tags (or a look-alike), and what no JSON body may carry.
+
+    ``unescape`` gives back the very same text, whatever it was.
+    """
+    literal = _LIKE_A_REFERENCE.sub(r"&amp;\1#x", text)
+    return _UNSENDABLE.sub(_reference, BRACKET.sub(lambda found: _guard(found, "&#x{:x};"), literal))
+
+
+def unescape(text: str) -> str:
+    """The inverse of ``escape``."""
+    return _REFERENCE.sub(_dereferenced, text)
+
+
+def place_in_escaped(escaped: str, offsets: Sequence[int]) -> list[int]:
+    """Where the places of a text (ascending offsets) are in what ``escape`` made of it."""
+    places: list[int] = []
+    references = _REFERENCE.finditer(escaped)
+    shift = 0  # how much longer the escaped text is than the text, up to ``end``
+    following = next(references, None)
+    for offset in offsets:
+        while following is not None and following.end() - shift - _grown(following) <= offset:
+            shift += _grown(following)
+            following = next(references, None)
+        inside = following is not None and following.start() < offset + shift
+        places.append(following.start() if following is not None and inside else offset + shift)
+    return places
+
+
+def escape_block(text: str) -> str:
+    r"""Escape for the served block: a bracket that begins one of our tags becomes ``\u003c``.
+
+    JSON stays JSON of the same value, and no text inside can close the element around it.
+    """
+    return BRACKET.sub(lambda found: _guard(found, "\\u{:04x}"), text)
+
+
+def clean(text: str) -> str:
+    """A derived text as it may be stored: no NUL, no lone surrogate, no control characters but tab and line feed."""
+    joined = text
+    if _SURROGATE.search(text):
+        joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return _CONTROL.sub("", _LINE_BREAK.sub("\n", joined))
+
+
+def _reference(found: re.Match[str]) -> str:
+    return f"&#x{ord(found.group()):x};"
+
+
+def _grown(found: re.Match[str]) -> int:
+    """By how much a reference is longer than what it stands for."""
+    return len(found.group()) - len(_dereferenced(found))
+
+
+def _dereferenced(found: re.Match[str]) -> str:
+    if found["literal"]:
+        return f"&{found['literal']}"
+    code = int(found["code"], 16)
+    return chr(code) if code <= sys.maxunicode else found.group()
+
+
+def _guard(found: re.Match[str], form: str) -> str:
+    bracket = found.group()
+    return form.format(ord(bracket)) if _begins_tag(found.string, found.end()) else bracket
+
+
+def _begins_tag(text: str, start: int) -> bool:
+    """Whether what follows a bracket reads like one of our names, however it is spelt."""
+    name = ""
+    for character in text[start : start + _LOOK_AHEAD]:
+        name += plain_letters(character)
+        if name not in _BEGINNINGS:
+            return name.startswith(_NAMES)
+    return len(text) - start >= _LOOK_AHEAD
+
+
+@lru_cache(maxsize=4_096)
+def plain_letters(character: str) -> str:
+    """The plain letters that a character is read as; nothing for what is read over."""
+    if character in _SKIPPED or unicodedata.category(character) in _SKIPPED_CATEGORIES:
+        return ""
+    folded = unicodedata.normalize("NFKD", character).casefold().translate(_CONFUSABLE)
+    return "".join(letter for letter in folded if unicodedata.category(letter) not in _SKIPPED_CATEGORIES)

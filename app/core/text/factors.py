@@ -1,0 +1,213 @@
+"""What a text must contain for a regular expression to fit: pieces that rule most texts out before it is tried.
+
+The law: whatever a pattern fits contains one of its pieces, both folded. A pattern of which nothing can be said has no
+pieces, and is always to be tried. What ``re`` understands and this does not is read as "anything".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from app.core.text.patterns import compiled
+
+_MOST: Final = 64  # spellings of one stretch that are kept apart
+_QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[?+]?")
+_GROUP: Final = compiled(r"\?(?:(?P<around><?[=!])|(?P<inside>:|>|P<\w+>|[aimsux]*(?:-[imsx]+)?:))")
+_CLASS: Final = compiled(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_CODE: Final = compiled(r"x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}")
+_PLACES: Final = frozenset("bBAZ")
+_KINDS: Final = frozenset("dDwWsSntrfva")
+
+
+@dataclass(frozen=True, slots=True)
+class _Fits:
+    """What a stretch of a pattern fits: these spellings and no others, or whatever contains one of the pieces."""
+
+    spellings: frozenset[str] | None = None
+    pieces: frozenset[str] | None = None
+
+    @property
+    def needs(self) -> frozenset[str] | None:
+        """Pieces of which one must be there; ``None``: nothing must."""
+        if self.spellings is None:
+            return self.pieces
+        return self.spellings if self.spellings and "" not in self.spellings else None
+
+
+_ANYTHING: Final = _Fits()
+_NOWHERE: Final = _Fits(spellings=frozenset({""}))
+
+
+class _UnreadableError(ValueError):
+    """Valid for ``re``, and too clever for this."""
+
+
+def fold(text: str) -> str:
+    """A spelling for all that ``re.IGNORECASE`` takes for the same."""
+    return text.replace("İ", "i").replace("ı", "i").casefold()
+
+
+def pieces(pattern: str) -> frozenset[str] | None:
+    """Folded pieces of which every text that the pattern fits contains at least one; ``None``: nothing is known."""
+    try:
+        needed = _Reader(pattern).whole().needs
+    except _UnreadableError:
+        return None
+    return None if needed is None else _shortest(needed)
+
+
+def alternatives(pattern: str) -> list[str]:
+    """The pattern, parted where it says "or" outside all brackets: it fits where one of these does."""
+    try:
+        places = _Reader(pattern).joints()
+    except _UnreadableError:
+        return [pattern]
+    starts, ends = [0, *(place + 1 for place in places)], [*places, len(pattern)]
+    return [pattern[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+class _Reader:
+    """Reads a pattern that ``re`` has accepted, once, from left to right."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._at = 0
+
+    def whole(self) -> _Fits:
+        found = self._either()
+        if self._at < len(self._pattern):
+            raise _UnreadableError(self._pattern)
+        return found
+
+    def joints(self) -> list[int]:
+        """Where the alternatives of the whole pattern meet."""
+        found: list[int] = []
+        self._sequence()
+        while self._next() == "|":
+            found.append(self._at)
+            self._at += 1
+            self._sequence()
+        return found
+
+    def _next(self) -> str:
+        return self._pattern[self._at : self._at + 1]
+
+    def _either(self) -> _Fits:
+        branches = [self._sequence()]
+        while self._next() == "|":
+            self._at += 1
+            branches.append(self._sequence())
+        return _any_of(branches)
+
+    def _sequence(self) -> _Fits:
+        parts: list[_Fits] = []
+        while self._next() not in {"", "|", ")"}:
+            parts.append(self._repeated(self._atom()))
+        return _in_turn(parts)
+
+    def _repeated(self, one: _Fits) -> _Fits:
+        found = _QUANTIFIER.match(self._pattern, self._at)
+        if found is None:
+            return one
+        self._at = found.end()
+        if found["least"] == "?":
+            return _any_of([one, _NOWHERE])
+        is_sure = found["least"] == "+" or int(found["from"] or 0) > 0
+        return _Fits(pieces=one.needs) if is_sure else _ANYTHING
+
+    def _atom(self) -> _Fits:
+        sign = self._next()
+        if sign == "(":
+            return self._group()
+        if sign == "[":
+            return self._class()
+        self._at += 1
+        if sign == "\\":
+            return self._escaped()
+        if sign in "^$":
+            return _NOWHERE
+        return _ANYTHING if sign == "." else _Fits(spellings=frozenset({fold(sign)}))
+
+    def _group(self) -> _Fits:
+        self._at += 1
+        is_around = False
+        if self._next() == "?":
+            kind = _GROUP.match(self._pattern, self._at)
+            if kind is None:
+                raise _UnreadableError(self._pattern)
+            is_around = kind["around"] is not None
+            self._at = kind.end()
+        inside = self._either()
+        self._at += 1
+        return _NOWHERE if is_around else inside
+
+    def _class(self) -> _Fits:
+        found = _CLASS.match(self._pattern, self._at)
+        if found is None:
+            raise _UnreadableError(self._pattern)
+        self._at = found.end()
+        signs = found.group()[1:-1]
+        if len(signs) > len("abcd") or signs[:1] == "^" or set(signs) & set("\\-"):
+            return _ANYTHING
+        return _Fits(spellings=frozenset(fold(sign) for sign in signs))
+
+    def _escaped(self) -> _Fits:
+        sign = self._next()
+        self._at += 1
+        if sign in _PLACES:
+            return _NOWHERE
+        if sign in _KINDS:
+            return _ANYTHING
+        if sign.isalnum():
+            code = _CODE.match(self._pattern, self._at - 1)
+            if code is None:
+                raise _UnreadableError(self._pattern)
+            self._at = code.end()
+            return _ANYTHING
+        return _Fits(spellings=frozenset({fold(sign)}))
+
+
+def _any_of(branches: Sequence[_Fits]) -> _Fits:
+    if all(branch.spellings is not None for branch in branches):
+        spellings = frozenset[str]().union(*(branch.spellings or () for branch in branches))
+        if len(spellings) <= _MOST:
+            return _Fits(spellings=spellings)
+    needs = [branch.needs for branch in branches]
+    if any(need is None for need in needs):
+        return _ANYTHING
+    return _Fits(pieces=frozenset[str]().union(*(need or () for need in needs)))
+
+
+def _in_turn(parts: Iterable[_Fits]) -> _Fits:
+    """One behind the other: stretches of known spelling grow together; the most telling of them all is needed."""
+    spellings, is_whole = frozenset({""}), True
+    needs: list[frozenset[str]] = []
+    for part in parts:
+        if part.spellings is not None and len(spellings) * len(part.spellings) <= _MOST:
+            spellings = frozenset(map("".join, product(spellings, part.spellings)))
+            continue
+        is_whole = False
+        needs += [need for need in (_Fits(spellings=spellings).needs, part.needs) if need]
+        spellings = part.spellings or frozenset({""})
+    if is_whole:
+        return _Fits(spellings=spellings)
+    needs += [need for need in (_Fits(spellings=spellings).needs,) if need]
+    return _Fits(pieces=max(needs, key=_telling) if needs else None)
+
+
+def _shortest(needed: frozenset[str]) -> frozenset[str]:
+    """Without those that contain another."""
+    kept: list[str] = []
+    for piece in sorted(needed, key=lambda piece: (len(piece), piece)):
+        if not any(other in piece for other in kept):
+            kept.append(piece)
+    return frozenset(kept)
+
+
+def _telling(need: frozenset[str]) -> tuple[int, int]:
+    """How much a set of pieces rules out: by its shortest, then by its size."""
+    return min(len(piece) for piece in need), -len(need)

@@ -1,0 +1,185 @@
+"""Exact values in a text: what a summary must not invent and must not lose. Every pattern runs in linear time."""
+
+# ruff: noqa: SIM905 - tables read better as running words
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from app.core.text.patterns import compiled
+from app.core.text.word_lists import GENERIC, NOISE
+
+Kind = Literal[
+    "url", "email", "uuid", "quoted", "path", "date", "time", "money", "version", "code", "symbol", "number", "name"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """One exact value, verbatim, at ``start`` in its text."""
+
+    kind: Kind
+    text: str
+    start: int
+
+
+_MONTHS = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
+    r"|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
+)
+_RUSSIAN_MONTHS = r"(?:январ|феврал|март|апрел|ма[йя]|июн|июл|август|сентябр|октябр|ноябр|декабр)[а-яё]{0,3}\b"
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # of a month, or the month: 8.0.36 is a version
+_AMOUNT = r"\d{1,15}(?:[.,\u00a0\u202f ]\d{3}){0,5}(?:[.,]\d{1,6})?"
+_SCALE = r"(?:\s?(?:k|K|m|M|bn|thousand|million|billion|тыс\.?|тысяч[аи]?|млн\.?|млрд\.?|миллион\w{0,3})\b\.?)"
+_CURRENCY = (
+    r"(?:[$€£¥₽₹₴₩]|(?:dollars?|bucks|euros?|pounds?|rubles?|yen|USD|EUR|GBP|RUB|JPY|CNY|CHF"
+    r"|руб(?:\.|л\w{1,3}\b)?|р\.|евро|доллар\w{0,3}|元|円|원)(?!\w))"
+)
+_UNIT = (
+    r"(?:%|°[CF]?|(?:[kKmMgGtT]i?[bB]|[kKmMgGtT]?bit/s|[kKmM]?[gG]|kg|mg|km/h|km|cm|mm|mi|ft|ms|sec(?:ond)?s?"
+    r"|min(?:ute)?s?|h(?:ou)?rs?|days?|weeks?|months?|years?|people|users|items|pages|times|rpm|rps|qps|Hz|[kKmM]W"
+    r"|px|pt|tokens?|процент\w{0,3}|минут\w?|час\w{0,2}|сек\w{0,4}|дн\w{1,2}|день|недел\w{1,2}|месяц\w{0,3}|лет|год\w{0,2}"
+    r"|человек\w?|шт|кг|км|м|г|ГБ|МБ)\b)"
+)
+_EXTENSIONS = (
+    "py|pyi|js|mjs|ts|tsx|jsx|md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|env|sql|html?|css|scss|go|rs|java|kt|swift|c|h"
+    "|cpp|hpp|cs|rb|php|sh|bat|csv|tsv|xlsx?|docx?|pptx?|pdf|png|jpe?g|gif|svg|zip|gz|tar|log|lock|ipynb|proto|tf"
+)
+_LATIN_NAME = r"[A-Z\u00c0-\u00d6\u00d8-\u00de](?:[a-z\u00df-\u00f6\u00f8-\u00ff]|(?<=O)['’](?=[A-Z])){1,30}"
+_CYRILLIC_NAME = r"[А-ЯЁІЇЄ][а-яёіїє]{1,30}"
+_ONE_NAME = rf"(?:{_LATIN_NAME}|{_CYRILLIC_NAME})(?![\w'’]*[A-Z_0-9])"
+
+_PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
+    ("url", r"(?:https?|ftp|wss?|postgres(?:ql)?|redis)://[^\s<>\"'»”`]{1,2000}|\bwww\.[^\s<>\"'»”`]{1,2000}"),
+    ("email", r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"),
+    ("uuid", r"(?<![\w-])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![\w-])"),
+    (
+        "path",
+        (
+            r"(?<![\w/\\.~@-])(?:[A-Za-z]:\\|~/|\.{1,2}/|/)[\w.@+-]{1,255}(?:[/\\][\w.@+-]{1,255}){0,40}/?"
+            rf"|(?<![\w/\\.~@-])(?:[\w.@-]{{1,100}}/){{0,20}}[\w@-]{{1,100}}(?:\.[\w-]{{1,30}}){{0,3}}\.(?:{_EXTENSIONS})\b"
+        ),
+    ),
+    (
+        "quoted",
+        r"\"[^\"\n]{2,80}\"|“[^”\n]{2,80}”|„[^“”\n]{2,80}[“”]|«[^»\n]{2,80}»|「[^」\n]{1,80}」|`[^`\n]{1,80}`",
+    ),
+    (
+        "date",
+        (
+            r"(?<![\w.-])\d{4}-\d{2}(?:-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z?)?)?(?![\w-])"
+            rf"|(?<![\w.-]){_DAY}(?P<separator>[./-]){_DAY}(?P=separator)\d{{2}}(?:\d{{2}})?(?![\w])"
+            rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?:\sof)?\s(?:{_MONTHS})(?:,?\s\d{{4}}\b)?"
+            rf"|\b(?:{_MONTHS})\s\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s\d{{4}}\b)?|\b(?:{_MONTHS})\s\d{{4}}\b"
+            rf"|\b\d{{1,2}}(?:-?го)?\s{_RUSSIAN_MONTHS}(?:\s\d{{4}}\b)?"
+            r"|\b\d{4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|\b\d{1,2}月\d{1,2}[日号]"
+        ),
+    ),
+    ("time", r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[aApP]\.?[mM]\b\.?)?|\b\d{1,2}\s?[aApP]\.?[mM]\b"),
+    (
+        "money",
+        rf"[$€£¥₽₹₴]\s?{_AMOUNT}{_SCALE}?|(?<![A-Za-z0-9_.,]){_AMOUNT}{_SCALE}?\s?{_CURRENCY}",
+    ),
+    ("version", r"(?<![\w.])v?\d{1,5}(?:\.\d{1,5}){2,4}(?:-[\w.]{1,30})?(?![\w])|\bv\d{1,4}(?:\.\d{1,5}){0,3}\b"),
+    ("number", rf"(?<![\w.,])[-+]?{_AMOUNT}{_SCALE}?\s?{_UNIT}"),
+    ("code", r"(?<![\w-])#?[A-Z]{1,8}-?\d{1,12}(?:[-_]?[A-Z0-9]{1,12}){0,3}(?![\w])|(?<!\w)#\d{1,9}\b"),
+    (
+        "symbol",
+        (
+            r"(?<![\w.])[A-Za-z_]\w{0,99}(?:(?:\.|::|->)[A-Za-z_]\w{0,99}){0,8}\(\)?"
+            r"|(?<![\w])(?:[A-Za-z]\w{0,60})?_\w{1,99}(?<!_)|(?<![\w])[a-z]{1,30}[A-Z]\w{0,60}"
+            r"|(?<![\w])[A-Z][a-z]{1,30}[A-Z]\w{0,60}|(?<![\w-])--?[a-z][\w-]{2,40}(?![\w])|(?<![\w])[A-Z]{2,12}(?![\w])"
+            r"|(?<![\w])[a-zA-Z]{1,20}\d{1,6}[a-zA-Z]{0,10}(?![\w])"
+        ),
+    ),
+    ("number", rf"(?<![\w.,])[-+]?{_AMOUNT}(?:{_SCALE}|st\b|nd\b|rd\b|th\b)?(?![\w])|(?<!\w)\d{{1,40}}(?!\w)"),
+    ("name", rf"(?<![\w'’@#]){_ONE_NAME}(?:(?:[ -]|\s(?:de|van|von|da|of)\s){_ONE_NAME}){{0,3}}"),
+)
+_KINDS: Final[tuple[Kind, ...]] = tuple(kind for kind, _ in _PATTERNS)
+# In the middle of a word nothing begins but an address, a quotation, an amount: elsewhere no pattern need be tried.
+_MAY_BEGIN: Final = r"(?:(?<!\w)|(?=[$€£¥₽₹₴\"“„«「`\d]|https?://|ftp://|wss?://|postgres(?:ql)?://|redis://))"
+_SCAN: Final = compiled(
+    f"{_MAY_BEGIN}(?:{'|'.join(f'(?P<p{i}>{pattern})' for i, (_, pattern) in enumerate(_PATTERNS))})"
+)
+_HAS_DIGIT_OR_CAPITAL: Final = compiled(r"[\d/@_#$€£¥\"“„«「`(A-ZА-ЯЁІЇЄ\u00c0-\u00de]|[a-z][A-Z]|--?[a-z]|\.\w")
+_TRAILING: Final = ".,;:!?)]}…»”'\""
+_BEFORE_START: Final = " \t\"'“”«»„(*_>#—–-•🙂"
+_TITLE: Final = compiled(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St)$")
+_STARTS: Final = ".!?…:;\n。！？|"
+_REMEMBERED: Final = 4_096  # sentences: each is looked at for the state, for its segment, and by the gate
+_SENTENCE: Final = 400  # characters: what is longer is no sentence, and is not remembered
+_NOT_NAMES: Final = frozenset(
+    """user assistant tool system pro con monday tuesday wednesday thursday friday saturday sunday january february
+        march
+        april may june july august september october november december пользователь ассистент понедельник вторник среда
+        четверг пятница суббота воскресенье bye hmm oh ah um uh lol omg mom dad congrats congratulations cheers aww whoa
+        woah ugh actually however although though unless first second third finally also besides otherwise therefore
+        mr mrs ms miss dr prof sir madam note todo warning error example step option""".split()
+)
+
+
+def identifiers(text: str) -> list[str]:
+    """Exact values in order of appearance, each once: numbers, money, dates, paths, symbols, quotes, names."""
+    return list(dict.fromkeys(found.text for found in find_identifiers(text)))
+
+
+def find_identifiers(text: str) -> list[Identifier]:
+    """Like ``identifiers``, with kind and place, repetitions included.
+
+    A capitalised word at the start of a sentence is no name, unless another capitalised word follows it.
+    """
+    if not _HAS_DIGIT_OR_CAPITAL.search(text):
+        return []
+    return list(_scanned(text) if len(text) <= _SENTENCE else _scan(text))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _scanned(text: str) -> tuple[Identifier, ...]:
+    return tuple(_scan(text))
+
+
+def _scan(text: str) -> Iterator[Identifier]:
+    for match in _SCAN.finditer(text):
+        kind = _KINDS[int(next(group for group in _GROUPS if match[group] is not None)[1:])]
+        value, start = match.group(), match.start()
+        if kind == "name":
+            value, start = _name(text, value, start)
+        elif kind in {"time", "date", "money", "number"}:
+            value = value if value.endswith((".m.", ".M.")) else value.rstrip(".")
+        elif kind in {"url", "path", "symbol"}:
+            value = value.rstrip(_TRAILING + "(") + ("()" if kind == "symbol" and "(" in value else "")
+        if value and not (kind == "symbol" and value.lower() in _SHOUTED):
+            yield Identifier(kind, value.strip(), start)
+
+
+_GROUPS: Final = tuple(f"p{index}" for index in range(len(_PATTERNS)))
+_SHOUTED: Final = frozenset("i ok lol omg wow yes no not all so very the and but do am pm tv hi oh ha".split())
+
+
+def _name(text: str, value: str, start: int) -> tuple[str, int]:
+    """Take leading words that are capitalised for another reason off a name; empty when nothing is left."""
+    parts = value.split(" ")
+    at_start = _starts_sentence(text, start)
+    while parts:
+        word = parts[0].lower().replace("’", "'")
+        common = word in NOISE or word in _NOT_NAMES or (at_start and word in GENERIC and word != "new")
+        if not common and not (at_start and len(parts) == 1):
+            break
+        start += len(parts.pop(0)) + 1
+        at_start = at_start and common and bool(parts) and len(parts) > 1
+    while parts and (parts[-1].lower() in NOISE or parts[-1].lower() in _NOT_NAMES):
+        parts.pop()
+    return " ".join(parts), start
+
+
+def _starts_sentence(text: str, start: int) -> bool:
+    position = start - 1
+    floor = max(0, start - 12)
+    while position >= floor and text[position] in _BEFORE_START:
+        position -= 1
+    if position >= 0 and text[position] == "." and _TITLE.search(text, max(0, position - 5), position):
+        return False
+    return position < 0 or text[position] in _STARTS or bool(text[position + 1 : start].strip())

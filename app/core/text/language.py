@@ -1,0 +1,228 @@
+"""Which language a text is in, by script and function words; silent when in doubt."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+from app.core.text.patterns import compiled
+from app.core.text.word_lists import STOPWORDS
+from app.core.text.words import sentences
+
+_SCRIPTS: Final[Mapping[str, str]] = {
+    "latin": "A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff",
+    "cyrillic": "\u0400-\u052f",
+    "han": "\u3400-\u9fff\uf900-\ufaff",
+    "kana": "\u3040-\u30ff",
+    "hangul": "\uac00-\ud7af\u1100-\u11ff",
+    "arabic": "\u0620-\u064a\u066e-\u06d3\u06fa-\u06ff",
+    "greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "hebrew": "\u05d0-\u05ea",
+    "devanagari": "\u0900-\u097f",
+    "bengali": "\u0980-\u09ff",
+    "tamil": "\u0b80-\u0bff",
+    "thai": "\u0e00-\u0e7f",
+    "georgian": "\u10a0-\u10ff",
+    "armenian": "\u0530-\u058f",
+}
+_RUNS: Final = compiled("|".join(f"(?P<{name}>[{signs}]+)" for name, signs in _SCRIPTS.items()))
+_ALONE: Final[Mapping[str, str]] = {
+    "hangul": "ko",
+    "greek": "el",
+    "hebrew": "he",
+    "devanagari": "hi",
+    "bengali": "bn",
+    "tamil": "ta",
+    "thai": "th",
+    "georgian": "ka",
+    "armenian": "hy",
+}
+"""Scripts that name a language by themselves."""
+
+_SIGNS_PER_WORD: Final[Mapping[str, float]] = {"han": 1.6, "kana": 2.5, "thai": 4.0, "hangul": 2.5}
+_LETTERS_PER_WORD: Final = 5.0
+"""To compare scripts: how many signs carry as much as one word."""
+
+_CYRILLIC_LANGUAGES: Final = ("ru", "uk")
+_LATIN_LANGUAGES: Final = tuple(code for code in STOPWORDS if code not in _CYRILLIC_LANGUAGES)
+_UKRAINIAN_LETTERS: Final = frozenset("іїєґ")
+_RUSSIAN_LETTERS: Final = frozenset("ыэъё")
+_PERSIAN_LETTERS: Final = frozenset("پچژگ")
+_CHINESE_SIGNS: Final = frozenset(
+    "的了吗呢吧啊你您她它很这那们哪谁给让把还没说为对时个过进动电车东门问间开关发见现题应样经话语请谢买卖书长张边远连运"
+    "钱银铁难预订议论证设计划团队员单价这們這說嗎沒個對麼誰給讓還"
+)
+"""Signs that Chinese can hardly do without and Japanese does not write."""
+
+_NOT_PROSE: Final = compiled(
+    r"```.{0,100000}?(?:```|\Z)|`[^`\n]{1,200}`|https?://\S{1,2000}|\S{1,64}@\S{1,200}|\w{0,60}[_/\\=<>{}]\S{0,200}"
+    r"|\b[a-z]{1,30}[A-Z]\w{0,60}|\b\w{1,60}\(\S{0,200}",
+    re.DOTALL,
+)
+_CODE_LINE: Final = compiled(
+    r"^[ \t]*(?:(?:async|def|class|fn|func|function|if|elif|for|while|with|switch)\b[^\n]{0,200}[:{]"
+    r"|(?:return|import|from|const|let|var|public|private|package|using)\b[^\n]{0,200}[;)\]}\"']"
+    r"|(?:return|import|else|try)\b(?: [\w.]{1,60})?:?|from [\w.]{1,60} import [\w., ]{1,100}"
+    r"|[\w.\[\]\"']{1,80} ?[-+*/|&:]?= ?[^\n]{1,200}|[^\n]{0,200}[;{}]|[^\n]{0,120}\w\([^\n]{0,160}\)[,;:]?)[ \t]*$",
+    re.MULTILINE,
+)
+"""A line of code that stands in no fence."""
+_LABEL: Final = compiled(r"^[^\W\d_]{1,24}(?: [^\W\d_]{1,24})?: ", re.MULTILINE)
+
+_DOMINANT: Final = 0.6  # of the text's words must be in one script
+_PERSIAN_SHARE: Final = 0.01  # Arabic writes a foreign name with one of its letters at times
+_KANA_SHARE: Final = 0.1  # Chinese quotes a Japanese word at times; Japanese cannot do without kana
+_MINIMUM_WORDS: Final = 3
+_MINIMUM_HITS: Final = 2  # function words of one language
+_HIT_SHARE: Final = 0.12  # a text with fewer function words is a list of names or code
+_MARGIN: Final = 1.35  # over the next language
+_SUBSTANTIAL: Final = 0.25  # a language with this share belongs to the conversation
+_FOREIGN: Final = 0.5  # of a candidate in languages that do not belong: half a translation is one too many
+_ABSENT: Final = 0.05  # of a text in the script of the conversation: what is left are names
+_TERMS: Final = 0.45  # of a text in Latin letters: names and terms that every language writes so
+_ENOUGH: Final = 8  # words; fewer may be names and terms alone
+_SAMPLE: Final = 60_000  # characters are plenty to know a language by
+
+
+def detect(text: str) -> str | None:
+    """The dominant language (ISO 639-1), or ``None`` for names, code, numbers, an even mixture or too little text."""
+    prose = _prose(text)
+    weights, runs = _weigh(prose)
+    total = sum(weights.values())
+    if total < _MINIMUM_WORDS:
+        return None
+    east_asian = weights["kana"] + weights["han"]
+    if east_asian >= _DOMINANT * total:
+        return _east_asian(weights, runs)
+    script, weight = max(weights.items(), key=lambda item: item[1])
+    return _by_script(script, runs) if weight >= _DOMINANT * total else None
+
+
+def differs(candidate: str, span: str) -> bool:
+    """Whether the candidate is plainly in another language than the span.
+
+    True when most of the candidate is in languages that carry less than a quarter of the span each; also when its
+    language cannot be told (key words, a list) but it hardly holds a sign of the span's script.
+    """
+    spoken = detect(span)
+    written = detect(candidate)
+    if spoken is None or spoken == written:
+        return False
+    at_home = {language for language, share in shares(span).items() if share >= _SUBSTANTIAL} | {spoken}
+    if written is not None:
+        return written not in at_home
+    foreign = {language: share for language, share in shares(candidate).items() if language not in at_home}
+    return sum(foreign.values()) > _FOREIGN or _is_in_another_script(candidate, span)
+
+
+def agrees(text: str, source: str, span: str) -> bool:
+    """Whether a text is plainly in the language of its source: the same known one, or a script that the span is not in.
+
+    The script decides where a text is too short for its language to be told.
+    """
+    written = detect(text)
+    if written is not None:
+        return written == detect(source)
+    (script, _), (home, _) = _dominant_script(source), _dominant_script(span)
+    return script is not None and script != home and script == _dominant_script(text)[0]
+
+
+def _is_in_another_script(candidate: str, span: str) -> bool:
+    (spoken, home), (written, _) = _dominant_script(span), _dominant_script(candidate)
+    if spoken is None or written is None or spoken == written:
+        return False
+    weights, _ = _weigh(_prose(candidate))
+    total = sum(weights.values())
+    most = _TERMS if spoken == "latin" else _ABSENT
+    return home >= _DOMINANT and total >= _ENOUGH and _of_script(weights, spoken) < most * total
+
+
+def _dominant_script(text: str) -> tuple[str | None, float]:
+    """The script that carries most of a text, and its share; Chinese and Japanese signs count as one."""
+    weights, _ = _weigh(_prose(text))
+    total = sum(weights.values())
+    if not total:
+        return None, 0.0
+    script = max(weights, key=lambda name: _of_script(weights, name))
+    return script, _of_script(weights, script) / total
+
+
+_EAST_ASIAN: Final = frozenset({"han", "kana"})
+
+
+def _of_script(weights: Mapping[str, float], script: str) -> float:
+    return sum(weights[name] for name in (_EAST_ASIAN if script in _EAST_ASIAN else {script}))
+
+
+def shares(text: str) -> dict[str, float]:
+    """The share of each language among the sentences whose language is known."""
+    weights: defaultdict[str, float] = defaultdict(float)
+    for sentence in sentences(text[:_SAMPLE]):
+        language = detect(sentence)
+        if language is not None:
+            weights[language] += sum(_weigh(sentence)[0].values())
+    total = sum(weights.values())
+    return {language: weight / total for language, weight in weights.items()}
+
+
+def _prose(text: str) -> str:
+    sample = text if len(text) <= _SAMPLE else text[: _SAMPLE // 2] + "\n" + text[-_SAMPLE // 2 :]
+    return _NOT_PROSE.sub(" ", _LABEL.sub("", _CODE_LINE.sub("", sample)))
+
+
+def _weigh(prose: str) -> tuple[dict[str, float], dict[str, list[str]]]:
+    """How many words' worth of signs each script has, and its runs."""
+    runs: defaultdict[str, list[str]] = defaultdict(list)
+    for match in _RUNS.finditer(prose):
+        runs[str(match.lastgroup)].append(match.group())
+    weights = dict.fromkeys(_SCRIPTS, 0.0)
+    for script, found in runs.items():
+        weights[script] = sum(map(len, found)) / _SIGNS_PER_WORD.get(script, _LETTERS_PER_WORD)
+    return weights, runs
+
+
+def _east_asian(weights: Mapping[str, float], runs: Mapping[str, list[str]]) -> str | None:
+    """Japanese by its kana, Chinese by signs that Japanese lacks; a few nouns in common signs could be either."""
+    if weights["kana"] >= _KANA_SHARE * (weights["kana"] + weights["han"]):
+        return "ja"
+    telling = sum(sign in _CHINESE_SIGNS for run in runs["han"] for sign in run)
+    return "zh" if telling >= _MINIMUM_HITS or (telling and not weights["kana"]) else None
+
+
+def _by_script(script: str, runs: Mapping[str, list[str]]) -> str | None:
+    if script in _ALONE:
+        return _ALONE[script]
+    found = runs[script]
+    if script == "arabic":
+        letters = Counter("".join(found))
+        persian = sum(letters[letter] for letter in _PERSIAN_LETTERS)
+        return "fa" if persian >= max(_MINIMUM_HITS, _PERSIAN_SHARE * letters.total()) else "ar"
+    if script == "cyrillic":
+        return _cyrillic(found)
+    return _by_function_words(found, _LATIN_LANGUAGES)
+
+
+def _cyrillic(found: list[str]) -> str | None:
+    letters = Counter("".join(found).lower())
+    ukrainian = sum(letters[letter] for letter in _UKRAINIAN_LETTERS)
+    russian = sum(letters[letter] for letter in _RUSSIAN_LETTERS)
+    if sum(word.islower() for word in found) < _MINIMUM_WORDS:
+        return None
+    if ukrainian >= _MINIMUM_HITS and ukrainian > 2 * russian:
+        return "uk"
+    return "ru" if russian >= _MINIMUM_HITS > ukrainian else _by_function_words(found, _CYRILLIC_LANGUAGES)
+
+
+def _by_function_words(found: list[str], languages: tuple[str, ...]) -> str | None:
+    words = Counter(word.lower() for word in found if len(word) == 1 or not word.isupper())
+    total = sum(words.values())
+    hits = sorted(
+        ((sum(words[word] for word in STOPWORDS[language] & words.keys()), language) for language in languages),
+        reverse=True,
+    )
+    (best, language), (second, _) = hits[0], hits[1]
+    sure = best >= max(_MINIMUM_HITS, _HIT_SHARE * total) and best >= _MARGIN * second
+    sure = sure and sum(len(word) > 1 for word in STOPWORDS[language] & words.keys()) >= _MINIMUM_HITS
+    return language if total >= _MINIMUM_WORDS and sure else None

@@ -1,0 +1,1 @@
+"""What the service says itself, in the language of a conversation."""

@@ -1,0 +1,160 @@
+"""Catalogues of messages. A language is added by adding ``<language>.toml`` beside this module; nothing names one.
+
+The keys of a file: ``language`` (ISO 639-1); ``name``, what its speakers call it; ``[plurals]``, the CLDR's rules for
+cardinal numbers, form by form; ``[numbers]`` with ``group`` and ``decimal``, the signs within a number; and messages in
+any tables, known by their path (``stats.tokens.saved``). A message is a text, or a table of plural forms chosen by its
+``{count}``. ``{words}`` in braces are filled in. What a file lacks is said in English. ``[own]`` holds what the English
+file lacks, since its English stands in the code: ``use.<schema>``, ``title.<error code>``, ``warning.<code>``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from types import MappingProxyType
+from typing import Any, Final
+
+from app.core.text.localization.plurals import FORMS, OTHER, PluralRules, plural_rules
+from app.core.text.patterns import compiled
+
+FALLBACK: Final = "en"
+"""The language that has every message."""
+
+_PLACE: Final = compiled(r"\{(\w{1,40})\}")
+_RANGE: Final = compiled(
+    r"\s{0,8}([A-Za-z]{1,8})(?:[-_][A-Za-z0-9_-]{1,40})?\s{0,8}(?:;\s{0,8}q=([01](?:\.\d{0,3})?)\s{0,8})?"
+)
+_LONGEST_HEADER: Final = 1_000
+_HEAD: Final = frozenset({"language", "name", "plurals", "numbers", "own"})
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """One language."""
+
+    language: str
+    name: str
+    plurals: PluralRules
+    group: str
+    decimal: str
+    messages: Mapping[str, str | Mapping[str, str]]
+    own: Mapping[str, str]
+    """What is said otherwise than the code says it in English; empty in English."""
+
+    def has(self, key: str) -> bool:
+        """Whether there is such a message, here or in English."""
+        return key in self.messages or key in CATALOGUES[FALLBACK].messages
+
+    def wordings(self, section: str) -> tuple[str, ...]:
+        """The messages of a table that says the same in several ways, in their order."""
+        home = self if any(key.startswith(f"{section}.") for key in self.messages) else CATALOGUES[FALLBACK]
+        return tuple(self.text(key) for key in home.messages if key.startswith(f"{section}."))
+
+    def number(self, value: Number, decimals: int = 0) -> str:
+        """A number as the language writes it."""
+        whole, _, fraction = f"{value:,.{decimals}f}".partition(".")
+        written = whole.replace(",", self.group)
+        return f"{written}{self.decimal}{fraction}" if fraction else written
+
+    def text(self, key: str, **given: str | Number) -> str:
+        """The message with what is given in its places; ``count`` chooses the plural form.
+
+        Numbers are written as the language writes them, fractions with at most two digits.
+
+        Raises:
+            KeyError: Neither this catalogue nor the English one has the message.
+        """
+        home = self if key in self.messages else CATALOGUES[FALLBACK]
+        message = home.messages[key]
+        count = given.get("count", 0)
+        if not isinstance(message, str):
+            form = home.plurals.form(_digits(count) if not isinstance(count, str) else count)
+            message = message.get(form, message[OTHER])
+        filled = {name: item if isinstance(item, str) else self._written(item) for name, item in given.items()}
+        return _PLACE.sub(lambda place: filled.get(place[1], place[0]), message)
+
+    def word(self, section: str, word: str) -> str:
+        """What a word of ours is called (``trigger``, ``manual``); one without a message is shown as it is."""
+        key = f"{section}.{word}"
+        return self.text(key) if self.has(key) else word.replace("_", " ")
+
+    def _written(self, value: Number) -> str:
+        return self.number(value, len(_digits(value).partition(".")[2]))
+
+
+def _digits(value: Number) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def read_catalogues(folder: Traversable) -> Mapping[str, Catalogue]:
+    """Every ``.toml`` file of a folder, by language.
+
+    Raises:
+        KeyError: A file lacks ``language``, or the signs of its numbers.
+        ValueError: A plural rule cannot be read, or a plural message has no form ``other``.
+    """
+    found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
+    made = (_catalogue(tomllib.loads(entry.read_text(encoding="utf-8"))) for entry in found)
+    return MappingProxyType({one.language: one for one in made})
+
+
+def _catalogue(given: Mapping[str, Any]) -> Catalogue:
+    said = {name: item for name, item in given.items() if name not in _HEAD}
+    return Catalogue(
+        language=given["language"],
+        name=given.get("name", given["language"]),
+        plurals=plural_rules(given.get("plurals", {})),
+        group=given["numbers"]["group"],
+        decimal=given["numbers"]["decimal"],
+        messages=MappingProxyType(dict(_messages(said, ""))),
+        own=MappingProxyType(dict(_own(given.get("own", {}), ""))),
+    )
+
+
+def _messages(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, str | Mapping[str, str]]]:
+    for name, item in given.items():
+        key = f"{path}{name}"
+        if isinstance(item, str):
+            yield key, item
+        elif item and set(item) <= set(FORMS):
+            if OTHER not in item:
+                raise ValueError(f"{key} has no form {OTHER!r}")
+            yield key, item
+        else:
+            yield from _messages(item, f"{key}.")
+
+
+def _own(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
+    for name, item in given.items():
+        if isinstance(item, str):
+            yield f"{path}{name}", item
+        else:
+            yield from _own(item, f"{path}{name}.")
+
+
+def catalogue_of(*wishes: str | None) -> Catalogue:
+    """The catalogue of the first wish that there is one for; English where there is none.
+
+    Args:
+        wishes: Each a BCP 47 tag (``ru-RU``) or an ``Accept-Language`` header; ``None``, ``*`` and nonsense wish
+            nothing.
+    """
+    spoken = (language for wish in wishes for language in languages(wish or ""))
+    return next((CATALOGUES[language] for language in spoken if language in CATALOGUES), CATALOGUES[FALLBACK])
+
+
+def languages(wish: str) -> Sequence[str]:
+    """The primary languages of an ``Accept-Language`` header or of one tag, the dearest first."""
+    parts = [found for one in wish[:_LONGEST_HEADER].split(",") if (found := _RANGE.fullmatch(one))]
+    weighed = [(float(found[2]) if found[2] else 1.0, found[1].lower()) for found in parts]
+    return [language for weight, language in sorted(weighed, key=lambda one: -one[0]) if weight > 0]
+
+
+# No I/O in the core's sense: the files are part of the program, read with it, once.
+CATALOGUES: Final = read_catalogues(files("app.core.text.localization"))
+"""By language."""

@@ -1,0 +1,71 @@
+"""When two texts say the same. Meant to miss rather than to mistake: a double costs tokens, a mistake loses a fact."""
+
+# ruff: noqa: SIM905 - tables read better as running words
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from functools import lru_cache
+from typing import Final
+
+from app.core.text.identifiers import identifiers
+from app.core.text.patterns import compiled
+from app.core.text.relative import undated
+
+_MARKS: Final = compiled("[\"'’‘`“”„«»*]+")
+_PUNCTUATION: Final = compiled(
+    r"(?<![.,;:!?…。，；：！？])[.,;:!?…。，；：！？]++(?=\s|$)|(?<=\s)[-–—]++(?=\s)|^[-–—•]\s"
+)
+_KEY: Final = compiled(r"(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])\S+")
+_ARTICLES: Final = frozenset({"a", "an", "the"})
+_TURNING: Final = frozenset(
+    """no not never none nothing cannot without except unless only if until was were former formerly longer
+        не нет ни никогда без кроме если только пока был была было были больше""".split()
+)
+"""Words that turn or bound what the rest says."""
+
+_REMEMBERED: Final = 4_096  # texts; each is compared with every other of its field
+_FEWEST: Final = 4  # words; shorter texts hold too little to be sure
+_LEAST_SHARE: Final = 0.6  # of the longer text: more than two fifths of new words are news
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def canonical(text: str) -> str:
+    """The text without added days, and differences of case, quotes, spacing and punctuation; ``aB3x`` keeps case."""
+    folded = unicodedata.normalize("NFKC", undated(text))
+    plain = _PUNCTUATION.sub("", _MARKS.sub("", " ".join(folded.split())))
+    return " ".join(word if _KEY.fullmatch(word) else _fold(word) for word in plain.split())
+
+
+def length(text: str) -> int:
+    """Words, articles left out."""
+    return len(_words(text))
+
+
+def covers(longer: str, shorter: str) -> bool:
+    """Whether the longer of two texts says all that the shorter says, in the same words, and little else.
+
+    The shorter must stand in the longer as one run, since an inserted word changes who did what ("the user has a dog",
+    "the user's sister has a dog"); exact values must be the same, and what is added may not turn the meaning.
+    """
+    long_words, short_words = _words(longer), _words(shorter)
+    if len(short_words) < _FEWEST or len(short_words) < _LEAST_SHARE * len(long_words):
+        return False
+    if len(short_words) > len(long_words) or f" {' '.join(short_words)} " not in f" {' '.join(long_words)} ":
+        return False
+    added = Counter(long_words) - Counter(short_words)
+    return not (_TURNING & added.keys()) and _values(longer) == _values(shorter)
+
+
+def _fold(word: str) -> str:
+    return word.casefold().replace("ё", "е")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in canonical(text).split() if word not in _ARTICLES)
+
+
+def _values(text: str) -> set[str]:
+    return {value.casefold() for value in identifiers(undated(text))}

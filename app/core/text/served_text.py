@@ -1,0 +1,164 @@
+"""A message as a chat model is sent it: nothing in it reads like an element of ours, or like a marker.
+
+The first sign of what does is exchanged: ``<`` for ``(``, a look-alike of it for ``ʼ``, the arrow of a marker for
+``->``. So a text never weighs more than before, in tokens or bytes, and stays as it is when it is exchanged again or
+parsed as JSON; docs/decisions/0023 says why. The original is what is stored, and is never changed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any, Final
+
+from app.core.text.escaping import BRACKET, plain_letters
+from app.core.text.patterns import compiled
+
+SERVED_TAGS: Final = ("session_state", "left_out", "recalled", "passage", "anchors", "digests", "days", "message")
+"""The elements that stand in a context. Those of a summarizer's prompt are ordinary words to a chat model."""
+
+ARROWS: Final = "→⟶➔➙➛➜➝➞➟➠➡➤⇒⇨⟹⭢\uffeb\U0001f852\U0001f862\U0001f872\U0001f812\U0001f81a\U0001f80a"
+"""Every way in which the arrow of a marker may be drawn."""
+_ARROW: Final = compiled(f"[{ARROWS}]")
+EXCHANGED_ARROW: Final = "->"
+
+_LOOK_AHEAD: Final = 1_000  # characters; a longer run of nothing between bracket and name is itself suspicious
+_BRACKET: Final = compiled(
+    rf"({BRACKET.pattern})(?![\s_/\\-]{{0,8}}(?:[!-,.0-;=-@B-CE-KN-OQT-Z\[\]^`b-ce-kn-oqt-z{{-~]|{BRACKET.pattern}))"
+)
+"""A bracket that is not plainly something else: what most brackets of a text are is seen without a look at each."""
+_MESSAGE: Final = "message"
+_ATTRIBUTES: Final = ("role=", "of=", "part=", "seq=")
+"""``<message>`` is much too common a tag to be ours without one of our attributes."""
+_NAMES: Final[tuple[str, ...]] = tuple(tag.replace("_", "") for tag in SERVED_TAGS)
+_BEGINNINGS: Final = frozenset(name[:length] for name in _NAMES for length in range(len(name)))
+_TYPES: Final = "SessionState|LeftOut|Recalled|Passage|Anchors|Digests"
+_TYPE_ARGUMENT: Final = compiled(rf"(?<=[A-Za-z0-9_])<(?:{_TYPES})(?:[>,\\[|&?]| [|&=]| extends )")
+_CLOSED_TYPE: Final = compiled(rf"</(?:{_TYPES})>")
+_INVISIBLE: Final = frozenset({"Cf", "Cs", "Cn", "Co", "Mn", "Me"})
+_JOINERS: Final = frozenset("_-")
+_LETTER: Final = compiled("[A-Za-z]")
+_LEVEL: Final = 2  # characters: the letter and its digit
+_COLONS: Final = frozenset(":：﹕︓∶꞉ː։׃܃܄:˸")
+_DEEPEST: Final = 64  # levels of a value, as many as a request may have; what lies deeper is told as text
+_DATA: Final = frozenset({"type", "data"})
+"""Keys of a part that hold no words."""
+
+
+def as_data(text: str, following: str = "") -> str:
+    """The text without anything that reads like ours, however it is spelt; most are returned as they are.
+
+    Args:
+        text: What somebody said.
+        following: What will be read directly after it: a tag may be spread over two texts.
+    """
+    shown = text
+    if _BRACKET.search(shown):
+        has_types = _CLOSED_TYPE.search(shown) is None
+        shown = _BRACKET.sub(lambda found: _exchanged_bracket(found, following, has_types=has_types), shown)
+    shown = _ARROW.sub(lambda found: _exchanged_arrow(found, following), shown)
+    return text if shown == text else shown
+
+
+def value_as_data(value: Any, depth: int = 0) -> Any:
+    """The same of every text in a JSON value, keys included; ``value`` itself where there is nothing to exchange."""
+    if isinstance(value, str):
+        return as_data(value)
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if depth == _DEEPEST:
+        return as_data(json.dumps(value, ensure_ascii=False, default=str))
+    if not isinstance(value, Mapping):
+        items = [value_as_data(item, depth + 1) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    pairs = {
+        as_data(str(key)): item if depth == 0 and key in _DATA else value_as_data(item, depth + 1)
+        for key, item in value.items()
+    }
+    return value if _same(pairs, value) else pairs
+
+
+def _same(pairs: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    return pairs.keys() == value.keys() and all(pairs[key] is value[key] for key in value)
+
+
+def _exchanged_bracket(found: re.Match[str], following: str, *, has_types: bool) -> str:
+    bracket = found.group()
+    if not _opens_element(found.string, found.end(), following):
+        return bracket
+    if has_types and _TYPE_ARGUMENT.match(found.string, found.start()):
+        return bracket
+    return "(" if bracket == "<" else "ʼ"
+
+
+def _exchanged_arrow(found: re.Match[str], following: str) -> str:
+    return EXCHANGED_ARROW if _names_level(_ahead(found.string, found.end(), following)) else found.group()
+
+
+def _ahead(text: str, start: int, following: str) -> Iterator[str]:
+    """The characters from there on, as many as are looked at."""
+    ahead = text[start : start + _LOOK_AHEAD]
+    return iter(ahead if start + _LOOK_AHEAD < len(text) else ahead + following)
+
+
+def _opens_element(text: str, start: int, following: str) -> bool:
+    """Whether what follows a bracket reads like one of our names, and the name ends there.
+
+    Linear for a whole text: no name goes on behind the next bracket.
+    """
+    name = ""
+    for index in range(start, min(len(text), start + _LOOK_AHEAD)):
+        name += plain_letters(text[index])
+        if name not in _BEGINNINGS:
+            ends = name in _NAMES and _ends(name, _ahead(text, index + 1, following))
+            return ends or _overshoots(name)
+    if start + _LOOK_AHEAD < len(text):
+        return True
+    characters = iter(following)
+    for character in characters:
+        name += plain_letters(character)
+        if name not in _BEGINNINGS:
+            return (name in _NAMES and _ends(name, characters)) or _overshoots(name)
+    return False
+
+
+def _overshoots(name: str) -> bool:
+    """Whether it is a name of ours and more, by a sign that is read as several letters."""
+    return name not in _NAMES and name.startswith(_NAMES)
+
+
+def _ends(name: str, characters: Iterator[str]) -> bool:
+    """Whether the name is not the beginning of a longer one; ``<message`` has to go on like ours."""
+    for character in characters:
+        if character in _JOINERS or unicodedata.category(character) in _INVISIBLE:
+            continue
+        if _LETTER.match(unicodedata.normalize("NFKD", character)):
+            return False
+        return name != _MESSAGE or _is_attribute(chain(character, characters))
+    return name != _MESSAGE
+
+
+def _is_attribute(characters: Iterator[str]) -> bool:
+    read = ""
+    for character in characters:
+        read += plain_letters(character)
+        if read in _ATTRIBUTES:
+            return True
+        if not any(attribute.startswith(read) for attribute in _ATTRIBUTES):
+            return read.startswith(_ATTRIBUTES)
+    return False
+
+
+def _names_level(characters: Iterator[str]) -> bool:
+    """Whether a level and a colon follow an arrow, whatever is not seen between them: ``L1:``."""
+    read = ""
+    for character in characters:
+        if len(read) == _LEVEL and character in _COLONS:
+            return True
+        read += plain_letters(character)
+        if not (read in {"", "l"} or (len(read) == _LEVEL and read.startswith("l") and read[1].isdigit())):
+            return False
+    return False

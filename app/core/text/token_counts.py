@@ -1,0 +1,316 @@
+"""How many tokens a text costs, by its scripts: linear time, no vocabulary shipped.
+
+A text is counted twice: its characters (by class; letters and ideographs that many texts have, one by one) and its runs
+(words by length, punctuation, blanks, line breaks). Each has a price; the estimate is the sum. The prices in
+``token_prices`` are fitted against the Gemma 3 vocabulary that Gemini 2 and later share, and ``docs/tokens.md`` says
+how far off they are. Since everything is priced by itself, the estimate of a concatenation is the sum of its halves but
+for what a run costs that the seam cuts in two.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+from app.core.text.parts import Part, own_content
+from app.core.text.patterns import compiled
+from app.core.text.token_prices import LETTERS, PRICES
+
+Estimator = Literal["script", "bytes"]
+
+MESSAGE_OVERHEAD: Final = 4
+"""Tokens around every message: the marker that opens a turn, its role, a line break, the marker that closes it."""
+
+BYTES_PER_TOKEN: Final = 4
+"""The plain rule of thumb behind the estimator ``bytes``."""
+
+_IMAGE_TOKENS: Final = 258  # a small picture, as Gemini bills it; a page of a document weighs the same
+_AUDIO_TOKENS: Final = 32 * 60  # 32 a second, for a clip whose length is unknown and taken as a minute
+_VIDEO_TOKENS: Final = (258 + 32) * 60  # one frame and its sound a second, likewise
+_MEDIA_TOKENS: Final[Mapping[str, int]] = {"image": _IMAGE_TOKENS, "audio": _AUDIO_TOKENS, "video": _VIDEO_TOKENS}
+
+_LETTER_PRICES: Final = {letter: price for price, letters in LETTERS.items() for letter in letters}
+
+ALL_PRICES: Final[Mapping[str, float]] = {**PRICES, **_LETTER_PRICES}
+"""By the names that ``counts`` gives; a single letter is its own name."""
+
+_CLASSES: Final[tuple[tuple[int, str], ...]] = (
+    (0x0000, "control"),
+    (0x0009, "ascii"),
+    (0x000B, "control"),
+    (0x0020, "ascii"),
+    (0x0030, "digit"),
+    (0x003A, "ascii"),
+    (0x0061, "latin"),
+    (0x007B, "ascii"),
+    (0x007F, "control"),
+    (0x0080, "other"),
+    (0x00A0, "sign"),
+    (0x00C0, "latin_1"),
+    (0x0100, "latin_extended"),
+    (0x0250, "other"),
+    (0x0370, "greek"),
+    (0x0400, "cyrillic"),
+    (0x0452, "cyrillic_rare"),
+    (0x0530, "armenian"),
+    (0x0590, "hebrew"),
+    (0x0600, "arabic_sign"),
+    (0x0620, "arabic"),
+    (0x064B, "arabic_mark"),
+    (0x0660, "arabic"),
+    (0x0700, "other"),
+    (0x0900, "devanagari"),
+    (0x0980, "indic"),
+    (0x0E00, "thai"),
+    (0x0E80, "other"),
+    (0x10A0, "georgian"),
+    (0x1100, "hangul"),
+    (0x1200, "ethiopic"),
+    (0x1400, "other"),
+    (0x1E00, "latin_stacked"),
+    (0x1F00, "greek"),
+    (0x2000, "sign"),
+    (0x200D, "joiner"),
+    (0x200E, "sign"),
+    (0x2500, "box"),
+    (0x2580, "sign"),
+    (0x2600, "emoji"),
+    (0x27C0, "sign"),
+    (0x2C00, "other"),
+    (0x3000, "cjk_sign"),
+    (0x3040, "hiragana"),
+    (0x30A0, "katakana"),
+    (0x3100, "other"),
+    (0x3130, "hangul"),
+    (0x3190, "other"),
+    (0x3400, "rare_ideograph"),
+    (0x4E00, "ideograph"),
+    (0xA000, "other"),
+    (0xAC00, "hangul"),
+    (0xD7B0, "fallback"),
+    (0xF900, "ideograph"),
+    (0xFB00, "hebrew"),
+    (0xFB50, "arabic"),
+    (0xFE00, "joiner"),
+    (0xFE10, "other"),
+    (0xFE70, "arabic"),
+    (0xFF00, "cjk_sign"),
+    (0xFFF0, "other"),
+    (0x10000, "fallback"),
+    (0x1F000, "emoji"),
+    (0x1F1E6, "flag"),
+    (0x1F200, "emoji"),
+    (0x1F3FB, "skin"),
+    (0x1F400, "emoji"),
+    (0x1FB00, "fallback"),
+    (0x20000, "rare_ideograph"),
+    (0x40000, "fallback"),
+)
+"""Where each class of code points begins."""
+
+_STARTS: Final = tuple(start for start, _ in _CLASSES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A kind of run: one name per range of lengths, and one for what is longer than the last, per character."""
+
+    name: str
+    pattern: re.Pattern[str]
+    needs: str
+    """The class of characters without which there is none."""
+    lengths: tuple[int, ...] = ()
+    has_tail: bool = False
+
+    def names(self) -> tuple[str, ...]:
+        bounds = tuple(f"{self.name}_{bound}" for bound in self.lengths) or (self.name,)
+        return (*bounds, f"{self.name}_beyond") if self.has_tail else bounds
+
+    def count(self, text: str, into: Counter[str]) -> None:
+        found = self.pattern.findall(text)
+        if not found:
+            return
+        if not self.lengths:
+            into[self.name] += len(found)
+            return
+        for length, count in Counter(map(len, found)).items():
+            over = length - self.lengths[-1]
+            bound = self.lengths[-1] if over > 0 else next(bound for bound in self.lengths if length <= bound)
+            into[f"{self.name}_{bound}"] += count
+            if over > 0 and self.has_tail:
+                into[f"{self.name}_beyond"] += count * over
+
+
+_ACCENTED: Final = "\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff"
+_LOWER: Final = f"a-z{_ACCENTED}"
+_PUNCTUATION: Final = r"!-/:-@\[-`{-~"
+
+_RUNS: Final = (
+    # a hump of camelCase is a word of its own
+    _Run("word", compiled(f"[A-Z]?[{_LOWER}]+|[A-Z]+(?![{_LOWER}])"), "latin", (2, 3, 5, 8), has_tail=True),
+    _Run("capitals", compiled("[A-Z\u00c0-\u00de]{2,}"), "latin", (2,), has_tail=True),
+    _Run("punctuation", compiled(f"[{_PUNCTUATION}]+"), "ascii", (1, 2, 3, 4), has_tail=True),
+    _Run("line_breaks", compiled(r"\n{1,31}"), "ascii"),
+    _Run("blanks", compiled(r" {2,31}|\t{1,31}"), "ascii"),
+    _Run("blank_digit", compiled(" (?=[0-9])"), "digit"),
+    _Run("blank_emoji", compiled(" (?=[\u2600-\u27bf\U0001f000-\U0001faff])"), "emoji"),
+    _Run("blank_ideograph", compiled(" (?=[\u3000-\u9fff])"), "ideograph"),
+    _Run("cyrillic", compiled("[\u0400-\u052f]+"), "cyrillic", (2, 4, 8, 16), has_tail=True),
+    _Run("cyrillic_capitals", compiled("[\u0400-\u042f]{2,}"), "cyrillic", (2,), has_tail=True),
+    _Run("boxes", compiled("[\u2500-\u257f]+"), "box"),
+    _Run("greek", compiled("[\u0370-\u03ff\u1f00-\u1fff]+"), "greek"),
+    _Run("armenian", compiled("[\u0530-\u058f]+"), "armenian"),
+    _Run("georgian", compiled("[\u10a0-\u10ff]+"), "georgian"),
+    _Run("hebrew", compiled("[\u0590-\u05ff]+"), "hebrew"),
+    _Run("devanagari", compiled("[\u0900-\u097f]+"), "devanagari"),
+    _Run("indic", compiled("[\u0980-\u0dff]+"), "indic"),
+    _Run("thai", compiled("[\u0e00-\u0e7f]+"), "thai"),
+    _Run("hiragana", compiled("[\u3041-\u309f]+"), "hiragana"),
+    _Run("hangul", compiled("[\uac00-\ud7af]+"), "hangul"),
+)
+
+NAMES: Final = frozenset({name for _, name in _CLASSES} | {name for run in _RUNS for name in run.names()})
+"""Everything that has a price, but for single letters."""
+
+# These tags are one token each in the vocabulary; a control character is one as well, and stands for them.
+_TAG: Final = compiled(
+    r"</?(?:table|caption|thead|tbody|tfoot|tr|th|td|h[1-6]|blockquote|strong|em|b|i|u|s|sub|sup|code|a|html|body|img|"
+    r"span|ul|li|div|iframe|footer)>"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """What a message weighs: ``tokens`` by the script estimator with its overhead, ``bytes`` in UTF-8."""
+
+    tokens: int
+    bytes: int
+
+
+LINE: Final = 2_000
+"""Characters of a text that is remembered among many: sentences, lines of a block, short messages."""
+LINES: Final = 8_192
+BLOCK: Final = 200_000
+"""The same among few: a state block is weighed again at each step of making a context fit, and for each request."""
+BLOCKS: Final = 32
+
+
+@lru_cache(maxsize=16_384)
+def class_of(character: str) -> str:
+    """The class of a character: its script, or what else it is."""
+    return _CLASSES[bisect_right(_STARTS, ord(character)) - 1][1]
+
+
+def counts(text: str, apart: Collection[str] = _LETTER_PRICES) -> Counter[str]:
+    """What of a text has a price, and how often it stands there: characters by class, those ``apart`` by themselves."""
+    if "<" in text:
+        text = _TAG.sub("\x01", text)
+    found: Counter[str] = Counter()
+    classes: set[str] = set()
+    for character, count in Counter(text.lower()).items():
+        name = class_of(character)
+        classes.add(name)
+        found[character if character in apart else name] += count
+    for run in _RUNS:
+        if run.needs in classes:
+            run.count(text, found)
+    return found
+
+
+def _script_tokens(text: str) -> float:
+    if len(text) <= LINE:
+        return _tokens_of_line(text)
+    return _tokens_of_block(text) if len(text) <= BLOCK else _counted_tokens(text)
+
+
+@lru_cache(maxsize=LINES)
+def _tokens_of_line(text: str) -> float:
+    return _counted_tokens(text)
+
+
+@lru_cache(maxsize=BLOCKS)
+def _tokens_of_block(text: str) -> float:
+    return _counted_tokens(text)
+
+
+def _counted_tokens(text: str) -> float:
+    return sum(ALL_PRICES[name] * count for name, count in counts(text).items())
+
+
+def byte_length(text: str) -> int:
+    """UTF-8 length; a lone surrogate counts as the three bytes it would take."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def estimate_text(text: str, estimator: Estimator = "script") -> int:
+    """Estimate the tokens of a text.
+
+    Args:
+        text: Any string; lone surrogates and NUL are counted, never refused.
+        estimator: ``script`` looks at the scripts; ``bytes`` divides the UTF-8 length by four.
+
+    Returns:
+        Tokens, 0 only for the empty text.
+    """
+    if not text:
+        return 0
+    return tokens_of(
+        max(1, math.ceil(_script_tokens(text))) if estimator == "script" else 0,
+        byte_length(text) if estimator == "bytes" else 0,
+        estimator,
+    )
+
+
+def tokens_of(tokens: int, bytes_: int, estimator: Estimator) -> int:
+    """The estimator's reading of stored counts, sums included: ``tokens`` as they are, or ``bytes_`` ÷ 4 rounded up."""
+    return tokens if estimator == "script" else -(-bytes_ // BYTES_PER_TOKEN)
+
+
+def weigh(role: str, content: str, parts: Sequence[Part] = ()) -> Weight:
+    """Weigh a message as it will be sent: its content, its parts and the markers around it.
+
+    A tool's result that stands in the content too weighs once.
+    Media weigh by their own ``tokens`` where given, else by type, whatever the length of their data.
+    """
+    own = own_content(role, content, parts)
+    tokens, size = MESSAGE_OVERHEAD + estimate_text(own), byte_length(own)
+    for part in parts:
+        media = _media_tokens(part) if part.get("type") == "media" else None
+        tokens += estimate_text(_sent(part)) if media is None else media
+        size += byte_length(_compact(part)) if media is None else media * BYTES_PER_TOKEN
+    return Weight(tokens=tokens, bytes=size)
+
+
+def _media_tokens(part: Part) -> int:
+    given = part.get("tokens")
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return given
+    return _MEDIA_TOKENS.get(str(part.get("media_type", "")).partition("/")[0].lower(), _IMAGE_TOKENS)
+
+
+def _sent(part: Part) -> str:
+    """The text of a part that reaches the model."""
+    if part.get("type") == "tool_call":
+        return f"{part.get('name', '')} {_text(part.get('arguments', {}))}"
+    if part.get("type") == "tool_result":
+        return f"{part.get('name') or ''} {_text(part.get('content', ''))}"
+    return _text(part.get("text", part))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _compact(value)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else str(value)

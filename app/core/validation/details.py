@@ -1,0 +1,100 @@
+"""The gate of a segment's L1: what does not rest on the segment goes, and what is left must still be worth having."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.model.model_io import DetailRequest, Proposal
+from app.core.model.overlap import message_text
+from app.core.model.provenance import own_words
+from app.core.model.redaction import redact
+from app.core.text.escaping import clean
+from app.core.text.language import differs
+from app.core.text.patterns import compiled
+from app.core.text.sentences import sentences
+from app.core.text.token_counts import estimate_text
+from app.core.text.values import values
+from app.core.validation.digests import imitates
+from app.core.validation.excuses import is_excuse
+from app.core.validation.gate import FINISH
+from app.core.validation.orders import orders_in
+from app.core.validation.shown import Shown
+
+SHORTER: Final = 0.9
+"""Of the messages' tokens at most: the originals themselves are the next level."""
+_WHOLE: Final = 0.5  # of a text must be left when what does not hold is gone
+_LONGEST: Final = 40_000  # characters; what is longer is no condensed text of anything
+_SAMPLE: Final = 20_000  # characters from each end are plenty to know the language by
+_REASONING: Final = compiled(
+    r"(?<!\s)\s*+<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
+)
+_FENCE: Final = compiled(r"\A```[\w-]*+[ \t]*+\n(.*)```\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailReport:
+    """Either a text that may be stored, or the reason word of the refusal."""
+
+    text: str = ""
+    reason: str | None = None
+    ungrounded: int = 0
+    """Sentences that went."""
+
+
+def check_detail(proposal: Proposal, request: DetailRequest) -> DetailReport:
+    """Check what a summarizer wrote as a segment's L1.
+
+    Reasons: ``blocked``, ``cut_off``, ``not_a_summary``, ``empty_summary``, ``unparseable`` (far too long),
+    ``wrong_language``, ``ungrounded`` (less than half of it holds), ``not_smaller``.
+    """
+    refused = "not_a_summary" if proposal.called_tool and proposal.finish not in FINISH else FINISH.get(proposal.finish)
+    told = _plain(proposal.text)
+    if reason := refused or _unfit(told, request):
+        return DetailReport(reason=reason)
+    kept, gone = _sound(told, request)
+    text = redact(kept)
+    if len(text) < _WHOLE * len(told):
+        return DetailReport(reason="ungrounded", ungrounded=gone)
+    if estimate_text(text) > SHORTER * sum(estimate_text(message_text(message)) for message in request.messages):
+        return DetailReport(reason="not_smaller", ungrounded=gone)
+    return DetailReport(text=text, ungrounded=gone)
+
+
+def _plain(text: str) -> str:
+    """Without reasoning and without a code fence around it all."""
+    answer = clean(_REASONING.sub("", text[: 2 * _LONGEST], count=3)).strip()
+    fenced = _FENCE.match(answer)
+    return fenced[1].strip() if fenced else answer
+
+
+def _unfit(told: str, request: DetailRequest) -> str | None:
+    if not told:
+        return "empty_summary"
+    if len(told) > _LONGEST:
+        return "unparseable"
+    if is_excuse(told) or told[0] in "{[":
+        return "not_a_summary"
+    spoken = own_words(request.messages)
+    sample = spoken if len(spoken) <= 2 * _SAMPLE else f"{spoken[:_SAMPLE]}\n{spoken[-_SAMPLE:]}"
+    return "wrong_language" if differs(told, sample) else None
+
+
+def _sound(told: str, request: DetailRequest) -> tuple[str, int]:
+    """The paragraphs without the sentences that state what nobody said, or give orders; and how many those are."""
+    shown, paragraphs, gone = Shown(request.messages), list[str](), 0
+    for paragraph in told.split("\n"):
+        parts = sentences(paragraph)
+        sound = [part for part in parts if _is_sound(part, shown)]
+        gone += len(parts) - len(sound)
+        kept = paragraph.strip() if len(sound) == len(parts) else " ".join(sound)
+        if kept:
+            paragraphs.append(kept)
+    return "\n".join(paragraphs), gone
+
+
+def _is_sound(sentence: str, shown: Shown) -> bool:
+    if is_excuse(sentence) or imitates(sentence) or not all(map(shown.wishes.include, orders_in(sentence))):
+        return False
+    return all(shown.sources(value) for value in values(sentence))

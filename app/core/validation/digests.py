@@ -1,0 +1,109 @@
+"""What a summarizer wrote about single stretches: what cannot stand as a description is left out, and made by code.
+
+Nothing here refuses a candidate.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final
+
+from app.core.anchors.rendering import escape_served
+from app.core.model.conversation import Message
+from app.core.model.model_io import SummaryRequest
+from app.core.model.provenance import own_words
+from app.core.model.redaction import redact
+from app.core.model.segments import CutSegment, SegmentDigest
+from app.core.summarizer.stretches import BRIEF_TOKENS, MOST_TAGS, asked_about
+from app.core.text.language import detect, differs
+from app.core.text.patterns import compiled
+from app.core.text.token_counts import estimate_text
+from app.core.validation.excuses import is_excuse
+
+MOST_BRIEF: Final = 2 * BRIEF_TOKENS
+"""Tokens; a longer brief is no brief."""
+_MOST_TOPIC: Final = 24  # tokens, for a name of two to six words
+_MOST_TAG: Final = 16
+_SHORTER: Final = 0.75  # of the messages' tokens at most
+_SAMPLE: Final = 4_000  # characters from each end are plenty to know the language by
+_POINTER: Final = compiled(r"(?:->|=>|[→⇒➔➜])\s{0,4}[LlＬ]\s?\d")
+
+
+def described(digests: Sequence[SegmentDigest], request: SummaryRequest) -> tuple[SegmentDigest, ...]:
+    """The descriptions of the request's stretches, each within its size; a field that is not is empty.
+
+    One that passes for something of ours, talks about its task, or is in another language is left out.
+    """
+    asked = dict(asked_about(request.segments))
+    reading = _Reading(request)
+    found = (reading.fitting(digest, asked[digest.number]) for digest in digests if digest.number in asked)
+    return tuple(digest for digest in found if digest is not None)
+
+
+def imitates(text: str) -> bool:
+    """Whether a text holds one of our tags, or what reads like a marker."""
+    return escape_served(text) != text or _POINTER.search(text) is not None
+
+
+class _Reading:
+    """What the descriptions of one answer have in common."""
+
+    def __init__(self, request: SummaryRequest) -> None:
+        self._request = request
+        self._seqs = [message.seq for message in request.messages]
+
+    def fitting(self, digest: SegmentDigest, cut: CutSegment) -> SegmentDigest | None:
+        texts = (digest.topic, digest.brief, *digest.tags)
+        if any(imitates(text) or is_excuse(text) for text in texts):
+            return None
+        messages = self._messages(cut)
+        if not messages or self._is_foreign(digest.brief or digest.topic, messages):
+            return None
+        made = SegmentDigest(
+            number=digest.number, topic=_topic(digest.topic), brief=_brief(digest.brief, cut), tags=_tags(digest.tags)
+        )
+        return made if made.topic or made.brief or made.tags else None
+
+    def _messages(self, cut: CutSegment) -> Sequence[Message]:
+        first, last = bisect_left(self._seqs, cut.from_seq), bisect_right(self._seqs, cut.to_seq)
+        return self._request.messages[first:last]
+
+    def _is_foreign(self, text: str, messages: Sequence[Message]) -> bool:
+        """Whether a text is neither in the conversation's language nor in that of its own stretch."""
+        written = detect(text)
+        if written is not None and written == self._language:
+            return False
+        spoken = _sample(messages)
+        return differs(text, self._spoken) and (detect(spoken) is None or differs(text, spoken))
+
+    @cached_property
+    def _spoken(self) -> str:
+        return _sample(self._request.messages)
+
+    @cached_property
+    def _language(self) -> str | None:
+        return detect(self._spoken)
+
+
+def _topic(topic: str) -> str:
+    line = redact(topic).strip(" .。,;:")
+    return line if estimate_text(line) <= _MOST_TOPIC else ""
+
+
+def _brief(told: str, cut: CutSegment) -> str:
+    """Nothing when it is too much, or hardly shorter than the messages."""
+    brief = redact(told)
+    return brief if estimate_text(brief) <= min(MOST_BRIEF, int(_SHORTER * cut.tokens)) else ""
+
+
+def _tags(tags: Sequence[str]) -> tuple[str, ...]:
+    plain = (redact(tag).lstrip("#").strip() for tag in tags)
+    fitting = dict.fromkeys(tag for tag in plain if tag and estimate_text(tag) <= _MOST_TAG)
+    return tuple(fitting)[:MOST_TAGS]
+
+
+def _sample(messages: Sequence[Message]) -> str:
+    spoken = own_words(messages)
+    return spoken if len(spoken) <= 2 * _SAMPLE else f"{spoken[:_SAMPLE]}\n{spoken[-_SAMPLE:]}"

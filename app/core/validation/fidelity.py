@@ -1,0 +1,88 @@
+"""The probe of a compaction: which exact values of what was folded stand verbatim in what is served now.
+
+Deterministic and cheap enough to be taken at every compaction, so that a loss is seen when it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from app.core.model.conversation import Layout, Message
+from app.core.model.overlap import message_text
+from app.core.text.identifiers import identifiers
+from app.core.text.patterns import compiled
+
+MOST_VALUES: Final = 2_000
+"""Of more distinct values every n-th is looked for: bounds the work of a probe."""
+MOST_CHARACTERS: Final = 60_000
+"""Of a longer span every n-th message is probed: a tenth of a second, whatever was folded."""
+_REDACTED: Final = compiled(r"\[REDACTED:\w{1,40}\]")
+_OUTER: Final = " \t\n\"'“”«»„`「」"
+
+
+def exact_values(messages: Iterable[Message]) -> tuple[str, ...]:
+    """Distinct exact values (numbers, money, dates, addresses, paths, symbols, names) of messages, in order."""
+    texts = [message_text(one) for one in messages]
+    probed = texts[:: _step(sum(map(len, texts)), MOST_CHARACTERS)]
+    told = (_REDACTED.sub(" ", text[:MOST_CHARACTERS]) for text in probed)
+    found = (value.strip(_OUTER) for text in told for value in identifiers(text))
+    values = list(filter(None, dict.fromkeys(found)))
+    return tuple(values[:: _step(len(values), MOST_VALUES)])
+
+
+def _step(there: int, most: int) -> int:
+    """Every which one to take, so that about as many as wanted are left."""
+    return -(-there // most) or 1
+
+
+def fidelity(
+    values: Sequence[str], *, state: Mapping[str, Any], layout: Layout, span: Sequence[Message] = ()
+) -> float | None:
+    """The share of these values that is served; ``None`` when there are none.
+
+    Args:
+        values: What was folded (``exact_values``).
+        state: The state as served: looked at as texts, since its JSON escapes signs.
+        layout: Anchors and digests beside it, and which messages are held.
+        span: The folded messages: the held ones among them are served verbatim.
+    """
+    if not values:
+        return None
+    held = frozenset(layout.held)
+    verbatim = [message_text(one) for one in span if one.seq in held]
+    served = "\n".join([*_texts(state), layout.anchors, layout.digests, *verbatim])
+    return round(sum(stands_in(value, served) for value in values) / len(values), 4)
+
+
+def stands_in(value: str, text: str) -> bool:
+    """Whether the value stands there as a whole: ``5`` does not stand in ``150``."""
+    start = text.find(value)
+    while start >= 0:
+        end = start + len(value)
+        if not (_joins(text, start - 1, value[0]) or _joins(text, end, value[-1])):
+            return True
+        start = text.find(value, end)
+    return False
+
+
+def _joins(text: str, place: int, edge: str) -> bool:
+    """Whether the sign at that place belongs to the same word as the value's own edge; signs of Han never do."""
+    if not 0 <= place < len(text):
+        return False
+    return _is_alphabetic(text[place]) and _is_alphabetic(edge)
+
+
+def _is_alphabetic(sign: str) -> bool:
+    return sign.isalnum() and not "\u3040" <= sign <= "\u9fff"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, Collection):
+        for item in value:
+            yield from _texts(item)

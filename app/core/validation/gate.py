@@ -1,0 +1,263 @@
+"""The gate: every check that a summarizer's answer has to pass before anything is made of it.
+
+Order matters, and the first refusal is the reason that is recorded. First what the provider says of its own answer
+(``FINISH``): a blocked or cut-off answer is refused also when what came can be read. Then reading
+(``parse_candidate``). Then what was proposed (``CHECKS``), from "this is no record" to "this is a poor one": a refusal
+in the right shape is no skeleton, and a skeleton has too few words to tell its language.
+
+Then the exact checks (``app.core.validation``): what fails in them is no reason to refuse an answer, but to ask about
+it again, and what fails still is cut or goes. Last, the days of relative times are added (``dates``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.core.model.candidate import Candidate, CandidateItem
+from app.core.model.conversation import Message
+from app.core.model.model_io import OFFLINE, FinishReason, Proposal, SummaryRequest
+from app.core.model.provenance import origin_of, own_words
+from app.core.model.repairs import Repair
+from app.core.model.state import StateEntry
+from app.core.summarizer.candidate import CandidateError, attribute_sources, parse_candidate
+from app.core.summarizer.offline.retold import is_told
+from app.core.text.identifiers import Identifier, Kind, find_identifiers
+from app.core.text.language import agrees, differs
+from app.core.text.patterns import compiled
+from app.core.text.word_lists import GENERIC
+from app.core.text.words import stem, stems, words
+from app.core.validation.asking import second_answer
+from app.core.validation.cut_off import is_cut_off
+from app.core.validation.dates import with_dates
+from app.core.validation.digests import described
+from app.core.validation.exact import Examined, corrected, examine, settled
+from app.core.validation.excuses import is_excuse
+from app.core.validation.orders import orders_in
+from app.core.validation.quoting import quoted
+from app.core.validation.shown import Shown
+
+LEAST_SAVED: Final = 0.10
+"""Of the folded span's tokens: below that, a compaction costs more than it brings."""
+
+FINISH: Final[Mapping[FinishReason, str]] = {
+    "blocked": "blocked",
+    "length": "cut_off",
+    "tool_call": "not_a_summary",
+}
+"""How a call ended, to why its answer is refused whatever it says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateReport:
+    """Either a candidate of which everything holds, or the reason word of the refusal."""
+
+    candidate: Candidate | None = None
+    reason: str | None = None
+    examined: Examined | None = None
+    """The answer as it came: what fails in it can be asked about again, also where that is why it is refused."""
+    repairs: tuple[Repair, ...] = ()
+    by_model: bool = True
+    """A language model wrote it; the offline summarizer quotes, and is not asked again."""
+    shown: Shown | None = None
+
+    @property
+    def ungrounded(self) -> int:
+        """Texts that were changed or went, because they said what nobody said."""
+        return sum(repair.reason in _CHANGES for repair in self.repairs)
+
+
+_CHANGES: Final = frozenset({"novel_value", "order", "narrative_line"})
+
+
+def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
+    """Check a summarizer's answer.
+
+    Reasons: ``blocked``, ``cut_off``, ``not_a_summary``, ``empty_summary``, ``unparseable``, ``skeleton``,
+    ``wrong_language``, ``unfounded``. (``not_smaller`` is known only after the merge: see ``not_smaller``.)
+    """
+    refused = "not_a_summary" if proposal.called_tool and proposal.finish not in FINISH else FINISH.get(proposal.finish)
+    if refused:
+        return GateReport(reason=refused)
+    try:
+        candidate = parse_candidate(proposal.text, request.schema)
+    except CandidateError as error:
+        return GateReport(reason=error.reason)
+    by_model = proposal.model != OFFLINE
+    if by_model and any(is_cut_off(text) for text in candidate.narrative.values()):
+        return GateReport(reason="cut_off")
+    for check in CHECKS:
+        if reason := check(candidate, request):
+            return GateReport(reason=reason)
+    attributed = attribute_sources(_without_excuse(candidate), request.messages)
+    if not by_model:  # it quotes: there is nothing to look up
+        return _with_dates(GateReport(candidate=_with_orders_quoted(attributed, request), by_model=False), request)
+    whole = replace(attributed, digests=described(attributed.digests, request))
+    shown = Shown.of(request)
+    return _report(whole, request, GateReport(by_model=by_model, shown=shown))
+
+
+def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest) -> GateReport:
+    """The report with what the model answered when it was asked again; what cannot be used changes nothing."""
+    if report.examined is None or FINISH.get(proposal.finish):
+        return report
+    second = second_answer(proposal.text, request.schema, request)
+    shown = report.shown or Shown.of(request)
+    candidate, repairs = corrected(report.examined, second.statements, shown)
+    holding = [item for item in second.added if not examine(Candidate(items=(item,), narrative={}), shown).failures]
+    added = [item for item in holding if request.schema.field(item.field).is_list]
+    told = [item for item in holding if not request.schema.field(item.field).is_list]
+    narrative = dict(candidate.narrative)
+    for item in told:
+        narrative[item.field] = " ".join(filter(None, [narrative.get(item.field), item.text]))
+    restored = tuple(Repair(field=item.field, reason="value_restored", before="", after=item.text) for item in holding)
+    candidate = replace(candidate, items=(*candidate.items, *added), narrative=narrative)
+    return _report(candidate, request, replace(report, repairs=(*repairs, *restored)))
+
+
+def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -> GateReport:
+    """What is left after the exact checks; refused when that is nothing, or no item of a span that holds facts."""
+    shown = so_far.shown or Shown.of(request)
+    examined = examine(candidate, shown)
+    left = settled(examined, request.schema)
+    report = replace(so_far, examined=examined, repairs=(*so_far.repairs, *left.repairs), shown=shown)
+    if left.is_refused:
+        return replace(report, reason="unfounded")
+    nothing = not left.candidate.items and not left.candidate.narrative
+    is_skeleton = candidate.texts() and _is_skeleton(left.candidate, request)
+    if left.repairs and (nothing or is_skeleton):
+        return replace(report, reason="skeleton")
+    return _with_dates(replace(report, candidate=left.candidate, reason=None), request)
+
+
+def _with_dates(report: GateReport, request: SummaryRequest) -> GateReport:
+    """The report of a candidate whose relative times have their days beside them."""
+    if report.candidate is None:
+        return report
+    candidate, repairs = with_dates(report.candidate, request.messages, is_told=is_told(request.schema))
+    return replace(report, candidate=candidate, repairs=(*report.repairs, *repairs))
+
+
+def _with_orders_quoted(candidate: Candidate, request: SummaryRequest) -> Candidate:
+    """What the offline summarizer quotes and reads like an order, as the words of whoever said it."""
+    messages = {message.seq: message for message in request.messages}
+    items = []
+    for item in candidate.items:
+        source = next((messages[seq] for seq in item.from_seqs if seq in messages), None)
+        if source is not None and orders_in(item.text):
+            said = quoted(item.text, origin_of(source, item.text), request.locale)
+            items.append(replace(item, text=said))
+        else:
+            items.append(item)
+    return replace(candidate, items=tuple(items))
+
+
+def not_smaller(span_tokens: int, block_before: int, block_after: int) -> bool:
+    """Whether folding saves less than a tenth of the folded span, at the same tail.
+
+    Args:
+        span_tokens: What leaves the context.
+        block_before: What the state block weighed.
+        block_after: What it weighs now.
+    """
+    return span_tokens + block_before - block_after < LEAST_SAVED * span_tokens
+
+
+def _is_no_record(candidate: Candidate, request: SummaryRequest) -> str | None:
+    """A refusal, or a request for input, in the right shape, with nothing else beside it."""
+    del request
+    return "not_a_summary" if all(is_excuse(text) for text in candidate.texts()) else None
+
+
+def _is_skeleton(candidate: Candidate, request: SummaryRequest) -> str | None:
+    """No item at all, although the span holds facts that the state does not have yet.
+
+    Where the state is one text, that text has to tell something.
+    """
+    tells = candidate.items or (not request.schema.home("fact").is_list and _tells(candidate))
+    return "skeleton" if not tells and _holds_facts(request.messages, request.previous) else None
+
+
+def _tells(candidate: Candidate) -> bool:
+    """Whether a text says more than that there was a conversation: words of its own, or exact values."""
+    told = "\n".join(candidate.narrative.values())
+    content = {stem(word) for word in words(told) if word not in GENERIC}
+    return len(content) >= _TOLD or sum(_weight(found) for found in find_identifiers(told)) >= _FACTS
+
+
+def _is_in_another_language(candidate: Candidate, request: SummaryRequest) -> str | None:
+    """Written in a language that neither the whole conversation nor the user alone speaks, pasted texts apart.
+
+    What is said in the language of its own source is no translation, though it may be all that is left to record: of a
+    talk in two languages, one may stand beside the state as anchors.
+    """
+    users = [message for message in request.messages if message.role == "user"]
+    spoken = [own_words(request.messages), own_words(users)]
+    if not _is_foreign(candidate.texts(), spoken):
+        return None
+    items = attribute_sources(candidate, request.messages).items
+    translated = [item.text for item in items if not _is_as_its_source(item, request.messages, spoken[0])]
+    return "wrong_language" if _is_foreign([*candidate.narrative.values(), *translated], spoken) else None
+
+
+def _is_foreign(texts: Sequence[str], spoken: Sequence[str]) -> bool:
+    written = "\n".join(texts)
+    return all(differs(written, text) for text in spoken)
+
+
+def _is_as_its_source(item: CandidateItem, messages: Sequence[Message], spoken: str) -> bool:
+    sources = [message for message in messages if message.seq in item.from_seqs]
+    return agrees(item.text, own_words(sources), spoken)
+
+
+Check = Callable[[Candidate, SummaryRequest], str | None]
+
+CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton, _is_in_another_language)
+"""In order; each returns a reason word or nothing."""
+
+
+def _without_excuse(candidate: Candidate) -> Candidate:
+    """Beside items an excuse tells nothing: it goes, and the narrative so far stays."""
+    told = {field: text for field, text in candidate.narrative.items() if not is_excuse(text)}
+    return replace(candidate, narrative=told)
+
+
+# --- whether a span holds facts -----------------------------------------------------------------------------------
+
+_FACTS: Final = 3  # a time and a name ("see you at 5, Anna") are small talk; an amount and a date are not
+_WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbol": 0}
+"""By kind of value, 2 for all others: shouting, abbreviations and quoted words say little."""
+_MUCH: Final = 40  # different content words of users that the state lacks: ten messages that are more than small talk
+_TOLD: Final = 8  # different content words: an account of anything at all
+_SCANNED: Final = 100_000  # characters of the span that are looked at
+_STATEMENT: Final = compiled(
+    r"\bmy name is\b|\bcall me [A-Z]|\bi(?:['’]m| am) (?:allergic|vegan|vegetarian|married|a \w+er\b|an? engineer)"
+    r"|\bi (?:live in|work (?:at|for|as)|decided|prefer)\b|\b(?:we|i)(?:['’]ve| have)? (?:decided|agreed|chose)\b"
+    r"|\blet['’]?s (?:go with|use|stick with)\b|\b(?:deadline|budget) is\b|\bmust not\b"
+    r"|\bменя зовут\b|\bу меня аллерги|\bя (?:живу|работаю|предпочитаю|решила?)\b|\b(?:мы )?(?:решили|договорились)\b"
+    r"|\bдавай(?:те)? (?:возьм[её]м|использовать|остановимся)\b|\b(?:срок|дедлайн|бюджет)\s*(?:—|-|:|это|до)",
+    re.IGNORECASE,
+)
+
+
+def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) -> bool:
+    """Whether users or tools said what a record must hold: several exact values, a plain statement, or simply much."""
+    said = "\n".join(_said(message) for message in messages if message.role in {"user", "tool"})[:_SCANNED]
+    recorded = "\n".join(entry.text for entry in previous).casefold()
+    values = {found.text.casefold(): found for found in find_identifiers(said)}
+    if sum(_weight(found) for text, found in values.items() if text not in recorded) >= _FACTS:
+        return True
+    news = {stem(word) for word in words(said) if word not in GENERIC} - set(stems(recorded))
+    return len(news) >= _MUCH or (not previous and _STATEMENT.search(said) is not None)
+
+
+def _weight(found: Identifier) -> int:
+    bare_number = found.kind == "number" and found.text.isdigit()
+    return 1 if bare_number else _WEIGHTS.get(found.kind, 2)
+
+
+def _said(message: Message) -> str:
+    results = (part.get("content") for part in message.parts if part.get("type") == "tool_result")
+    return "\n".join([message.content, *(text for text in results if isinstance(text, str))])

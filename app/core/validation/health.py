@@ -1,0 +1,99 @@
+"""Whether a stored state is what it should be: no error text, no excuse, nothing empty, nothing cut off.
+
+The gate lets none of these in. A state that was imported, or written by an earlier version, never passed it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from app.core.model.state import StateSchema
+from app.core.text.patterns import compiled
+from app.core.validation.cut_off import is_cut_off
+from app.core.validation.damage import DamageKind
+from app.core.validation.excuses import is_excuse
+
+Sickness = Literal["empty", "error_text", "no_summary", "cut_off", "missing"] | DamageKind
+"""What ``findings`` looks for, and what earlier checks did, which only an examination finds."""
+
+FEW: Final = 4
+"""Covered messages of which a state may honestly have nothing to say."""
+_MANY: Final = 3
+"""Facts of one field that are not all dropped at once."""
+
+_ERRORS: Final = compiled(
+    r"\W*(?:Traceback \(most recent call last\)"
+    r"|(?:[A-Z]\w*(?:Error|Exception)|Error|ERROR|Fehler|Ошибка)\s*(?::|\b\d{3}\b)"
+    r"|(?:HTTP(?:/\d(?:\.\d)?)?|Status(?: code)?|Code)[ :]*[45]\d\d\b"
+    r"|[45]\d\d (?:Bad Request|Unauthorized|Forbidden|Not Found|Too Many Requests|Internal Server Error|Bad Gateway"
+    r"|Service Unavailable|Gateway Time-?out)"
+    r"|(?:Internal Server Error|Service Unavailable|Too Many Requests|Bad Gateway|Gateway Time-?out|RESOURCE_EXHAUSTED"
+    r"|rate limit (?:reached|exceeded)|quota exceeded|context[_ ]length[_ ]exceeded|max(?:imum)? context length"
+    r"|request timed out|connection (?:refused|reset|error)|(?:the )?model is overloaded|invalid api key)\b"
+    r"|\{\s*\"(?:error|detail|code|message|status)\"\s*:)",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something wrong with a state."""
+
+    sickness: Sickness
+    field: str | None = None
+    """The field that it was found in; ``None`` = the state as a whole."""
+    text: str = ""
+
+
+def findings(
+    schema: StateSchema,
+    state: Mapping[str, Any],
+    *,
+    covered_messages: int,
+    before: Mapping[str, Any] | None = None,
+) -> list[Finding]:
+    """What is wrong with a state; nothing, as a rule.
+
+    Args:
+        schema: Of the state.
+        state: Texts by field.
+        covered_messages: How many messages it stands for.
+        before: An earlier state under the same schema that stood for some of them.
+    """
+    texts = list(_texts(schema, state))
+    if not texts:
+        return [Finding(sickness="empty")] if covered_messages > FEW else []
+    found = [
+        Finding(sickness=sickness, field=field, text=text)
+        for field, text, _ in texts
+        if (sickness := _sickness(text)) is not None
+    ]
+    return [*found, *_missing(schema, state, before or {})]
+
+
+def _texts(schema: StateSchema, state: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
+    for field in schema.fields:
+        value = state.get(field.name)
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and text.strip():
+                yield field.name, text, not field.is_list
+
+
+def _missing(schema: StateSchema, state: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Finding]:
+    """Where an earlier state told something that only grows, and this one ends before it."""
+    counts = Counter(name for name, _, _ in _texts(schema, state))
+    earlier = Counter(name for name, _, _ in _texts(schema, before))
+    for field in schema.fields:
+        least = {"narrative": 1, "fact": _MANY}.get(field.role)
+        if least is not None and earlier[field.name] >= least and not counts[field.name]:
+            yield Finding(sickness="missing", field=field.name)
+
+
+def _sickness(text: str) -> Sickness | None:
+    if _ERRORS.match(text):
+        return "error_text"
+    if is_excuse(text):
+        return "no_summary"
+    return "cut_off" if is_cut_off(text) else None

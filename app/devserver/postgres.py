@@ -1,0 +1,161 @@
+"""One PostgreSQL server: make its data folder, start it, know when it answers, stop it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from app.devserver.binaries import postgres_programs
+from app.devserver.errors import EmbeddedError
+from app.devserver.privileges import Identity, choose_identity, take_ownership
+from app.devserver.processes import ServerProcess, StopSteps, die_with_parent, stop_orphan, wait_until
+
+_STAMP = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
+_DATABASE = "throughline"
+_USER = "app"
+_PORT = "5432"
+# API, worker, sweepers and a shell or two: each process keeps a pool of at most 20.
+_MAX_CONNECTIONS = 100
+# A start after a crash replays the log of at most a few checkpoints; a healthy one takes 0.05 s.
+_START_SECONDS = 60.0
+# Fast shutdown rolls back and writes a checkpoint; immediate skips the checkpoint.
+_STOP: StopSteps = ((signal.SIGINT, 10.0), (signal.SIGQUIT, 3.0))
+_FORCED_STOP: StopSteps = ((signal.SIGQUIT, 2.0),)
+# Backends of a killed server need a moment to notice; until then a new server is refused.
+_REMNANT = "pre-existing shared memory block"
+# Built-in locale: the same order of strings on every machine, from the first version that knows it.
+_BUILTIN_LOCALE_SINCE = 17
+_NOT_DURABLE = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+
+
+class Postgres:
+    """The server of one data folder, on a socket in one runtime folder."""
+
+    name = "PostgreSQL"
+
+    def __init__(self, data_dir: Path, runtime: Path, *, durable: bool) -> None:
+        self._data = data_dir / "postgres"
+        self._log = data_dir / "postgres.log"
+        self._runtime = runtime
+        self._durable = durable
+        self._process: ServerProcess | None = None
+
+    @property
+    def url(self) -> str:
+        """The address in SQLAlchemy's form."""
+        return f"postgresql+asyncpg://{_USER}@/{_DATABASE}?host={self._runtime}"
+
+    def start(self) -> None:
+        """Start, create what is missing, and return when a query is answered."""
+        programs = postgres_programs()
+        identity = choose_identity(programs / "postgres")
+        stop_orphan(self._data / "postmaster.pid", marker=self._data, steps=_STOP)
+        if not (self._data / "PG_VERSION").exists():
+            self._initialise(programs, identity)
+        self._check_version(programs)
+        take_ownership(self._data, identity)
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._launch(programs, identity, deadline):
+            time.sleep(0.1)
+        self._create_database()
+
+    def alive(self) -> bool:
+        """Say whether the process runs."""
+        return self._process is not None and self._process.alive()
+
+    def ready(self) -> bool:
+        """Ask the server a question."""
+        return self._query("postgres", "SELECT 1") == "1"
+
+    def stop(self, *, force: bool = False) -> None:
+        """Stop in bounded time; a forced stop leaves recovery to the next start."""
+        if self._process is not None:
+            self._process.stop(_FORCED_STOP if force else _STOP)
+            self._process = None
+
+    def _initialise(self, programs: Path, identity: Identity) -> None:
+        """Fill a draft and rename it: a kill in between leaves nothing that looks like a database."""
+        draft = self._data.with_name("postgres.draft")
+        shutil.rmtree(draft, ignore_errors=True)
+        argv = [*identity.prefix, str(programs / "initdb"), "-D", str(draft), "-U", _USER, "-A", "trust"]
+        argv += ["--encoding=UTF8", *_locale(programs), *([] if self._durable else ["--no-sync"])]
+        made = subprocess.run(argv, check=False, capture_output=True, text=True, env=_environment())  # noqa: S603
+        if made.returncode != 0:
+            raise EmbeddedError(f"PostgreSQL could not create {self._data}: {_reason(made.stderr or made.stdout)}")
+        draft.rename(self._data)
+
+    def _check_version(self, programs: Path) -> None:
+        stored, program = int((self._data / "PG_VERSION").read_text()), _major_version(programs)
+        if stored != program:
+            raise EmbeddedError(
+                f"{self._data} was made by PostgreSQL {stored}, found here is {program}: "
+                "install the dependencies of requirements.lock, or set THROUGHLINE_DATA_DIR to another folder."
+            )
+
+    def _launch(self, programs: Path, identity: Identity, deadline: float) -> bool:
+        """Start the process once; False when a killed server's remnants are still in the way."""
+        argv = [str(programs / "postgres"), "-D", str(self._data), "-k", str(self._runtime), "-p", _PORT]
+        for setting in self._settings():
+            argv += ["-c", setting]
+        command = [*identity.prefix, *die_with_parent(argv, "INT")]
+        process = self._process = ServerProcess(command, log=self._log, env=_environment())
+        wait_until(lambda: self.ready() or not process.alive(), max(0.0, deadline - time.monotonic()))
+        if process.alive() and self.ready():
+            return True
+        output = process.output()
+        self.stop(force=True)
+        if _REMNANT in output and time.monotonic() < deadline:
+            return False
+        raise EmbeddedError(f"PostgreSQL did not start: {_reason(output)} (log: {self._log})")
+
+    def _settings(self) -> list[str]:
+        settings = ["listen_addresses=", "unix_socket_permissions=0700", f"max_connections={_MAX_CONNECTIONS}"]
+        settings += ["timezone=UTC", "log_timezone=UTC", "logging_collector=off"]
+        return settings + ([] if self._durable else list(_NOT_DURABLE))
+
+    def _create_database(self) -> None:
+        if self._query("postgres", f"SELECT 1 FROM pg_database WHERE datname = '{_DATABASE}'") != "1":  # noqa: S608
+            self._query("postgres", f"CREATE DATABASE {_DATABASE}")
+
+    def _query(self, database: str, statement: str) -> str | None:
+        """Run a statement by psql: no event loop and no driver is needed here."""
+        argv = [str(postgres_programs() / "psql"), "-h", str(self._runtime), "-p", _PORT, "-U", _USER]
+        argv += ["-d", database, "-XtAqc", statement]
+        done = subprocess.run(  # noqa: S603 - own argv
+            argv, check=False, capture_output=True, text=True, env=_environment(), timeout=30
+        )
+        return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _environment() -> dict[str, str]:
+    """Pass nothing on that could redirect the programs (``PGHOST``, ``PGDATA``, ``PGOPTIONS``, locales)."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
+    return {**kept, "LC_ALL": "C"}
+
+
+def _locale(programs: Path) -> list[str]:
+    if _major_version(programs) >= _BUILTIN_LOCALE_SINCE:
+        return ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+    return ["--locale=C"]
+
+
+def _major_version(programs: Path) -> int:
+    """Read ``postgres (PostgreSQL) 18.6``; the rest of the line is the packager's."""
+    argv = [str(programs / "postgres"), "--version"]
+    told = subprocess.run(argv, check=True, capture_output=True, text=True).stdout  # noqa: S603 - own argv
+    return int(told.split("(PostgreSQL)")[1].split(".")[0].strip())
+
+
+def _reason(output: str) -> str:
+    """Return the line that tells why, which is seldom the last one."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    told = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
+    reason = _STAMP.sub("", (told or lines or ["it said nothing"])[-1])
+    full = ". Free some space, or set THROUGHLINE_DATA_DIR to a folder on another disk"
+    return f"{reason}{full if os.strerror(errno.ENOSPC) in reason else ''}"

@@ -1,0 +1,166 @@
+"""What must hold before anything is started; each failure is one line that says what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import redis
+from pydantic import ValidationError
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from app.core.model.errors import InvalidInputError
+from app.providers.callables import ToolSettingError, load_tools
+from app.setting_files import SettingFileError, unknown_variables
+from app.settings import Settings
+from app.storage.database import CONNECT_SECONDS, database_address, make_patient_engine
+from app.storage.migrations import run_migrations
+
+
+class CannotStartError(Exception):
+    """The service cannot start; the message is one line and says what to do."""
+
+
+def read_settings() -> Settings:
+    """Read the settings, or name each value that is wrong."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        wrong = "; ".join(
+            ": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"]))) for each in error.errors()
+        )
+        raise CannotStartError(f"Settings that cannot be used: {wrong}.") from error
+    except SettingFileError as error:
+        raise CannotStartError(str(error)) from error
+    except Exception as error:
+        raise CannotStartError(f"The settings cannot be read: {first_line(error)}") from error
+
+
+def overlooked() -> list[str]:
+    """A line for each variable of the environment that looks like a setting misspelled."""
+    return unknown_variables(Settings, os.environ)
+
+
+def check_port(host: str, port: int) -> None:
+    """Bind and let go again, as the server will."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen(1)
+    except OSError as error:
+        raise CannotStartError(_port_line(host, port, error)) from error
+
+
+def _port_line(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        other = port + 1 if port < 65_535 else port - 1  # noqa: PLR2004 - the highest port there is
+        return f"Port {port} on {host} is in use: stop what listens there, or choose another with PORT={other}."
+    if error.errno == errno.EACCES:
+        return f"Port {port} is reserved for root: choose one above 1023 with PORT=8000."
+    return f"Cannot listen on {host}:{port} ({error.strerror}): set HOST to an address of this machine."
+
+
+def check_database(url: str) -> None:
+    """Ask the database of ``DATABASE_URL`` a question."""
+    try:
+        masked = database_address(url).render_as_string(hide_password=True)
+        asyncio.run(_ask_database(url))
+    except ValueError as error:
+        raise CannotStartError(f"{first_line(error)}.") from error
+    except Exception as error:
+        raise CannotStartError(
+            f"Cannot use the database of DATABASE_URL ({masked}): {_reason(error)}. "
+            "Correct it, or unset it to use the embedded PostgreSQL."
+        ) from error
+
+
+async def _ask_database(url: str) -> None:
+    engine = make_patient_engine(url)
+    try:
+        async with engine.connect() as connection:
+            await connection.execute(text("SELECT 1"))
+    finally:
+        await engine.dispose()
+
+
+def check_redis(url: str) -> None:
+    """PING the server of ``REDIS_URL``."""
+    try:
+        with redis.from_url(url, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=CONNECT_SECONDS) as connection:
+            connection.ping()
+    except Exception as error:
+        raise CannotStartError(
+            f"Cannot use the Redis of REDIS_URL ({_masked(url)}): {_reason(error)}. "
+            "Correct it, or unset it to use the embedded Valkey."
+        ) from error
+
+
+def check_tools(references: Sequence[str]) -> None:
+    """Import the callables that the settings name as tools."""
+    try:
+        load_tools(references)
+    except ToolSettingError as error:
+        raise CannotStartError(f"{error}. Correct THROUGHLINE_TOOLS.") from error
+
+
+def check_models(settings: Settings) -> None:
+    """Build the models that the settings name; nobody is called."""
+    # A second of imports that only a start needs, and no command that asks a running service.
+    from app.bootstrap import make_models  # noqa: PLC0415
+
+    models = make_models(settings)
+    further = sorted(settings.allowed_models - {settings.resolved_chat_model, settings.resolved_compaction_model})
+    for variable, name, build in (
+        ("THROUGHLINE_CHAT_MODEL", settings.resolved_chat_model, models.chat),
+        ("THROUGHLINE_COMPACTION_MODEL", settings.resolved_compaction_model, models.summarizer),
+    ):
+        _check_model(variable, name, build)
+    for name in further:
+        _check_model("THROUGHLINE_MODELS", name, partial(models.chat, name))
+
+
+def _check_model(variable: str, name: str, build: Callable[[], object]) -> None:
+    try:
+        build()
+    except InvalidInputError as error:
+        raise CannotStartError(f"{variable} ({name}): {error.detail}") from error
+
+
+def migrate(database_url: str, revision: str = "head") -> None:
+    """Bring the database to a revision of the schema."""
+    try:
+        run_migrations(database_url, revision)
+    except Exception as error:
+        raise CannotStartError(f"The migrations failed: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, or its name."""
+    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+
+
+def _reason(error: BaseException) -> str:
+    """Say in a few words why a server could not be reached."""
+    if isinstance(error, TimeoutError | redis.TimeoutError):
+        return f"no answer within {CONNECT_SECONDS:g} seconds"
+    if isinstance(error, socket.gaierror):
+        return "unknown host"
+    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
+        return "connection refused"
+    cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+    return first_line(getattr(cause, "orig", None) or cause).rstrip(".")
+
+
+def _masked(url: str) -> str:
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except (ArgumentError, ValueError):
+        return "not a URL"

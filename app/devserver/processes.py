@@ -1,0 +1,149 @@
+"""Starting a server program so that it dies with us, waiting for it, and stopping it in bounded time."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from app.devserver.errors import EmbeddedError
+
+# How often a condition is looked at: PostgreSQL starts in about 30 ms.
+_POLL_SECONDS = 0.02
+# Beyond this a server's log starts anew with the next start; it is for people, not for history.
+_LOG_LIMIT_BYTES = 5_000_000
+
+StopSteps = Sequence[tuple[signal.Signals, float]]
+"""Signals in order of force, each with the seconds it is given before the next."""
+
+
+def die_with_parent(argv: Sequence[str], signal_name: str = "TERM") -> list[str]:
+    """Prefix a command so that the kernel signals it when its parent is gone, however the parent went.
+
+    The signal follows the thread that starts the process: start long-lived children from the main thread.
+    Where the system cannot do this, the command comes back unchanged, and the next start finds the orphan.
+    """
+    return ["setpriv", "--pdeathsig", signal_name, "--", *argv] if _knows_parent_death() else list(argv)
+
+
+@functools.cache
+def _knows_parent_death() -> bool:
+    return runs(["setpriv", "--pdeathsig", "TERM", "--", "true"]) if sys.platform == "linux" else False
+
+
+def runs(argv: Sequence[str]) -> bool:
+    """Say whether a command exists and succeeds."""
+    if shutil.which(argv[0]) is None:
+        return False
+    return subprocess.run(argv, check=False, capture_output=True, timeout=30).returncode == 0  # noqa: S603 - own argv
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Look at a condition until it holds; False when the time is over."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+class ServerProcess:
+    """One running server whose output goes to a log file."""
+
+    def __init__(self, argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> None:
+        self._log = log
+        if log.exists() and log.stat().st_size > _LOG_LIMIT_BYTES:
+            log.unlink()
+        with log.open("ab") as output:
+            self._log_start = output.tell()
+            # A session of its own: Ctrl-C in the terminal reaches the supervisor, which stops servers in order.
+            self._process = subprocess.Popen(  # noqa: S603 - own argv, no shell
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(env),
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """The process id, also the id of its session."""
+        return self._process.pid
+
+    def alive(self) -> bool:
+        """Say whether the process still runs."""
+        return self._process.poll() is None
+
+    def output(self) -> str:
+        """Return what the server wrote since this start."""
+        with self._log.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode(errors="replace")
+
+    def stop(self, steps: StopSteps) -> None:
+        """Signal with growing force until the process is gone."""
+        for number, seconds in steps:
+            if not self.alive():
+                return
+            self._process.send_signal(number)
+            wait_until(lambda: not self.alive(), seconds)
+        self._process.kill()
+        self._process.wait()
+
+
+def stop_orphan(pid_file: Path, *, marker: Path, steps: StopSteps) -> None:
+    """Stop the server that a killed supervisor left behind, and remove its pid file.
+
+    A pid file alone proves nothing, for the number may belong to a stranger by now: only a process
+    whose arguments name our data folder is signalled.
+    """
+    pid = _read_pid(pid_file)
+    if pid is not None:
+        for number, seconds in (*steps, (signal.SIGKILL, 5.0)):
+            if not _names(pid, marker):
+                break
+            _signal(pid, number)
+            wait_until(lambda: not _names(pid, marker), seconds)
+    pid_file.unlink(missing_ok=True)
+
+
+def _read_pid(pid_file: Path) -> int | None:
+    try:
+        return int(pid_file.read_text().split("\n", 1)[0])
+    except (OSError, ValueError):
+        return None
+
+
+def _names(pid: int, marker: Path) -> bool:
+    """Say whether a living process was started with the folder among its arguments."""
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False if Path("/proc/self").exists() else _ps_names(pid, marker)
+    return os.fsencode(marker) in arguments
+
+
+def _ps_names(pid: int, marker: Path) -> bool:
+    """Do the same where there is no ``/proc``."""
+    argv = ["ps", "-o", "command=", "-p", str(pid)]
+    listed = subprocess.run(argv, check=False, capture_output=True, text=True)  # noqa: S603 - own argv
+    return str(marker) in listed.stdout
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+    except PermissionError as error:
+        raise EmbeddedError(
+            f"Process {pid} of another user still serves this data folder: stop it, or set THROUGHLINE_DATA_DIR."
+        ) from error

@@ -1,0 +1,165 @@
+"""``throughline run``: everything a newcomer needs, from one command, until Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from app.devserver import AlreadyRunningError, EmbeddedServers, running_at
+from app.devserver.preflight import check_database, check_models, check_port, check_redis, check_tools, migrate
+from app.devserver.supervisor import Child, Emit, Signals, StopRequestedError, Supervisor
+from app.settings import Settings
+
+# The packages that the children import lie beside this one, whatever the working directory is.
+_ROOT = Path(__file__).resolve().parent.parent
+_ROOT_WARNING = "ignore:You're running the worker with superuser privileges"
+# Imports take two seconds; a machine under load, or one that reads them for the first time, much longer.
+_READY_SECONDS = 90.0
+# Streams in flight end within this time by the server's own limit; running turns get theirs after it.
+_API_GRACE_SECONDS = 5
+# The worker puts its job back into the queue when asked to stop.
+_WORKER_PATIENCE = 10.0
+
+Command = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commands:
+    """The two processes of the service; tests put small stand-ins here."""
+
+    api: Command
+    worker: Command
+
+    @classmethod
+    def of(cls, settings: Settings) -> Commands:
+        """Compose the real ones."""
+        python = (sys.executable, "-m")
+        api = ("uvicorn", "app.main:create_app", "--factory", "--host", settings.host, "--port", str(settings.port))
+        quiet = ("--log-level", "warning", "--no-access-log", "--timeout-graceful-shutdown", str(_API_GRACE_SECONDS))
+        worker = ("celery", "-q", "-A", "worker.celery_app", "worker", "-n", f"throughline-{settings.port}@%h")
+        pool = ("--concurrency", str(settings.worker_concurrency), "--loglevel", settings.log_level.upper())
+        # Nobody listens to gossip between the workers of one machine.
+        alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+        return cls(api=(*python, *api, *quiet), worker=(*python, *worker, *pool, *alone))
+
+
+class Service:
+    """Servers, migrations, API and worker: started in this order, stopped in the reverse one."""
+
+    def __init__(self, settings: Settings, *, emit: Emit, commands: Commands | None = None) -> None:
+        self._settings = settings
+        self._emit = emit
+        self._commands = commands or Commands.of(settings)
+        self._servers: EmbeddedServers | None = None
+        self._env: dict[str, str] = {}
+
+    def check(self) -> None:
+        """Look for everything that a person has to put right first."""
+        settings, embedded = self._settings, self._embeds
+        if embedded and (owner := running_at(settings.data_dir)):
+            raise AlreadyRunningError(
+                f"Throughline already runs over {settings.data_dir}: {owner}. "
+                "Stop it, or set THROUGHLINE_DATA_DIR and PORT for a second one."
+            )
+        check_port(settings.host, settings.port)
+        check_tools(settings.tools)
+        check_models(settings)
+        if settings.database_url:
+            check_database(settings.database_url)
+        if settings.redis_url:
+            check_redis(settings.redis_url)
+
+    def run(self, started: Callable[[], None], stopping: Callable[[], None]) -> None:
+        """Run until a signal asks for the end; then return."""
+        with Signals() as signals, ExitStack() as cleanup:
+            try:
+                self._run(signals, cleanup, started)
+            except StopRequestedError:
+                stopping()
+            finally:
+                signals.begin_stop()
+
+    def _run(self, signals: Signals, cleanup: ExitStack, started: Callable[[], None]) -> None:
+        self.check()
+        signals.obey()
+        if self._embeds:
+            cleanup.callback(lambda: self._stop_servers(force=signals.forced))
+        self._env = self._start_servers()
+        signals.obey()
+        migrate(self._env["DATABASE_URL"])
+        signals.obey()
+        supervisor = Supervisor(self._children(), revive=self._revive, emit=self._emit, pause=signals.pause)
+        cleanup.callback(lambda: supervisor.stop(lambda: signals.forced))
+        supervisor.start(self._answers, seconds=_READY_SECONDS)
+        if self._servers:
+            self._servers.announce(address(self._settings))
+        started()
+        supervisor.watch()
+
+    @property
+    def _embeds(self) -> bool:
+        return not (self._settings.database_url and self._settings.redis_url)
+
+    def _start_servers(self) -> dict[str, str]:
+        """Start what no setting names, and return the environment of the children."""
+        settings = self._settings
+        urls = {"DATABASE_URL": settings.database_url, "REDIS_URL": settings.redis_url}
+        if self._embeds:
+            self._servers = EmbeddedServers(
+                settings.data_dir, postgres=not settings.database_url, valkey=not settings.redis_url
+            )
+            endpoints = self._servers.start(attach=False)
+            urls["DATABASE_URL"] = settings.database_url or endpoints.database_url
+            urls["REDIS_URL"] = settings.redis_url or endpoints.redis_url
+        return {**child_environment(settings), **{name: url for name, url in urls.items() if url}}
+
+    def _stop_servers(self, *, force: bool) -> None:
+        if self._servers:
+            self._servers.stop(force=force)
+
+    def _revive(self) -> list[str]:
+        return self._servers.revive() if self._servers else []
+
+    def _children(self) -> list[Child]:
+        commands, env, emit = self._commands, self._env, self._emit
+        api_patience = _API_GRACE_SECONDS + self._settings.timings.shutdown_seconds
+        return [
+            Child("API", commands.api, env=env, emit=emit, patience=api_patience),
+            Child("worker", commands.worker, env=env, emit=emit, patience=_WORKER_PATIENCE),
+        ]
+
+    def _answers(self) -> bool:
+        try:
+            # No proxy of the environment stands between us and ourselves.
+            return httpx.get(f"{address(self._settings)}/readyz", timeout=2.0, trust_env=False).is_success
+        except httpx.HTTPError:
+            return False
+
+
+def child_environment(settings: Settings) -> dict[str, str]:
+    """Pass on what was read, wherever it was read from, so that every process has the same settings."""
+    # PG* variables of a shell would redirect the driver behind the back of DATABASE_URL.
+    inherited = {name: value for name, value in os.environ.items() if settings.database_url or name[:2] != "PG"}
+    return {
+        **inherited,
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH")))),
+        "PYTHONUNBUFFERED": "1",
+        # As root the worker warns at length; here it serves one developer, behind a private socket.
+        "PYTHONWARNINGS": ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), _ROOT_WARNING))),
+        "HOST": settings.host,
+        "PORT": str(settings.port),
+        "THROUGHLINE_DATA_DIR": str(Path(settings.data_dir).absolute()),
+        "THROUGHLINE_EMBEDDED": "0" if settings.database_url else "1",
+    }
+
+
+def address(settings: Settings) -> str:
+    """Return an address that works in a browser here, whatever the server is bound to."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - read, not bound
+    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"

@@ -1,0 +1,158 @@
+"""Both servers of one data folder: owned by one process, shared with others."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from app.devserver.errors import AlreadyRunningError, EmbeddedError
+from app.devserver.lock import DataDirLock, Note, running_at
+from app.devserver.postgres import Postgres
+from app.devserver.valkey import Valkey
+
+_RUNTIME_PREFIX = "throughline-"
+# A socket's path may have 107 bytes (103 on macOS); the longest name below the folder has 22.
+_LONGEST_RUNTIME = 80
+# What needs no quoting in any of the URLs.
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9._/-]+")
+# How long a second process waits for the owner, who may be creating the database.
+_ATTACH_SECONDS = 60.0
+# A look at the lock by another process holds it for an instant.
+_LOCK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoints:
+    """Where the servers listen; the address of a server that was not asked for answers nothing."""
+
+    database_url: str
+    redis_url: str
+
+
+class EmbeddedServers:
+    """Start and stop PostgreSQL and Valkey over one data folder.
+
+    The process that comes first owns the servers; while it lives, later ones attach to them, and their
+    ``stop`` leaves them running. Everything recovers by itself from a kill of any or all processes.
+    Start from the main thread: the servers end with the thread that started them.
+    """
+
+    def __init__(self, data_dir: Path, *, postgres: bool = True, valkey: bool = True, durable: bool = True) -> None:
+        self._data_dir = data_dir.absolute()
+        self._wanted = (postgres, valkey)
+        self._durable = durable
+        self._lock = DataDirLock(self._data_dir)
+        self._runtime: Path | None = None
+        self._servers: list[Postgres | Valkey] = []
+
+    def __enter__(self) -> Endpoints:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self, *, attach: bool = True) -> Endpoints:
+        """Start the servers, or attach to those that another process runs over the same data.
+
+        Raises:
+            AlreadyRunningError: another process owns them, and ``attach`` is false.
+            EmbeddedError: they cannot run, with one line that says what to do.
+        """
+        self._prepare_data_dir()
+        deadline = time.monotonic() + (_ATTACH_SECONDS if attach else _LOCK_SECONDS)
+        while time.monotonic() < deadline:
+            if self._lock.acquire():
+                return self._start_own()
+            if attach and (endpoints := self._attach()):
+                return endpoints
+            time.sleep(0.05)
+        raise AlreadyRunningError(f"Throughline already runs over {self._data_dir}: {running_at(self._data_dir)}.")
+
+    def announce(self, address: str) -> None:
+        """Tell whoever finds the data folder taken where this process serves."""
+        if self._runtime is not None:
+            self._lock.write(Note(pid=os.getpid(), runtime=str(self._runtime), address=address))
+
+    def revive(self) -> list[str]:
+        """Start again what has died, and name it."""
+        dead = [server for server in self._servers if not server.alive()]
+        for server in dead:
+            server.start()
+        return [server.name for server in dead]
+
+    def stop(self, *, force: bool = False) -> None:
+        """Stop what this process started."""
+        for server in reversed(self._servers):
+            server.stop(force=force)
+        self._servers = []
+        if self._runtime is not None:
+            shutil.rmtree(self._runtime, ignore_errors=True)
+            self._runtime = None
+            self._lock.clear()
+        self._lock.release()
+
+    def _prepare_data_dir(self) -> None:
+        try:
+            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self._data_dir):
+                pass
+        except OSError as error:
+            raise EmbeddedError(
+                f"Cannot write to the data folder {self._data_dir} ({error.strerror}): "
+                "set THROUGHLINE_DATA_DIR to a folder you can write to."
+            ) from error
+
+    def _start_own(self) -> Endpoints:
+        self._remove_remnant()
+        self._runtime = _make_runtime()
+        servers = self._build(self._runtime)
+        try:
+            for server in self._choose(servers):
+                self._servers.append(server)
+                server.start()
+            self._lock.write(Note(pid=os.getpid(), runtime=str(self._runtime)))
+        except BaseException:
+            self.stop(force=True)
+            raise
+        return Endpoints(database_url=servers[0].url, redis_url=servers[1].url)
+
+    def _attach(self) -> Endpoints | None:
+        note = self._lock.read()
+        if note is None:
+            return None
+        servers = self._build(Path(note.runtime))
+        if not all(server.ready() for server in self._choose(servers)):
+            return None
+        return Endpoints(database_url=servers[0].url, redis_url=servers[1].url)
+
+    def _build(self, runtime: Path) -> tuple[Postgres, Valkey]:
+        return Postgres(self._data_dir, runtime, durable=self._durable), Valkey(self._data_dir, runtime)
+
+    def _choose(self, servers: tuple[Postgres, Valkey]) -> list[Postgres | Valkey]:
+        both: list[Postgres | Valkey] = [*servers]
+        return [server for server, wanted in zip(both, self._wanted, strict=True) if wanted]
+
+    def _remove_remnant(self) -> None:
+        """Clear away the note and the sockets of an owner that was killed."""
+        note = self._lock.read()
+        self._lock.clear()
+        if note is None or not Path(note.runtime).name.startswith(_RUNTIME_PREFIX):
+            return
+        remnant = Path(note.runtime)
+        if remnant.is_dir() and not remnant.is_symlink() and remnant.stat().st_uid == os.geteuid():
+            shutil.rmtree(remnant, ignore_errors=True)
+
+
+def _make_runtime() -> Path:
+    """Make the folder of the sockets: a new name each time, so that nobody can have taken it before us."""
+    base = tempfile.gettempdir()
+    fits = len(base) <= _LONGEST_RUNTIME and _PLAIN_PATH.fullmatch(base)
+    return Path(tempfile.mkdtemp(prefix=_RUNTIME_PREFIX, dir=base if fits else "/tmp"))  # noqa: S108 - 0700, fresh

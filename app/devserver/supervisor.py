@@ -1,0 +1,261 @@
+"""Keeps the processes of the service running, and ends them in order.
+
+Every child gets a session of its own, so that Ctrl-C reaches this process alone, and a signal from the
+kernel when this process is gone, so that nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from app.devserver import die_with_parent
+
+# Between two looks at the children.
+_POLL_SECONDS = 0.1
+# The first restart comes at once; a child that keeps dying gets this many within the window.
+_BACK_OFF_SECONDS = (0.0, 0.5, 1.0, 2.0, 4.0)
+_WINDOW_SECONDS = 60.0
+# Lines kept of a child, to be shown once the service stands or to say why it fell.
+_KEPT_LINES = 200
+# What the HTTP server says after the reason.
+_EMPTY_WORDS = ("Application startup failed. Exiting.",)
+
+Emit = Callable[[str, str], None]
+"""Takes a child's name and a line of its output."""
+
+
+class ChildFailedError(Exception):
+    """A child cannot be kept running; the message is one line."""
+
+
+class StopRequestedError(BaseException):
+    """Ctrl-C or a signal asked for the end; no handler of ordinary errors may swallow it."""
+
+
+class Signals:
+    """The first signal raises in the main thread; a later one, during the stop, turns it into a forced one."""
+
+    _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._before: dict[signal.Signals, object] = {}
+        self._shown_before = sys.unraisablehook
+
+    @property
+    def forced(self) -> bool:
+        """Say whether somebody lost patience."""
+        return self._count > 1
+
+    def obey(self) -> None:
+        """Raise what a signal asked for before.
+
+        Python drops an exception that a handler raises within the callbacks of an import or of the garbage
+        collector: whoever begins the next step asks here whether it is still wanted.
+        """
+        if self._count:
+            raise StopRequestedError
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, unless the end was asked for."""
+        self.obey()
+        time.sleep(seconds)
+        self.obey()
+
+    def begin_stop(self) -> None:
+        """From now on nothing raises: the way out must not be interrupted half way."""
+        self._count = max(self._count, 1)
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._handle) for number in self._NUMBERS}
+        self._shown_before, sys.unraisablehook = sys.unraisablehook, self._show_dropped
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() itself returned
+        sys.unraisablehook = self._shown_before
+
+    def _show_dropped(self, dropped: sys.UnraisableHookArgs) -> None:
+        """Nothing of our own exception: whoever obeys ends the command, and a traceback would look like a defect."""
+        if not isinstance(dropped.exc_value, StopRequestedError):
+            self._shown_before(dropped)
+
+    def _handle(self, *_: object) -> None:
+        self._count += 1
+        if self._count == 1:
+            raise StopRequestedError
+
+
+class Child:
+    """One process of ours, whose output passes through us line by line."""
+
+    def __init__(self, name: str, argv: Sequence[str], *, env: Mapping[str, str], emit: Emit, patience: float) -> None:
+        self.name = name
+        self._argv = die_with_parent(argv)
+        self._env = dict(env)
+        self._emit: Emit | None = None
+        self._shown = emit
+        self._patience = patience
+        self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+        self._ends: deque[float] = deque()
+        self._not_before = 0.0
+
+    @property
+    def last_words(self) -> str:
+        """The last line that says something."""
+        told = [line for line in self._kept if line.strip() and not line.strip().endswith(_EMPTY_WORDS)]
+        return told[-1].strip() if told else "it said nothing"
+
+    def start(self) -> None:
+        """Start the process; call it from the main thread."""
+        self._process = subprocess.Popen(  # noqa: S603 - own argv, no shell
+            self._argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=self._env,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
+        self._reader.start()
+
+    def show(self) -> None:
+        """Show what was held back, and from now on every line."""
+        self._emit = self._shown
+        for line in tuple(self._kept):
+            self._shown(self.name, line)
+
+    def alive(self) -> bool:
+        """Say whether the process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def ensure(self) -> None:
+        """Start it again when it has died, with growing pauses.
+
+        Raises:
+            ChildFailedError: it died too often in a short time.
+        """
+        now = time.monotonic()
+        if self.alive() or now < self._not_before:
+            return
+        if self._process is not None:
+            self._bury(self._process, now)
+        else:
+            self.start()
+
+    def end(self, forced: Callable[[], bool]) -> None:
+        """Ask it to finish, and make it after its time or when somebody lost patience."""
+        process = self._process
+        if process is None:
+            return
+        if process.poll() is None:
+            process.terminate()
+        deadline = time.monotonic() + self._patience
+        while process.poll() is None and time.monotonic() < deadline and not forced():
+            time.sleep(_POLL_SECONDS / 5)
+        _kill_session(process)
+        self._join()
+
+    def _bury(self, process: subprocess.Popen[str], now: float) -> None:
+        """Clear away what the dead process left, and plan the next start."""
+        _kill_session(process)
+        self._join()
+        while self._ends and now - self._ends[0] > _WINDOW_SECONDS:
+            self._ends.popleft()
+        if len(self._ends) >= len(_BACK_OFF_SECONDS):
+            raise ChildFailedError(f"The {self.name} keeps stopping; its last line: {self.last_words}")
+        pause = _BACK_OFF_SECONDS[len(self._ends)]
+        self._ends.append(now)
+        when = f"in {pause:g} s" if pause else "at once"
+        self._shown(self.name, f"stopped unexpectedly (exit code {process.returncode}) and starts again {when}")
+        self._not_before = now + pause
+        self._process = None
+
+    def _join(self) -> None:
+        if self._reader is not None:
+            self._reader.join(timeout=1.0)
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        if process.stdout is None:
+            return
+        with process.stdout as output:
+            for line in output:
+                self._kept.append(line.rstrip("\n"))
+                if self._emit is not None:
+                    self._emit(self.name, line.rstrip("\n"))
+
+
+def _kill_session(process: subprocess.Popen[str]) -> None:
+    """Kill what is left of a child and its own children: they share its session."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+class Supervisor:
+    """Starts children, waits until the service answers, and keeps them until asked to stop."""
+
+    def __init__(
+        self,
+        children: Sequence[Child],
+        *,
+        revive: Callable[[], list[str]],
+        emit: Emit,
+        pause: Callable[[float], None],
+    ) -> None:
+        self._children = tuple(children)
+        self._revive = revive
+        self._emit = emit
+        self._pause = pause
+
+    def start(self, ready: Callable[[], bool], *, seconds: float) -> None:
+        """Start all children and wait until the service answers.
+
+        Raises:
+            ChildFailedError: a child ended instead, or the time ran out.
+        """
+        for child in self._children:
+            child.start()
+        deadline = time.monotonic() + seconds
+        while not ready():
+            for child in self._children:
+                if not child.alive():
+                    child.end(lambda: True)
+                    raise ChildFailedError(f"The {child.name} stopped while starting: {child.last_words}")
+            if time.monotonic() >= deadline:
+                words = self._children[0].last_words
+                raise ChildFailedError(f"The service did not become ready within {seconds:g} seconds: {words}")
+            self._pause(_POLL_SECONDS)
+
+    def watch(self) -> None:
+        """Keep everything running; ends only by an exception."""
+        for child in self._children:
+            child.show()
+        while True:
+            self._pause(_POLL_SECONDS)
+            for name in self._revive():
+                self._emit("run", f"{name} had stopped and runs again")
+            for child in self._children:
+                child.ensure()
+
+    def stop(self, forced: Callable[[], bool]) -> None:
+        """End the children in the order in which they were given."""
+        for child in self._children:
+            child.end(forced)

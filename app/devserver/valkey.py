@@ -1,0 +1,88 @@
+"""One Valkey server: start it, know when it answers, stop it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+from app.devserver.binaries import valkey_program
+from app.devserver.errors import EmbeddedError
+from app.devserver.processes import ServerProcess, StopSteps, die_with_parent, stop_orphan, wait_until
+
+_SOCKET_NAME = "v.sock"
+# Loading a large append-only file takes a while; an empty one 0.05 s.
+_START_SECONDS = 30.0
+_STOP: StopSteps = ((signal.SIGTERM, 5.0),)
+_FORCED_STOP: StopSteps = ()
+
+
+class Valkey:
+    """The server of one data folder, on a socket in one runtime folder."""
+
+    name = "Valkey"
+
+    def __init__(self, data_dir: Path, runtime: Path) -> None:
+        self._data = data_dir / "valkey"
+        self._log = data_dir / "valkey.log"
+        self._socket = runtime / _SOCKET_NAME
+        self._process: ServerProcess | None = None
+
+    @property
+    def url(self) -> str:
+        """The address in redis-py's form."""
+        return f"unix://{self._socket}?db=0"
+
+    def start(self) -> None:
+        """Start and return when a PING is answered."""
+        self._data.mkdir(mode=0o700, exist_ok=True)
+        pid_file = self._data / "valkey.pid"
+        stop_orphan(pid_file, marker=self._data, steps=_STOP)
+        command = die_with_parent(self._argv(pid_file), "TERM")
+        process = self._process = ServerProcess(command, log=self._log, env=os.environ)
+        wait_until(lambda: self.ready() or not process.alive(), _START_SECONDS)
+        if not (process.alive() and self.ready()):
+            lines = process.output().strip().splitlines()
+            self.stop(force=True)
+            raise EmbeddedError(f"Valkey did not start: {lines[-1] if lines else 'no reason'} (log: {self._log})")
+
+    def alive(self) -> bool:
+        """Say whether the process runs."""
+        return self._process is not None and self._process.alive()
+
+    def ready(self) -> bool:
+        """PING it; while it loads its file it answers with an error."""
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(2.0)
+                connection.connect(str(self._socket))
+                connection.sendall(b"PING\r\n")
+                return connection.recv(64).startswith(b"+PONG")
+        except OSError:
+            return False
+
+    def stop(self, *, force: bool = False) -> None:
+        """Stop in bounded time; a forced stop may lose the last second."""
+        if self._process is not None:
+            self._process.stop(_FORCED_STOP if force else _STOP)
+            self._process = None
+
+    def _argv(self, pid_file: Path) -> list[str]:
+        options = {
+            "port": "0",
+            "unixsocket": str(self._socket),
+            "unixsocketperm": "700",
+            "dir": str(self._data),
+            "pidfile": str(pid_file),
+            "appendonly": "yes",
+            "appendfsync": "everysec",
+            # The append-only file is the only copy: no second one by snapshots.
+            "save": "",
+            # A queue must refuse and be seen to refuse, never forget.
+            "maxmemory-policy": "noeviction",
+            "daemonize": "no",
+            # The arguments stay readable, by which the next start knows an orphan.
+            "set-proc-title": "no",
+        }
+        return [str(valkey_program()), *(part for name, value in options.items() for part in (f"--{name}", value))]

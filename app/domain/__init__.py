@@ -1,1 +1,0 @@
-"""The pure core: standard library and pydantic only."""

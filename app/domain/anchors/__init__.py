@@ -1,1 +1,0 @@
-"""Anchors: finding them, their status, and what of them is served."""

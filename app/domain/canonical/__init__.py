@@ -1,1 +1,0 @@
-"""Exact values in one form each, whatever way they are written: numbers, money, dates, times."""

@@ -1,1 +1,0 @@
-"""Words for people, in their language: one TOML file per language, added without code."""

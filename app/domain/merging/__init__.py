@@ -1,1 +1,0 @@
-"""From an accepted candidate to a state version: merged, completed, pruned, applied."""

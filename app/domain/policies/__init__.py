@@ -1,1 +1,0 @@
-"""When and how a conversation is compacted, as data: policies, presets, protection."""

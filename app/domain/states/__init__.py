@@ -1,1 +1,0 @@
-"""A state, its versions, where each entry came from, and what differs between two of them."""

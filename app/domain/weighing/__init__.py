@@ -1,1 +1,0 @@
-"""Tokens: estimated, calibrated against what providers report, and shown as a gauge."""

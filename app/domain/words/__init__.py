@@ -1,1 +1,0 @@
-"""Taking texts apart: sentences, words, languages, exact values, and how alike two texts are."""

@@ -1,0 +1,44 @@
+"""Anchors: look at what is never compressed away, say what is settled."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+
+from app.core.model.anchors import AnchorStatus, AnchorType
+from app.http import schemas
+from app.http.dependencies import PagingFromStart, Services, Tenant, bearer_key
+from app.http.present import present_anchor, present_list
+from app.http.requests import AnchorPatch
+from app.http.routing import TenantRoute
+
+router = APIRouter(
+    prefix="/conversations/{conversation_id}/anchors",
+    route_class=TenantRoute,
+    tags=["anchors"],
+    dependencies=[Depends(bearer_key)],
+)
+
+
+@router.get("")
+async def list_anchors(
+    conversation_id: UUID,
+    services: Services,
+    tenant: Tenant,
+    page: PagingFromStart,
+    type: Annotated[AnchorType | None, Query()] = None,  # noqa: A002 - the contract's name
+    status: Annotated[AnchorStatus | None, Query()] = None,
+) -> schemas.Listing[schemas.Anchor]:
+    """The anchors by their position, those of a type and a status if asked for."""
+    found = await services.anchors.page(tenant, conversation_id, page, type_=type, status=status)
+    return present_list(found, present_anchor)
+
+
+@router.patch("/{anchor_id}")
+async def patch_anchor(
+    conversation_id: UUID, anchor_id: UUID, body: AnchorPatch, services: Services, tenant: Tenant
+) -> schemas.Anchor:
+    """Say that an anchor is settled, replaced, or active again; only active ones are served."""
+    return present_anchor(await services.anchors.set_status(tenant, conversation_id, anchor_id, body.status))

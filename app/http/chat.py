@@ -1,0 +1,139 @@
+"""A turn: send a message and get the reply, whole or as it comes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Depends, Header, Request, Response
+
+from app.core.model.errors import DependencyUnavailableError
+from app.core.model.notifications import TOLD_OF, Notification
+from app.core.text.patterns import compiled
+from app.http import schemas
+from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
+from app.http.errors import problem_of, request_id_of, wish_of
+from app.http.middleware import log_failure
+from app.http.presence import ClientGoneError, while_present
+from app.http.present import present_chat, present_interruption, present_notification
+from app.http.refusals import unexpected
+from app.http.requests import ChatRequest, EmptyRequest
+from app.http.routing import TenantRoute
+from app.http.shutdown import Stopping
+from app.http.sse import EventStream, Steps, frame
+from app.http.telling import Teller
+from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
+
+STOPPING_GRACE: Final = 3.0
+"""Seconds that a reply may still go on when the process ends: less than a server waits for its connections."""
+EVENT_STREAM: Final = compiled(r"(^|,)\s*text/event-stream\s*(;(?!\s*q=0(\.0*)?\s*(,|$))|,|$)", re.IGNORECASE)
+
+router = APIRouter(
+    prefix="/conversations/{conversation_id}/chat",
+    route_class=TenantRoute,
+    tags=["chat"],
+    dependencies=[Depends(bearer_key)],
+)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=schemas.ChatResult,
+    responses={200: {"description": "With `Accept: text/event-stream`.", "content": {"text/event-stream": {}}}},
+)
+async def chat(
+    conversation_id: UUID,
+    request: Request,
+    services: Services,
+    tenant: Tenant,
+    stopping: Shutdown,
+    idem: IdempotencyKey,
+    body: Annotated[ChatRequest, Body()] = ChatRequest(),  # noqa: B008 - a frozen value
+    accept_language: Annotated[
+        str | None,
+        Header(alias="Accept-Language", description="Of notifications in a stream; else the conversation's `locale`."),
+    ] = None,
+) -> schemas.ChatResult | Response:
+    """Send a message, or answer the last unanswered one, and get the reply."""
+    handle = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
+    if wants_stream(request):
+        teller = Teller(services, tenant, conversation_id, accept_language)
+        steps = Steps(_events(handle, teller), services.settings.timings.stream_heartbeat_seconds)
+        return _stream(handle, steps, stopping, request)
+    return await _whole(handle, request)
+
+
+@router.post("/interrupt", status_code=202)
+async def interrupt_chat(
+    conversation_id: UUID,
+    services: Services,
+    tenant: Tenant,
+    _idem: IdempotencyKey,
+    _body: Annotated[EmptyRequest, Body()] = EmptyRequest(),  # noqa: B008 - a frozen value
+) -> schemas.Interruption:
+    """Stop the running reply, in whichever process it runs; what came is kept."""
+    return present_interruption(await services.chat.interrupt(tenant, conversation_id))
+
+
+def wants_stream(request: Request) -> bool:
+    """Whether the client accepts server-sent events."""
+    return EVENT_STREAM.search(request.headers.get("accept", "")) is not None
+
+
+async def _whole(handle: TurnHandle, request: Request) -> schemas.ChatResult:
+    """The reply when it is there; a client that leaves before decides nothing but what the policy says."""
+    try:
+        return present_chat(await while_present(handle.result(), request.receive))
+    except ClientGoneError:
+        await handle.abandoned()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    event: ChatEvent
+    notification: Notification | None = None
+
+
+def _stream(handle: TurnHandle, steps: Steps[_Told], stopping: Stopping, request: Request) -> Response:
+    return EventStream(
+        steps,
+        lambda told: _frame(told, request),
+        stopping=stopping,
+        grace=STOPPING_GRACE,
+        on_disconnect=handle.abandoned,
+    )
+
+
+async def _events(handle: TurnHandle, teller: Teller) -> AsyncIterator[_Told]:
+    """The turn's events with their words; whatever happens, the last one is terminal."""
+    try:
+        async for event in handle.events():
+            yield _Told(event, await _words(event, teller))
+    except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
+        log_failure(error)
+        yield _Told(ChatEvent(type="reply.failed", error=unexpected()))
+
+
+async def _words(event: ChatEvent, teller: Teller) -> Notification | None:
+    """No turn ends for want of words."""
+    with suppress(DependencyUnavailableError):
+        return await teller.words(event.type, event.data)
+    return None
+
+
+def _frame(told: _Told, request: Request) -> bytes:
+    """An event on the wire; the last one carries the whole result, or the problem."""
+    event = told.event
+    if event.result is not None:
+        return frame(event.type, present_chat(event.result), event.id)
+    if event.error is not None:
+        return frame(event.type, problem_of(event.error, request_id_of(request), wish_of(request)), event.id)
+    if event.type in TOLD_OF:
+        return frame(event.type, {**event.data, "notification": present_notification(told.notification)}, event.id)
+    return frame(event.type, event.data, event.id)

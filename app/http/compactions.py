@@ -1,0 +1,86 @@
+"""Compactions: ask for one, look at what they did, try a failed one again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Depends, Query, Response
+
+from app.core.model.records import CompactionStatus
+from app.http import schemas
+from app.http.dependencies import IdempotencyKey, Paging, Services, Tenant, bearer_key
+from app.http.present import present_compaction, present_list
+from app.http.requests import CompactRequest, EmptyRequest
+from app.http.routing import AdminRoute, TenantRoute
+
+ANSWER_MARGIN: Final = 2.0
+"""Seconds kept of the request's time for saying that there was not enough of it."""
+
+router = APIRouter(route_class=TenantRoute, tags=["compactions"], dependencies=[Depends(bearer_key)])
+operations = APIRouter(
+    prefix="/compactions", route_class=AdminRoute, tags=["operations"], dependencies=[Depends(bearer_key)]
+)
+
+
+@router.post(
+    "/conversations/{conversation_id}/compact",
+    responses={202: {"model": schemas.Compaction, "description": "Queued: `wait` was false."}},
+)
+async def compact(
+    conversation_id: UUID,
+    response: Response,
+    services: Services,
+    tenant: Tenant,
+    idem: IdempotencyKey,
+    body: Annotated[CompactRequest, Body()] = CompactRequest(),  # noqa: B008 - a frozen value
+) -> schemas.Compaction:
+    """Fold everything but the last turn into the state, now or in the worker."""
+    timeout = max(services.settings.request_timeout_seconds - ANSWER_MARGIN, ANSWER_MARGIN)
+    view = await services.manual.compact(tenant, conversation_id, body.input(), timeout=timeout, idem=idem)
+    if not body.wait and not view.planned:
+        _accepted(view.compaction.id, response)
+    return present_compaction(view)
+
+
+@router.get("/conversations/{conversation_id}/compactions")
+async def list_compactions(
+    conversation_id: UUID, services: Services, tenant: Tenant, page: Paging
+) -> schemas.Listing[schemas.Compaction]:
+    """The compactions of a conversation."""
+    found = await services.manual.page(tenant, page, conversation_id=conversation_id)
+    return present_list(found, present_compaction)
+
+
+@router.get("/compactions/{compaction_id}")
+async def get_compaction(compaction_id: UUID, services: Services, tenant: Tenant) -> schemas.Compaction:
+    """One compaction."""
+    return present_compaction(await services.manual.get(tenant, compaction_id))
+
+
+@operations.get("")
+async def list_all_compactions(
+    services: Services, tenant: Tenant, page: Paging, status: Annotated[CompactionStatus | None, Query()] = None
+) -> schemas.Listing[schemas.Compaction]:
+    """The compactions of all conversations."""
+    return present_list(await services.manual.page(tenant, page, status=status), present_compaction)
+
+
+@operations.post("/{compaction_id}/retry", status_code=202)
+async def retry_compaction(
+    compaction_id: UUID,
+    response: Response,
+    services: Services,
+    tenant: Tenant,
+    idem: IdempotencyKey,
+    _body: Annotated[EmptyRequest, Body()] = EmptyRequest(),  # noqa: B008 - a frozen value
+) -> schemas.Compaction:
+    """Queue a failed compaction again, as a new one."""
+    view = await services.manual.retry(tenant, compaction_id, idem=idem)
+    _accepted(view.compaction.id, response)
+    return present_compaction(view)
+
+
+def _accepted(compaction_id: UUID, response: Response) -> None:
+    response.status_code = 202
+    response.headers["Location"] = f"/compactions/{compaction_id}"

@@ -1,0 +1,55 @@
+"""What a model would be sent; looking never compacts, a ``POST`` does where it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Depends, Query
+
+from app.core.context.formats import Format
+from app.http import schemas
+from app.http.dependencies import IdempotencyKey, Services, Tenant, bearer_key
+from app.http.fields import Budget
+from app.http.fields import Query as Question
+from app.http.present import present_context
+from app.http.requests import ContextRequest
+from app.http.routing import TenantRoute
+from app.usecases.context.recalling import Asked
+from app.usecases.context.requests import ContextAsk
+
+router = APIRouter(
+    prefix="/conversations/{conversation_id}/context",
+    route_class=TenantRoute,
+    tags=["context"],
+    dependencies=[Depends(bearer_key)],
+)
+
+
+@router.get("")
+async def get_context(
+    conversation_id: UUID,
+    services: Services,
+    tenant: Tenant,
+    budget: Annotated[Budget | None, Query()] = None,
+    query: Annotated[Question | None, Query()] = None,
+    format: Annotated[Format, Query()] = "plain",  # noqa: A002 - the contract's name
+) -> schemas.AssembledContext:
+    """The context, within the policy's budget or the given one; with a query, with what is recalled for it."""
+    ask = ContextAsk(budget=budget, asked=Asked(query=query))
+    found = await services.context_requests.answer(tenant, conversation_id, ask)
+    return await asyncio.to_thread(present_context, found, format)  # work that grows with the context
+
+
+@router.post("")
+async def assemble_context(
+    conversation_id: UUID,
+    services: Services,
+    tenant: Tenant,
+    idem: IdempotencyKey,
+    body: Annotated[ContextRequest, Body()] = ContextRequest(),  # noqa: B008 - a frozen value
+) -> schemas.AssembledContext:
+    """The same, asked with a body: with passages of its own, of chosen sections, compacted first where that is due."""
+    found = await services.context_requests.answer(tenant, conversation_id, body.ask(), idem=idem)
+    return await asyncio.to_thread(present_context, found, body.format)

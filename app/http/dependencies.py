@@ -1,0 +1,95 @@
+"""What routes ask for: the container, the tenant, paging, preconditions, idempotency."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+from uuid import UUID
+
+from fastapi import Depends, Header, Query, Request
+from fastapi.security import HTTPBearer
+
+from app.bootstrap import Container
+from app.core.model.records import Page
+from app.core.text.patterns import compiled
+from app.http.idempotency import fingerprint, kept_key
+from app.http.refusals import UnreadableError
+from app.http.shutdown import Stopping
+from app.usecases.shared.idempotency import Idem
+
+Order = Literal["asc", "desc"]
+Limit = Annotated[int, Query(ge=1, le=100)]
+After = Annotated[str | None, Query(max_length=300, description="`next_cursor` of the page before.")]
+ETAG: Final = compiled(r'"(\d{1,18})"')
+
+bearer_key = HTTPBearer(auto_error=False, scheme_name="key", description="Scopes: read, write, admin.")
+"""For the OpenAPI document only: the check itself is the route's, before the body is read."""
+
+
+def get_container(request: Request) -> Container:
+    """The composition root's product."""
+    container: Container = request.app.state.container
+    return container
+
+
+def get_stopping(request: Request) -> Stopping:
+    """Whether the process is about to end."""
+    stopping: Stopping = request.app.state.stopping
+    return stopping
+
+
+def get_tenant(request: Request) -> UUID:
+    """The tenant of the key."""
+    tenant: UUID = request.state.principal.tenant_id
+    return tenant
+
+
+async def get_idem(
+    request: Request,
+    key: Annotated[
+        str | None,
+        Header(
+            alias="Idempotency-Key",
+            min_length=1,
+            max_length=255,
+            pattern=r"^[\x20-\x7e]+$",
+            description="The same key and body give the first response again.",
+        ),
+    ] = None,
+) -> Idem | None:
+    """The key, with the fingerprint of what it stands for."""
+    if key is None:
+        return None
+    return Idem(key=kept_key(key), fingerprint=fingerprint(request.method, request.url.path, await request.body()))
+
+
+def get_if_match(value: Annotated[str | None, Header(alias="If-Match")] = None) -> int | None:
+    """The state version that the client saw; ``None`` when any will do.
+
+    Raises:
+        UnreadableError: It is no entity tag of ours.
+    """
+    if value is None or value.strip() == "*":
+        return None
+    found = ETAG.fullmatch(value.strip())
+    if found is None:
+        raise UnreadableError('If-Match must be the ETag of a conversation: a state version in quotes, as in "3".')
+    return int(found[1])
+
+
+def _page(limit: Limit = 20, after: After = None, order: Order = "desc") -> Page:
+    """Newest first unless asked otherwise."""
+    return Page(limit=limit, after=after, order=order)
+
+
+def _page_from_start(limit: Limit = 20, after: After = None, order: Order = "asc") -> Page:
+    """In the order of the conversation unless asked otherwise."""
+    return Page(limit=limit, after=after, order=order)
+
+
+Services = Annotated[Container, Depends(get_container)]
+Shutdown = Annotated[Stopping, Depends(get_stopping)]
+Tenant = Annotated[UUID, Depends(get_tenant)]
+IdempotencyKey = Annotated[Idem | None, Depends(get_idem)]
+IfMatch = Annotated[int | None, Depends(get_if_match)]
+Paging = Annotated[Page, Depends(_page)]
+PagingFromStart = Annotated[Page, Depends(_page_from_start)]

@@ -1,0 +1,51 @@
+"""The OpenAPI document: the framework's, with our problems instead of its validation errors."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from app.http.errors import MEDIA_TYPE, Problem, ProblemField
+from app.http.schemas import Event, Notification
+
+TITLE: Final = "Throughline"
+VERSION: Final = "0.1.0"
+TEXT: Final = "Conversations that outgrow a model's context window, kept whole."
+SCHEMA_REF: Final = "#/components/schemas/{model}"
+UNREFERENCED: Final = (Problem, ProblemField, Event, Notification)
+"""Models of what the framework does not see: problems, and the data of streams."""
+REPLACED: Final = ("HTTPValidationError", "ValidationError")
+PROBLEM_RESPONSE: Final = {
+    "description": "An RFC 9457 problem; `code` is stable.",
+    "content": {MEDIA_TYPE: {"schema": {"$ref": SCHEMA_REF.format(model="Problem")}}},
+}
+
+
+def install(app: FastAPI) -> None:
+    """Serve this document."""
+
+    def document() -> dict[str, Any]:
+        app.openapi_schema = app.openapi_schema or describe(app)
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]  # the framework's documented way
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The document, the same for every process."""
+    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = PROBLEM_RESPONSE
+    models = document["components"]["schemas"]
+    for name in REPLACED:
+        models.pop(name, None)
+    for model in UNREFERENCED:
+        schema = model.model_json_schema(ref_template=SCHEMA_REF, mode="serialization")
+        schema.pop("$defs", None)
+        models[model.__name__] = schema
+    document["components"]["schemas"] = dict(sorted(models.items()))
+    return document

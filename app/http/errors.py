@@ -1,0 +1,230 @@
+"""Errors on the wire: RFC 9457 problems, and the one table from codes to statuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
+
+from app.core.model.errors import DomainError, FieldError, NotFoundError
+from app.core.model.redaction import redact, redact_value
+from app.core.text.localization.catalogue import Catalogue, catalogue_of
+from app.http.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected
+
+STATUS: Final[Mapping[str, int]] = {
+    "unreadable": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "conflict": 409,
+    "compaction_in_progress": 409,
+    "conversation_moved_on": 409,
+    "conversation_set_aside": 409,
+    "not_failed": 409,
+    "not_pinnable": 409,
+    "pin_budget_exceeded": 409,
+    "idempotency_in_progress": 409,
+    "turn_in_progress": 409,
+    "state_version_mismatch": 412,
+    "body_too_large": 413,
+    "message_too_large": 413,
+    "unsupported_media_type": 415,
+    "host_not_allowed": 421,
+    "invalid_input": 422,
+    "budget_too_small": 422,
+    "idempotency_key_reused": 422,
+    "model_not_allowed": 422,
+    "not_folded": 422,
+    "policy_invalid": 422,
+    "unknown_preset": 422,
+    "rate_limited": 429,
+    "internal_error": 500,
+    "empty_summary": 502,
+    "model_failed": 502,
+    "summarizer_failed": 502,
+    "context_over_window": 503,
+    "dependency_unavailable": 503,
+    "lease_expired": 503,
+    "model_unavailable": 503,
+    "request_timeout": 503,
+}
+"""A code that a class does not own (``stable_code``) and that is not here has the status of its class."""
+
+MEDIA_TYPE: Final = "application/problem+json"
+MAX_ERRORS: Final = 50
+"""The most ``errors`` shown: a body of a million wrong keys does not become a larger answer."""
+MAX_TEXT: Final = 300
+"""Characters of one message or field name: pydantic's words may quote the input."""
+WAIT_STATUSES: Final = frozenset({409, 429, 503})
+"""Where trying again in a moment makes sense, so that ``Retry-After`` is never missing."""
+PART_TYPES: Final = frozenset({"text", "tool_call", "tool_result", "media"})
+
+
+class ProblemField(BaseModel):
+    """One field that is out of contract."""
+
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """An RFC 9457 problem; some codes carry further members (``message_id``, ``limit``, ``breakdown`` …)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(examples=["urn:throughline:problem:not_found"])
+    title: str
+    status: int
+    detail: str
+    code: str = Field(description="Stable; clients branch on it.")
+    retryable: bool
+    request_id: str
+    errors: list[ProblemField] = Field(default_factory=list)
+
+
+def status_of(error: DomainError) -> int:
+    """The status of an error's code, or of the nearest class above it that has one."""
+    codes = (error.stable_code, *(cls.code for cls in type(error).__mro__ if issubclass(cls, DomainError)))
+    return next((STATUS[code] for code in codes if code in STATUS), 500)
+
+
+def problem_of(error: Exception, request_id: str, wish: str | None = None) -> dict[str, Any]:
+    """The members of the problem, without secrets that came in; an unexpected exception tells nothing of itself.
+
+    Args:
+        error: What went wrong.
+        request_id: Of the request.
+        wish: An ``Accept-Language`` header: the language of ``title``, the one member that is for everybody.
+    """
+    say = catalogue_of(wish)
+    known = error if isinstance(error, DomainError) else unexpected()
+    members = {
+        "type": f"urn:throughline:problem:{known.stable_code}",
+        "title": _title(known, say),
+        "status": status_of(known),
+        "detail": redact(known.detail),
+        "code": known.stable_code,
+        "retryable": known.retryable,
+        "request_id": request_id,
+        "errors": [
+            {"field": redact(item.field), "message": redact(item.message)} for item in known.errors[:MAX_ERRORS]
+        ],
+    }
+    return members | {name: redact_value(value) for name, value in known.extra.items() if name not in members}
+
+
+def _title(error: DomainError, say: Catalogue) -> str:
+    """In the language, where it has the code or that of a class above; the class's own words are English."""
+    codes = (error.stable_code, *(cls.code for cls in type(error).__mro__ if issubclass(cls, DomainError)))
+    return next((title for code in codes if (title := say.own.get(f"title.{code}"))), error.title)
+
+
+def problem_response(
+    error: Exception, request_id: str, headers: Mapping[str, str] | None = None, wish: str | None = None
+) -> Response:
+    """The problem as a response, with ``Retry-After`` and ``WWW-Authenticate`` where they belong."""
+    members = problem_of(error, request_id, wish)
+    merged = {**_headers_of(error, members["status"]), **(headers or {})}
+    return Response(to_json(members), status_code=members["status"], headers=merged, media_type=MEDIA_TYPE)
+
+
+def request_id_of(request: Request) -> str:
+    """The id that the middleware gave this request."""
+    return str(getattr(request.state, "request_id", ""))
+
+
+def wish_of(request: HTTPConnection) -> str | None:
+    """The languages that the client asks for."""
+    return request.headers.get("accept-language")
+
+
+def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
+    """Answer every expected error with a problem; the unexpected ones are the middleware's. ``routes``: of the app."""
+
+    async def on_http_exception(request: Request, error: Exception) -> Response:
+        return _on_http_exception(request, error, routes)
+
+    app.add_exception_handler(DomainError, _on_domain_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, on_http_exception)
+
+
+async def _on_domain_error(request: Request, error: Exception) -> Response:
+    return problem_response(error, request_id_of(request), wish=wish_of(request))
+
+
+async def _on_validation_error(request: Request, error: Exception) -> Response:
+    found = error.errors() if isinstance(error, RequestValidationError) else []
+    if any(tuple(item["loc"]) == ("body",) and item["type"] == "missing" for item in found):
+        refusal: DomainError = UnreadableError("A JSON object is expected as the body.")
+    else:
+        refusal = invalid_input(_field_errors(found))
+    return problem_response(refusal, request_id_of(request), wish=wish_of(request))
+
+
+def _on_http_exception(request: Request, error: Exception, routes: Sequence[BaseRoute]) -> Response:
+    """What the router itself refuses: an unknown path, a wrong method, a body that the framework cannot read."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(sorted(_methods_at(request, routes)))
+    return problem_response(_refusal(status), request_id_of(request), headers, wish_of(request))
+
+
+def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
+    """All that the path can do: the router itself names what one of its routes can."""
+    here = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    return {method for route in here if isinstance(route, Route) for method in route.methods or ()}
+
+
+def _refusal(status: int) -> DomainError:
+    match status:
+        case 404:
+            return NotFoundError("There is nothing at this path.")
+        case 405:
+            return MethodNotAllowedError("This path exists, but not with this method.")
+        case _ if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            return UnreadableError("The request cannot be read.")
+        case _:
+            return unexpected()
+
+
+def _field_errors(found: Iterable[Mapping[str, Any]]) -> list[FieldError]:
+    return [FieldError(field=_path(item["loc"]), message=_message(item)) for item in found]
+
+
+def _path(location: Sequence[str | int]) -> str:
+    """Dotted, without where it was found and without the tag that pydantic adds behind an index of ``parts``."""
+    kept: list[str | int] = []
+    for step in location[1:]:
+        is_tag = step in PART_TYPES and len(kept) > 1 and isinstance(kept[-1], int) and kept[-2] == "parts"
+        if not is_tag:
+            kept.append(step)
+    return ".".join(redact(str(step))[:MAX_TEXT] for step in kept) or str(location[0])
+
+
+def _message(item: Mapping[str, Any]) -> str:
+    reason = item.get("ctx", {}).get("error") if item["type"] == "value_error" else None
+    words = "is not a field of this request" if item["type"] == "extra_forbidden" else (reason or item["msg"])
+    return redact(str(words))[:MAX_TEXT]
+
+
+def _headers_of(error: Exception, status: int) -> dict[str, str]:
+    if status == HTTPStatus.UNAUTHORIZED:
+        return {"WWW-Authenticate": "Bearer"}
+    if not isinstance(error, DomainError) or not (error.retryable or error.retry_after):
+        return {}
+    if error.retry_after is None and status not in WAIT_STATUSES:
+        return {}
+    return {"Retry-After": str(max(1, math.ceil(error.retry_after or 1)))}

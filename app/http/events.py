@@ -1,0 +1,87 @@
+"""A conversation's events as they happen, from wherever a client left off."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Query, Response
+
+from app.core.model.errors import FieldError
+from app.core.model.notifications import Notification
+from app.core.model.records import Event
+from app.http.dependencies import Services, Shutdown, Tenant, bearer_key
+from app.http.present import present_event
+from app.http.refusals import invalid_input
+from app.http.routing import TenantRoute
+from app.http.sse import EventStream, Steps, frame, retry_preamble
+from app.http.telling import Teller
+
+MAX_EVENT_DIGITS: Final = 18
+"""Of a number that fits into 64 bits."""
+
+router = APIRouter(
+    prefix="/conversations/{conversation_id}/events",
+    route_class=TenantRoute,
+    tags=["events"],
+    dependencies=[Depends(bearer_key)],
+)
+
+
+@router.get(
+    "",
+    response_class=Response,
+    responses={200: {"description": "Server-sent events, one `Event` each.", "content": {"text/event-stream": {}}}},
+)
+async def follow_events(
+    conversation_id: UUID,
+    services: Services,
+    tenant: Tenant,
+    stopping: Shutdown,
+    after: Annotated[str | None, Query(description="The id of the last event seen; absent = from the first.")] = None,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="Wins over `after`.")] = None,
+    accept_language: Annotated[
+        str | None, Header(alias="Accept-Language", description="Of notifications; else the conversation's `locale`.")
+    ] = None,
+) -> Response:
+    """Every event once, in order, without a gap between replay and live."""
+    field, given = ("Last-Event-ID", last_event_id) if last_event_id else ("after", after)
+    following = services.feed.follow(tenant, conversation_id, event_number(field, given))
+    teller = Teller(services, tenant, conversation_id, accept_language)
+    steps = Steps(_told(following, teller), services.settings.timings.stream_heartbeat_seconds)
+    await steps.peek()
+    return EventStream(steps, _frame, stopping=stopping, preamble=retry_preamble())
+
+
+def event_number(field: str, given: str | None) -> int:
+    """The number of the last event seen; 0 when none was.
+
+    Raises:
+        InvalidInputError: It is no event's id.
+    """
+    if given is None:
+        return 0
+    if not (given.isascii() and given.isdigit() and len(given) <= MAX_EVENT_DIGITS):
+        raise invalid_input([FieldError(field=field, message="must be the id of an event: a decimal number")])
+    return int(given)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    event: Event
+    notification: Notification | None
+
+
+async def _told(following: AsyncGenerator[Event | None, None], teller: Teller) -> AsyncIterator[_Told | None]:
+    """Events with their words; heartbeats pass."""
+    async with aclosing(following):
+        async for event in following:
+            yield None if event is None else _Told(event, await teller.words(event.type, event.data))
+
+
+def _frame(told: _Told) -> bytes:
+    event = told.event
+    return frame(event.type, present_event(event, told.notification), event.number)

@@ -1,0 +1,96 @@
+"""A conversation as a file: everything as JSON, or what was said as Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+
+from app.core.model.export import markdown_head, markdown_message
+from app.http.dependencies import Services, Tenant, bearer_key
+from app.http.present import present_anchor, present_conversation, present_message, present_state
+from app.http.routing import TenantRoute
+from app.usecases.history.conversations import ConversationView
+from app.usecases.history.export import ExportService
+
+Format = Literal["json", "markdown"]
+FORMAT_NAME: Final = "throughline.conversation"
+FORMAT_VERSION: Final = 1
+FORMATS: Final = "`json`: everything, with states and anchors; `markdown`: what was said."
+
+router = APIRouter(
+    prefix="/conversations/{conversation_id}/export",
+    route_class=TenantRoute,
+    tags=["conversations"],
+    dependencies=[Depends(bearer_key)],
+)
+
+
+@router.get(
+    "",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "The file, as it is read.",
+            "content": {
+                "application/json": {"schema": {"type": "object"}},
+                "text/markdown": {"schema": {"type": "string"}},
+            },
+        }
+    },
+)
+async def export_conversation(
+    conversation_id: UUID,
+    services: Services,
+    tenant: Tenant,
+    as_: Annotated[Format, Query(alias="format", description=FORMATS)] = "json",
+) -> StreamingResponse:
+    """The full history as a file; a compaction never shows in Markdown."""
+    view = await services.export.conversation(tenant, conversation_id)
+    if as_ == "markdown":
+        return _file(_markdown(services.export, tenant, view), view, "md", "text/markdown; charset=utf-8")
+    return _file(_json(services.export, tenant, view), view, "json", "application/json")
+
+
+def _file(body: AsyncIterator[str], view: ConversationView, suffix: str, media_type: str) -> StreamingResponse:
+    name = f"conversation-{view.conversation.id}.{suffix}"
+    return StreamingResponse(
+        body, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )
+
+
+async def _markdown(export: ExportService, tenant: UUID, view: ConversationView) -> AsyncIterator[str]:
+    row = view.conversation
+    yield markdown_head(row)
+    async for message in export.messages(tenant, row.id, through_seq=row.last_seq):
+        if text := markdown_message(message, row.locale):
+            yield text
+
+
+async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> AsyncIterator[str]:
+    """One object, its lists written as they are read."""
+    row = view.conversation
+    about = present_conversation(view).model_dump(mode="json")
+    head = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "conversation": about}
+    yield json.dumps(head, ensure_ascii=False)[:-1]
+    messages = export.messages(tenant, row.id, through_seq=row.last_seq)
+    states = export.states(tenant, row.id, through_version=row.state_version)
+    anchors = export.anchors(tenant, row.id, through_seq=row.last_seq)
+    lists: tuple[tuple[str, AsyncIterator[Any], Callable[[Any], BaseModel]], ...] = (
+        ("messages", messages, present_message),
+        ("states", states, present_state),
+        ("anchors", anchors, present_anchor),
+    )
+    for name, rows, present in lists:
+        yield f', "{name}": ['
+        between = "\n"
+        async for item in rows:
+            yield between + present(item).model_dump_json()
+            between = ",\n"
+        yield "]"
+    yield "}\n"

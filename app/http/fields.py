@@ -1,0 +1,96 @@
+"""Types of input fields: limits with a reason, words that say what to do."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
+
+from app.core.model.limits import METADATA_BYTES, SCRATCHPAD_BYTES, json_bytes
+from app.core.text.patterns import compiled
+
+MAX_CONTENT: Final = 4_000_000
+"""Characters of one message: about a million tokens, the largest window there is."""
+MAX_SYSTEM_PROMPT: Final = 400_000
+MAX_POLICY: Final = 32_768
+"""Bytes of JSON."""
+MAX_BATCH: Final = 1_000
+MAX_PARTS: Final = 256
+MAX_QUERY: Final = 20_000
+MAX_PASSAGE: Final = 400_000
+MAX_PASSAGES: Final = 100
+MAX_TOKENS: Final = 100_000_000
+FIRST_YEAR: Final = 1900
+LAST_YEAR: Final = 9000
+"""Years outside cannot be moved between time zones without overflow."""
+_DATE: Final = compiled(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+class Input(BaseModel):
+    """A request body: frozen, and nothing in it that is not asked for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _limited(limit: int) -> AfterValidator:
+    """At most so many bytes as JSON."""
+
+    def check(value: dict[str, Any]) -> dict[str, Any]:
+        size = json_bytes(value)
+        if size > limit:
+            raise ValueError(f"is {size} bytes as JSON, at most {limit} are kept")
+        return value
+
+    return AfterValidator(check)
+
+
+def dated(value: object) -> object:
+    """A number, also as text, is no time: nobody could tell seconds from milliseconds. Raises ``ValueError``."""
+    if not isinstance(value, str) or not _DATE.match(value):
+        raise ValueError("must be a time in ISO 8601 with an offset, as in 2026-11-20T09:30:00Z")
+    return value
+
+
+def _within_reach(value: datetime) -> datetime:
+    if not FIRST_YEAR <= value.year <= LAST_YEAR:
+        raise ValueError(f"must be between the years {FIRST_YEAR} and {LAST_YEAR}")
+    return value
+
+
+def _event_type(value: str) -> str:
+    if not value.strip():
+        raise ValueError("event_type cannot be empty")
+    return value
+
+
+Title = Annotated[str, Field(max_length=500)]
+UserId = Annotated[str, Field(min_length=1, max_length=255)]
+Locale = Annotated[
+    str,
+    Field(max_length=35, pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", description="BCP 47, as in `en` or `pt-BR`."),
+]
+SystemPrompt = Annotated[str, Field(max_length=MAX_SYSTEM_PROMPT)]
+PresetName = Annotated[str, Field(min_length=1, max_length=64)]
+ModelName = Annotated[str, Field(min_length=1, max_length=200)]
+EventType = Annotated[
+    str,
+    Field(max_length=64, description="`casual`, `initial_objective`, `constraint`, `goal` … or a word of your own."),
+    AfterValidator(_event_type),
+]
+Focus = Annotated[str, Field(min_length=1, max_length=1_000)]
+Content = Annotated[str, Field(max_length=MAX_CONTENT)]
+Count = Annotated[int, Strict(), Field(ge=0, le=MAX_TOKENS)]
+Budget = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="Tokens for what stands after the system prompt.")]
+Seq = Annotated[int, Strict(), Field(ge=1, le=2**63 - 1)]
+MaxTokens = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="The most that a page weighs.")]
+Version = Annotated[
+    int, Field(ge=0, le=2**31 - 1, description="0: as before the first compaction, with nothing covered.")
+]
+Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY, description="What earlier messages are found for.")]
+Flag = Annotated[bool, Strict()]
+Time = Annotated[AwareDatetime, AfterValidator(_within_reach), BeforeValidator(dated)]
+Metadata = Annotated[dict[str, Any], _limited(METADATA_BYTES)]
+Scratchpad = Annotated[dict[str, Any], _limited(SCRATCHPAD_BYTES)]
+Overrides = Annotated[dict[str, Any], _limited(MAX_POLICY), Field(description="Fields of the preset's policy.")]

@@ -1,0 +1,41 @@
+"""Whether the process lives, and whether it can work."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from fastapi.responses import PlainTextResponse
+
+from app.core.model.errors import DependencyUnavailableError
+from app.http import schemas
+from app.http.dependencies import Services
+from app.http.routing import StrictRoute
+from app.infrastructure.metrics import CONTENT_TYPE
+
+router = APIRouter(route_class=StrictRoute, tags=["health"])
+
+
+@router.get("/healthz")
+async def healthz() -> schemas.Health:
+    """The process answers."""
+    return schemas.Health()
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    responses={
+        200: {"description": "Prometheus' text format.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    },
+)
+async def metrics(services: Services) -> PlainTextResponse:
+    """What happened since this process started, in all processes: sums over all tenants, no ids and no text."""
+    return PlainTextResponse(await services.measuring.text(), media_type=CONTENT_TYPE)
+
+
+@router.get("/readyz")
+async def readyz(services: Services) -> schemas.Readiness:
+    """Postgres is needed; without Redis everything works, only later."""
+    if not await services.database_ok():
+        raise DependencyUnavailableError("Postgres is away.", retry_after=2, extra={"postgres": "away"})
+    redis_ok = await services.redis_ok()
+    return schemas.Readiness(status="ok" if redis_ok else "degraded", postgres="ok", redis="ok" if redis_ok else "away")

@@ -1,0 +1,54 @@
+"""Which hosts requests without a key may be sent to.
+
+A web page can have its own name resolve to the loopback address, and then reads and writes what answers there. Its
+requests carry that name as their ``Host``: where no key is asked for, only known hosts are answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.bootstrap import is_loopback
+from app.core.text.patterns import compiled
+from app.http.errors import problem_response, wish_of
+from app.http.refusals import HostNotAllowedError
+
+HEADER: Final = compiled(r"(?:\[(?P<address>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9.-]{1,253}))(?::[0-9]{1,5})?")
+SHOWN: Final = 100
+"""Characters of a header that an error repeats."""
+
+
+class KnownHosts:
+    """Answers only requests that are sent to a loopback host or to one of ``allowed``; the rest is 421."""
+
+    def __init__(self, app: ASGIApp, allowed: Collection[str]) -> None:
+        self._app = app
+        self._allowed = frozenset(allowed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        hosts = Headers(scope=scope).getlist("host") if scope["type"] == "http" else []
+        if scope["type"] != "http" or (len(hosts) == 1 and is_known(hosts[0], self._allowed)):
+            await self._app(scope, receive, send)
+            return
+        refusal = HostNotAllowedError(
+            f"Without a key this server answers on localhost and loopback addresses only, not for the host"
+            f" {hosts[0][:SHOWN] if hosts else ''!r}: use http://localhost, add the host to THROUGHLINE_ALLOWED_HOSTS,"
+            " or ask for keys with THROUGHLINE_AUTH_REQUIRED=true."
+        )
+        response = problem_response(refusal, scope["state"]["request_id"], wish=wish_of(HTTPConnection(scope)))
+        await response(scope, receive, send)
+
+
+def is_known(header: str, allowed: Collection[str]) -> bool:
+    """Whether a ``Host`` header names this machine's loopback, or an allowed host; the port is of no matter."""
+    found = HEADER.fullmatch(header)
+    if found is None:
+        return False
+    host = (found["address"] or found["name"]).lower().removesuffix(".")
+    return host in allowed or is_loopback(host) or host.endswith(".localhost")

@@ -1,0 +1,101 @@
+"""What a process does while it serves: keys, sweeper, signals; and when it must not serve at all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import traceback
+from collections.abc import AsyncIterator
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.bootstrap import Container, anonymous_allowed, import_models
+from app.core.model.errors import DomainError, InvalidInputError
+from app.http.shutdown import Stopping, overhear_signals
+from app.infrastructure.watchdog import watching
+
+log = structlog.get_logger("throughline.api")
+
+
+class StartRefusedError(Exception):
+    """The process must not serve; the message is one line that says what to do."""
+
+
+class PlainRefusal:
+    """Tells the server in one line why there is no start, where the framework would send a traceback."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass everything on but a failed start."""
+        if scope["type"] != "lifespan":
+            await self._app(scope, receive, send)
+            return
+
+        async def swallow_traceback(message: Message) -> None:
+            if message["type"] != "lifespan.startup.failed":
+                await send(message)
+
+        try:
+            await self._app(scope, receive, swallow_traceback)
+        except (StartRefusedError, DomainError) as refusal:
+            await send({"type": "lifespan.startup.failed", "message": str(refusal)})
+        except Exception as error:
+            # As the framework would have, had it not been stopped above.
+            text = "".join(traceback.format_exception(error))
+            await send({"type": "lifespan.startup.failed", "message": text})
+            raise
+
+
+@contextlib.asynccontextmanager
+async def living(container: Container, stopping: Stopping) -> AsyncIterator[None]:
+    """Keep a process serving.
+
+    Raises:
+        StartRefusedError: It would serve without keys where others can reach it, or a configured model cannot be
+            built.
+    """
+    await prepare_models(container)
+    await container.keys.ready()
+    await refuse_to_be_open(container)
+    sweeping = asyncio.create_task(container.sweeper.run(), name="sweeper")
+    sweeping.add_done_callback(_report)
+    measuring = asyncio.create_task(container.measuring.run(), name="measuring")
+    try:
+        async with watching(container.settings.timings.watchdog_seconds):
+            with overhear_signals(stopping):
+                yield
+    finally:
+        stopping.begin()
+        sweeping.cancel()
+        measuring.cancel()
+        await asyncio.gather(sweeping, measuring, return_exceptions=True)
+
+
+async def prepare_models(container: Container) -> None:
+    """Build the configured models before the first request: it may take seconds."""
+    import_models(container.settings)
+    try:
+        await container.prepare_models()
+    except InvalidInputError as error:
+        raise StartRefusedError(f"A model of the settings cannot be used: {error.detail}") from error
+
+
+async def refuse_to_be_open(container: Container) -> None:
+    """Without any key only a development machine's own requests may be answered."""
+    settings = container.settings
+    if anonymous_allowed(settings) or await container.keys.any():
+        return
+    raise StartRefusedError(
+        f"No API key exists, and without one only the embedded development mode on loopback may serve"
+        f" (HOST is {settings.host}): create a key with `throughline keys create`, or use `make run` with"
+        f" HOST=127.0.0.1."
+    )
+
+
+def _report(sweeping: asyncio.Task[None]) -> None:
+    """A sweeper that ends by itself is a defect, and work would wait for ever: say so."""
+    if not sweeping.cancelled() and sweeping.exception() is not None:
+        log.error("sweeper.died", error=type(sweeping.exception()).__name__)

@@ -1,0 +1,205 @@
+"""Around every request, in pure ASGI: its id and log line, its last resort, its size, its time.
+
+Outermost first: ``RequestContext``, CORS, ``LastResort``, ``KnownHosts`` (``hosts.py``; only where no key is asked
+for), ``BodyLimit``, ``Deadline``. So every refusal of an inner
+one carries the headers of the outer ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from pathlib import Path
+from typing import Final
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uuid_utils import uuid7
+
+from app.core.text.patterns import compiled
+from app.http.errors import problem_response, wish_of
+from app.http.presence import ClientGoneError
+from app.http.refusals import BodyTooLargeError, RequestTimeoutError, UnreadableError, UnsupportedMediaTypeError
+
+REQUEST_ID: Final = compiled(r"[\x21-\x7e]{1,128}")
+UUID_TEXT: Final = compiled(r"[0-9a-f-]{36}")
+SHOWN_FRAMES: Final = 8
+CLIENT_CLOSED: Final = 499
+"""What the log says of a request whose client left; nobody receives it."""
+
+log = structlog.get_logger("throughline.http")
+
+
+class ResponseBrokenError(Exception):
+    """A response failed half way; what failed is in the log already."""
+
+
+class RequestContext:
+    """Gives the request an id, binds it to the log, and writes one line at the end: ids and numbers only."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        status = CLIENT_CLOSED
+
+        async def with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            await send(message)
+
+        began = time.perf_counter()
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._app(scope, receive, with_id)
+            finally:
+                _log_line(scope, status, time.perf_counter() - began)
+
+
+class LastResort:
+    """Turns what nobody expected into a problem that tells nothing, and into a log line that tells all."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except (ClientDisconnect, ClientGoneError):
+            return
+        except Exception as error:
+            if scope["type"] != "http":
+                raise
+            log_failure(error)
+            if started:
+                # Only an error makes the server cut the connection, so that nobody takes the half for the whole.
+                raise ResponseBrokenError from None
+            await problem_response(error, scope["state"]["request_id"], wish=wish_of(HTTPConnection(scope)))(
+                scope, receive, send
+            )
+
+
+class BodyLimit:
+    """Refuses a body that is too large before all of it is read, and one that would have to be unpacked."""
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        refusal = self._refusal(Headers(scope=scope)) if scope["type"] == "http" else None
+        if refusal is not None:
+            await problem_response(refusal, scope["state"]["request_id"], wish=wish_of(HTTPConnection(scope)))(
+                scope, receive, send
+            )
+            return
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self._limit:
+                raise self._too_large()
+            return message
+
+        await self._app(scope, counted, send)
+
+    def _refusal(self, headers: Headers) -> Exception | None:
+        if headers.get("content-encoding", "identity").strip().lower() != "identity":
+            return UnsupportedMediaTypeError("Send the body without a Content-Encoding.")
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()):
+            return UnreadableError("Content-Length must be a number.")
+        return self._too_large() if len(length) > len(str(self._limit)) or int(length) > self._limit else None
+
+    def _too_large(self) -> BodyTooLargeError:
+        return BodyTooLargeError(f"The body may have at most {self._limit} bytes.", extra={"limit": self._limit})
+
+
+class Deadline:
+    """Bounds the whole request; a stream is free once it has begun."""
+
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                if _streams(Headers(raw=message["headers"])):
+                    clock.reschedule(None)
+            await send(message)
+
+        try:
+            async with asyncio.timeout(self._seconds) as clock:
+                await self._app(scope, receive, watched)
+        except TimeoutError:
+            if started or not clock.expired():
+                raise
+            error = RequestTimeoutError(
+                f"No answer within {self._seconds:g} seconds; what the request began may still be finished."
+            )
+            await problem_response(error, scope["state"]["request_id"], wish=wish_of(HTTPConnection(scope)))(
+                scope, receive, send
+            )
+
+
+def _streams(headers: Headers) -> bool:
+    """Events, and files: they last as long as there is something to send."""
+    is_file = headers.get("content-disposition", "").startswith("attachment")
+    return is_file or headers.get("content-type", "").startswith("text/event-stream")
+
+
+def _request_id(scope: Scope) -> str:
+    """The client's own id, if it can stand in a header and a log; else a UUIDv7."""
+    given = Headers(scope=scope).get("x-request-id", "")
+    return given if REQUEST_ID.fullmatch(given) else str(uuid7())
+
+
+def log_failure(error: Exception) -> None:
+    """Kind and place of what nobody expected; its words stay out, since they may quote a message."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = [f"{Path(item.filename).name}:{item.lineno} {item.name}" for item in frames[-SHOWN_FRAMES:]]
+    log.error("http.failed", error=type(error).__name__, where=where)
+
+
+def _log_line(scope: Scope, status: int, seconds: float) -> None:
+    principal = scope["state"].get("principal")
+    log.info(
+        "http.request",
+        method=scope["method"],
+        route=getattr(scope.get("route"), "path_format", None),
+        **{name: value for name, value in scope.get("path_params", {}).items() if UUID_TEXT.fullmatch(str(value))},
+        tenant_id=str(principal.tenant_id) if principal else None,
+        status=status,
+        duration_ms=round(seconds * 1000, 1),
+    )

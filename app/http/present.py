@@ -1,0 +1,370 @@
+"""From the services' values to the contract's resources: one function each, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from app.core.context import assembly
+from app.core.context.formats import Format, in_format
+from app.core.model import conversation, gauge, records, state
+from app.core.model.anchors import Anchor
+from app.core.model.notifications import Notification
+from app.core.model.policies import designs
+from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker, Segment
+from app.core.model.state_difference import StateDifference
+from app.core.retrieval.choose import Recalled
+from app.core.segments.markers import render
+from app.http import schemas
+from app.usecases.chat.turn_handle import ChatResult
+from app.usecases.context.recalling import segment_of
+from app.usecases.context.requests import ContextView
+from app.usecases.history.conversations import ConversationView
+from app.usecases.segments.expansion import Expanded, Listed, deeper_markers
+from app.usecases.shared.compaction_views import CompactionView
+from app.usecases.verification.examining import Examination
+
+FULL = "full"
+"""Originals: the most detailed level."""
+
+Value = TypeVar("Value")
+Item = TypeVar("Item")
+
+
+def present_list(found: tuple[Sequence[Value], str | None], present: Callable[[Value], Item]) -> schemas.Listing[Item]:
+    """One page of a list."""
+    values, cursor = found
+    return schemas.Listing(data=[present(value) for value in values], next_cursor=cursor, has_more=cursor is not None)
+
+
+def present_gauge(value: gauge.Gauge) -> schemas.Gauge:
+    """A gauge."""
+    return schemas.Gauge.model_validate(value)
+
+
+def present_conversation(view: ConversationView) -> schemas.Conversation:
+    """A conversation with its resolved policy and its state."""
+    return schemas.Conversation(
+        **_summary(view),
+        policy=view.policy.model_dump(mode="json"),
+        compressed_state=_json(view.conversation.compressed_state),
+        scratchpad=dict(view.conversation.scratchpad),
+        live_context=_live_context(view.conversation.live),
+    )
+
+
+def present_conversation_summary(view: ConversationView) -> schemas.ConversationSummary:
+    """A conversation in a list: no state, no policy, no scratchpad."""
+    return schemas.ConversationSummary(**_summary(view))
+
+
+def present_message(value: conversation.Message) -> schemas.Message:
+    """A message."""
+    return schemas.Message.model_validate(value)
+
+
+def present_compaction(view: CompactionView) -> schemas.Compaction:
+    """A compaction, stored or only planned."""
+    row = view.compaction
+    return schemas.Compaction(
+        id=None if view.planned else row.id,
+        conversation_id=row.conversation_id,
+        trigger=row.trigger,
+        ran_in=row.ran_in,
+        status="planned" if view.planned else row.status,
+        reason=row.reason,
+        strategy=row.strategy,
+        model=row.model,
+        focus=row.request.focus,
+        joined=view.joined,
+        attempts=[schemas.Attempt.model_validate(attempt) for attempt in row.attempts],
+        from_seq=row.from_seq,
+        to_seq=row.to_seq,
+        messages_covered=row.messages_covered,
+        tokens_before=row.tokens_before,
+        tokens_after=row.tokens_after,
+        ratio=ratio_of(row.tokens_before, row.tokens_after),
+        entries=schemas.EntryCounts.model_validate(row.entries),
+        state_version_before=row.state_version_before,
+        state_version_after=row.state_version_after,
+        repairs=[schemas.Repair.model_validate(repair) for repair in view.repairs],
+        summary=view.summary,
+        usage=schemas.Usage.model_validate(row.usage),
+        cost_usd=row.usage.cost_usd,
+        duration_ms=row.duration_ms,
+        retry_of=row.retry_of,
+        requested_at=row.requested_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+    )
+
+
+def ratio_of(before: int | None, after: int | None) -> float | None:
+    """Tokens after ÷ tokens before; ``None`` while either is unknown."""
+    return round(after / before, 4) if before and after is not None else None
+
+
+def present_state(value: state.StateVersion) -> schemas.StateVersion:
+    """A version of the state, with the provenance of each entry."""
+    return schemas.StateVersion(
+        version=value.version,
+        state=dict(value.state),
+        state_schema=value.state_schema,
+        provenance=[present_entry(entry) for entry in value.entries],
+        repairs=[schemas.Repair.model_validate(repair) for repair in value.repairs],
+        made_by=value.made_by,
+        verified=value.verified,
+        verification=schemas.VerificationCounts.model_validate(value.verification) if value.verification else None,
+        compaction_id=value.compaction_id,
+        boundary_seq=value.boundary_seq,
+        created_at=value.created_at,
+    )
+
+
+def present_examination(value: Examination) -> schemas.Examination:
+    """What was found in a state, and what became of it."""
+    return schemas.Examination(
+        conversation_id=value.conversation_id,
+        state_version=value.state_version,
+        damages=[
+            schemas.Damage(
+                kind=one.kind,
+                field=one.entry.field,
+                entry_id=one.entry.id,
+                text=one.entry.text,
+                state_version=one.version,
+            )
+            for one in value.found
+        ],
+        sound_version=value.sound_version,
+        messages=value.messages,
+        tokens=value.tokens,
+        by_model=value.by_model,
+        repairs=[schemas.Repair.model_validate(repair) for repair in value.repairs],
+        state_version_now=value.state_version_now,
+    )
+
+
+def present_entry(entry: state.StateEntry) -> schemas.Provenance:
+    """Where one entry came from."""
+    return schemas.Provenance(
+        entry_id=entry.id,
+        field=entry.field,
+        text=entry.text,
+        from_seqs=list(entry.from_seqs),
+        since_version=entry.since_version,
+        origins=list(entry.origins),
+        superseded=list(entry.superseded),
+        in_doubt=entry.in_doubt,
+        pruned=entry.pruned,
+    )
+
+
+def present_anchor(value: Anchor) -> schemas.Anchor:
+    """An anchor."""
+    return schemas.Anchor(
+        id=value.id,
+        type=value.type,
+        content=value.content,
+        original_position=value.seq,
+        offset=value.offset,
+        message_id=value.message_id,
+        speaker=value.speaker,
+        pasted=value.pasted,
+        status=value.status,
+        proposed_by=value.proposed_by,
+        superseded_by=value.superseded_by,
+    )
+
+
+def present_difference(value: StateDifference) -> schemas.StateDifference:
+    """What changed between two versions."""
+    return schemas.StateDifference(
+        a=value.a,
+        b=value.b,
+        added=[present_entry(entry) for entry in value.added],
+        removed=[present_entry(entry) for entry in value.removed],
+        changed=[schemas.EntryChange.model_validate(change) for change in value.changed],
+    )
+
+
+def present_context(view: ContextView, format_: Format) -> schemas.AssembledContext:
+    """A context in a format; what it was made of is the same in each."""
+    value = view.context
+    formatted = in_format(value.messages, format_, value.locale)
+    return schemas.AssembledContext(
+        messages=[dict(message) for message in formatted.messages],
+        system=formatted.system,
+        sections=[present_section(section) for section in value.sections],
+        markers=[present_marker(marker) for marker in value.markers],
+        recalled=[present_recalled_message(one, view.segments) for one in value.recalled],
+        gauge=present_gauge(value.gauge),
+        warnings=list(value.warnings),
+        truncated=schemas.SeqRange(from_seq=value.truncated[0], to_seq=value.truncated[1]) if value.truncated else None,
+        compaction=present_compaction(view.compaction) if view.compaction else None,
+    )
+
+
+def present_section(value: assembly.Section) -> schemas.Section:
+    """A stretch of a context."""
+    return schemas.Section(
+        kind=value.kind,
+        level=level_name(value.level),
+        segment_id=value.segment_id,
+        seqs=list(value.seqs),
+        tokens=value.tokens,
+    )
+
+
+def present_marker(value: Marker) -> schemas.Marker:
+    """A marker as it is served, with what it leads to."""
+    return schemas.Marker(text=render(value), level=NAME_OF[value.level], segment_id=value.segment_id)
+
+
+def level_name(level: str | None) -> str | None:
+    """The published name of a level."""
+    return next((name for one, name in NAME_OF.items() if one is not None and one == level), level)
+
+
+def present_listed(value: Listed, wanted: Level | None) -> schemas.Segment:
+    """A segment in a list: at the level that is wanted, or at the nearest that it has, a shorter one first."""
+    segment, start = value.segment, LEVELS.index(wanted) if wanted else 0
+    stored = (segment.levels.get(level) for level in (*LEVELS[start:], *reversed(LEVELS[:start])))
+    level = next((one for one in stored if one is not None), None)
+    shown = level.level if level else LEVELS[start]
+    return present_expanded(
+        Expanded(
+            segment_id=segment.id,
+            level=NAME_OF[shown],
+            segment=segment,
+            content=level.text if level else "",
+            anchors=value.anchors,
+            markers=deeper_markers(segment, shown),
+            token_count=level.tokens if level else 0,
+            made_by=level.made_by if level else EXTRACTIVE,
+        )
+    )
+
+
+def present_expanded(value: Expanded) -> schemas.Segment:
+    """A page of a segment, or of a list of segments or anchors."""
+    segment, listed = value.segment, value.segments
+    first, last = (segment, segment) if segment else (listed[0], listed[-1]) if listed else (None, None)
+    seqs = [anchor.seq for anchor in value.anchors] if first is None else []
+    return schemas.Segment(
+        segment_id=value.segment_id,
+        topic=segment.topic if segment else value.segment_id,
+        from_seq=first.from_seq if first else min(seqs, default=None),
+        to_seq=last.to_seq if last else max(seqs, default=None),
+        started_at=first.started_at if first else None,
+        ended_at=last.ended_at if last else None,
+        message_count=segment.messages if segment else sum(one.messages for one in listed),
+        is_current=segment.is_current if segment else True,
+        level=value.level,
+        content=value.content,
+        messages=[present_message(message) for message in value.messages],
+        anchors=[present_anchor(anchor) for anchor in value.anchors],
+        expansion_markers=[present_marker(marker) for marker in value.markers],
+        token_count=value.token_count,
+        made_by=value.made_by,
+        truncated=value.truncated,
+        next_cursor=value.following,
+    )
+
+
+def present_recalled_message(value: Recalled, segments: Sequence[Segment]) -> schemas.RecalledMessage:
+    """One message that was brought back."""
+    return schemas.RecalledMessage(
+        segment_id=segment_of(segments, value.source.seq),
+        level=FULL,
+        seqs=[value.source.seq],
+        score=value.score,
+        reasons=dict(value.reasons),
+    )
+
+
+def present_recalled(seqs: Sequence[int], segments: Sequence[Segment]) -> list[schemas.Recalled]:
+    """Messages that were brought back, in runs without gaps, none of which leaves its segment."""
+    runs: list[schemas.Recalled] = []
+    for seq in seqs:
+        segment_id = segment_of(segments, seq)
+        if runs and seq == runs[-1].seqs[-1] + 1 and segment_id == runs[-1].segment_id:
+            runs[-1].seqs.append(seq)
+        else:
+            runs.append(schemas.Recalled(segment_id=segment_id, level=FULL, seqs=[seq]))
+    return runs
+
+
+def present_chat(result: ChatResult) -> schemas.ChatResult:
+    """A turn that is over."""
+    return schemas.ChatResult(
+        message=present_message(result.message),
+        reply=present_message(result.reply),
+        context=present_gauge(result.gauge),
+        compaction=present_compaction(result.compaction) if result.compaction else None,
+        recalled=present_recalled(result.recalled, result.segments),
+        warnings=list(result.warnings),
+    )
+
+
+def present_interruption(turn: records.Turn | None) -> schemas.Interruption:
+    """What an interrupt found."""
+    return schemas.Interruption(interrupted=turn is not None, message_id=turn.message_id if turn else None)
+
+
+def present_event(event: records.Event, notification: Notification | None = None) -> schemas.Event:
+    """An event, with the words for the user where the policy wants some."""
+    return schemas.Event(
+        id=str(event.number),
+        type=event.type,
+        conversation_id=event.conversation_id,
+        occurred_at=event.occurred_at,
+        data=dict(event.data),
+        notification=present_notification(notification),
+    )
+
+
+def present_notification(value: Notification | None) -> schemas.Notification | None:
+    """Words for the user, where there are any."""
+    return None if value is None else schemas.Notification.model_validate(value)
+
+
+def present_preset(preset: designs.Preset) -> schemas.Preset:
+    """A preset with its policy."""
+    return schemas.Preset(
+        name=preset.name,
+        title=preset.title,
+        design=preset.design,
+        description=preset.description,
+        policy=preset.policy.model_dump(mode="json"),
+    )
+
+
+def _live_context(value: conversation.LiveContext | None) -> schemas.LiveContext | None:
+    return None if value is None else schemas.LiveContext.model_validate(value)
+
+
+def _summary(view: ConversationView) -> dict[str, Any]:
+    row = view.conversation
+    return {
+        "id": row.id,
+        "title": row.title,
+        "user_id": row.user_id,
+        "locale": row.locale,
+        "system_prompt": row.system_prompt,
+        "preset": row.preset,
+        "state_schema": row.state_schema,
+        "compressed_at_message_id": row.compressed_at_message_id,
+        "state_version": row.state_version,
+        "compression_count": row.compression_count,
+        "metadata": dict(row.metadata),
+        "message_count": row.last_seq,
+        "last_message_at": row.last_message_at,
+        "context": present_gauge(view.gauge),
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+    }
+
+
+def _json(value: Any) -> dict[str, Any] | None:
+    return None if value is None else dict(value)

@@ -1,0 +1,63 @@
+"""What the edge itself refuses, before any service is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.core.model.errors import DomainError, FieldError, InvalidInputError
+
+
+class UnreadableError(DomainError):
+    """The request cannot be read at all: no JSON, not UTF-8, nested too deep, a malformed header (400)."""
+
+    code = "unreadable"
+    title = "Unreadable request"
+
+
+class UnsupportedMediaTypeError(DomainError):
+    """The body is not plain JSON (415)."""
+
+    code = "unsupported_media_type"
+    title = "Unsupported media type"
+
+
+class BodyTooLargeError(DomainError):
+    """The body exceeds the server's cap (413); ``extra["limit"]`` in bytes."""
+
+    code = "body_too_large"
+    title = "Body too large"
+
+
+class HostNotAllowedError(DomainError):
+    """A request without need of a key was sent to a host that is not known (421)."""
+
+    code = "host_not_allowed"
+    title = "Host not allowed"
+
+
+class RequestTimeoutError(DomainError):
+    """The whole request took too long (503); what it started may still be finished."""
+
+    code = "request_timeout"
+    title = "The request took too long"
+    retryable = True
+
+
+class MethodNotAllowedError(DomainError):
+    """The path exists, the method does not (405)."""
+
+    code = "method_not_allowed"
+    title = "Method not allowed"
+
+
+def invalid_input(errors: Sequence[FieldError]) -> InvalidInputError:
+    """One error for all fields; its detail is the first one's, so that a log line or a toast says enough."""
+    first = errors[0]
+    detail = first.message if first.field and first.field in first.message else f"{first.field}: {first.message}"
+    more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
+    return InvalidInputError(f"{detail}{more}", errors=errors)
+
+
+def unexpected() -> DomainError:
+    """What is said of an error that nobody expected."""
+    return DomainError("Something went wrong on our side; the request id finds it in the logs.")

@@ -1,0 +1,33 @@
+"""Operations on a conversation that was set aside."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Depends
+
+from app.http import schemas
+from app.http.dependencies import IdempotencyKey, Services, Tenant, bearer_key
+from app.http.present import present_conversation
+from app.http.requests import EmptyRequest
+from app.http.routing import AdminRoute
+
+router = APIRouter(
+    prefix="/conversations/{conversation_id}/release",
+    route_class=AdminRoute,
+    tags=["conversations"],
+    dependencies=[Depends(bearer_key)],
+)
+
+
+@router.post("")
+async def release_conversation(
+    conversation_id: UUID,
+    services: Services,
+    tenant: Tenant,
+    _idem: IdempotencyKey,
+    _body: Annotated[EmptyRequest, Body()] = EmptyRequest(),  # noqa: B008 - a frozen value
+) -> schemas.Conversation:
+    """Take back a conversation that was set aside because processes ended over it; needs the scope `admin`."""
+    return present_conversation(await services.release.release(tenant, conversation_id))

@@ -1,0 +1,318 @@
+"""Request bodies, and the values of the services that they stand for."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import Field, Strict, ValidationInfo, field_validator, model_validator
+
+from app.core.context.formats import Format
+from app.core.model.anchors import AnchorStatus
+from app.core.model.conversation import Role
+from app.core.model.segments import LEVEL_OF, LEVELS, LevelName
+from app.core.retrieval.serving import Passage
+from app.http.fields import (
+    MAX_BATCH,
+    MAX_PARTS,
+    MAX_PASSAGE,
+    MAX_PASSAGES,
+    Budget,
+    Content,
+    Count,
+    EventType,
+    Flag,
+    Focus,
+    Input,
+    Locale,
+    Metadata,
+    ModelName,
+    Overrides,
+    PresetName,
+    Query,
+    Scratchpad,
+    Seq,
+    SystemPrompt,
+    Time,
+    Title,
+    UserId,
+    Version,
+)
+from app.http.parts import Part
+from app.usecases.chat.chat import ChatInput
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.context.recalling import Asked, Wanted
+from app.usecases.context.requests import Compact, ContextAsk
+from app.usecases.history.appending import MessageDraft
+from app.usecases.history.conversations import NewConversation
+
+
+def _unchanged(placeholder: Any) -> Any:
+    """A field that stays as it is when it is left out: its default is never looked at, nor shown."""
+
+    def hide(schema: dict[str, Any]) -> None:
+        schema.pop("default", None)
+
+    return Field(default_factory=lambda: copy(placeholder), json_schema_extra=hide)
+
+
+class EmptyRequest(Input):
+    """Nothing is asked for."""
+
+
+class ConversationCreate(Input):
+    """A new conversation; every field may be left out."""
+
+    title: Title | None = None
+    user_id: UserId | None = None
+    locale: Locale = "en"
+    system_prompt: SystemPrompt = ""
+    preset: PresetName = "semantic"
+    policy: Overrides = Field(default_factory=dict)
+    scratchpad: Scratchpad = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
+
+    def new(self) -> NewConversation:
+        """The service's value."""
+        return NewConversation(
+            title=self.title,
+            user_id=self.user_id,
+            locale=self.locale,
+            system_prompt=self.system_prompt,
+            preset=self.preset,
+            policy=self.policy,
+            scratchpad=self.scratchpad,
+            metadata=self.metadata,
+        )
+
+
+class ConversationPatch(Input):
+    """Only what is given changes: ``policy`` replaces the overrides, scratchpad and metadata are merged (RFC 7396)."""
+
+    title: Title | None = _unchanged(None)
+    locale: Locale = _unchanged("en")
+    system_prompt: SystemPrompt = _unchanged("")
+    preset: PresetName = _unchanged("semantic")
+    policy: Overrides = _unchanged({})
+    scratchpad: Scratchpad = _unchanged({})
+    metadata: Metadata = _unchanged({})
+
+    def changes(self) -> dict[str, Any]:
+        """What was given, and nothing else."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+class MessageInput(Input):
+    """A message as a client gives it."""
+
+    role: Role
+    parts: Annotated[list[Part], Field(max_length=MAX_PARTS)] = Field(default_factory=list, validate_default=True)
+    content: Content = Field(default="", validate_default=True, description="May be empty only beside parts.")
+    event_type: EventType = "casual"
+    metadata: Metadata = Field(default_factory=dict)
+    created_at: Time | None = None
+    model: ModelName | None = None
+    usage: Metadata | None = None
+
+    @field_validator("content")
+    @classmethod
+    def _content_or_parts(cls, value: str, info: ValidationInfo) -> str:
+        if not value.strip() and not info.data.get("parts", True):
+            raise ValueError("content cannot be empty")
+        return value
+
+    @field_validator("parts")
+    @classmethod
+    def _results_of_a_tool(cls, value: list[Part], info: ValidationInfo) -> list[Part]:
+        if info.data.get("role") == "tool" and not any(part.type == "tool_result" for part in value):
+            raise ValueError("a message of role tool needs a tool_result")
+        return value
+
+    def draft(self) -> MessageDraft:
+        """The service's value; parts keep exactly the keys that were given."""
+        return MessageDraft(
+            role=self.role,
+            content=self.content,
+            parts=tuple(part.as_given() for part in self.parts),
+            event_type=self.event_type,
+            metadata=self.metadata,
+            created_at=self.created_at,
+            model=self.model,
+            usage=self.usage,
+        )
+
+
+class MessageAppend(MessageInput):
+    """One message to append, without a reply."""
+
+    expected_last_message_id: UUID | None = None
+
+
+class MessageBatch(Input):
+    """Messages to append, all or none."""
+
+    messages: Annotated[list[MessageInput], Field(min_length=1, max_length=MAX_BATCH)]
+    expected_last_message_id: UUID | None = None
+
+
+class PassageInput(Input):
+    """A passage of the caller's own, to be served beside what is recalled."""
+
+    text: Annotated[str, Field(min_length=1, max_length=MAX_PASSAGE)]
+    source: Annotated[str, Field(min_length=1, max_length=500, description="Where it is from, in your words.")]
+
+    def passage(self) -> Passage:
+        """The core's value."""
+        return Passage(text=self.text, source=self.source)
+
+
+Passages = Annotated[list[PassageInput], Field(max_length=MAX_PASSAGES)]
+
+
+class ChatRequest(Input):
+    """A user message to answer; without ``content`` the last unanswered one is."""
+
+    content: Content | None = None
+    event_type: EventType = "casual"
+    model: ModelName | None = Field(
+        default=None, description="One that the operator allows; the configured chat model when it is left out."
+    )
+    recall: Flag | None = Field(default=None, description="For this turn, whatever the policy says.")
+    passages: Passages = Field(default_factory=list)
+    expected_last_message_id: UUID | None = None
+
+    @field_validator("content")
+    @classmethod
+    def _not_blank(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("content cannot be empty")
+        return value
+
+    def input(self) -> ChatInput:
+        """The service's value."""
+        return ChatInput(
+            content=self.content,
+            event_type=self.event_type,
+            model=self.model,
+            recall=self.recall,
+            passages=tuple(one.passage() for one in self.passages),
+            expected_last_message_id=self.expected_last_message_id,
+        )
+
+
+class CompactRequest(Input):
+    """A manual compaction."""
+
+    focus: Focus | None = None
+    up_to_message_id: UUID | None = None
+    keep_tail_messages: Annotated[Count, Field(le=1_000)] | None = None
+    dry_run: Flag = False
+    wait: Flag = True
+
+    def input(self) -> CompactInput:
+        """The service's value."""
+        return CompactInput(
+            focus=self.focus,
+            up_to_message_id=self.up_to_message_id,
+            keep_tail_messages=self.keep_tail_messages,
+            dry_run=self.dry_run,
+            wait=self.wait,
+        )
+
+
+class ExaminationRequest(Input):
+    """Whether what code can mend is mended too."""
+
+    mend: Annotated[bool, Strict()] = False
+
+
+class RestoreRequest(Input):
+    """Which state to go back to, as a new version."""
+
+    state_version: Annotated[Version, Strict()]
+
+
+class AnchorPatch(Input):
+    """What has become of an anchor."""
+
+    status: AnchorStatus
+
+
+class SegmentRequest(Input):
+    """Which segment, by its id or by its exact range, and which level of it is to be made; `full` is there already."""
+
+    segment_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    from_seq: Seq | None = None
+    to_seq: Seq | None = None
+    level: LevelName
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        places = (self.from_seq is None, self.to_seq is None)
+        if places not in {(True, True), (False, False)} or (self.segment_id is None) == places[0]:
+            raise ValueError("give either segment_id, or from_seq and to_seq")
+        if (self.from_seq or 0) > (self.to_seq or 0):
+            raise ValueError("from_seq must not be above to_seq")
+        return self
+
+    def place(self) -> str | tuple[int, int]:
+        """The service's value."""
+        return self.segment_id or (self.from_seq or 0, self.to_seq or 0)
+
+
+class ContextSections(Input):
+    """What a context is made of; what is left out goes, and the gauge says so."""
+
+    state: Flag = True
+    anchors: Flag = True
+    digests: Flag = True
+    held: Flag = True
+    recalled: Flag = True
+    levels: Annotated[list[Literal["detailed", "brief", "tags"]], Field(max_length=3)] | None = Field(
+        default=None, description="The levels that digests may show; the policy's when it is left out."
+    )
+
+    def wanted(self) -> Wanted:
+        """The service's value."""
+        levels = None if self.levels is None else [LEVEL_OF[name] for name in self.levels]
+        return Wanted(
+            state=self.state,
+            anchors=self.anchors,
+            digests=self.digests,
+            held=self.held,
+            recalled=self.recalled,
+            levels=None if levels is None else tuple(level for level in LEVELS if level in levels),
+        )
+
+
+class ContextRequest(Input):
+    """A context to look at."""
+
+    budget: Annotated[Budget, Strict()] | None = None
+    query: Query | None = None
+    passages: Passages = Field(default_factory=list)
+    compact: Compact = Field(
+        default="never", description="`if_needed`: what is due before a model call is compacted first, as in a turn."
+    )
+    format: Format = "plain"
+    sections: ContextSections = ContextSections()
+
+    def ask(self) -> ContextAsk:
+        """The service's value."""
+        passages = tuple(one.passage() for one in self.passages)
+        asked = Asked(query=self.query, passages=passages, wanted=self.sections.wanted())
+        return ContextAsk(budget=self.budget, asked=asked, compact=self.compact, counts=True)
+
+
+class TokenCountRequest(Input):
+    """What to count: a text, or messages."""
+
+    text: Content | None = None
+    messages: Annotated[list[MessageInput], Field(max_length=MAX_BATCH)] | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if (self.text is None) == (self.messages is None):
+            raise ValueError("give either text or messages")
+        return self

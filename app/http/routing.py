@@ -1,0 +1,72 @@
+"""Routes that check in the right order: who asks, then whether the request can be read, then its fields."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar, Final
+
+from fastapi import Request
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Query
+from fastapi.routing import APIRoute
+from starlette.responses import Response
+
+from app.core.model.errors import FieldError
+from app.core.model.records import Scope
+from app.http.auth import authorize
+from app.http.refusals import invalid_input
+from app.http.strict_json import JsonRequest
+
+SHOWN_NAME: Final = 64
+"""Characters of an unknown parameter that an error names."""
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class StrictRoute(APIRoute):
+    """A route that refuses a query parameter it does not know: a misspelt name is never silently ignored."""
+
+    def get_route_handler(self) -> Handler:
+        """Put the checks before the framework's handler."""
+        handle = super().get_route_handler()
+        known = frozenset(item.alias for item in get_flat_params(self.dependant) if isinstance(item.field_info, Query))
+
+        async def checked(request: Request) -> Response:
+            strict = JsonRequest(request.scope, request.receive)
+            await self.admit(strict)
+            _check_query(strict, known)
+            if self.body_field is not None:
+                await strict.read()
+            return await handle(strict)
+
+        return checked
+
+    async def admit(self, request: Request) -> None:
+        """Anybody may ask."""
+
+
+class TenantRoute(StrictRoute):
+    """A route of a tenant: ``read`` to look, ``write`` for everything else."""
+
+    scope: ClassVar[Scope | None] = None
+
+    async def admit(self, request: Request) -> None:
+        """Only with a key that carries the scope."""
+        await authorize(request, self.scope or ("read" if request.method == "GET" else "write"))
+
+
+class AdminRoute(TenantRoute):
+    """A route for operations."""
+
+    scope = "admin"
+
+
+def _check_query(request: Request, known: frozenset[str]) -> None:
+    given = Counter(name for name, _ in request.query_params.multi_items())
+    unknown = [(name[:SHOWN_NAME], "is not a parameter of this request") for name in given.keys() - known]
+    twice = [(name, "is given twice") for name in known if given[name] > 1]
+    texts = {name: value for name, value in request.query_params.items() if name in known}
+    unstorable = [(name, "must not contain the character NUL") for name, value in texts.items() if "\0" in value]
+    if faults := sorted(unknown + twice + unstorable):
+        raise invalid_input([FieldError(field=name, message=message) for name, message in faults])

@@ -1,0 +1,473 @@
+"""Responses, exactly as the contract names them. ``present.py`` makes them from the services' values."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, Literal, TypeVar
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from app.core.model.anchors import AnchorStatus, AnchorType, Proposer, Speaker
+from app.core.model.conversation import MessageStatus, ProtectedReason, Role
+from app.core.model.gauge import GaugeStatus
+from app.core.model.records import CompactionStatus, RanIn
+from app.core.model.repairs import RepairReason
+from app.core.model.segments import LevelName
+from app.core.model.state import MadeBy, Origin, Verified
+from app.core.validation.damage import DamageKind
+
+Item = TypeVar("Item")
+Moment = Annotated[datetime, AfterValidator(lambda value: value.astimezone(UTC))]
+"""Shown in UTC with a ``Z``."""
+
+
+class Output(BaseModel):
+    """A response body, read from a value's attributes."""
+
+    model_config = ConfigDict(from_attributes=True, frozen=True)
+
+
+class Listing(Output, Generic[Item]):
+    """One page of a list."""
+
+    data: list[Item]
+    next_cursor: str | None = None
+    has_more: bool = False
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """``MessageList`` in the OpenAPI document."""
+        return f"{params[0].__name__}List"
+
+
+class Breakdown(Output):
+    """Where the tokens of a context are; the sum is ``tokens`` of its gauge."""
+
+    system: int
+    state: int
+    anchors: int
+    digests: int
+    held: int
+    tail: int
+    recalled: int
+    pending: int
+
+
+class Gauge(Output):
+    """How full a context is, in tokens; ``utilization`` is tokens ÷ budget."""
+
+    tokens: int
+    budget: int
+    window: int
+    utilization: float
+    status: GaugeStatus
+    background_at: int | None
+    sync_at: int | None
+    tokens_until_compaction: int | None
+    breakdown: Breakdown
+    anchors_behind_marker: int = Field(description="Active anchors for which the block has no room.")
+
+
+class ConversationSummary(Output):
+    """A conversation in a list."""
+
+    id: UUID
+    title: str | None
+    user_id: str | None
+    locale: str
+    system_prompt: str
+    preset: str
+    state_schema: str | None
+    compressed_at_message_id: UUID | None
+    state_version: int
+    compression_count: int
+    metadata: dict[str, Any]
+    message_count: int
+    last_message_at: Moment | None
+    context: Gauge
+    created_at: Moment
+    updated_at: Moment
+
+
+class LiveContext(Output):
+    """What a stateful chat model's provider keeps of a conversation: everything up to ``through_seq``."""
+
+    model: str
+    response_id: str
+    through_seq: int
+
+
+class Conversation(ConversationSummary):
+    """A conversation; ``policy`` is resolved, with every field."""
+
+    policy: dict[str, Any]
+    compressed_state: dict[str, Any] | None
+    scratchpad: dict[str, Any]
+    live_context: LiveContext | None
+
+
+class Message(Output):
+    """One entry of the session history; ``turn`` is its 0-based position."""
+
+    id: UUID
+    conversation_id: UUID
+    seq: int
+    turn: int
+    role: Role
+    content: str
+    parts: list[dict[str, Any]]
+    event_type: str
+    status: MessageStatus
+    is_protected: bool
+    protected_reason: ProtectedReason
+    token_count: int
+    model: str | None
+    usage: dict[str, Any] | None
+    metadata: dict[str, Any]
+    created_at: Moment
+
+
+class MessageBatchResult(Output):
+    """The appended messages, in order."""
+
+    data: list[Message]
+
+
+class Usage(Output):
+    """Tokens and money, as the provider reported them."""
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost_usd: float | None
+
+
+class Attempt(Output):
+    """One model call of a compaction."""
+
+    model: str
+    outcome: str
+    reason: str | None
+    duration_ms: int
+    usage: Usage
+    prompt_version: str | None = Field(
+        description="Of the prompt and the schema that the model was given. Null for the offline summarizer, which is "
+        "given none, and for calls made before versions were recorded."
+    )
+
+
+class EntryCounts(Output):
+    """What happened to the entries of the state."""
+
+    added: int
+    kept: int
+    superseded: int
+    dropped: int
+    restored_by_code: int
+    ungrounded: int
+
+
+class Repair(Output):
+    """One change of a summary: by code, or by the model when it was asked about its answer again."""
+
+    field: str
+    entry_id: str | None = Field(description="The entry that it became, or that it is about.")
+    before: str = Field(description="As the model wrote it; empty for what was added, and once a source was erased.")
+    after: str | None = Field(description="What stands there now; null: nothing does.")
+    reason: RepairReason
+
+
+class Compaction(Output):
+    """A compaction, planned, waiting, running or ended; tokens are those of the served context, at the same tail."""
+
+    id: UUID | None = Field(description="Null for a dry run, which is not stored.")
+    conversation_id: UUID
+    trigger: str
+    ran_in: RanIn
+    status: CompactionStatus | Literal["planned"]
+    reason: str | None
+    strategy: str
+    model: str | None
+    focus: str | None
+    joined: bool
+    attempts: list[Attempt]
+    from_seq: int | None
+    to_seq: int | None
+    messages_covered: int
+    tokens_before: int | None
+    tokens_after: int | None
+    ratio: float | None = Field(description="tokens_after ÷ tokens_before")
+    entries: EntryCounts
+    state_version_before: int
+    state_version_after: int | None
+    repairs: list[Repair] = Field(description="What was done to the summary.")
+    summary: str | None
+    usage: Usage
+    cost_usd: float | None
+    duration_ms: int | None
+    retry_of: UUID | None
+    requested_at: Moment
+    started_at: Moment | None
+    finished_at: Moment | None
+
+
+class Provenance(Output):
+    """Where an entry of a state came from; ``pruned`` only in the version whose cap pushed it out."""
+
+    entry_id: str
+    field: str
+    text: str
+    from_seqs: list[int]
+    since_version: int
+    origins: list[Origin] = Field(description="Where its sources came from: who said it, a tool, a pasted document.")
+    superseded: list[str]
+    in_doubt: bool = Field(description="Given up without a proof, or stated nowhere: served after the others, marked.")
+    pruned: bool
+
+
+class VerificationCounts(Output):
+    """What a model made of the claims of a version."""
+
+    model: str
+    prompt_version: str
+    claims: int
+    supported: int
+    contradicted: int = Field(description="With a quote that stands in a message: these changed the state.")
+    not_stated: int
+    unproven: int = Field(description="Contradictions without such a quote: they changed nothing.")
+    unanswered: int
+    usage: Usage
+
+
+class StateVersion(Output):
+    """One version of a conversation's state."""
+
+    version: int
+    state: dict[str, Any]
+    state_schema: str
+    provenance: list[Provenance]
+    repairs: list[Repair] = Field(description="What was done to the summary that it was made from.")
+    made_by: MadeBy
+    verified: Verified = Field(description="By code alone (exact); a model is going to (pending); a model did (model).")
+    verification: VerificationCounts | None
+    compaction_id: UUID | None
+    boundary_seq: int
+    created_at: Moment
+
+
+class Damage(Output):
+    """One text that earlier checks damaged, and that is served."""
+
+    kind: DamageKind
+    field: str
+    entry_id: str
+    text: str
+    state_version: int = Field(description="The version in which it was damaged.")
+
+
+class Examination(Output):
+    """What checks of earlier versions of the service damaged in the state that is served."""
+
+    conversation_id: UUID
+    state_version: int = Field(description="The version that was examined; 0: there is no state.")
+    damages: list[Damage]
+    sound_version: int | None = Field(
+        description="The newest version before in which nothing is damaged; 0: before the first compaction. "
+        "Restored and compacted again from there, the state is made anew. Null: nothing is damaged."
+    )
+    messages: int = Field(description="How many messages would be folded again from there.")
+    tokens: int = Field(description="What those weigh.")
+    by_model: bool = Field(description="Whether a language model would summarize them.")
+    repairs: list[Repair] = Field(description="What was mended by code.")
+    state_version_now: int
+
+
+class Anchor(Output):
+    """A verbatim passage that is never compressed away; `original_position` is the `seq` of its message."""
+
+    id: UUID
+    type: AnchorType
+    content: str
+    original_position: int
+    offset: int = Field(description="Where it begins in the message's content, in characters.")
+    message_id: UUID
+    speaker: Speaker
+    pasted: bool = Field(description="It stands in a text that the speaker only shows: not their own word.")
+    status: AnchorStatus = Field(description="`withdrawn`: two models agree that it never was an anchor.")
+    proposed_by: Proposer = Field(description="`user`: its status was set to `active` by hand; no model changes it.")
+    superseded_by: UUID | None = Field(description="The anchor that took its place.")
+
+
+class EntryChange(Output):
+    """An entry whose text differs between two versions."""
+
+    entry_id: str
+    field: str
+    before: str
+    after: str
+
+
+class StateDifference(Output):
+    """What changed from version `a` to version `b`."""
+
+    a: int
+    b: int
+    added: list[Provenance]
+    removed: list[Provenance]
+    changed: list[EntryChange]
+
+
+class ContextMessage(Output):
+    """One entry of a context; ``seq`` is null for what the service wrote itself."""
+
+    role: Role
+    content: str
+    parts: list[dict[str, Any]]
+    seq: int | None
+
+
+class Section(Output):
+    """A stretch of a context, and where it came from."""
+
+    kind: str
+    level: str | None
+    segment_id: str | None
+    seqs: list[int]
+    tokens: int
+
+
+class Marker(Output):
+    """A place in a context that can be expanded."""
+
+    text: str
+    level: str
+    segment_id: str
+
+
+class Segment(Output):
+    """A stretch of folded messages at one level of detail, or one of the lists `earlier` and `anchors`."""
+
+    segment_id: str
+    topic: str
+    from_seq: int | None = Field(description="Of a list: of what this page shows; null when that is nothing.")
+    to_seq: int | None
+    started_at: Moment | None
+    ended_at: Moment | None
+    message_count: int = Field(description="Commands and erased messages left out.")
+    is_current: bool = Field(description="Whether the present state covers it; after a restore it need not.")
+    level: LevelName = Field(description="What `content` or `messages` hold: in a list the nearest one there is.")
+    content: str = Field(description="The level's text; pages put together are the whole. Empty at `full`.")
+    messages: list[Message] = Field(description="At `full`: the originals, whole, in order, commands left out.")
+    anchors: list[Anchor] = Field(description="The active ones in it.")
+    expansion_markers: list[Marker] = Field(description="What leads on from here: deeper, or from a list.")
+    token_count: int = Field(description="What this page weighs.")
+    made_by: str = Field(description="`extractive`, or the name of the model that wrote it.")
+    truncated: bool
+    next_cursor: str | None = Field(description="`after` of the next page.")
+
+
+class SeqRange(Output):
+    """Messages by position, inclusive."""
+
+    from_seq: int
+    to_seq: int
+
+
+class Recalled(Output):
+    """Messages that were brought back, next to each other in the history."""
+
+    segment_id: str | None
+    level: str
+    seqs: list[int]
+
+
+class RecalledMessage(Recalled):
+    """One message that was brought back, and what spoke for it."""
+
+    score: float
+    reasons: dict[str, float] = Field(description="The strongest features, with what each added to the score.")
+
+
+class AssembledContext(Output):
+    """What a model would be sent."""
+
+    messages: list[ContextMessage] | list[dict[str, Any]] = Field(
+        description="In the format that was asked for: as the provider's request has them."
+    )
+    system: str | None = Field(description="The system text, for `gemini` and `anthropic`; else it is a message.")
+    sections: list[Section]
+    markers: list[Marker]
+    recalled: list[RecalledMessage] = Field(description="Best first.")
+    gauge: Gauge
+    warnings: list[str]
+    truncated: SeqRange | None
+    compaction: Compaction | None = Field(description="What `compact: if_needed` ran or waited for.")
+
+
+class ChatResult(Output):
+    """A turn: the user's message, the reply, and what happened to the context."""
+
+    message: Message
+    reply: Message
+    context: Gauge
+    compaction: Compaction | None
+    recalled: list[Recalled]
+    warnings: list[str]
+
+
+class Interruption(Output):
+    """Whether a reply was running, and which message it answers."""
+
+    interrupted: bool
+    message_id: UUID | None
+
+
+class Notification(Output):
+    """Words for the user."""
+
+    level: str
+    title: str
+    message: str
+    locale: str
+
+
+class Event(Output):
+    """Something that happened; ``id`` is the conversation's own event number, in decimal."""
+
+    id: str
+    type: str
+    conversation_id: UUID
+    occurred_at: Moment
+    data: dict[str, Any]
+    notification: Notification | None
+
+
+class Preset(Output):
+    """A policy under a name."""
+
+    name: str
+    title: str
+    design: str
+    description: str
+    policy: dict[str, Any]
+
+
+class TokenCount(Output):
+    """Tokens by the script-aware estimator."""
+
+    tokens: int
+
+
+class Health(Output):
+    """The process answers."""
+
+    status: Literal["ok"] = "ok"
+
+
+class Readiness(Output):
+    """What the service stands on; without Redis it is slower to notice, and does the same."""
+
+    status: Literal["ok", "degraded"]
+    postgres: Literal["ok"]
+    redis: Literal["ok", "away"]

@@ -1,0 +1,59 @@
+"""Search over the original messages of a conversation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import Field, TypeAdapter
+
+from app.core.model.conversation import Role
+from app.http import schemas
+from app.http.dependencies import After, Limit, Services, Tenant, bearer_key
+from app.http.routing import TenantRoute
+from app.storage.repositories.cursor import Number, decode, encode
+from app.usecases.context.search import Place
+
+MAX_QUERY: Final = 1_000
+PLACE: Final = TypeAdapter(tuple[Number, Number])
+
+router = APIRouter(
+    prefix="/conversations/{conversation_id}/search",
+    route_class=TenantRoute,
+    tags=["messages"],
+    dependencies=[Depends(bearer_key)],
+)
+
+
+class SearchHit(schemas.Output):
+    """A message that fits a query."""
+
+    message_id: UUID
+    seq: int
+    segment_id: str | None = Field(default=None, description="The segment that it is folded into.")
+    snippet: str = Field(description="A passage of the original, as it stands there.")
+    score: float = Field(description="0 to 1, beside other hits of the same query.")
+    role: Role
+    created_at: schemas.Moment
+
+
+@router.get("")
+async def search_messages(
+    conversation_id: UUID,
+    services: Services,
+    tenant: Tenant,
+    q: Annotated[str, Query(max_length=MAX_QUERY, description="Words; a phrase in quotes is found as it stands.")],
+    limit: Limit = 20,
+    after: After = None,
+) -> schemas.Listing[SearchHit]:
+    """The original messages that fit, best first: also those that are compacted, none that is erased.
+
+    A query without a word (signs, an emoji) is looked for as it stands among the newest 20 000 messages, and so is one
+    whose words are found nowhere.
+    """
+    place = None if after is None else Place(*decode(after, PLACE))
+    page = await services.search.find(tenant, conversation_id, q, limit=limit, place=place)
+    following = page.following and encode((page.following.through_seq, page.following.skip))
+    hits = [SearchHit.model_validate(hit) for hit in page.hits]
+    return schemas.Listing(data=hits, next_cursor=following, has_more=following is not None)

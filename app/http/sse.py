@@ -1,0 +1,158 @@
+"""Server-sent events: one response class that notices a client that leaves and a process that ends.
+
+A stream holds no database session. The framework's own generator routes cannot say 404 before they start,
+nor tell a disconnect from an end, so only its encoder is used here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from pydantic_core import to_json
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from app.core.model.timings import DEFAULT_TIMINGS
+from app.http.presence import gone
+from app.http.shutdown import Stopping
+
+Step = TypeVar("Step")
+
+HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+RETRY_MS: Final = 2_000
+HEARTBEAT: Final = KEEPALIVE_COMMENT
+"""A comment: it carries no id, so that nothing is skipped or repeated because of it."""
+
+
+def frame(type_: str, data: Any, id_: str | int | None = None) -> bytes:
+    """One event on the wire."""
+    return format_sse_event(event=type_, data_str=to_json(data).decode(), id=None if id_ is None else str(id_))
+
+
+class Steps(Generic[Step]):
+    """An iterator that can be waited on for a while: ``None`` stands for nothing yet."""
+
+    def __init__(
+        self, source: AsyncIterator[Step | None], every: float = DEFAULT_TIMINGS.stream_heartbeat_seconds
+    ) -> None:
+        self._source = source
+        self._every = every
+        self._pending: asyncio.Future[Step | None] | None = None
+
+    async def peek(self) -> None:
+        """Wait for the first step, which is kept; an error that comes instead of it is raised here."""
+        pending = self._next()
+        try:
+            await asyncio.wait({pending})
+            if not isinstance(pending.exception(), StopAsyncIteration):
+                pending.result()
+        except BaseException:
+            await self.aclose()
+            raise
+
+    def __aiter__(self) -> Steps[Step]:
+        return self
+
+    async def __anext__(self) -> Step | None:
+        pending = self._next()
+        await asyncio.wait({pending}, timeout=self._every)
+        if not pending.done():
+            return None
+        self._pending = None
+        return pending.result()
+
+    async def aclose(self) -> None:
+        """Let go of the source."""
+        if self._pending is not None:
+            self._pending.cancel()
+            await asyncio.gather(self._pending, return_exceptions=True)
+        close = getattr(self._source, "aclose", None)
+        if close is not None:
+            await close()
+
+    def _next(self) -> asyncio.Future[Step | None]:
+        if self._pending is None:
+            self._pending = asyncio.ensure_future(anext(self._source))
+        return self._pending
+
+
+class EventStream(Response, Generic[Step]):
+    """A ``text/event-stream`` that ends with its source, with its client, or with the process."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        steps: Steps[Step],
+        render: Callable[[Step], bytes],
+        *,
+        stopping: Stopping,
+        grace: float = 0.0,
+        preamble: bytes = b"",
+        on_disconnect: Callable[[], Awaitable[None]] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a stream.
+
+        Args:
+            steps: What to send; ``None`` becomes a comment, so that the connection is seen to live.
+            render: One step as bytes.
+            stopping: The end of the process.
+            grace: Seconds that the stream may still go on then.
+            preamble: Sent first.
+            on_disconnect: Called when the client leaves before the end.
+            headers: Beside those of every stream.
+        """
+        super().__init__(headers={**HEADERS, **(headers or {})})
+        del self.headers["content-length"]
+        self._steps = steps
+        self._render = render
+        self._stopping = stopping
+        self._grace = grace
+        self._preamble = preamble
+        self._on_disconnect = on_disconnect
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI
+        """Send until one of the three ends comes."""
+        sending = asyncio.create_task(self._send_all(send))
+        leaving = asyncio.create_task(gone(receive))
+        ending = asyncio.create_task(self._stopping.wait(self._grace))
+        tasks = (sending, leaving, ending)
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            left = leaving.done() and not sending.done()
+        finally:
+            await _cancelled(*tasks)
+            await self._steps.aclose()
+        await self._finish(sending, send, left=left)
+
+    async def _finish(self, sending: asyncio.Task[None], send: Send, *, left: bool) -> None:
+        failure = None if sending.cancelled() else sending.exception()
+        if left or isinstance(failure, OSError):
+            if self._on_disconnect is not None:
+                await self._on_disconnect()
+            return
+        if failure is not None:
+            raise failure
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_all(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self._preamble, "more_body": True})
+        async for step in self._steps:
+            chunk = HEARTBEAT if step is None else self._render(step)
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+
+def retry_preamble() -> bytes:
+    """How soon a client that lost the stream should come back."""
+    return format_sse_event(retry=RETRY_MS)
+
+
+async def _cancelled(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,73 @@
+"""What is measured: of a conversation, and of all of a tenant's."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Query, Response
+from pydantic import BeforeValidator
+
+from app.core.model.errors import FieldError
+from app.core.text.localization.catalogue import Catalogue, catalogue_of
+from app.http.dependencies import Services, Tenant, bearer_key
+from app.http.fields import dated
+from app.http.refusals import invalid_input
+from app.http.routing import TenantRoute
+from app.http.stats_present import present_conversation_stats, present_service_stats
+from app.http.stats_schemas import ConversationStats, ServiceStats
+
+router = APIRouter(route_class=TenantRoute, tags=["stats"], dependencies=[Depends(bearer_key)])
+
+AcceptLanguage = Annotated[
+    str | None, Header(alias="Accept-Language", description="The language of labels; else the conversation's `locale`.")
+]
+Since = Annotated[
+    datetime | None,
+    BeforeValidator(dated),
+    Query(description="Only what ended from then on, and what is under way; without an offset: UTC."),
+]
+
+
+@router.get("/conversations/{conversation_id}/stats")
+async def get_conversation_stats(
+    conversation_id: UUID,
+    response: Response,
+    services: Services,
+    tenant: Tenant,
+    accept_language: AcceptLanguage = None,
+) -> ConversationStats:
+    """What is measured of a conversation, with labels."""
+    measures = await services.stats.conversation(tenant, conversation_id)
+    catalogue = catalogue_of(accept_language, measures.resolved.conversation.locale)
+    return present_conversation_stats(measures, _spoken(response, catalogue))
+
+
+@router.get("/stats")
+async def get_stats(
+    response: Response,
+    services: Services,
+    tenant: Tenant,
+    since: Since = None,
+    accept_language: AcceptLanguage = None,
+) -> ServiceStats:
+    """What is measured of all conversations, with labels."""
+    catalogue = _spoken(response, catalogue_of(accept_language))
+    return present_service_stats(await services.stats.service(tenant, _in_utc(since)), catalogue)
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    """Raises ``InvalidInputError`` for a moment that has no place in UTC's years."""
+    if moment is None or moment.tzinfo is None:
+        return moment and moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise invalid_input([FieldError(field="since", message="must be a moment of the years 1 to 9999")]) from None
+
+
+def _spoken(response: Response, catalogue: Catalogue) -> Catalogue:
+    response.headers["Content-Language"] = catalogue.language
+    response.headers["Vary"] = "Accept-Language"
+    return catalogue

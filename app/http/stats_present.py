@@ -1,0 +1,217 @@
+"""From what is measured to what is shown: figures, and labels in a language."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.segments import NAME_OF
+from app.core.model.statistics import ExpansionTally, Latency, LevelMeasure, Measured, share
+from app.core.model.wording import figure_labels, trigger_label
+from app.core.text.localization.catalogue import Catalogue
+from app.http import stats_schemas as shown
+from app.http.present import ratio_of
+from app.http.schemas import EntryCounts
+from app.usecases.admin.stats import ConversationMeasures, LastCompaction, ServiceMeasures
+
+Labelled = TypeVar("Labelled", bound=shown.Stats)
+
+
+def present_conversation_stats(value: ConversationMeasures, say: Catalogue) -> shown.ConversationStats:
+    """Of one conversation."""
+    resolved = value.resolved
+    gauge = resolved.gauge
+    return _labelled(
+        shown.ConversationStats(
+            **_figures(value.measured, say, resolved.policy),
+            conversation_id=resolved.conversation.id,
+            context=shown.ContextStats(
+                utilization=gauge.utilization,
+                tokens=gauge.tokens,
+                budget=gauge.budget,
+                status=gauge.status,
+                status_label=say.word("gauge", gauge.status),
+                history_tokens=value.history_tokens,
+                saved_now=value.history_tokens - gauge.tokens,
+                saved_share=share(value.history_tokens - gauge.tokens, value.history_tokens),
+                cost_per_query=shown.CostPerQuery.model_validate(value.cost_per_query),
+            ),
+            levels=_levels(value.levels, say),
+            last=_last(value.last, say, resolved.policy) if value.last else None,
+        ),
+        say,
+    )
+
+
+def present_service_stats(value: ServiceMeasures, say: Catalogue) -> shown.ServiceStats:
+    """Of a tenant."""
+    gauges = [resolved.gauge for resolved in value.active]
+    return _labelled(
+        shown.ServiceStats(
+            **_figures(value.measured, say, None),
+            since=value.since,
+            active=shown.ActiveStats(
+                conversations=len(gauges),
+                mean_utilization=share(sum(gauge.utilization for gauge in gauges), len(gauges)),
+                by_status=_counted(say, "gauge", Counter(gauge.status for gauge in gauges)),
+                levels=_levels(value.levels, say),
+            ),
+        ),
+        say,
+    )
+
+
+def _labelled(stats: Labelled, say: Catalogue) -> Labelled:
+    return stats.model_copy(update={"labels": figure_labels(say, stats.model_dump(exclude={"labels", "summary"}))})
+
+
+def _figures(value: Measured, say: Catalogue, policy: CompactionPolicy | None) -> dict[str, Any]:
+    return {
+        "locale": say.language,
+        "turns": value.turns.count,
+        "compactions": _compactions(value, say, policy),
+        "tokens": shown.TokenStats(
+            before=value.tokens_before,
+            after=value.tokens_after,
+            saved=value.tokens_saved,
+            saved_per_turn=share(value.tokens_saved, value.turns.count, digits=1),
+            ratio=ratio_of(value.tokens_before, value.tokens_after),
+        ),
+        "model_calls": _calls(value, say),
+        "expansions": _expansions(value, say),
+        "latency": shown.LatencyStats(
+            compaction=_latency(value.in_turns), expansion=_latency(value.expanding), turn=_latency(value.turns)
+        ),
+        "summary": _summary(value, say),
+    }
+
+
+def _compactions(value: Measured, say: Catalogue, policy: CompactionPolicy | None) -> shown.CompactionStats:
+    triggers = value.by("trigger")
+    return shown.CompactionStats(
+        total=value.total,
+        applied=value.applied,
+        in_flight=value.in_flight,
+        by_trigger=[
+            shown.Counted(name=name, label=trigger_label(say, name, policy), count=count)
+            for name, count in triggers.items()
+        ],
+        by_status=_counted(say, "status", value.by("status")),
+        by_place=_counted(say, "place", value.by("ran_in")),
+        by_reason=_counted(say, "reason", value.by("reason")),
+        messages_covered=value.messages,
+        entries=EntryCounts.model_validate(value.entries),
+        repairs=[
+            shown.RepairStats(
+                reason=one.reason,
+                label=say.word("repair", one.reason),
+                prompt_version=one.prompt_version,
+                count=one.count,
+            )
+            for one in sorted(value.repairs, key=lambda one: (-one.count, one.reason, one.prompt_version or ""))
+        ],
+        fidelity=shown.FidelityStats.model_validate(value.fidelity),
+    )
+
+
+def _calls(value: Measured, say: Catalogue) -> shown.CallStats:
+    usage = value.usage
+    return shown.CallStats(
+        total=sum(tally.count for tally in value.calls),
+        by_purpose=_counted(say, "purpose", value.calls_by("purpose")),
+        by_outcome=_counted(say, "outcome", value.calls_by("outcome")),
+        by_reason=_counted(say, "reason", value.calls_by("reason")),
+        by_prompt_version=[shown.PromptStats.model_validate(tally) for tally in value.by_prompt_version],
+        input_tokens=usage.input_tokens,
+        cached_tokens=usage.cached_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usage.cost_usd,
+        per_compaction=shown.CostOfOne.model_validate(value.cost_of_one),
+    )
+
+
+def _expansions(value: Measured, say: Catalogue) -> shown.ExpansionStats:
+    def total(name: str) -> int:
+        return sum(getattr(tally, name) for tally in value.expansions)
+
+    return shown.ExpansionStats(
+        total=total("count"),
+        by_way=[_way(tally, say) for tally in value.expansions],
+        passages=total("passages"),
+        tokens=total("tokens"),
+        judged=total("judged"),
+        used=total("used"),
+        used_share=value.used_share,
+    )
+
+
+def _way(value: ExpansionTally, say: Catalogue) -> shown.WayStats:
+    return shown.WayStats(
+        name=value.way,
+        label=say.word("way", value.way),
+        count=value.count,
+        passages=value.passages,
+        tokens=value.tokens,
+        judged=value.judged,
+        used=value.used,
+    )
+
+
+def _latency(value: Latency) -> shown.LatencyFigures:
+    return shown.LatencyFigures.model_validate(value)
+
+
+def _levels(values: Iterable[LevelMeasure], say: Catalogue) -> list[shown.LevelStats]:
+    return [
+        shown.LevelStats(
+            level=value.level,
+            name=NAME_OF[value.level],
+            label=say.word("level", value.level),
+            segments=value.segments,
+            tokens=value.tokens,
+            original_tokens=value.original_tokens,
+            ratio=value.ratio,
+        )
+        for value in values
+    ]
+
+
+def _last(value: LastCompaction, say: Catalogue, policy: CompactionPolicy) -> shown.LastCompaction:
+    row = value.row
+    return shown.LastCompaction(
+        compaction_id=row.id,
+        trigger=row.trigger,
+        trigger_label=trigger_label(say, row.trigger, policy),
+        ran_in=row.ran_in,
+        model=row.model,
+        attempts=len(row.attempts),
+        messages_covered=row.messages_covered,
+        tokens_before=row.tokens_before,
+        tokens_after=row.tokens_after,
+        ratio=ratio_of(row.tokens_before, row.tokens_after),
+        duration_ms=row.duration_ms,
+        input_tokens=row.usage.input_tokens,
+        cached_tokens=row.usage.cached_tokens,
+        output_tokens=row.usage.output_tokens,
+        cost_usd=row.usage.cost_usd,
+        fidelity=row.fidelity,
+        levels=_levels(value.levels, say),
+        finished_at=row.finished_at,
+    )
+
+
+def _counted(say: Catalogue, section: str, counts: Mapping[str, int]) -> list[shown.Counted]:
+    return [shown.Counted(name=name, label=say.word(section, name), count=count) for name, count in counts.items()]
+
+
+def _summary(value: Measured, say: Catalogue) -> Sequence[str]:
+    """What happened, in sentences; nothing of what never did."""
+    said = {
+        "compactions": value.applied,
+        "saved": value.tokens_saved,
+        "messages": value.messages,
+        "expansions": sum(tally.passages for tally in value.expansions),
+    }
+    return [say.text(f"summary.{name}", count=count) for name, count in said.items() if count > 0]

@@ -1,0 +1,240 @@
+"""What is measured, as the contract shows it: figures, with what each is called in the reader's language."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from pydantic import Field
+
+from app.core.model.gauge import GaugeStatus
+from app.core.model.segments import Level, LevelName, Way
+from app.http.schemas import EntryCounts, Moment, Output
+
+
+class Counted(Output):
+    """How many there are of one kind."""
+
+    name: str = Field(description="A stable word.")
+    label: str = Field(description="The same in the reader's language.")
+    count: int
+
+
+class FidelityStats(Output):
+    """Of the exact values that were folded, the share that stood verbatim in what was served right afterwards."""
+
+    last: float | None
+    mean: float | None
+    probes: int
+
+
+class RepairStats(Output):
+    """Changes of summaries for the same reason, of answers to the same version of the prompt."""
+
+    reason: str
+    label: str
+    prompt_version: str | None
+    count: int
+
+
+class CompactionStats(Output):
+    """Compactions, from their rows."""
+
+    total: int
+    applied: int = Field(description="Cycles.")
+    in_flight: int
+    by_trigger: list[Counted]
+    by_status: list[Counted]
+    by_place: list[Counted] = Field(description="By `ran_in`.")
+    by_reason: list[Counted]
+    messages_covered: int
+    entries: EntryCounts
+    repairs: list[RepairStats]
+    fidelity: FidelityStats
+
+
+class TokenStats(Output):
+    """Sums over compactions that took effect; `saved` is `before` − `after`, at the same tail."""
+
+    before: int
+    after: int
+    saved: int
+    saved_per_turn: float | None
+    ratio: float | None
+
+
+class CostOfOne(Output):
+    """Calls for summaries ÷ compactions that took effect; what came to nothing is paid for too."""
+
+    input_tokens: float | None = Field(description="Cached ones included.")
+    cached_tokens: float | None
+    output_tokens: float | None
+    cost_usd: float | None = Field(description="Null where no price is known.")
+
+
+class PromptStats(Output):
+    """Calls for summaries that were given the same prompt."""
+
+    prompt_version: str | None = Field(
+        description="Null for the offline summarizer, which is given no prompt, and for calls made before versions "
+        "were recorded."
+    )
+    attempts: int
+    accepted: int
+    refused: int = Field(description="By the checks; calls that failed are neither accepted nor refused.")
+
+
+class CallStats(Output):
+    """Model calls of compactions and for segments' L1; the cost reckons cached tokens at their own price."""
+
+    total: int
+    by_purpose: list[Counted]
+    by_outcome: list[Counted]
+    by_reason: list[Counted] = Field(description="Refusals of the gate and failures of the provider.")
+    by_prompt_version: list[PromptStats] = Field(description="Calls for summaries.")
+    input_tokens: int = Field(description="Cached ones included.")
+    cached_tokens: int
+    output_tokens: int
+    cost_usd: float | None = Field(description="Null where no price is known.")
+    per_compaction: CostOfOne
+
+
+class WayStats(Output):
+    """Expansions of one way."""
+
+    name: Way
+    label: str
+    count: int
+    passages: int
+    tokens: int
+    judged: int = Field(description="Of which it is known whether a reply drew on them.")
+    used: int
+
+
+class ExpansionStats(Output):
+    """What was brought back."""
+
+    total: int
+    by_way: list[WayStats]
+    passages: int
+    tokens: int
+    judged: int
+    used: int
+    used_share: float | None = Field(description="`used` ÷ `judged`.")
+
+
+class LatencyFigures(Output):
+    """How long something took."""
+
+    count: int
+    total_ms: int
+    mean_ms: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+
+
+class LatencyStats(Output):
+    """What turns waited for."""
+
+    compaction: LatencyFigures = Field(description="Compactions inside turns.")
+    expansion: LatencyFigures
+    turn: LatencyFigures = Field(description="Whole turns.")
+
+
+class LevelStats(Output):
+    """Segments at one level of detail."""
+
+    level: Level
+    name: LevelName
+    label: str
+    segments: int
+    tokens: int
+    original_tokens: int
+    ratio: float | None
+
+
+class CostPerQuery(Output):
+    """What the configured chat model asks for reading the context once, nothing cached; null without a known price."""
+
+    served_usd: float | None = Field(description="Of the context as it is served.")
+    history_usd: float | None = Field(description="Of the whole history, without compaction.")
+    saved_usd: float | None = Field(description="`history_usd` − `served_usd`.")
+
+
+class ContextStats(Output):
+    """The context as it stands."""
+
+    utilization: float
+    tokens: int
+    budget: int
+    status: GaugeStatus
+    status_label: str
+    history_tokens: int = Field(description="What the next request would weigh without compaction.")
+    saved_now: int = Field(description="`history_tokens` − `tokens`.")
+    saved_share: float | None = Field(
+        description="`saved_now` ÷ `history_tokens`: by the price of a token, what a query costs less."
+    )
+    cost_per_query: CostPerQuery
+
+
+class LastCompaction(Output):
+    """The newest compaction that took effect."""
+
+    compaction_id: UUID
+    trigger: str
+    trigger_label: str
+    ran_in: str
+    model: str | None
+    attempts: int
+    messages_covered: int
+    tokens_before: int | None
+    tokens_after: int | None
+    ratio: float | None
+    duration_ms: int | None
+    input_tokens: int = Field(description="Of all its calls, cached ones included.")
+    cached_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    fidelity: float | None
+    levels: list[LevelStats] = Field(description="Of the segments that it made.")
+    finished_at: Moment | None
+
+
+class ActiveStats(Output):
+    """A look at the conversations with the newest messages, at most 100."""
+
+    conversations: int
+    mean_utilization: float | None
+    by_status: list[Counted]
+    levels: list[LevelStats] = Field(description="Of their current segments.")
+
+
+class Stats(Output):
+    """What is measured, at one moment."""
+
+    locale: str = Field(description="The language of the labels.")
+    turns: int = Field(description="Turns that are over.")
+    compactions: CompactionStats
+    tokens: TokenStats
+    model_calls: CallStats
+    expansions: ExpansionStats
+    latency: LatencyStats
+    summary: list[str] = Field(description="Sentences that can be shown as they are.")
+    labels: dict[str, str] = Field(
+        default_factory=dict, description="What each figure is called, by its path: `tokens.saved`."
+    )
+
+
+class ConversationStats(Stats):
+    """What is measured of a conversation."""
+
+    conversation_id: UUID
+    context: ContextStats
+    levels: list[LevelStats] = Field(description="Of the current segments.")
+    last: LastCompaction | None
+
+
+class ServiceStats(Stats):
+    """What is measured of all conversations of the tenant; deleted ones are no longer counted."""
+
+    since: Moment | None
+    active: ActiveStats

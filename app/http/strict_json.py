@@ -1,0 +1,156 @@
+"""Reading a body as the JSON that Postgres and every client can hold: checked at the edge, once.
+
+The framework would let pass what the database then refuses: NUL and lone surrogates, ``NaN``,
+numbers beyond 64 bits, thousands of nested arrays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from email.message import Message
+from typing import Any, Final, NoReturn
+
+from fastapi import Request
+
+from app.core.model.errors import FieldError
+from app.http.errors import MAX_ERRORS
+from app.http.refusals import UnreadableError, UnsupportedMediaTypeError, invalid_input
+
+MAX_DEPTH: Final = 64
+MAX_INTEGER: Final = 2**63 - 1
+LARGE_BODY: Final = 64_000
+"""Bytes above which a body is parsed off the event loop."""
+SHOWN_KEY: Final = 64
+"""Characters of a key that an error names."""
+
+Steps = tuple[str | int, ...]
+
+
+class JsonRequest(Request):
+    """A request whose body is read strictly, before the framework looks at it."""
+
+    _document: Any = None
+
+    async def read(self) -> None:
+        """Read and check the body.
+
+        Raises:
+            UnreadableError: It is no JSON, or nested too deep.
+            UnsupportedMediaTypeError: It does not say that it is JSON. A POST has to, even without a body: no browser
+                sends this type to another site unasked.
+            InvalidInputError: A text or a number in it cannot be stored; the field is named.
+        """
+        body = await self.body()
+        if not body and self.method != "POST":
+            return
+        if not is_json(self.headers.get("content-type", "")):
+            raise UnsupportedMediaTypeError(
+                "Send the body as application/json: add the header `Content-Type: application/json`, also to a POST"
+                " without a body."
+            )
+        if not body:
+            return
+        self._document = await asyncio.to_thread(parse, body) if len(body) > LARGE_BODY else parse(body)
+
+    async def json(self) -> Any:
+        """The document that ``read`` found."""
+        return self._document
+
+
+def is_json(content_type: str) -> bool:
+    """Whether a ``Content-Type`` is JSON in UTF-8."""
+    header = Message()
+    header["content-type"] = content_type
+    is_application = header.get_content_maintype() == "application"
+    subtype = header.get_content_subtype()
+    charset = header.get_content_charset("utf-8")
+    return is_application and (subtype == "json" or subtype.endswith("+json")) and charset in {"utf-8", "us-ascii"}
+
+
+def parse(body: bytes) -> Any:
+    """The document, checked; see ``JsonRequest.read`` for what is refused."""
+    try:
+        document = json.loads(body.decode(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"The body is not valid JSON in UTF-8{_place(error, body)}.") from None
+    faults: list[FieldError] = []
+    _inspect(document, (), faults)
+    if faults:
+        raise invalid_input(faults)
+    return document
+
+
+def _place(error: Exception, body: bytes) -> str:
+    """Where a body breaks, counted from 1 as editors count; nothing of what stands there."""
+    if isinstance(error, UnicodeDecodeError):
+        *lines, line = body[: error.start].split(b"\n")
+        return f": line {len(lines) + 1}, column {len(line.decode()) + 1} (no UTF-8)"
+    if isinstance(error, json.JSONDecodeError):
+        told = error.msg.partition(" (")[0].partition(":")[0].removesuffix(" at")
+        return f": line {error.lineno}, column {error.colno} ({told[:1].lower()}{told[1:]})"
+    if isinstance(error, _ConstantError):
+        return f" ({error} is no JSON)"
+    return " (nested too deep)" if isinstance(error, RecursionError) else ""
+
+
+class _ConstantError(ValueError):
+    """A number that only JavaScript knows."""
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """``NaN`` and ``Infinity`` are JavaScript, not JSON."""
+    raise _ConstantError(name)
+
+
+def _inspect(value: Any, path: Steps, faults: list[FieldError]) -> None:
+    if len(path) > MAX_DEPTH:
+        raise UnreadableError(f"The body is nested deeper than {MAX_DEPTH} levels.")
+    if len(faults) >= MAX_ERRORS:
+        return
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _check_text(key, (*path, key), faults)
+            _inspect(item, (*path, key), faults)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _inspect(item, (*path, index), faults)
+    elif isinstance(value, str):
+        _check_text(value, path, faults)
+    elif isinstance(value, int | float):
+        _check_number(value, path, faults)
+
+
+def _check_text(text: str, path: Steps, faults: list[FieldError]) -> None:
+    if "\0" in text:
+        faults.append(FieldError(field=_dotted(path), message="must not contain the character NUL"))
+    elif not _is_encodable(text):
+        faults.append(FieldError(field=_dotted(path), message="must not contain half of a surrogate pair"))
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_number(number: float, path: Steps, faults: list[FieldError]) -> None:
+    if isinstance(number, int):
+        if abs(number) > MAX_INTEGER:
+            faults.append(FieldError(field=_dotted(path), message="must fit into 64 bits"))
+    elif not math.isfinite(number):
+        faults.append(FieldError(field=_dotted(path), message="is too large for a number"))
+
+
+def _dotted(path: Steps) -> str:
+    """The path in printable form: what is wrong with a key must not break the answer that names it."""
+    return ".".join(_shown(step) for step in path) or "body"
+
+
+def _shown(step: str | int) -> str:
+    if isinstance(step, int):
+        return str(step)
+    return step[:SHOWN_KEY].encode(errors="backslashreplace").decode().replace("\0", "\\u0000")

@@ -1,0 +1,51 @@
+"""Words for the user beside a conversation's events, wherever they are streamed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from app.bootstrap import Container
+from app.core.model.errors import NotFoundError
+from app.core.model.notifications import TOLD_OF, Notification, notify
+from app.core.text.localization.catalogue import catalogue_of
+from app.usecases.history.conversations import ConversationView
+
+KNOWN_SECONDS: Final = 1.0
+"""For which policy and locale are not read again: a replay may hold hundreds of events."""
+
+
+class Teller:
+    """Finds words for the events of one conversation, by its policy and its locale as they are now.
+
+    Args:
+        services: reads the conversation.
+        tenant: whose it is.
+        conversation_id: which.
+        wish: an ``Accept-Language`` header; it comes before the conversation's locale.
+    """
+
+    def __init__(self, services: Container, tenant: UUID, conversation_id: UUID, wish: str | None) -> None:
+        self._services = services
+        self._tenant = tenant
+        self._id = conversation_id
+        self._wish = wish
+        self._known: tuple[float, ConversationView] | None = None
+
+    async def words(self, type_: str, data: Mapping[str, Any]) -> Notification | None:
+        """Words for the user, if there are any for an event of this type with these numbers."""
+        if type_ not in TOLD_OF:
+            return None
+        try:
+            view = await self._view()
+        except NotFoundError:  # deleted meanwhile: the stream ends in a moment
+            return None
+        return notify(type_, data, view.policy, catalogue_of(self._wish, view.conversation.locale))
+
+    async def _view(self) -> ConversationView:
+        now = time.monotonic()
+        if self._known is None or now - self._known[0] >= KNOWN_SECONDS:
+            self._known = now, await self._services.conversations.get(self._tenant, self._id)
+        return self._known[1]

@@ -1,0 +1,121 @@
+"""The event bus on Redis pub/sub: a wake-up, never the truth. Redis may be away, and nobody notices but the log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC
+from typing import Any
+from uuid import UUID
+
+import structlog
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from app.core.model.records import Event
+from app.core.model.timings import DEFAULT_TIMINGS
+from app.infrastructure.wake_ups import WakeUpHub
+from app.providers.circuit import Circuit
+from app.usecases.ports import WakeUp
+
+# A local Redis answers in a millisecond; what takes longer than this is away, for a wake-up.
+_CALL_SECONDS = 1.0
+# Calls are short: more at once wait for a free connection instead of opening one each.
+_CONNECTIONS = 4
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def event_channel(conversation_id: UUID) -> str:
+    """Name the channel that carries a conversation's events, also for other people's clients."""
+    return f"throughline:conversation:{conversation_id}"
+
+
+def hint_channel(conversation_id: UUID) -> str:
+    """Name the channel that carries words between our own processes."""
+    return f"throughline:hint:{conversation_id}"
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """Render the public form of an event; ``id`` is the event's number in decimal."""
+    return {
+        "id": str(event.number),
+        "type": event.type,
+        "conversation_id": str(event.conversation_id),
+        "occurred_at": event.occurred_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "data": dict(event.data),
+        "notification": None,
+    }
+
+
+class RedisEventBus:
+    """``EventBus`` of one process and one event loop.
+
+    Args:
+        url: ``redis://``, ``rediss://`` or ``unix:///path?db=0``.
+        pause_seconds: For how long Redis is left alone after a failure: readers look at the events table anyway.
+    """
+
+    def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:
+        self._redis = _client(url, retries=1)
+        self._circuit = Circuit(pause_seconds)
+        # The hub begins anew on a connection of its own after any error: no retries underneath it.
+        self._hub = WakeUpHub(_client(url, retries=0), lambda key: (event_channel(key), hint_channel(key)))
+
+    async def publish(self, events: Sequence[Event]) -> None:
+        """Publish in order, in one round trip of at most a second; errors are logged and swallowed."""
+        await self._send([(event_channel(event.conversation_id), event_json(event)) for event in events])
+
+    async def hint(self, conversation_id: UUID, word: str) -> None:
+        """Wake whoever waits for this conversation, in any process; clients never see the word."""
+        await self._send([(hint_channel(conversation_id), {"word": word})])
+
+    def subscribe(self, conversation_id: UUID) -> AbstractAsyncContextManager[WakeUp]:
+        """Wake-ups by events and hints; also one when the subscription takes effect, so that none is missed."""
+        return self._hub.subscribe(conversation_id)
+
+    async def ping(self) -> bool:
+        """Whether Redis answers, within a second, whatever happened before."""
+        try:
+            async with asyncio.timeout(_CALL_SECONDS):
+                await self._redis.ping()
+        except Exception:  # noqa: BLE001 - any failure is the answer "no"
+            return False
+        self._circuit.succeeded()
+        return True
+
+    async def close(self) -> None:
+        """End the subscriptions and let go of the connections."""
+        await self._hub.close()
+        await self._redis.aclose()
+
+    async def _send(self, messages: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        if not messages or not self._circuit.allows():
+            return
+        try:
+            async with asyncio.timeout(_CALL_SECONDS), self._redis.pipeline(transaction=False) as pipeline:
+                for channel, message in messages:
+                    pipeline.publish(channel, json.dumps(message, ensure_ascii=False, default=str))
+                await pipeline.execute()
+        except Exception as error:  # noqa: BLE001 - a wake-up must never fail its caller
+            self._circuit.failed()
+            _log.warning("event_bus.publish_failed", messages=len(messages), error=type(error).__name__)
+        else:
+            self._circuit.succeeded()
+
+
+def _client(url: str, *, retries: int) -> Redis:
+    pool = BlockingConnectionPool.from_url(
+        url,
+        max_connections=_CONNECTIONS,
+        timeout=_CALL_SECONDS,
+        socket_timeout=_CALL_SECONDS,
+        socket_connect_timeout=_CALL_SECONDS,
+        retry=Retry(NoBackoff(), retries),
+        # Every server speaks RESP2, and it needs no negotiation that an old server would log as an error.
+        protocol=2,
+    )
+    return Redis.from_pool(pool)

@@ -1,0 +1,167 @@
+"""The producer of jobs: hands a compaction's id to Celery by the task's name. A hint; the row is the truth."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Final
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from uuid import UUID
+
+import structlog
+from celery import Celery
+from kombu.pools import connections, producers
+
+from app.core.model.timings import DEFAULT_TIMINGS
+from app.providers.circuit import Circuit
+
+TASK_NAME: Final = "throughline.compact"
+DETAIL_TASK_NAME: Final = "throughline.detail"
+VERIFICATION_TASK_NAME: Final = "throughline.verify"
+QUEUE_NAME: Final = "throughline"
+
+# Each read of the broker's socket, and the whole call: a broker that accepts and never answers must not hang us.
+_SOCKET_SECONDS = 1.0
+_SEND_SECONDS = 2.0
+_THREADS = 2
+# About 10 MB of ids. The sweeper re-sends what waits: without a cap an absent worker would fill Redis.
+MAX_WAITING: Final = 10_000
+# Details are wanted in no hurry, and each one that is done asks for the next.
+MAX_DETAILS: Final = 20
+_LAST: Final = 9  # the lowest priority: workers take everything else first
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class CeleryJobQueue:
+    """``JobQueue`` on a Celery broker.
+
+    Args:
+        url: ``redis://``, ``rediss://`` or ``unix:///path?db=0``.
+        pause_seconds: For how long the broker is left alone after a failure; the sweeper sends again.
+    """
+
+    def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:
+        self._app = _producer(celery_broker_url(url))
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="job-queue")
+        self._circuit = Circuit(pause_seconds)
+
+    async def send(self, compaction_id: UUID, request_id: str | None = None) -> bool:
+        """True when the broker took it; False within two seconds otherwise, or at once soon after a failure.
+
+        False does not exclude that the broker took it late: running a job twice is harmless, for the row's
+        lease decides.
+        """
+        return await self._within_time(partial(self._send, compaction_id, request_id), compaction_id=compaction_id)
+
+    async def send_detail(self, conversation_id: UUID) -> bool:
+        """Ask for one L1 of that conversation, after everything else; False when the broker is away.
+
+        Where enough wait already none is added, and that is no failure: whoever is done asks for the next.
+        """
+        return await self._send_later(DETAIL_TASK_NAME, conversation_id)
+
+    async def send_verification(self, conversation_id: UUID) -> bool:
+        """Ask for a verification of that conversation's state, likewise."""
+        return await self._send_later(VERIFICATION_TASK_NAME, conversation_id)
+
+    async def _send_later(self, task: str, conversation_id: UUID) -> bool:
+        return await self._within_time(partial(self._send_last, task, conversation_id), conversation_id=conversation_id)
+
+    async def _within_time(self, send: Callable[[], bool], **about: UUID) -> bool:
+        if not self._circuit.allows():
+            return False
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(_SEND_SECONDS):
+                taken = await loop.run_in_executor(self._threads, send)
+        except Exception as error:  # noqa: BLE001 - the sweeper sends again, whatever it was
+            self._circuit.failed()
+            told = {name: str(id_) for name, id_ in about.items()}
+            _log.warning("job_queue.send_failed", **told, error=type(error).__name__)
+            return False
+        self._circuit.succeeded()
+        return taken
+
+    async def close(self) -> None:
+        """Let go of threads and connections."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._disconnect)
+
+    def _disconnect(self) -> None:
+        pool = self._app.pool
+        pool.force_close_all()
+        # kombu keeps one pool per address: a closed one must not be found by a queue that this process opens later.
+        address = self._app.connection_for_write()
+        for pools in (connections, producers):
+            with suppress(KeyError):
+                del pools[address]
+        self._app.close()
+
+    def _send(self, compaction_id: UUID, request_id: str | None) -> bool:
+        with self._app.producer_or_acquire() as producer:
+            waiting: int = producer.channel.queue_declare(QUEUE_NAME).message_count
+            if waiting >= MAX_WAITING:
+                _log.warning("job_queue.full", compaction_id=str(compaction_id), waiting=waiting)
+                return False
+            self._app.send_task(
+                TASK_NAME,
+                args=[str(compaction_id)],
+                headers={"request_id": request_id},
+                producer=producer,
+                retry=False,
+                ignore_result=True,
+            )
+        return True
+
+    def _send_last(self, task: str, conversation_id: UUID) -> bool:
+        with self._app.producer_or_acquire() as producer:
+            if producer.channel.queue_declare(QUEUE_NAME).message_count < MAX_DETAILS:
+                self._app.send_task(
+                    task,
+                    args=[str(conversation_id)],
+                    priority=_LAST,
+                    producer=producer,
+                    retry=False,
+                    ignore_result=True,
+                )
+        return True
+
+
+def celery_broker_url(redis_url: str) -> str:
+    """Translate the form that redis-py reads into the one that Celery reads.
+
+    ``unix:///path?db=0`` becomes ``redis+socket:///path?virtual_host=0``, and ``rediss://`` checks certificates
+    unless the address says otherwise (Celery's own default is not to).
+    """
+    parts = urlsplit(redis_url)
+    query = dict(parse_qsl(parts.query))
+    if parts.scheme == "unix":
+        user, password = query.pop("username", parts.username or ""), query.pop("password", parts.password or "")
+        access = f"{quote(unquote(user), safe='')}:{quote(unquote(password), safe='')}@" if user or password else ""
+        return f"redis+socket://{access}{parts.path}?virtual_host={query.get('db', '0')}"
+    path = f"/{query.pop('db')}" if "db" in query else parts.path
+    if parts.scheme == "rediss":
+        query.setdefault("ssl_cert_reqs", "required")
+    return urlunsplit((parts.scheme, parts.netloc, path, urlencode(query), ""))
+
+
+def _producer(broker_url: str) -> Celery:
+    app = Celery("throughline-producer", broker=broker_url, set_as_current=False)
+    app.conf.update(
+        task_default_queue=QUEUE_NAME,
+        task_serializer="json",
+        task_ignore_result=True,
+        broker_pool_limit=_THREADS,
+        broker_connection_timeout=_SOCKET_SECONDS,
+        broker_transport_options={
+            "socket_timeout": _SOCKET_SECONDS,
+            "socket_connect_timeout": _SOCKET_SECONDS,
+            # Without this the first use of a channel waits for the broker for ever, ``retry=False`` or not.
+            "max_retries": 0,
+        },
+    )
+    return app

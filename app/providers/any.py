@@ -1,0 +1,79 @@
+"""Every other model that pydantic-ai knows, and every server that speaks OpenAI's chat completions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+from app.core.model.errors import InvalidInputError
+from app.core.text.patterns import compiled
+
+OPENAI: Final = "openai"
+
+_VARIABLE = compiled(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
+_PACKAGE = compiled(r"install (?:the )?`([\w-]+)`")
+_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+
+def openai_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
+    """OpenAI itself, or the server at ``base_url``, which may want no key and never sees features only OpenAI has."""
+    if base_url:
+        return OpenAICompatibleProvider("openai-compatible", base_url=base_url, api_key=api_key)
+    if not api_key:
+        raise InvalidInputError("Models of openai need a key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server.")
+    return OpenAIProvider(api_key=api_key, base_url="https://api.openai.com/v1")
+
+
+def provider(kind: str, *, ambient: bool) -> Provider[Any]:
+    """A provider by pydantic-ai's name, signed in with what the process finds around it.
+
+    That may be a variable of its own, a file, or the identity of the machine, which is asked for over the network:
+    call it off the event loop.
+
+    Args:
+        kind: The provider's name.
+        ambient: Whether such credentials may be used; they are not looked for otherwise.
+
+    Raises:
+        InvalidInputError: There is no such provider, or it lacks a package, or credentials that it may use.
+    """
+    try:
+        _check_name(kind)
+        if not ambient:
+            raise InvalidInputError(
+                f"Models of {kind} sign in with credentials that no setting of ours holds (variables, files, the"
+                " identity of the machine): set THROUGHLINE_AMBIENT_CREDENTIALS=true to use those."
+            )
+        return infer_provider(kind)
+    except ImportError as error:
+        package = _PACKAGE.search(str(error))
+        needs = f"the package {package[1]}" if package else "a package"
+        raise InvalidInputError(f"Models of {kind} need {needs}, which is not installed.") from error
+    except UserError as error:
+        variables = " or ".join(dict.fromkeys(_VARIABLE.findall(str(error))))
+        raise InvalidInputError(f"Models of {kind} need a key: set {variables or 'its variable'}.") from error
+
+
+def _check_name(kind: str) -> None:
+    try:
+        infer_provider_class(kind)
+    except ValueError as error:
+        raise InvalidInputError(f"There is no model provider {kind!r}.") from error
+
+
+def model(kind: str, name: str, of: Provider[Any]) -> Model:
+    """The model of that name; ``openai`` means chat completions, which every compatible server has."""
+    if kind == OPENAI:
+        return OpenAIChatModel(name, provider=of)
+    return infer_model(f"{kind}:{name}", lambda _: of)
+
+
+def takes_media(media_type: str) -> bool:
+    """What nearly all of them read inline; the rest is told in words rather than refused by the provider."""
+    return media_type in _IMAGES

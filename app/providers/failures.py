@@ -1,0 +1,97 @@
+"""A provider's errors as ours: a stable word, a status, whether another try can help, and never any text."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic_ai import exceptions as provider
+
+from app.core.model.errors import ModelUnavailableError
+
+RESPONSE_LOST: Final = "previous_response_not_found"
+
+_WORDS: Final[tuple[tuple[type[BaseException], str, bool], ...]] = (
+    (provider.ModelRequestTimeout, "timeout", True),
+    (provider.ModelTimeoutError, "timeout", True),
+    (TimeoutError, "timeout", True),
+    (provider.ModelConnectionError, "connection", True),
+    (OSError, "connection", True),
+    (provider.ModelRateLimitError, "rate_limited", True),
+    (provider.ModelQuotaExceededError, "quota_exceeded", False),
+    (provider.ModelUnavailableError, "server_error", True),
+    (provider.ModelServerError, "server_error", True),
+    (provider.ModelAuthenticationError, "unauthorized", False),
+    (provider.ModelNotFoundError, "model_not_found", False),
+    (provider.ModelContextWindowExceededError, "context_too_long", False),
+    (provider.ModelRequestRejectedError, "bad_request", False),
+    (provider.UserError, "bad_request", False),
+)
+"""(error, reason word, retryable); the first that fits counts, so a subclass stands before its base."""
+
+_STATUSES: Final[dict[int, tuple[str, bool]]] = {
+    401: ("unauthorized", False),
+    403: ("unauthorized", False),
+    404: ("model_not_found", False),
+    408: ("timeout", True),
+    429: ("rate_limited", True),
+}
+
+_TOO_LONG: Final = (
+    "context_length_exceeded",
+    "exceed_context_size",
+    "context size",
+    "context window",
+    "maximum context length",
+    "prompt is too long",
+    "input is too long",
+    "input token count",
+    "too many tokens",
+)
+"""How providers say that the input exceeds the model's window, where the status alone does not tell."""
+_LOST: Final = ("previous_response_not_found", "previous response with id")
+"""How a provider says that it does not keep the response any more from which a request goes on."""
+_BLOCKED: Final = ("content_filter", "content_policy_violation")
+"""How providers say that they block a prompt, where they answer with an error instead of a finish."""
+_REFUSED: Final = frozenset({400, 413, 422})
+_SEARCHED: Final = 4_000  # characters of an error's body: the words stand at its beginning
+
+_FIRST_SERVER_ERROR: Final = 500
+_FIRST_CLIENT_ERROR: Final = 400
+
+
+def unavailable(error: Exception) -> ModelUnavailableError:
+    """Translate; what the provider wrote stays behind, since it may quote the conversation or a key.
+
+    Raise the result ``from None``, or a traceback would show the original after all.
+    """
+    status = error.status_code if isinstance(error, provider.ModelHTTPError) else None
+    if _says(error, _TOO_LONG):
+        return ModelUnavailableError("context_too_long", retryable=False, status=status)
+    if _says(error, _LOST):
+        return ModelUnavailableError(RESPONSE_LOST, retryable=False, status=status)
+    word, retryable = next(
+        ((word, retryable) for kind, word, retryable in _WORDS if isinstance(error, kind)),
+        _by_status(status),
+    )
+    wait = error.retry_after if isinstance(error, provider.ModelAPIError) else None
+    return ModelUnavailableError(word, retryable=retryable, status=status, retry_after=wait)
+
+
+def is_block(error: Exception) -> bool:
+    """Whether the provider refused the prompt for what it says."""
+    return isinstance(error, provider.ContentFilterError) or _says(error, _BLOCKED)
+
+
+def _says(error: Exception, words: tuple[str, ...]) -> bool:
+    """Whether a refused request's body holds one of these; nothing of the body goes any further."""
+    if not isinstance(error, provider.ModelHTTPError) or error.status_code not in _REFUSED:
+        return False
+    body = str(error.body)[:_SEARCHED].lower()
+    return any(word in body for word in words)
+
+
+def _by_status(status: int | None) -> tuple[str, bool]:
+    """An answer nobody can read (no status) may be whole the next time."""
+    if status is None or status < _FIRST_CLIENT_ERROR:
+        return "unreadable", True
+    return _STATUSES.get(status, ("server_error", True) if status >= _FIRST_SERVER_ERROR else ("bad_request", False))

@@ -1,0 +1,106 @@
+"""A model behind a circuit breaker: while its provider is away, callers hear so at once and may ask another model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import (
+    ChatRequest,
+    DetailRequest,
+    ModelProfile,
+    Proposal,
+    StepEvent,
+    SummaryRequest,
+    VerificationRequest,
+)
+from app.providers.circuit import Circuit
+from app.usecases.ports import ChatModel, Summarizer
+
+OPEN: Final = "circuit_open"
+_OUTAGES: Final = frozenset({"timeout", "connection", "server_error", "unreadable"})
+"""What says that a provider is away. A wrong key, a refused request or a rate limit is an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedSummarizer:
+    """``Summarizer`` that refuses at once while the circuit is open."""
+
+    inner: Summarizer
+    circuit: Circuit
+
+    @property
+    def profile(self) -> ModelProfile:
+        """Limits of the model."""
+        return self.inner.profile
+
+    async def propose(self, request: SummaryRequest) -> Proposal:
+        """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
+        with _guarded(self.circuit):
+            return await self.inner.propose(request)
+
+    async def detail(self, request: DetailRequest) -> Proposal:
+        """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
+        with _guarded(self.circuit):
+            return await self.inner.detail(request)
+
+    async def verify(self, request: VerificationRequest) -> Proposal:
+        """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
+        with _guarded(self.circuit):
+            return await self.inner.verify(request)
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedChat:
+    """``ChatModel`` that refuses at once while the circuit is open."""
+
+    inner: ChatModel
+    circuit: Circuit
+
+    @property
+    def profile(self) -> ModelProfile:
+        """Limits of the model."""
+        return self.inner.profile
+
+    async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+        """Stream one reply. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
+        with _guarded(self.circuit):
+            steps = self.inner.step(request)
+            try:
+                async for event in steps:
+                    yield event
+            finally:
+                close = getattr(steps, "aclose", None)
+                if close is not None:
+                    await close()
+
+
+@contextmanager
+def _guarded(circuit: Circuit) -> Iterator[None]:
+    """Let a call through or not, and note how it went; one that began before the opening decides nothing any more."""
+    trial = not circuit.is_closed
+    if not circuit.allows():
+        raise ModelUnavailableError(OPEN, retryable=False)
+    try:
+        yield
+    except ModelUnavailableError as error:
+        _note(circuit, away=error.reason in _OUTAGES, trial=trial)
+        raise
+    except BaseException:
+        # Cancelled, or left in mid-stream: nothing is known of the provider.
+        if trial:
+            circuit.abandoned()
+        raise
+    _note(circuit, away=False, trial=trial)
+
+
+def _note(circuit: Circuit, *, away: bool, trial: bool) -> None:
+    if not trial and not circuit.is_closed:
+        return
+    if away:
+        circuit.failed()
+    else:
+        circuit.succeeded()

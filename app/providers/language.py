@@ -1,0 +1,207 @@
+"""A model of any provider as a ``ChatModel`` and as a ``Summarizer``: one call each, never repeated in here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from app.core.model.conversation import Usage
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import (
+    ChatRequest,
+    ContextMessage,
+    DetailRequest,
+    ModelProfile,
+    Proposal,
+    StepEvent,
+    StepFinish,
+    SummaryRequest,
+    TextDelta,
+    ToolSpec,
+    VerificationRequest,
+)
+from app.core.summarizer.details import render_detail
+from app.core.summarizer.prompts import SummaryPrompt, render_summary
+from app.core.text.escaping import clean
+from app.core.validation.verifier_prompts import render_verification
+from app.providers import responses
+from app.providers.failures import is_block, unavailable
+from app.providers.messages import TakesMedia, to_provider
+from app.providers.replies import calls_of, calls_tool, delta_of, finish_of, text_of, usage_of
+
+OUTPUT_NAME: Final = "candidate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """A provider's model and what we know of it; chat and summarizer share one."""
+
+    model: Model
+    profile: ModelProfile
+    takes_media: TakesMedia
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageChat:
+    """A chat model; ``timeout`` bounds a whole step, in seconds."""
+
+    language: Language
+    timeout: float
+
+    @property
+    def profile(self) -> ModelProfile:
+        """Limits of the model."""
+        return self.language.profile
+
+    async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+        """Stream one reply, its calls at the end. Raises ``ModelUnavailableError``.
+
+        A connection that breaks before anything came is tried once more: providers close connections that rest, and a
+        request that is sent at that moment is lost.
+        """
+        for is_last in (False, True):
+            heard = False
+            try:
+                async with aclosing(self._attempt(request)) as events:
+                    async for event in events:
+                        heard = True
+                        yield event
+            except ModelUnavailableError as error:
+                if is_last or heard or error.reason != "connection":
+                    raise
+            else:
+                return
+
+    async def _attempt(self, request: ChatRequest) -> AsyncGenerator[StepEvent, None]:
+        model = self.language.model
+        settings, parameters, thread = self._prepared(request)
+        try:
+            # Preparing finds a place for system messages in mid-conversation, and marks user text that only looks
+            # like one.
+            thread = model.prepare_messages(thread, parameters)
+            async with model_request_stream(
+                model, thread, model_settings=settings, model_request_parameters=parameters
+            ) as stream:
+                async for event in stream:
+                    if delta := clean(delta_of(event)):
+                        yield TextDelta(text=delta)
+                response = stream.get()
+        except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, a turn must see our word
+            if not is_block(error):
+                raise unavailable(error) from None
+            yield StepFinish(reason="blocked", usage=Usage(), model=self.profile.name)
+            return
+        for call in calls_of(response, keeps_ids=self.profile.stateful):
+            yield call
+        yield StepFinish(
+            reason=finish_of(response),
+            usage=usage_of(response),
+            model=self.profile.name,
+            response_id=response.provider_response_id if self.profile.stateful else None,
+        )
+
+    def _prepared(self, request: ChatRequest) -> tuple[ModelSettings, ModelRequestParameters, list[ModelMessage]]:
+        settings, parameters = _settings(self.timeout, request.max_output_tokens), _offering(request.tools)
+        messages: Sequence[ContextMessage] = request.messages
+        if self.profile.stateful:
+            settings = responses.kept(settings, request.continues)
+            parameters.instruction_parts, messages = responses.instructions_of(messages)
+        answered = request.continues.open_calls if request.continues else ()
+        return settings, parameters, to_provider(messages, self.language.takes_media, answered, request.locale)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageSummarizer:
+    """A summarizer; ``timeout`` bounds a whole call, in seconds."""
+
+    language: Language
+    timeout: float
+
+    @property
+    def profile(self) -> ModelProfile:
+        """Limits of the model."""
+        return self.language.profile
+
+    async def propose(self, request: SummaryRequest) -> Proposal:
+        """Ask for one candidate, constrained to its JSON schema where the model can. Raises ``ModelUnavailableError``.
+
+        The text comes back as it is: reading and judging it is the gate's work.
+        """
+        return await self._structured_answer(render_summary(request), request.max_output_tokens)
+
+    async def detail(self, request: DetailRequest) -> Proposal:
+        """Ask for one segment's L1, as plain text. Raises ``ModelUnavailableError``."""
+        prompt = render_detail(request)
+        asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
+        return await self._answered(asked, request.max_output_tokens, ModelRequestParameters())
+
+    async def verify(self, request: VerificationRequest) -> Proposal:
+        """Ask for verdicts on claims, constrained like a candidate. Raises ``ModelUnavailableError``."""
+        return await self._structured_answer(render_verification(request), request.max_output_tokens)
+
+    async def _structured_answer(self, prompt: SummaryPrompt, room: int) -> Proposal:
+        asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
+        return await self._answered(asked, room, _structured(self.language.model, prompt.json_schema))
+
+    async def _answered(self, asked: ModelRequest, room: int, parameters: ModelRequestParameters) -> Proposal:
+        settings = _settings(self.timeout, min(room, self.profile.output_limit))
+        # Thoughts count against the output limit: at the default depth they would eat the room of the answer.
+        settings["thinking"] = "low"
+        if self.profile.stateful:
+            settings = responses.not_kept(settings)
+        try:
+            response = await model_request(
+                self.language.model, [asked], model_settings=settings, model_request_parameters=parameters
+            )
+        except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, the ladder must see our word
+            if not is_block(error):
+                raise unavailable(error) from None
+            return Proposal(text="", finish="blocked", model=self.profile.name)
+        return Proposal(
+            text=text_of(response),
+            finish=finish_of(response),
+            model=self.profile.name,
+            usage=usage_of(response),
+            called_tool=calls_tool(response),
+        )
+
+
+def _settings(timeout: float, max_tokens: int | None) -> ModelSettings:
+    """One deadline over the whole request and a single attempt: retries belong to the services."""
+    settings = ModelSettings(request_timeout=timeout, max_retries=0)
+    if max_tokens is not None:
+        settings["max_tokens"] = max_tokens
+    return settings
+
+
+def _offering(tools: Sequence[ToolSpec]) -> ModelRequestParameters:
+    """The tools that the model may call; code checks its arguments, so that no provider has to rewrite a schema."""
+    return ModelRequestParameters(
+        function_tools=[
+            ToolDefinition(
+                name=tool.name,
+                description=tool.description,
+                parameters_json_schema=dict(tool.parameters),
+                strict=False,
+            )
+            for tool in tools
+        ]
+    )
+
+
+def _structured(model: Model, schema: dict[str, object]) -> ModelRequestParameters:
+    """Constrained decoding, or JSON mode with the schema in the instructions, or the instructions alone."""
+    # Strict: a provider that wants more of a schema for that, as OpenAI does, has it added by the client.
+    output = OutputObjectDefinition(json_schema=schema, name=OUTPUT_NAME, strict=True)
+    if model.profile.get("supports_json_schema_output", False):
+        return ModelRequestParameters(output_mode="native", output_object=output, allow_text_output=False)
+    return ModelRequestParameters(output_mode="prompted", output_object=output)

@@ -1,0 +1,218 @@
+"""A context as pydantic-ai takes it: neighbours of one side joined, calls and results paired, media where it fits."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+
+from app.core.context.formats.words import in_words, served_arguments
+from app.core.model.model_io import ContextMessage
+from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
+from app.core.text.parts import Part, own_content, own_parts
+from app.core.text.patterns import compiled
+
+TakesMedia = Callable[[str], bool]
+"""Whether the model reads inline data of that media type."""
+
+SIGNATURE: Final = "thought_signature"
+"""In a call's details: what a provider signed it with, in Base64; it goes back to no other ``PROVIDER``."""
+PROVIDER: Final = "provider"
+CALL_ID: Final = "call_id"
+"""In the details of a stateful model's call: the id under which its provider keeps it."""
+
+STUB_RESULT: Final = "interrupted"
+"""What stands for the result of a call that never got one: providers refuse an unanswered call."""
+
+_NOT_IN_TOOL_NAMES = compiled(r"[^A-Za-z0-9_-]")
+_TOOL_NAME_LENGTH: Final = 64  # OpenAI's limit, the narrowest
+
+
+def to_provider(
+    messages: Sequence[ContextMessage],
+    takes_media: TakesMedia,
+    open_calls: Sequence[Part] = (),
+    locale: str = FALLBACK,
+) -> list[ModelMessage]:
+    """Map a context.
+
+    A call is followed by its result wherever the result was appended. Nothing here fetches anything: media given
+    by address are named in words, since the service never opens addresses that messages name.
+
+    Args:
+        messages: The context, or what of it the provider does not keep yet.
+        takes_media: What the model reads inline.
+        open_calls: Calls that stand before these messages, on the provider's side: their results come first.
+        locale: The conversation's: what has to be put in words is in its language.
+    """
+    say = catalogue_of(locale)
+    made = [*open_calls, *(part for message in messages for part in _parts(message, "tool_call"))]
+    results = dict(_results(messages, {str(part.get("id")): part.get("name") for part in made}))
+    calls = {str(part.get("id")) for part in made}
+    thread: list[ModelMessage] = []
+    for part in open_calls:
+        _ask(thread, _kept_result(part, results))
+    for message in messages:
+        if message.role == "system":
+            _ask(thread, SystemPromptPart(message.content))
+        elif message.role == "user":
+            for prompt in _prompts(message, takes_media, say):
+                _ask(thread, prompt)
+        elif message.role == "assistant":
+            _answer(thread, message, results, say)
+        else:
+            for result in _orphans(message, calls, say):
+                _ask(thread, UserPromptPart(result))
+    return thread
+
+
+def _ask(thread: list[ModelMessage], part: ModelRequestPart) -> None:
+    if thread and isinstance(thread[-1], ModelRequest):
+        thread[-1] = ModelRequest(parts=[*thread[-1].parts, part])
+    else:
+        thread.append(ModelRequest(parts=[part]))
+
+
+def _answer(
+    thread: list[ModelMessage], message: ContextMessage, results: Mapping[str, ToolReturnPart], say: Catalogue
+) -> None:
+    said: list[ModelResponsePart] = [TextPart(text) for text in _said(message, say)]
+    calls = [_call(part) for part in _parts(message, "tool_call")]
+    if not said and not calls:
+        return
+    if thread and isinstance(thread[-1], ModelResponse):
+        thread[-1] = ModelResponse(parts=[*thread[-1].parts, *said, *calls])
+    else:
+        thread.append(ModelResponse(parts=[*said, *calls]))
+    for call in calls:
+        _ask(thread, _result_of(call, results))
+
+
+def _result_of(call: ToolCallPart, results: Mapping[str, ToolReturnPart]) -> ToolReturnPart:
+    stub = ToolReturnPart(tool_name=call.tool_name, content=STUB_RESULT, tool_call_id=call.tool_call_id)
+    return results.get(call.tool_call_id, stub)
+
+
+def _kept_result(part: Part, results: Mapping[str, ToolReturnPart]) -> ToolReturnPart:
+    """The result of a call that the provider keeps, under the provider's id."""
+    found, details = _result_of(_call(part), results), part.get("details")
+    kept = details.get(CALL_ID) if isinstance(details, Mapping) else None
+    return replace(found, tool_call_id=kept) if isinstance(kept, str) and kept else found
+
+
+def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -> Iterator[UserPromptPart]:
+    """At most one: a message without anything in it is nothing to a provider."""
+    pieces: list[UserContent] = [message.content] if message.content.strip() else []
+    pieces.extend(_piece(part, takes_media, say) for part in own_parts(message.content, message.parts))
+    if pieces:
+        yield UserPromptPart(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces)
+
+
+def _said(message: ContextMessage, say: Catalogue) -> Iterator[str]:
+    if message.content.strip():
+        yield message.content
+    for part in own_parts(message.content, message.parts):
+        if part.get("type") != "tool_call":
+            yield in_words(part, say)
+
+
+def _piece(part: Part, takes_media: TakesMedia, say: Catalogue) -> UserContent:
+    media_type = str(part.get("media_type", "")).lower()
+    if part.get("type") == "media" and "data" in part and takes_media(media_type):
+        data = str(part["data"]).rpartition("base64,")[2]  # a data URL is accepted as well as bare base64
+        try:
+            return BinaryContent(data=base64.b64decode(data, validate=True), media_type=media_type)
+        except (binascii.Error, ValueError):
+            return in_words(part, say)
+    return in_words(part, say)
+
+
+def _call(part: Part) -> ToolCallPart:
+    provider, signature = _signed(part.get("details"))
+    return ToolCallPart(
+        tool_name=_tool_name(part.get("name")),
+        args=served_arguments(part.get("arguments")),
+        tool_call_id=str(part.get("id")),
+        provider_name=provider,
+        provider_details={SIGNATURE: signature} if signature else None,
+    )
+
+
+def _signed(details: Any) -> tuple[str | None, str | None]:
+    """(provider, signature), where both can be what they say: a client may have stored anything."""
+    provider, signature = (details.get(PROVIDER), details.get(SIGNATURE)) if isinstance(details, Mapping) else ("", "")
+    if not (isinstance(provider, str) and isinstance(signature, str) and provider and signature):
+        return None, None
+    try:
+        base64.b64decode(signature, validate=True)
+    except (binascii.Error, ValueError):
+        return None, None
+    return provider, signature
+
+
+def _results(messages: Sequence[ContextMessage], names: Mapping[str, object]) -> Iterator[tuple[str, ToolReturnPart]]:
+    """By the id of their call; ``names`` are the tools'. What a message says besides goes with the first of its own."""
+    for message in messages:
+        said = own_content("tool", message.content, message.parts) if message.role == "tool" else ""
+        for part in _parts(message, "tool_result"):
+            id_ = str(part.get("tool_call_id"))
+            name = _tool_name(part.get("name") or names.get(id_))
+            yield id_, ToolReturnPart(tool_name=name, content=_result(part, said), tool_call_id=id_)
+            said = "" if id_ in names else said
+
+
+def _result(part: Part, said: str) -> Any:
+    """The result's content, beside whatever else its message says."""
+    content = part.get("content")
+    if not said.strip():
+        return content
+    return {"content": content, "text": said} if content else said
+
+
+def _orphans(message: ContextMessage, calls: set[str], say: Catalogue) -> Iterator[str]:
+    """Results whose call is not in this context: a provider would refuse them as results."""
+    answered = [part for part in _parts(message, "tool_result") if str(part.get("tool_call_id")) in calls]
+    said = "" if answered else own_content(message.role, message.content, message.parts)
+    if said.strip():
+        yield said
+    for part in own_parts(said, message.parts):
+        if part not in answered:
+            yield in_words(part, say)
+
+
+def _parts(message: ContextMessage, kind: str) -> list[Part]:
+    return [part for part in message.parts if part.get("type") == kind]
+
+
+def _tool_name(name: Any) -> str:
+    return _NOT_IN_TOOL_NAMES.sub("_", str(name or "tool"))[:_TOOL_NAME_LENGTH]
+
+
+def arguments_of(arguments: Any) -> dict[str, Any]:
+    """Arguments as an object: they may come as JSON text, or as anything."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return {"input": arguments}
+    if isinstance(arguments, Mapping):
+        return dict(arguments)
+    return {} if arguments is None else {"input": arguments}

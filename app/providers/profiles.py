@@ -1,0 +1,64 @@
+"""What models can take, where their makers' bundled data does not say."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.core.model.model_io import InputCost, ModelProfile, unknown_cost
+
+GEMINI_INPUT_LIMIT: Final = 1_000_000
+"""Of the default Gemini model, as pydantic-ai's bundled data has it (a test compares); the offline model shares it."""
+
+GEMINI_OUTPUT_LIMIT: Final = 65_536
+"""Of every Gemini text model since 2.5; the bundled data knows no output limits."""
+
+UNKNOWN_INPUT_LIMIT: Final = 128_000
+UNKNOWN_OUTPUT_LIMIT: Final = 8_192
+"""What nearly every hosted model of these years takes; ``model_input_limit`` is there for the others."""
+
+OFFLINE_CHUNK_TOKENS: Final = 8_000
+"""More than this the extractive compressor does not digest at once: its sentence ranking is quadratic."""
+
+
+def profile_of(
+    name: str,
+    *,
+    bundled: int | None,
+    override: int | None,
+    stateful: bool = False,
+    input_cost: InputCost = unknown_cost,
+) -> ModelProfile:
+    """The limits and the price of a provider's model.
+
+    Args:
+        name: ``provider:model``.
+        bundled: The context window in pydantic-ai's data, in tokens, where it has one.
+        override: The operator's own word on the input limit, which beats every table.
+        stateful: Whether its provider keeps the context of a chat.
+        input_cost: What it asks for reading so many tokens.
+    """
+    gemini = name.startswith("google")
+    input_limit = override or bundled or (GEMINI_INPUT_LIMIT if gemini else UNKNOWN_INPUT_LIMIT)
+    output_limit = GEMINI_OUTPUT_LIMIT if gemini else UNKNOWN_OUTPUT_LIMIT
+    return ModelProfile(
+        name=name,
+        input_limit=input_limit,
+        output_limit=min(output_limit, input_limit),
+        limit_known=bool(override or bundled),
+        calls_tools=True,
+        stateful=stateful,
+        input_cost=input_cost,
+    )
+
+
+def offline_profile(name: str) -> ModelProfile:
+    """The limits of the offline model: those of the default Gemini model, in small chunks."""
+    return ModelProfile(
+        name=name,
+        input_limit=GEMINI_INPUT_LIMIT,
+        output_limit=GEMINI_OUTPUT_LIMIT,
+        limit_known=True,
+        chunk_tokens=OFFLINE_CHUNK_TOKENS,
+        metered=False,
+        reads_prompts=False,
+    )

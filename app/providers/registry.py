@@ -1,0 +1,151 @@
+"""Names to models: ``offline``, or ``provider:model`` as pydantic-ai writes them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Final
+
+from app.core.model.errors import FieldError, ModelNotAllowedError
+from app.providers import offline
+from app.providers.keys import Keys
+from app.usecases.ports import ChatModel, Summarizer
+
+if TYPE_CHECKING:
+    from app.providers.shelf import Shelf
+
+MODEL_TIMEOUT: Final = 60.0  # seconds
+FAILURES_TO_OPEN: Final = 5
+CIRCUIT_PAUSE: Final = 30.0  # seconds
+SHOWN_NAMES: Final = 8
+"""Allowed models that an error names in its sentence; ``extra`` has them all."""
+
+
+class ModelRegistry:
+    """The models of one process, by name.
+
+    Nothing is built before it is asked for, so a registry may be made before a fork. Building may take seconds:
+    ``prepare`` does it off the event loop, and ``chat`` and ``summarizer`` then only look it up.
+
+    Timeouts are in seconds and bound a whole call. ``input_limit``, where set, is the word of the operator on every
+    provider's model. ``failures_to_open`` failures of a provider in a row open a model's circuit for
+    ``circuit_pause`` seconds. ``allowed`` are the names that may be asked for beside the configured ones; ``None``:
+    every name. ``ambient_credentials``: whether providers for which there is no key here may sign in with what the
+    process finds around it.
+    """
+
+    def __init__(
+        self,
+        *,
+        chat: str = offline.NAME,
+        compaction: str = offline.NAME,
+        google_api_key: str | None = None,
+        google_base_url: str | None = None,
+        openai_api_key: str | None = None,
+        openai_base_url: str | None = None,
+        ambient_credentials: bool = False,
+        allowed: Collection[str] | None = None,
+        input_limit: int | None = None,
+        chat_timeout: float = MODEL_TIMEOUT,
+        compaction_timeout: float = MODEL_TIMEOUT,
+        failures_to_open: int = FAILURES_TO_OPEN,
+        circuit_pause: float = CIRCUIT_PAUSE,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._chat = chat
+        self._compaction = compaction
+        self._keys = Keys(
+            google_api_key=google_api_key,
+            google_base_url=google_base_url,
+            openai_api_key=openai_api_key,
+            openai_base_url=openai_base_url,
+            ambient=ambient_credentials,
+        )
+        self._allowed = None if allowed is None else frozenset({*allowed, chat, compaction})
+        self._input_limit = input_limit
+        self._chat_timeout = chat_timeout
+        self._compaction_timeout = compaction_timeout
+        self._failures_to_open = failures_to_open
+        self._circuit_pause = circuit_pause
+        self._monotonic = monotonic
+        self._shelf: Shelf | None = None
+        self._opening = threading.Lock()
+        self._building: dict[str, asyncio.Task[None]] = {}
+
+    def allows(self, name: str) -> bool:
+        """Whether a request or a policy may name this model."""
+        return self._allowed is None or name in self._allowed
+
+    async def prepare(self, name: str | None = None) -> None:
+        """Build the model of that name, or the configured ones, in a thread.
+
+        Requests that name the same model wait for the same build.
+
+        Raises:
+            ModelNotAllowedError: The operator does not allow the name; nothing is built.
+            InvalidInputError: It cannot be built; the error says what is missing.
+        """
+        for wanted in dict.fromkeys([name] if name else [self._chat, self._compaction]):
+            self._refuse_unlisted(wanted)
+            if wanted != offline.NAME and not (self._shelf and self._shelf.holds(wanted)):
+                await asyncio.shield(self._build_of(wanted))
+
+    def chat(self, name: str | None = None) -> ChatModel:
+        """The chat model of that name, or the configured one. Raises as ``prepare`` does."""
+        name = name or self._chat
+        self._refuse_unlisted(name)
+        return offline.OfflineChat() if name == offline.NAME else self._open().chat(name, self._chat_timeout)
+
+    def summarizer(self, name: str | None = None) -> Summarizer:
+        """The summarizer of that name, or the configured compaction model. Raises as ``prepare`` does."""
+        name = name or self._compaction
+        self._refuse_unlisted(name)
+        if name == offline.NAME:
+            return offline.OfflineSummarizer()
+        return self._open().summarizer(name, self._compaction_timeout)
+
+    async def close(self) -> None:
+        """Close every client; a model asked for afterwards is built anew."""
+        shelf, self._shelf = self._shelf, None
+        if shelf is not None:
+            await shelf.close()
+
+    def _refuse_unlisted(self, name: str) -> None:
+        if self.allows(name):
+            return
+        names = sorted(self._allowed or ())
+        more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+        detail = (
+            f"The model {name!r} is not allowed here: name one of {', '.join(names[:SHOWN_NAMES])}{more}, or have the"
+            " operator add it to THROUGHLINE_MODELS."
+        )
+        wrong = FieldError(field="model", message=detail)
+        raise ModelNotAllowedError(detail, errors=[wrong], extra={"allowed": names})
+
+    def _build_of(self, name: str) -> asyncio.Task[None]:
+        """The build that is under way, or a new one; it goes on when those who wait for it leave."""
+        if name not in self._building:
+            task = asyncio.create_task(asyncio.to_thread(lambda: self._open().build(name)), name=f"build {name}")
+            task.add_done_callback(lambda done: self._built(name, done))
+            self._building[name] = task
+        return self._building[name]
+
+    def _built(self, name: str, done: asyncio.Task[None]) -> None:
+        self._building.pop(name, None)
+        if not done.cancelled():
+            done.exception()  # nobody may wait for it any more, and asyncio would complain
+
+    def _open(self) -> Shelf:
+        with self._opening:
+            if self._shelf is None:
+                self._shelf = self._new_shelf()
+            return self._shelf
+
+    def _new_shelf(self) -> Shelf:
+        # pydantic-ai takes a second to import, and a process that runs offline needs none of it.
+        from app.providers.shelf import Breaking, Shelf  # noqa: PLC0415
+
+        breaking = Breaking(failures=self._failures_to_open, pause=self._circuit_pause, monotonic=self._monotonic)
+        return Shelf(keys=self._keys, input_limit=self._input_limit, breaking=breaking)

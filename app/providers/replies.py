@@ -1,0 +1,95 @@
+"""What a provider answered, in our words: text, finish, usage."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic_ai.messages import (
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+)
+
+from app.core.model.conversation import Usage
+from app.core.model.model_io import FinishReason, ToolCall
+from app.core.text.escaping import clean
+from app.providers.messages import CALL_ID, PROVIDER, SIGNATURE, arguments_of
+from app.providers.prices import cost_of
+
+_FINISHES: Final[dict[str, FinishReason]] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "blocked",
+    "tool_call": "tool_call",
+}
+
+
+def delta_of(event: ModelResponseStreamEvent) -> str:
+    """The piece of the reply in a stream event; empty for thoughts, calls and ends."""
+    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+        return event.part.content
+    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+        return event.delta.content_delta
+    return ""
+
+
+def text_of(response: ModelResponse) -> str:
+    """The whole reply, without thoughts; empty when there is none."""
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+
+
+def calls_of(response: ModelResponse, *, keeps_ids: bool = False) -> list[ToolCall]:
+    """The tool calls, in order; arguments that are no JSON object come as ``input``.
+
+    ``keeps_ids``: the provider's own id goes into the details, since the provider keeps the call under it.
+    """
+    return [
+        ToolCall(
+            id=part.tool_call_id,
+            name=clean(part.tool_name),
+            arguments=_cleaned(arguments_of(part.args)),
+            details=_details(part, response) | ({CALL_ID: part.tool_call_id} if keeps_ids else {}),
+        )
+        for part in response.parts
+        if isinstance(part, ToolCallPart)
+    ]
+
+
+def calls_tool(response: ModelResponse) -> bool:
+    """Whether the model asked for a tool."""
+    return any(isinstance(part, ToolCallPart) for part in response.parts)
+
+
+def finish_of(response: ModelResponse) -> FinishReason:
+    """Why it stopped. Gemini says ``STOP`` after a call too; no reason at all means the answer broke off."""
+    finish = _FINISHES.get(response.finish_reason or "", "other")
+    return "tool_call" if finish == "stop" and calls_tool(response) else finish
+
+
+def usage_of(response: ModelResponse) -> Usage:
+    """Tokens as reported (thoughts are output), and the price where the bundled table knows the model."""
+    return Usage(
+        input_tokens=response.usage.input_tokens,
+        output_tokens=response.usage.output_tokens,
+        cached_tokens=response.usage.cache_read_tokens,
+        cost_usd=cost_of(response),
+    )
+
+
+def _details(part: ToolCallPart, response: ModelResponse) -> dict[str, object]:
+    """A provider's signature of the call, which it wants back."""
+    signature = (part.provider_details or {}).get(SIGNATURE)
+    return {PROVIDER: part.provider_name or response.provider_name, SIGNATURE: signature} if signature else {}
+
+
+def _cleaned(value: Any) -> Any:
+    """Arguments as they may be stored."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(str(key)): _cleaned(item) for key, item in value.items()}
+    return [_cleaned(item) for item in value] if isinstance(value, list) else value

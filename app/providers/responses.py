@@ -1,0 +1,42 @@
+"""OpenAI's Responses: the provider keeps each response for a while, and a request may go on from one by its id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+from pydantic_ai.messages import InstructionPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings
+from pydantic_ai.providers import Provider
+from pydantic_ai.settings import ModelSettings
+
+from app.core.model.model_io import ContextMessage, Continuation
+
+KIND: Final = "openai-responses"
+"""In a model's name; its provider is that of ``openai``."""
+
+
+def model(name: str, of: Provider[Any]) -> Model:
+    """The model of that name, without its provider's prefix."""
+    return OpenAIResponsesModel(name, provider=of)
+
+
+def kept(settings: ModelSettings, continues: Continuation | None) -> ModelSettings:
+    """For a step of a chat: its response is kept, and goes on from an earlier one where there is one."""
+    own = OpenAIResponsesModelSettings(openai_store=True)
+    if continues is not None:
+        own["openai_previous_response_id"] = continues.response_id
+    return cast("ModelSettings", {**settings, **own})
+
+
+def not_kept(settings: ModelSettings) -> ModelSettings:
+    """For a call that nothing goes on from: the provider need not keep it."""
+    return cast("ModelSettings", {**settings, **OpenAIResponsesModelSettings(openai_store=False)})
+
+
+def instructions_of(messages: Sequence[ContextMessage]) -> tuple[list[InstructionPart], Sequence[ContextMessage]]:
+    """The system prompt, and the rest: sent with each request, since a response carries no instructions on."""
+    if not messages or messages[0].role != "system" or messages[0].seq is not None:
+        return [], messages
+    return [InstructionPart(content=messages[0].content)], messages[1:]

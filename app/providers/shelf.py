@@ -1,0 +1,183 @@
+"""Providers' models, built once per name over one client per provider."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import structlog
+from pydantic_ai.models import Model
+from pydantic_ai.providers import Provider
+
+from app.core.model.errors import FieldError, InvalidInputError
+from app.core.text.patterns import compiled
+from app.providers import any as others
+from app.providers import gemini, responses
+from app.providers.circuit import Circuit
+from app.providers.guarded import GuardedChat, GuardedSummarizer
+from app.providers.keys import Keys
+from app.providers.language import Language, LanguageChat, LanguageSummarizer
+from app.providers.messages import TakesMedia
+from app.providers.prices import input_cost
+from app.providers.profiles import profile_of
+
+log = structlog.get_logger(__name__)
+
+_NAME = compiled(r"(?P<kind>[a-z][a-z0-9/_-]{0,63}):(?P<model>[A-Za-z0-9][\w.:/@+-]{0,199})", re.ASCII)
+_MOST_MODELS: Final = 64
+"""So many models stay built, and so many refusals are remembered; the oldest goes first."""
+_REFUSED_FOR: Final = 60.0  # seconds: a build that fails may have waited long for a server that does not answer
+_TRIAL_GRACE: Final = 5.0  # seconds beyond its timeout after which nothing more will be heard of a call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaking:
+    """When a model's circuit opens: failures of its provider in a row, and the pause in seconds before a trial."""
+
+    failures: int
+    pause: float
+    monotonic: Callable[[], float]
+
+    def circuit(self, timeout: float) -> Circuit:
+        """A closed circuit for calls of at most ``timeout`` seconds."""
+        return Circuit(self.pause, self.monotonic, failures=self.failures, trial=timeout + _TRIAL_GRACE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why a model could not be built, and the moment from which on it is tried again."""
+
+    detail: str
+    until: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Shelf:
+    """What is built; its clients belong to the event loop that first uses them.
+
+    ``build`` may be called from any thread: each model is built once, and a name that could not be built is refused
+    for a while without another try.
+
+    Chat and compaction by one model have a circuit each: a compaction too large to be answered in time says nothing
+    of a chat.
+    """
+
+    keys: Keys
+    breaking: Breaking
+    input_limit: int | None = None
+    _providers: dict[str, Provider[Any]] = field(default_factory=dict)
+    _languages: dict[str, Language] = field(default_factory=dict)
+    _circuits: dict[tuple[str, str], Circuit] = field(default_factory=dict)
+    _refusals: dict[str, _Refusal] = field(default_factory=dict)
+    _building: threading.Lock = field(default_factory=threading.Lock)
+
+    def holds(self, name: str) -> bool:
+        """Whether the model of that name is built."""
+        return name in self._languages
+
+    def build(self, name: str) -> None:
+        """Build the model of that name; it may take seconds. Raises ``InvalidInputError``."""
+        self._language(name)
+
+    def chat(self, name: str, timeout: float) -> GuardedChat:
+        """The chat model of that name. Raises ``InvalidInputError``."""
+        model = LanguageChat(language=self._language(name), timeout=timeout)
+        return GuardedChat(model, self._circuit("chat", name, timeout))
+
+    def summarizer(self, name: str, timeout: float) -> GuardedSummarizer:
+        """The summarizer of that name. Raises ``InvalidInputError``."""
+        model = LanguageSummarizer(language=self._language(name), timeout=timeout)
+        return GuardedSummarizer(model, self._circuit("compaction", name, timeout))
+
+    async def close(self) -> None:
+        """Close every client."""
+        providers = list(self._providers.values())
+        self._providers.clear()
+        self._languages.clear()
+        for provider in providers:
+            async with provider:
+                pass  # a provider closes the client it made when it is left
+
+    def _circuit(self, kind: str, name: str, timeout: float) -> Circuit:
+        if (kind, name) not in self._circuits:
+            self._circuits[kind, name] = self.breaking.circuit(timeout)
+        return self._circuits[kind, name]
+
+    def _language(self, name: str) -> Language:
+        built = self._languages.get(name)
+        if built is not None:
+            return built
+        with self._building:
+            if name not in self._languages:
+                self._languages[name] = self._built_or_refused(name)
+            return self._languages[name]
+
+    def _built_or_refused(self, name: str) -> Language:
+        refusal = self._refusals.pop(name, None)
+        if refusal is None or self.breaking.monotonic() >= refusal.until:
+            try:
+                built = self._build(name)
+            except Exception as error:  # noqa: BLE001 - whatever a provider's library throws, callers see our words
+                refusal = _Refusal(self._detail(name, error), self.breaking.monotonic() + _REFUSED_FOR)
+            else:
+                if len(self._languages) >= _MOST_MODELS:
+                    self._forget(next(iter(self._languages)))
+                return built
+        if len(self._refusals) >= _MOST_MODELS:
+            del self._refusals[next(iter(self._refusals))]
+        self._refusals[name] = refusal
+        raise InvalidInputError(refusal.detail, errors=[FieldError(field="model", message=refusal.detail)])
+
+    def _detail(self, name: str, error: Exception) -> str:
+        """Our own words; of a library's only its name for the error, since its text may quote a path or a key."""
+        if isinstance(error, InvalidInputError):
+            return error.detail
+        log.warning("model.not_built", model=name, error=type(error).__name__)
+        return (
+            f"The model {name} cannot be built: the library of its provider failed with {type(error).__name__}."
+            " Check the provider's credentials and settings where the service runs."
+        )
+
+    def _forget(self, name: str) -> None:
+        del self._languages[name]
+        for kind in ("chat", "compaction"):
+            self._circuits.pop((kind, name), None)
+
+    def _build(self, name: str) -> Language:
+        match = _NAME.fullmatch(name)
+        if match is None or ".." in name:
+            raise InvalidInputError("A model is named 'offline' or 'provider:model', as in 'google:gemini-2.5-flash'.")
+        kind = match["kind"]
+        model, takes_media = self._model(kind, match["model"])
+        stateful = kind == responses.KIND
+        profile = profile_of(
+            name,
+            bundled=model.context_window,
+            override=self.input_limit,
+            stateful=stateful,
+            input_cost=partial(input_cost, model),
+        )
+        return Language(model=model, profile=profile, takes_media=takes_media)
+
+    def _model(self, kind: str, name: str) -> tuple[Model, TakesMedia]:
+        if kind == gemini.PROVIDER:
+            return gemini.model(name, self._provider(kind)), gemini.takes_media
+        if kind == responses.KIND:
+            return responses.model(name, self._provider(others.OPENAI)), others.takes_media
+        return others.model(kind, name, self._provider(kind)), others.takes_media
+
+    def _provider(self, kind: str) -> Provider[Any]:
+        if kind not in self._providers:
+            self._providers[kind] = self._new_provider(kind)
+        return self._providers[kind]
+
+    def _new_provider(self, kind: str) -> Provider[Any]:
+        if kind == gemini.PROVIDER:
+            return gemini.provider(self.keys.google_api_key, self.keys.google_base_url)
+        if kind == others.OPENAI:
+            return others.openai_provider(self.keys.openai_api_key, self.keys.openai_base_url)
+        return others.provider(kind, ambient=self.keys.ambient)

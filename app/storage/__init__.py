@@ -1,0 +1,1 @@
+"""PostgreSQL: tables, repositories, the tenant in every statement."""

@@ -1,0 +1,109 @@
+"""The engine: how a process reaches Postgres, and how long it waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
+
+from app.core.model.errors import DependencyUnavailableError
+from app.storage.database_errors import translated
+
+CONNECT_SECONDS = 5.0
+# For a server that accepts and never answers; longer than statement_timeout, so that a living one speaks first.
+COMMAND_SECONDS = 35.0
+POOL_SECONDS = 10.0
+# Under the idle limits of common proxies and firewalls.
+RECYCLE_SECONDS = 1_500
+PING_SECONDS = 2.0
+# Short statements only: compiling them (jit) would cost more than it saves.
+SESSION_SETTINGS = {"application_name": "throughline", "timezone": "UTC", "jit": "off"}
+TIMEOUTS = {"statement_timeout": "30s", "idle_in_transaction_session_timeout": "30s", "lock_timeout": "10s"}
+SCHEMES = frozenset({"postgresql", "postgres", "postgresql+asyncpg"})
+PARAMETERS = frozenset({"host", "port", "ssl", "pgbouncer"})
+# Letters as they are: a json column keeps what it is given, and an escaped Cyrillic letter is three times as long.
+_AS_WRITTEN = partial(json.dumps, ensure_ascii=False)
+
+
+def database_address(url: str) -> URL:
+    """Accept ``postgresql://``, ``postgres://`` and ``postgresql+asyncpg://``, with ``?host=/dir`` for a socket.
+
+    ``sslmode`` is accepted for ``ssl``. Raises ``ValueError`` in one line, without the password.
+    """
+    try:
+        address = make_url(url)
+    except (ArgumentError, ValueError):
+        raise ValueError("DATABASE_URL is not an address like postgresql://user:password@host:5432/name") from None
+    if address.drivername not in SCHEMES:
+        raise ValueError(f"DATABASE_URL must begin with postgresql://, not {address.drivername}://")
+    query = {("ssl" if name == "sslmode" else name): value for name, value in address.query.items()}
+    if unknown := ", ".join(sorted(query.keys() - PARAMETERS)):
+        raise ValueError(f"DATABASE_URL has parameters that are not known here: {unknown}; leave them out")
+    return address.set(drivername="postgresql+asyncpg", query=query)
+
+
+def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> AsyncEngine:
+    """An engine of the running event loop (make it after a fork); nothing is connected yet.
+
+    ``?pgbouncer=true`` in the address leaves out prepared statements and start-up settings, which a pooler in
+    transaction mode does not carry. Raises ``ValueError`` for an address that it cannot read.
+    """
+    engine = create_async_engine(
+        _driver_address(url),
+        connect_args=_connect_arguments(url, TIMEOUTS) | {"command_timeout": COMMAND_SECONDS},
+        pool_size=pool_size,
+        max_overflow=max_overflow,
+        pool_timeout=POOL_SECONDS,
+        pool_recycle=RECYCLE_SECONDS,
+        # Parameters hold people's messages, and an error with its text goes into the log.
+        hide_parameters=True,
+        json_serializer=_AS_WRITTEN,
+    )
+    event.listen(engine.sync_engine, "checkout", _refuse_closed)
+    return engine
+
+
+def make_patient_engine(url: str) -> AsyncEngine:
+    """For migrations: no pool, and statements may take their time."""
+    return create_async_engine(_driver_address(url), connect_args=_connect_arguments(url, {}), poolclass=NullPool)
+
+
+def _driver_address(url: str) -> URL:
+    return database_address(url).difference_update_query(["pgbouncer"])
+
+
+def _connect_arguments(url: str, timeouts: dict[str, str]) -> dict[str, Any]:
+    if database_address(url).query.get("pgbouncer") != "true":
+        return {"timeout": CONNECT_SECONDS, "server_settings": SESSION_SETTINGS | timeouts}
+    return {
+        "timeout": CONNECT_SECONDS,
+        "statement_cache_size": 0,
+        "prepared_statement_cache_size": 0,
+        "prepared_statement_name_func": lambda: f"__throughline_{uuid4().hex}__",
+    }
+
+
+def _refuse_closed(connection: Any, record: Any, proxy: Any) -> None:  # noqa: ARG001 - the event's signature
+    """Take another connection for one that the server has closed meanwhile: a look at the socket, no round trip."""
+    if connection.driver_connection.is_closed():
+        raise DisconnectionError
+
+
+async def ping(engine: AsyncEngine) -> bool:
+    """Whether Postgres answers, within two seconds."""
+    try:
+        async with asyncio.timeout(PING_SECONDS):
+            with translated():
+                async with engine.connect() as connection:
+                    await connection.execute(text("SELECT 1"))
+    except (DependencyUnavailableError, TimeoutError):
+        return False
+    return True

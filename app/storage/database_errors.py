@@ -1,0 +1,62 @@
+"""The one place that turns the database's errors into ours; what it does not know is a defect and passes through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import asyncpg
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from app.core.model.errors import ConflictError, DependencyUnavailableError, DomainError, NotFoundError
+
+FOREIGN_KEY_VIOLATION = "23503"
+UNIQUE_VIOLATION = "23505"
+# Classes of SQLSTATE that say "not now": connection, authorisation and catalogue (at connect), resources,
+# operator (shutdown, start, statement timeout), system.
+UNAVAILABLE_CLASSES = ("08", "28", "3D", "53", "57", "58")
+# Serialisation failure, deadlock, idle in transaction, lock timeout.
+UNAVAILABLE_STATES = frozenset({"40001", "40P01", "25P03", "55P03"})
+# Whatever SQLAlchemy, the driver and the socket below it raise.
+DATABASE_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the domain error that the database's error means, if it means one."""
+    try:
+        yield
+    except DATABASE_ERRORS as error:
+        meant = _meaning(error)
+        if meant is None:
+            raise
+        raise meant from error
+
+
+def _meaning(error: Exception) -> DomainError | None:
+    state = _sqlstate(error)
+    if state == FOREIGN_KEY_VIOLATION:
+        return NotFoundError("What this belongs to does not exist.")
+    if state == UNIQUE_VIOLATION:
+        return ConflictError("Someone else wrote this first.")
+    if _is_unavailable(error, state):
+        return DependencyUnavailableError("The database is away or overloaded; try again.", retry_after=1.0)
+    return None
+
+
+def _sqlstate(error: Exception) -> str | None:
+    origin = error.orig if isinstance(error, DBAPIError) else error
+    state: str | None = getattr(origin, "sqlstate", None)
+    return state
+
+
+def _is_unavailable(error: Exception, state: str | None) -> bool:
+    if state is not None:
+        return state.startswith(UNAVAILABLE_CLASSES) or state in UNAVAILABLE_STATES
+    if isinstance(error, DBAPIError):
+        # asyncpg counts a value that does not fit its column among the interface errors: that is our defect.
+        is_interface = isinstance(error.orig and error.orig.__cause__, asyncpg.InterfaceError)
+        is_value = isinstance(error.orig and error.orig.__cause__, ValueError)
+        return error.connection_invalidated or (is_interface and not is_value)
+    return isinstance(error, PoolTimeoutError | OSError | asyncpg.InterfaceError)

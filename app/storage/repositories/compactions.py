@@ -1,0 +1,214 @@
+"""Rows of ``compactions``: lock, outbox and audit. Leases are reckoned in database time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from sqlalchemy import and_, func, literal_column, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col
+
+from app.core.model.conversation import Usage
+from app.core.model.errors import NotFoundError
+from app.core.model.records import Attempt, Compaction, EntryCounts, FoldRequest, Page, RanIn
+from app.storage.repositories.base import LeasedRepository
+from app.storage.repositories.cursor import BY_ID, cut, paged
+from app.storage.repositories.leases import lease_end, now
+from app.storage.repositories.mapping import columns, value
+from app.storage.tables import COMPACTION_IN_FLIGHT, QUEUED, RUNNING, CompactionRow
+
+_JSON: dict[str, TypeAdapter[Any]] = {
+    "request": TypeAdapter(FoldRequest),
+    "attempts": TypeAdapter(tuple[Attempt, ...]),
+    "entries": TypeAdapter(EntryCounts),
+    "usage": TypeAdapter(Usage),
+}
+_NO_LEASE = {"lease_token": None, "lease_until": None, "owner": None}
+_id = col(CompactionRow.id)
+# Words, not parameters: only so can the planner be sure that the partial indexes hold them.
+_RUNNING = text(RUNNING)
+_QUEUED = text(QUEUED)
+
+
+class SqlCompactions(LeasedRepository):
+    """``ports.CompactionRepository``."""
+
+    async def claim(self, compaction: Compaction) -> Compaction | None:
+        """Insert unless one is in flight; waits for a transaction that is just claiming the same slot."""
+        self._check_tenant(compaction.tenant_id)
+        values = _columns(columns(compaction))
+        if compaction.status == "running":
+            values |= {
+                "claims": 1,
+                "lease_until": lease_end(self._lease_seconds),
+                "started_at": compaction.started_at or now(),
+            }
+        else:
+            values |= {"queued_at": now()}
+        statement = (
+            insert(CompactionRow)
+            .values(**values)
+            .on_conflict_do_nothing(
+                index_elements=["tenant_id", "conversation_id"], index_where=text(COMPACTION_IN_FLIGHT)
+            )
+            .returning(CompactionRow)
+        )
+        return await self._maybe(statement)
+
+    async def get(self, compaction_id: UUID) -> Compaction:
+        """One row. Raises ``NotFoundError``."""
+        return await self._one(select(CompactionRow).where(_id == compaction_id))
+
+    async def in_flight(self, conversation_id: UUID) -> Compaction | None:
+        """The queued or running row."""
+        return await self._maybe(
+            select(CompactionRow).where(
+                col(CompactionRow.conversation_id) == conversation_id, text(COMPACTION_IN_FLIGHT)
+            )
+        )
+
+    async def page(
+        self, page: Page, *, conversation_id: UUID | None = None, status: str | None = None
+    ) -> tuple[list[Compaction], str | None]:
+        """By id, which is by time."""
+        statement = select(CompactionRow)
+        if conversation_id is not None:
+            statement = statement.where(col(CompactionRow.conversation_id) == conversation_id)
+        if status is not None:
+            statement = statement.where(col(CompactionRow.status) == status)
+        found = await self._all(paged(statement, page, (_id,), BY_ID))
+        return cut(found, page.limit, lambda compaction: (compaction.id,))
+
+    async def focused(self, conversation_id: UUID) -> list[Compaction]:
+        """Those with a focus, by id."""
+        focus = col(CompactionRow.request).op("->>")("focus")
+        of = col(CompactionRow.conversation_id) == conversation_id
+        return await self._all(select(CompactionRow).where(of, focus.is_not(None)).order_by(_id))
+
+    async def take(self, compaction_id: UUID, *, lease_token: UUID, ran_in: RanIn, owner: str) -> Compaction | None:
+        """``queued``, or ``running`` with an expired lease, to ``running`` with this lease; ``claims + 1``."""
+        return await self._maybe(
+            update(CompactionRow)
+            .where(_id == compaction_id, or_(_QUEUED, _expired()))
+            .values(
+                status="running",
+                ran_in=ran_in,
+                lease_token=lease_token,
+                lease_until=lease_end(self._lease_seconds),
+                owner=owner,
+                claims=col(CompactionRow.claims) + 1,
+                started_at=func.coalesce(col(CompactionRow.started_at), now()),
+            )
+            .returning(CompactionRow)
+        )
+
+    async def takeable(self, compaction_id: UUID) -> bool:
+        """Queued, or running with its lease over; not locked."""
+        statement = select(CompactionRow).where(_id == compaction_id, or_(_QUEUED, _expired()))
+        return await self._maybe(statement) is not None
+
+    async def heartbeat(self, compaction_id: UUID, lease_token: UUID) -> bool:
+        """Prolong the lease, also one that is over but that nobody took; False when it is lost."""
+        statement = (
+            update(CompactionRow)
+            .where(_held_by(compaction_id, lease_token))
+            .values(lease_until=lease_end(self._lease_seconds))
+        )
+        return await self._session.first(statement.returning(_id)) is not None
+
+    async def update(self, compaction_id: UUID, lease_token: UUID, **changes: Any) -> Compaction | None:
+        """Set fields, fenced by the lease token; an ending status lets go of the lease. ``None`` when it is lost."""
+        statement = update(CompactionRow).where(_held_by(compaction_id, lease_token)).values(**_changes(changes))
+        return await self._maybe(statement.returning(CompactionRow))
+
+    async def finish(self, compaction_id: UUID, **changes: Any) -> Compaction:
+        """Set fields without a fence, for a row locked in this transaction. Raises ``NotFoundError``."""
+        statement = update(CompactionRow).where(_id == compaction_id).values(**_changes(changes))
+        return await self._one(statement.returning(CompactionRow))
+
+    async def requeue(self, compaction_id: UUID, lease_token: UUID, *, count: bool) -> bool:
+        """Back to ``queued`` without a lease; ``count=False`` takes the claim back."""
+        statement = update(CompactionRow).where(_held_by(compaction_id, lease_token)).values(**_queued(count=count))
+        return await self._session.first(statement.returning(_id)) is not None
+
+    async def release_owner(self, owner: str) -> int:
+        """Back to ``queued``, uncounted, everything that process holds."""
+        statement = update(CompactionRow).where(_RUNNING, col(CompactionRow.owner) == owner)
+        return len(await self._session.all(statement.values(**_queued(count=False)).returning(_id)))
+
+    async def mark_sent(self, compaction_ids: Sequence[UUID]) -> None:
+        """``sent_at`` is now."""
+        await self._session.execute(update(CompactionRow).where(_id.in_(compaction_ids)).values(sent_at=now()))
+
+    async def expired(self, *, limit: int) -> list[Compaction]:
+        """Running rows whose lease is over, the longest dead first; not locked."""
+        statement = select(CompactionRow).where(_expired()).order_by(col(CompactionRow.lease_until))
+        return await self._all(statement.limit(limit))
+
+    async def unsent(self, *, older_than: timedelta, limit: int) -> list[Compaction]:
+        """Queued rows neither queued nor sent within that time, locked; a row put back is due at once."""
+        touched = func.greatest(col(CompactionRow.queued_at), col(CompactionRow.sent_at))
+        statement = select(CompactionRow).where(_QUEUED, or_(touched.is_(None), touched < now() - older_than))
+        return await self._all(statement.order_by(_id).limit(limit).with_for_update(skip_locked=True))
+
+    async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
+        """Metered model calls recorded within that time, of a conversation or of the whole tenant."""
+        row = CompactionRow
+        metered = func.jsonb_path_query_array(
+            col(row.attempts), literal_column("'$[*] ? (@.metered == true)'::jsonpath")
+        )
+        statement = select(func.coalesce(func.sum(func.jsonb_array_length(metered)), 0)).where(
+            # The transaction's time, not the clock's: what moves within a statement no index can be searched for.
+            or_(col(row.finished_at).is_(None), col(row.finished_at) > func.transaction_timestamp() - span)
+        )
+        if conversation_id is not None:
+            statement = statement.where(col(row.conversation_id) == conversation_id)
+        return int(await self._session.first(statement))
+
+    async def _maybe(self, statement: Any) -> Compaction | None:
+        row = await self._session.first(statement)
+        return None if row is None else as_compaction(row)
+
+    async def _one(self, statement: Any) -> Compaction:
+        found = await self._maybe(statement)
+        if found is None:
+            raise NotFoundError("No such compaction.")
+        return found
+
+    async def _all(self, statement: Any) -> list[Compaction]:
+        return [as_compaction(row) for row in await self._session.all(statement)]
+
+
+def _expired() -> Any:
+    return and_(_RUNNING, col(CompactionRow.lease_until) < now())
+
+
+def _held_by(compaction_id: UUID, lease_token: UUID) -> Any:
+    return and_(_id == compaction_id, _RUNNING, col(CompactionRow.lease_token) == lease_token)
+
+
+def _queued(*, count: bool) -> dict[str, Any]:
+    values: dict[str, Any] = {"status": "queued", "queued_at": None, "sent_at": None, **_NO_LEASE}
+    return values if count else values | {"claims": func.greatest(col(CompactionRow.claims) - 1, 0)}
+
+
+def _columns(changes: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _JSON[name].dump_python(item, mode="json") if name in _JSON else item for name, item in changes.items()
+    }
+
+
+def _changes(changes: dict[str, Any]) -> dict[str, Any]:
+    """What to set; a row that is no longer running holds no lease."""
+    ends = changes.get("status", "running") != "running"
+    return _columns(changes) | (_NO_LEASE if ends else {})
+
+
+def as_compaction(row: CompactionRow) -> Compaction:
+    """A row as a value."""
+    read = {name: adapter.validate_python(getattr(row, name)) for name, adapter in _JSON.items()}
+    return value(Compaction, row, **read)

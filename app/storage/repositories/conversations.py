@@ -1,0 +1,154 @@
+"""Rows of ``conversations``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import fields
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, exists, func, insert, or_, select, text, update
+from sqlmodel import col
+
+from app.core.model.conversation import Conversation, LiveContext, Quiet
+from app.core.model.errors import NotFoundError
+from app.core.model.records import Page
+from app.storage.repositories.base import Repository
+from app.storage.repositories.cursor import BY_TIME_AND_ID, cut, paged
+from app.storage.repositories.leases import now
+from app.storage.repositories.mapping import LAYOUT, columns, plain, sums_columns, sums_value, value, without
+from app.storage.tables import COMPACTION_IN_FLIGHT, DUE, RUNNING, CompactionRow, ConversationRow, CrashRow, TurnRow
+
+_JSON = ("policy", "compressed_state", "scratchpad")
+_LISTED_AT = func.coalesce(col(ConversationRow.last_message_at), col(ConversationRow.created_at))
+
+
+class SqlConversations(Repository):
+    """``ports.ConversationRepository``."""
+
+    async def add(self, conversation: Conversation) -> None:
+        """Insert. Raises ``NotFoundError`` when there is no such tenant."""
+        self._check_tenant(conversation.tenant_id)
+        await self._session.execute(insert(ConversationRow).values(**_columns(columns(conversation))))
+
+    async def get(self, conversation_id: UUID) -> Conversation:
+        """Read without a lock. Raises ``NotFoundError``."""
+        return _conversation(await self._session.first(select(ConversationRow).where(_is(conversation_id))))
+
+    async def lock(self, conversation_id: UUID) -> Conversation:
+        """Read with a lock that other writers wait for. Raises ``NotFoundError``.
+
+        ``NO KEY``: rows that refer to the conversation can be inserted meanwhile. A plain ``FOR UPDATE`` would
+        deadlock with a claim that waits for us by its foreign key while we wait for it by the unique index.
+        """
+        statement = select(ConversationRow).where(_is(conversation_id)).with_for_update(key_share=True)
+        return _conversation(await self._session.first(statement))
+
+    async def update(self, conversation_id: UUID, **changes: Any) -> Conversation:
+        """Set fields by their names in ``Conversation``; ``updated_at`` is now unless given."""
+        values = {"updated_at": now()} | _columns(changes)
+        statement = update(ConversationRow).where(_is(conversation_id)).values(**values).returning(ConversationRow)
+        return _conversation(await self._session.first(statement))
+
+    async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
+        """By the time of the last message, or of creation, then id; and the next cursor."""
+        statement = select(ConversationRow)
+        if user_id is not None:
+            statement = statement.where(col(ConversationRow.user_id) == user_id)
+        statement = paged(statement, page, (_LISTED_AT, col(ConversationRow.id)), BY_TIME_AND_ID)
+        found = [_conversation(row) for row in await self._session.all(statement)]
+        return cut(found, page.limit, lambda item: (item.last_message_at or item.created_at, item.id))
+
+    async def locales(self, conversation_ids: Collection[UUID]) -> dict[UUID, str]:
+        """The language of each of them that there is."""
+        row = ConversationRow
+        statement = select(col(row.id), col(row.locale)).where(col(row.id).in_(conversation_ids))
+        return dict(await self._session.rows(statement))
+
+    async def delete(self, conversation_id: UUID) -> None:
+        """Delete with everything derived. Raises ``NotFoundError``."""
+        statement = delete(ConversationRow).where(_is(conversation_id)).returning(col(ConversationRow.id))
+        if await self._session.first(statement) is None:
+            raise _not_found()
+
+    async def due(self, *, limit: int) -> list[tuple[UUID, UUID]]:
+        """(tenant, conversation) due for a compaction, in random order: one that cannot be served starves no other."""
+        row = ConversationRow
+        statement = (
+            select(col(row.tenant_id), col(row.id))
+            .where(text(f"({DUE})"))
+            .where(col(row.last_seq) > col(row.quiet_until_seq))
+            .where(col(row.context_tokens) >= col(row.quiet_until_tokens))
+            .where(or_(col(row.quiet_until).is_(None), col(row.quiet_until) <= now()))
+            .where(~_of_this(CompactionRow).where(text(COMPACTION_IN_FLIGHT)))
+            .where(~_of_this(CrashRow).where(col(CrashRow.set_aside_at).is_not(None)))
+            .where(~_of_this(TurnRow).where(text(RUNNING), col(TurnRow.lease_until) > now()))
+            .order_by(func.random())
+            .limit(limit)
+        )
+        return [(tenant_id, id_) for tenant_id, id_ in await self._session.rows(statement)]
+
+
+def _is(conversation_id: UUID) -> Any:
+    return col(ConversationRow.id) == conversation_id
+
+
+def _of_this(table: type[CompactionRow | CrashRow | TurnRow]) -> Any:
+    """Rows of the conversation of the outer statement; by tenant too, since the system scope adds none."""
+    return exists().where(
+        col(table.tenant_id) == col(ConversationRow.tenant_id), col(table.conversation_id) == col(ConversationRow.id)
+    )
+
+
+def _not_found() -> NotFoundError:
+    return NotFoundError("No such conversation.")
+
+
+def _columns(changes: dict[str, Any]) -> dict[str, Any]:
+    """Fields of ``Conversation`` as columns: the composed ones taken apart."""
+    values = without(changes, "total", "covered", "quiet", "layout", "live", "metadata", *_JSON)
+    values |= {name: plain(changes[name]) for name in _JSON if name in changes}
+    for name in ("total", "covered"):
+        if name in changes:
+            values |= sums_columns(name, changes[name])
+    if "quiet" in changes:
+        values |= {f"quiet_{name}": item for name, item in columns(changes["quiet"]).items()}
+    if "live" in changes:
+        values |= _live_columns(changes["live"])
+    if "layout" in changes:
+        values["layout"] = LAYOUT.dump_python(changes["layout"], mode="json")
+    if "metadata" in changes:
+        values["meta"] = plain(changes["metadata"])
+    return values
+
+
+def _live_columns(live: LiveContext | None) -> dict[str, Any]:
+    names = [item.name for item in fields(LiveContext)]
+    return {f"live_{name}": getattr(live, name, None) for name in names}
+
+
+def _live(row: ConversationRow) -> LiveContext | None:
+    if row.live_model is None or row.live_response_id is None or row.live_through_seq is None:
+        return None
+    return LiveContext(model=row.live_model, response_id=row.live_response_id, through_seq=row.live_through_seq)
+
+
+def _conversation(row: ConversationRow | None) -> Conversation:
+    if row is None:
+        raise _not_found()
+    quiet = Quiet(
+        until_seq=row.quiet_until_seq,
+        until_tokens=row.quiet_until_tokens,
+        until=row.quiet_until,
+        reason=row.quiet_reason,
+    )
+    return value(
+        Conversation,
+        row,
+        total=sums_value("total", row),
+        covered=sums_value("covered", row),
+        quiet=quiet,
+        layout=LAYOUT.validate_python(row.layout),
+        live=_live(row),
+        metadata=row.meta,
+    )

@@ -1,0 +1,67 @@
+"""Cursors: the key of the last row of a page, as an opaque word; and paging by it."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field, TypeAdapter
+from sqlalchemy import Select, tuple_
+
+from app.core.model.errors import FieldError, InvalidInputError
+from app.core.model.records import Page
+
+Key = TypeVar("Key", bound=tuple[Any, ...])
+Row = TypeVar("Row")
+
+# The range of Postgres' bigint: a number beyond it is no key of ours.
+Number = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
+BY_NUMBER = TypeAdapter(tuple[Number])
+BY_PLACE = TypeAdapter(tuple[Number, Number, UUID])
+BY_ID = TypeAdapter(tuple[UUID])
+BY_TIME_AND_ID = TypeAdapter(tuple[AwareDatetime, UUID])
+# Our longest is under 150 characters; what is longer is not ours, and cut off it cannot be read.
+MAX_CURSOR = 300
+
+
+def encode(key: tuple[Any, ...]) -> str:
+    """Url-safe base64 of a small JSON array."""
+    return urlsafe_b64encode(TypeAdapter(tuple[Any, ...]).dump_json(key)).rstrip(b"=").decode()
+
+
+def decode(cursor: str, kind: TypeAdapter[Key]) -> Key:
+    """The key that :func:`encode` was given. Raises ``InvalidInputError`` naming ``after``."""
+    try:
+        raw = urlsafe_b64decode(cursor[:MAX_CURSOR].encode("ascii") + b"=" * (-len(cursor) % 4))
+        key = kind.validate_json(raw)
+        _in_utc(key)
+    except (ValueError, OverflowError) as error:
+        wrong = FieldError(field="after", message="not a cursor of this list; use next_cursor of a page before")
+        raise InvalidInputError("The cursor cannot be read.", errors=[wrong]) from error
+    return key
+
+
+def _in_utc(key: tuple[Any, ...]) -> None:
+    """Raise ``OverflowError`` for a time that leaves the calendar on its way to the database."""
+    for value in key:
+        if isinstance(value, datetime):
+            value.astimezone(UTC)
+
+
+def paged(statement: Select[Any], page: Page, columns: Sequence[Any], kind: TypeAdapter[Any]) -> Select[Any]:
+    """The statement in the page's order, after its cursor, and one row more than asked for: see :func:`cut`."""
+    ascending = page.order == "asc"
+    if page.after is not None:
+        key, after = tuple_(*columns), decode(page.after, kind)
+        statement = statement.where(key > after if ascending else key < after)
+    order = (column.asc() if ascending else column.desc() for column in columns)
+    return statement.order_by(*order).limit(page.limit + 1)
+
+
+def cut(rows: Sequence[Row], limit: int, key: Callable[[Row], tuple[Any, ...]]) -> tuple[list[Row], str | None]:
+    """A page out of up to ``limit + 1`` rows: the one too many says that there is more."""
+    kept = list(rows[:limit])
+    return kept, encode(key(kept[-1])) if len(rows) > limit and kept else None

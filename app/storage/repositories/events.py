@@ -1,0 +1,72 @@
+"""Rows of ``events``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import insert, select, update
+from sqlmodel import col
+
+from app.core.model.errors import NotFoundError
+from app.core.model.records import Event
+from app.storage.repositories.base import Repository
+from app.storage.repositories.mapping import columns, value
+from app.storage.scoped_session import TenantSession
+from app.storage.tables import ConversationRow, EventRow
+
+
+class SqlEvents(Repository):
+    """``ports.EventRepository``; ``added`` collects what the unit of work will have committed."""
+
+    def __init__(self, session: TenantSession, added: list[Event]) -> None:
+        super().__init__(session)
+        self._added = added
+
+    async def add(self, conversation_id: UUID, type_: str, data: Mapping[str, Any], at: datetime) -> Event:
+        """One event: see :meth:`add_many`."""
+        (event,) = await self.add_many(conversation_id, [(type_, data)], at)
+        return event
+
+    async def add_many(
+        self, conversation_id: UUID, items: Sequence[tuple[str, Mapping[str, Any]]], at: datetime
+    ) -> list[Event]:
+        """Take the next numbers from the conversation row and insert. Raises ``NotFoundError``.
+
+        The row stays locked until the commit, so that numbers appear in the order of commits, without gaps.
+        """
+        if not items:
+            return []
+        tenant_id, first = await self._take_numbers(conversation_id, len(items))
+        events = [
+            Event(conversation_id=conversation_id, number=number, type=type_, data=dict(data), occurred_at=at)
+            for number, (type_, data) in enumerate(items, first)
+        ]
+        await self._session.execute(insert(EventRow), [columns(event) | {"tenant_id": tenant_id} for event in events])
+        self._added.extend(events)
+        return events
+
+    async def _take_numbers(self, conversation_id: UUID, count: int) -> tuple[UUID, int]:
+        """The conversation's tenant, which the system scope does not know, and the first of that many numbers."""
+        rows = await self._session.rows(
+            update(ConversationRow)
+            .where(col(ConversationRow.id) == conversation_id)
+            .values(last_event=col(ConversationRow.last_event) + count)
+            .returning(col(ConversationRow.tenant_id), col(ConversationRow.last_event))
+        )
+        if not rows:
+            raise NotFoundError("No such conversation.")
+        ((tenant_id, last),) = rows
+        return tenant_id, last - count + 1
+
+    async def after(self, conversation_id: UUID, number: int, *, limit: int) -> list[Event]:
+        """Events after that number, in order."""
+        statement = (
+            select(EventRow)
+            .where(col(EventRow.conversation_id) == conversation_id, col(EventRow.number) > number)
+            .order_by(col(EventRow.number))
+            .limit(limit)
+        )
+        return [value(Event, row) for row in await self._session.all(statement)]

@@ -1,0 +1,28 @@
+"""Rows of ``expansions``: what was brought back, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import ARRAY, Uuid, any_, insert, literal, update
+from sqlmodel import col
+
+from app.core.model.segments import Expansion
+from app.storage.repositories.base import Repository
+from app.storage.repositories.mapping import columns
+from app.storage.tables import ExpansionRow
+
+
+class SqlExpansions(Repository):
+    """``ports.ExpansionRepository``."""
+
+    async def add(self, expansions: Sequence[Expansion]) -> None:
+        """Insert. Raises ``NotFoundError`` without the conversation."""
+        if expansions:
+            await self._session.execute(insert(ExpansionRow), [columns(expansion) for expansion in expansions])
+
+    async def mark_used(self, expansion_ids: Sequence[UUID], *, used: bool) -> None:
+        """Whether a reply drew on what they brought back."""
+        these = col(ExpansionRow.id) == any_(literal(list(expansion_ids), ARRAY(Uuid)))
+        await self._session.execute(update(ExpansionRow).where(these).values(used=used))

@@ -1,0 +1,54 @@
+"""Rows of ``idempotency_keys``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col
+
+from app.core.model.errors import NotFoundError
+from app.core.model.records import IdempotencyRecord
+from app.storage.repositories.base import Repository
+from app.storage.repositories.leases import now
+from app.storage.repositories.mapping import columns, value
+from app.storage.tables import IdempotencyRow
+
+_key = col(IdempotencyRow.key)
+
+
+class SqlIdempotency(Repository):
+    """``ports.IdempotencyRepository``."""
+
+    async def claim(self, record: IdempotencyRecord) -> IdempotencyRecord | None:
+        """Insert, or the record that is already there, locked: of two requests with one key the second waits."""
+        statement = (
+            insert(IdempotencyRow)
+            .values(**columns(record, ref=dict(record.ref)))
+            .on_conflict_do_nothing(index_elements=["tenant_id", "key"])
+            .returning(_key)
+        )
+        # The record in the way may be deleted before it is read: then the key is free, and the insert comes again.
+        while await self._session.first(statement) is None:
+            row = await self._session.first(select(IdempotencyRow).where(_key == record.key).with_for_update())
+            if row is not None:
+                return value(IdempotencyRecord, row)
+        return None
+
+    async def update(self, key: str, *, ref: Mapping[str, Any], status: int) -> None:
+        """Set what the key did. Raises ``NotFoundError``."""
+        statement = update(IdempotencyRow).where(_key == key).values(ref=dict(ref), status=status).returning(_key)
+        if await self._session.first(statement) is None:
+            raise NotFoundError("No such idempotency key.")
+
+    async def delete(self, key: str) -> None:
+        """Forget a key whose request had no effect; no error when it is gone."""
+        await self._session.execute(delete(IdempotencyRow).where(_key == key))
+
+    async def forget_older_than(self, age: timedelta) -> int:
+        """Housekeeping; how many were forgotten."""
+        statement = delete(IdempotencyRow).where(col(IdempotencyRow.created_at) < now() - age)
+        return len(await self._session.all(statement.returning(_key)))

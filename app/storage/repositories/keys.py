@@ -1,0 +1,62 @@
+"""Rows of ``tenants`` and ``api_keys``."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import exists, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col
+
+from app.core.model.records import ApiKey
+from app.storage.repositories.base import Repository
+from app.storage.repositories.mapping import columns, value
+from app.storage.tables import ApiKeyRow, TenantRow
+
+_USABLE = col(ApiKeyRow.revoked_at).is_(None)
+
+
+class SqlKeys(Repository):
+    """``ports.KeyRepository``."""
+
+    async def add_tenant(self, tenant_id: UUID, name: str) -> None:
+        """Insert unless it exists. Raises ``ConflictError`` when another tenant has the name."""
+        self._check_tenant(tenant_id)
+        statement = insert(TenantRow).values(tenant_id=tenant_id, name=name)
+        await self._session.execute(statement.on_conflict_do_nothing(index_elements=["tenant_id"]))
+
+    async def tenant_by_name(self, name: str) -> UUID | None:
+        """The tenant's id."""
+        found: UUID | None = await self._session.first(
+            select(col(TenantRow.tenant_id)).where(col(TenantRow.name) == name)
+        )
+        return found
+
+    async def add(self, key: ApiKey) -> None:
+        """Insert. Raises ``NotFoundError`` when there is no such tenant."""
+        self._check_tenant(key.tenant_id)
+        await self._session.execute(insert(ApiKeyRow).values(**columns(key, scopes=sorted(key.scopes))))
+
+    async def by_hash(self, secret_hash: bytes) -> ApiKey | None:
+        """The key with that hash, unless revoked."""
+        row = await self._session.first(select(ApiKeyRow).where(col(ApiKeyRow.secret_hash) == secret_hash, _USABLE))
+        return None if row is None else _key(row)
+
+    async def all(self) -> list[ApiKey]:
+        """Every key, oldest first."""
+        order = (col(ApiKeyRow.created_at), col(ApiKeyRow.id))
+        return [_key(row) for row in await self._session.all(select(ApiKeyRow).order_by(*order))]
+
+    async def revoke(self, key_id: UUID, at: datetime) -> bool:
+        """False when there is none that is usable."""
+        statement = update(ApiKeyRow).where(col(ApiKeyRow.id) == key_id, _USABLE).values(revoked_at=at)
+        return await self._session.first(statement.returning(col(ApiKeyRow.id))) is not None
+
+    async def any(self) -> bool:
+        """Whether any usable key exists (in the whole database, without a tenant)."""
+        return bool(await self._session.first(select(exists(select(col(ApiKeyRow.id)).where(_USABLE)))))
+
+
+def _key(row: ApiKeyRow) -> ApiKey:
+    return value(ApiKey, row, scopes=frozenset(row.scopes))

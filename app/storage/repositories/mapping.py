@@ -1,0 +1,52 @@
+"""Values to rows and back: fields and columns share their names, but for what is named here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter
+
+from app.core.model.conversation import Layout, Sums
+
+Record = TypeVar("Record")
+
+LAYOUT = TypeAdapter(Layout | None)
+
+
+def columns(record: Any, **replaced: Any) -> dict[str, Any]:
+    """A record's fields by name, ``replaced`` put in their place."""
+    return {item.name: getattr(record, item.name) for item in fields(record)} | replaced
+
+
+def value(kind: type[Record], row: Any, **replaced: Any) -> Record:
+    """A row's columns as a record of that kind, ``replaced`` put in their place."""
+    return kind(**{name: getattr(row, name) for name in _names(cast("Any", kind)) if name not in replaced}, **replaced)
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """Asked for every row that is read."""
+    return tuple(item.name for item in fields(kind))
+
+
+def without(values: dict[str, Any], *names: str) -> dict[str, Any]:
+    """The values but for those names."""
+    return {name: item for name, item in values.items() if name not in names}
+
+
+def sums_columns(prefix: str, sums: Sums) -> dict[str, int]:
+    """The four columns of ``Sums``: ``<prefix>_tokens`` and so on."""
+    return {f"{prefix}_{name}": number for name, number in columns(sums).items()}
+
+
+def sums_value(prefix: str, row: Any) -> Sums:
+    """``Sums`` out of its four columns."""
+    return Sums(**{item.name: getattr(row, f"{prefix}_{item.name}") for item in fields(Sums)})
+
+
+def plain(value_: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A mapping as the JSON encoder takes it."""
+    return None if value_ is None else dict(value_)

@@ -1,0 +1,431 @@
+"""Rows of ``messages``: appended, read by ranges of ``seq`` and of running sums."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Text,
+    and_,
+    any_,
+    case,
+    cast,
+    func,
+    insert,
+    literal,
+    literal_column,
+    or_,
+    select,
+    text,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
+from sqlalchemy.orm import defer
+from sqlmodel import col
+
+from app.core.model.conversation import UNPROTECTED, Message, Outline, Sums
+from app.core.model.errors import NotFoundError
+from app.core.model.records import Page
+from app.core.retrieval.corpus import Source
+from app.core.text.token_counts import Estimator, tokens_of
+from app.storage.repositories.base import Repository
+from app.storage.repositories.cursor import BY_NUMBER, cut, paged
+from app.storage.repositories.mapping import columns, plain, value, without
+from app.storage.repositories.narrowing import Narrowing
+from app.storage.repositories.term_keys import keys_of
+from app.storage.tables import ACTIVE, MAKES_CALLS, AnchorRow, MessageRow
+from app.usecases.ports import Narrowed
+
+ON_LOOP = 20_000  # bytes of text whose words are taken apart in the event loop: some milliseconds
+_seq = col(MessageRow.seq)
+_QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
+_SPOKEN = ~col(MessageRow.is_command)
+_WHOLE = col(MessageRow.status) != "erased"
+_REWRITTEN = (
+    *("content", "parts", "status", "event_type", "token_count", "byte_length"),
+    *("protected_reason", "is_pinned", "model", "usage"),
+)
+_SUMS = (col(MessageRow.message_sum), col(MessageRow.token_sum), col(MessageRow.byte_sum))
+
+
+class SqlMessages(Repository):
+    """``ports.MessageRepository``."""
+
+    async def append(self, messages: Sequence[Message], sums: Sequence[Sums]) -> None:
+        """Insert in one round trip. Raises ``NotFoundError`` when there is no such conversation."""
+        keys = await _keys(messages)
+        rows = [
+            _columns(message, through) | {"term_keys": of_message}
+            for message, through, of_message in zip(messages, sums, keys, strict=True)
+        ]
+        if rows:
+            await self._session.execute(insert(MessageRow), rows)
+
+    async def get(self, conversation_id: UUID, message_id: UUID) -> Message:
+        """One message. Raises ``NotFoundError``."""
+        return _message(await self._session.first(_of(conversation_id).where(col(MessageRow.id) == message_id)))
+
+    async def at_seq(self, conversation_id: UUID, seq: int) -> Message:
+        """One message by position. Raises ``NotFoundError``."""
+        return _message(await self._session.first(_of(conversation_id).where(_seq == seq)))
+
+    async def last(self, conversation_id: UUID, *, role: str | None = None) -> Message | None:
+        """The newest message that is no command (of that role, if given)."""
+        statement = _of(conversation_id).where(_SPOKEN).order_by(_seq.desc()).limit(1)
+        if role is not None:
+            statement = statement.where(col(MessageRow.role) == role)
+        row = await self._session.first(statement)
+        return None if row is None else _message(row)
+
+    async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Message], str | None]:
+        """By ``seq``."""
+        found = await self._messages(paged(_of(conversation_id), page, (_seq,), BY_NUMBER))
+        return cut(found, page.limit, lambda message: (message.seq,))
+
+    async def outline(self, conversation_id: UUID, *, after_seq: int, limit: int) -> list[Outline]:
+        """The oldest ``limit`` messages after ``after_seq``, without text."""
+        row = MessageRow
+        statement = (
+            select(
+                col(row.seq),
+                col(row.role),
+                col(row.token_count),
+                col(row.byte_length),
+                col(row.is_protected),
+                or_(col(row.is_command), ~_WHOLE).label("is_command"),
+                _anchor_tokens().label("anchor_tokens"),
+                col(row.call_ids),
+                col(row.result_ids),
+            )
+            .where(col(row.conversation_id) == conversation_id, after_seq < _seq)
+            .order_by(_seq)
+            .limit(limit)
+        )
+        return [
+            Outline(
+                seq=seq,
+                role=role,
+                token_count=tokens,
+                byte_length=bytes_,
+                is_protected=is_protected,
+                is_command=is_command,
+                anchor_tokens=anchor_tokens,
+                calls=frozenset(calls),
+                results=frozenset(results),
+            )
+            for seq, role, tokens, bytes_, is_protected, is_command, anchor_tokens, calls, results in (
+                await self._session.rows(statement)
+            )
+        ]
+
+    async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Message]:
+        """Messages of a range, inclusive, commands left out."""
+        return await self._messages(_of(conversation_id).where(_SPOKEN, _seq.between(from_seq, to_seq)).order_by(_seq))
+
+    async def newest(
+        self, conversation_id: UUID, *, after_seq: int, max_tokens: int, each_at_most: int | None = None
+    ) -> list[Message]:
+        """The newest messages after ``after_seq`` that weigh at most ``max_tokens``, by the index on the sums.
+
+        Those whose predecessor's sum is within ``max_tokens`` of the last sum; and the newest, whatever it weighs.
+        """
+        row = MessageRow
+        if each_at_most is not None:
+            return await self._newest_counted(conversation_id, after_seq, max_tokens, each_at_most)
+        newest = (
+            select(col(row.token_sum), _seq)
+            .where(col(row.conversation_id) == conversation_id, _SPOKEN)
+            .order_by(_seq.desc())
+            .limit(1)
+        )
+        last = newest.cte("newest")
+        floor = select(last.c.token_sum - max_tokens).scalar_subquery()
+        statement = (
+            _of(conversation_id)
+            .where(_SPOKEN, after_seq < _seq, col(row.token_sum) >= floor)
+            .where(
+                or_(
+                    col(row.token_sum) - col(row.token_count) >= floor,
+                    _seq == select(last.c.seq).scalar_subquery(),
+                )
+            )
+            .order_by(_seq)
+        )
+        return await self._messages(statement)
+
+    async def _newest_counted(
+        self, conversation_id: UUID, after_seq: int, max_tokens: int, each_at_most: int
+    ) -> list[Message]:
+        counted = func.least(col(MessageRow.token_count), each_at_most)
+        sums = (
+            select(
+                _seq.label("seq"),
+                func.sum(counted).over(order_by=_seq.desc()).label("through"),
+                func.row_number().over(order_by=_seq.desc()).label("place"),
+            )
+            .where(col(MessageRow.conversation_id) == conversation_id, _SPOKEN, after_seq < _seq)
+            .subquery()
+        )
+        near = select(sums.c.seq).where(or_(sums.c.through <= max_tokens, sums.c.place == 1))
+        return await self._messages(_of(conversation_id).where(_seq.in_(near)).order_by(_seq))
+
+    async def held(self, conversation_id: UUID, *, through_seq: int) -> list[Message]:
+        """Protected messages up to that ``seq``, in order."""
+        is_held = (col(MessageRow.is_protected), _SPOKEN, _seq <= through_seq)
+        return await self._messages(_of(conversation_id).where(*is_held).order_by(_seq))
+
+    async def sums_at(self, conversation_id: UUID, seq: int) -> Sums:
+        """Sums through that message; zeros for 0. Raises ``NotFoundError``.
+
+        What is held is added up by its own small index: no row has to change when something else is held.
+        """
+        if seq == 0:
+            return Sums()
+        row = MessageRow
+        statement = select(*_SUMS).where(col(row.conversation_id) == conversation_id, _seq == seq)
+        found = await self._session.rows(statement)
+        if not found:
+            raise _not_found()
+        held = select(
+            func.coalesce(func.sum(col(row.token_count)), 0), func.coalesce(func.sum(col(row.byte_length)), 0)
+        ).where(col(row.conversation_id) == conversation_id, col(row.is_protected), _SPOKEN, _WHOLE, _seq <= seq)
+        ((held_tokens, held_bytes),) = await self._session.rows(held)
+        messages, tokens, bytes_ = found[0]
+        return Sums(
+            messages=messages,
+            tokens=tokens,
+            bytes=bytes_,
+            held_tokens=int(held_tokens),
+            held_bytes=int(held_bytes),
+        )
+
+    async def calls(self, conversation_id: UUID, ids: Sequence[str]) -> frozenset[str]:
+        """Which of these tool call ids were made in this conversation."""
+        wanted = literal(list(ids), ARRAY(Text))
+        statement = select(col(MessageRow.call_ids)).where(
+            col(MessageRow.conversation_id) == conversation_id,
+            text(MAKES_CALLS),
+            col(MessageRow.call_ids).op("&&")(wanted),
+        )
+        made = {call_id for call_ids in await self._session.all(statement) for call_id in call_ids}
+        return frozenset(ids) & made
+
+    async def reweigh(self, conversation_id: UUID, reasons: Mapping[int, str]) -> Sums:
+        """Set ``protected_reason`` for the given ``seq``s, and return the total; other rows stay as they are."""
+        by_reason: dict[str, list[int]] = defaultdict(list)
+        for seq, reason in reasons.items():
+            by_reason[reason].append(seq)
+        for reason, seqs in by_reason.items():
+            listed = literal(seqs, ARRAY(BigInteger))
+            await self._session.execute(
+                update(MessageRow)
+                .where(col(MessageRow.conversation_id) == conversation_id, _seq == any_(listed))
+                .values(protected_reason=reason, is_protected=reason not in UNPROTECTED)
+            )
+        return await self._total(conversation_id)
+
+    async def recompute(self, conversation_id: UUID) -> Sums:
+        """Recompute every running sum from the weights, and return the total."""
+        await self._recompute(conversation_id)
+        return await self._total(conversation_id)
+
+    async def _total(self, conversation_id: UUID) -> Sums:
+        newest = select(func.max(_seq)).where(col(MessageRow.conversation_id) == conversation_id)
+        return await self.sums_at(conversation_id, await self._session.first(newest) or 0)
+
+    async def protectable(
+        self,
+        conversation_id: UUID,
+        *,
+        roles: Collection[str],
+        event_types: Collection[str],
+        seqs: Collection[int],
+    ) -> list[Message]:
+        """The messages, neither commands nor erased, that are held or that rules may hold, in order."""
+        row = MessageRow
+        may_be_held = or_(
+            col(row.protected_reason) != "compressible",
+            col(row.is_pinned),
+            col(row.role).in_(roles),
+            col(row.event_type).in_(event_types),
+            _seq == any_(literal([1, *seqs], ARRAY(BigInteger))),
+        )
+        return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE, may_be_held).order_by(_seq))
+
+    async def said(self, conversation_id: UUID, *, role: str, after_seq: int, limit: int) -> list[tuple[int, str]]:
+        """Positions and texts of the next messages of a role, in order; neither commands nor erased ones."""
+        statement = (
+            select(_seq, col(MessageRow.content))
+            .where(col(MessageRow.conversation_id) == conversation_id, after_seq < _seq)
+            .where(_SPOKEN, _WHOLE, col(MessageRow.role) == role)
+            .order_by(_seq)
+            .limit(limit)
+        )
+        return [(seq, content) for seq, content in await self._session.rows(statement)]
+
+    async def pin(self, conversation_id: UUID, message_id: UUID, *, is_pinned: bool, reason: str) -> Message:
+        """Set ``is_pinned`` and ``protected_reason``. Raises ``NotFoundError``."""
+        statement = (
+            update(MessageRow)
+            .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message_id)
+            .values(is_pinned=is_pinned, protected_reason=reason, is_protected=reason not in UNPROTECTED)
+            .returning(MessageRow)
+        )
+        return _message(await self._session.first(statement))
+
+    async def erase(self, conversation_id: UUID, changed: Sequence[Message]) -> None:
+        """Store these messages' text, parts, status, event type, weights, reason, model, usage and metadata."""
+        for message, keys in zip(changed, await _keys(changed), strict=True):
+            values = _columns(message, Sums()) | {"term_keys": keys}
+            names = (*_REWRITTEN, "call_ids", "result_ids", "meta", "is_protected", "term_keys")
+            await self._session.execute(
+                update(MessageRow)
+                .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message.id)
+                .values(**{name: values[name] for name in names})
+            )
+
+    async def halves(self, conversation_id: UUID, call_ids: Sequence[str]) -> list[Message]:
+        """Every message that makes or answers one of these tool calls, by ``seq``."""
+        wanted = literal(list(call_ids), ARRAY(Text))
+        makes = and_(text(MAKES_CALLS), col(MessageRow.call_ids).op("&&")(wanted))
+        answers = col(MessageRow.result_ids).op("&&")(wanted)
+        return await self._messages(_of(conversation_id).where(or_(makes, answers)).order_by(_seq))
+
+    async def quoting(self, conversation_id: UUID, seq: int) -> list[Message]:
+        """Results of tools that quote this message, by ``seq``."""
+        parts, place = cast(col(MessageRow.parts), JSONB), cast({"seq": seq}, JSONB)
+        quotes = func.jsonb_path_exists(parts, cast(_QUOTES, JSONPATH), place, literal(value=True))
+        is_there = (col(MessageRow.role) == "tool", col(MessageRow.status) != "erased", _seq > seq)
+        return await self._messages(_of(conversation_id).where(*is_there, quotes).order_by(_seq))
+
+    async def command_answers(self, conversation_id: UUID, *, after_seq: int) -> list[Message]:
+        """The service's answers to typed commands after that ``seq``, in order."""
+        answers = (col(MessageRow.is_command), col(MessageRow.role) == "assistant", after_seq < _seq)
+        return await self._messages(_of(conversation_id).where(*answers).order_by(_seq))
+
+    async def protected_tokens(self, conversation_id: UUID, estimator: Estimator) -> int:
+        """What pinned and protected messages weigh together, those held by their role apart."""
+        row = MessageRow
+        statement = select(
+            func.coalesce(func.sum(col(row.token_count)), 0), func.coalesce(func.sum(col(row.byte_length)), 0)
+        ).where(
+            col(row.conversation_id) == conversation_id,
+            col(row.is_protected),
+            _SPOKEN,
+            col(row.protected_reason) != "system",
+        )
+        ((tokens, bytes_),) = await self._session.rows(statement)
+        return tokens_of(int(tokens), int(bytes_), estimator)
+
+    async def at_seqs(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Message]:
+        """These messages by ``seq``, without commands and without what was erased."""
+        wanted = _seq == any_(literal(list(seqs), ARRAY(BigInteger)))
+        return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE, wanted).order_by(_seq))
+
+    async def sources(
+        self, conversation_id: UUID, *, stems: Sequence[str], limit: int, neighbours: bool = True
+    ) -> Narrowed:
+        """The messages among which those that fit these stems are: see ``narrowing.py``."""
+        return await Narrowing(self._session, conversation_id).sources(stems, limit=limit, neighbours=neighbours)
+
+    async def holding(
+        self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int
+    ) -> list[Source]:
+        """The newest messages that hold each of these texts literally, whatever the case; blanks are alike."""
+        return await Narrowing(self._session, conversation_id).holding(texts, stems=stems, limit=limit)
+
+    async def _messages(self, statement: Any) -> list[Message]:
+        return [_message(row) for row in await self._session.all(statement)]
+
+    async def _recompute(self, conversation_id: UUID) -> None:
+        """Running sums from the weights; rows whose sums stay as they are, are not written.
+
+        Joined by the rows' physical place: by any column the planner, which takes a conversation for one row, would
+        compute all the sums again for every message.
+        """
+        row = MessageRow
+        weights = {
+            "message_sum": _running(1),
+            "token_sum": _running(col(row.token_count)),
+            "byte_sum": _running(col(row.byte_length)),
+        }
+        place: ColumnElement[Any] = literal_column("messages.ctid")
+        fresh = (
+            select(place.label("place"), *(weight.label(name) for name, weight in weights.items()))
+            .where(col(row.conversation_id) == conversation_id)
+            .subquery()
+        )
+        sums = {name: fresh.c[name] for name in weights}
+        await self._session.execute(
+            update(row)
+            .where(col(row.conversation_id) == conversation_id, place == fresh.c.place)
+            .where(tuple_(*_SUMS) != tuple_(*sums.values()))
+            .values(**sums)
+        )
+
+
+def _of(conversation_id: UUID) -> Any:
+    whole = select(MessageRow).options(defer(col(MessageRow.term_keys), raiseload=True))  # type: ignore[arg-type]
+    return whole.where(col(MessageRow.conversation_id) == conversation_id)
+
+
+def _anchor_tokens() -> Any:
+    """What a message's active anchors weigh."""
+    anchor = AnchorRow
+    return (
+        select(func.coalesce(func.sum(col(anchor.token_count)), 0))
+        .where(
+            col(anchor.tenant_id) == col(MessageRow.tenant_id),
+            col(anchor.conversation_id) == col(MessageRow.conversation_id),
+            col(anchor.seq) == _seq,
+            text(f"anchors.{ACTIVE}"),
+        )
+        .correlate(MessageRow)
+        .scalar_subquery()
+    )
+
+
+def _running(weight: Any) -> Any:
+    """The sum of a weight through each message; commands and erased messages weigh nothing."""
+    counted = case((or_(col(MessageRow.is_command), ~_WHOLE), 0), else_=weight)
+    return cast(func.sum(counted).over(order_by=_seq), BigInteger)
+
+
+async def _keys(messages: Sequence[Message]) -> list[list[int]]:
+    """The keys of the word index; those of much text are made off the event loop."""
+    if sum(message.byte_length for message in messages) <= ON_LOOP:
+        return keys_of(messages)
+    return await asyncio.to_thread(keys_of, messages)
+
+
+def _not_found() -> NotFoundError:
+    return NotFoundError("No such message.")
+
+
+def _columns(message: Message, through: Sums) -> dict[str, Any]:
+    parts = [dict(part) for part in message.parts]
+    return without(columns(message), "metadata") | {
+        "parts": parts,
+        "call_ids": [part["id"] for part in parts if part.get("type") == "tool_call"],
+        "result_ids": [part["tool_call_id"] for part in parts if part.get("type") == "tool_result"],
+        "usage": plain(message.usage),
+        "meta": plain(message.metadata),
+        "is_protected": message.is_protected,
+        "message_sum": through.messages,
+        "token_sum": through.tokens,
+        "byte_sum": through.bytes,
+    }
+
+
+def _message(row: MessageRow | None) -> Message:
+    if row is None:
+        raise _not_found()
+    return value(Message, row, parts=tuple(row.parts), metadata=row.meta)

@@ -1,0 +1,202 @@
+"""From a conversation of any length to the few hundred messages worth looking at, by the index of words."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, Text, any_, case, cast, func, literal, select
+from sqlalchemy.dialects.postgresql import JSONB, JSONPATH, array
+from sqlalchemy.orm import aliased
+from sqlmodel import col
+
+from app.core.context.tools import OWN
+from app.core.model.conversation import Message
+from app.core.model.overlap import message_text
+from app.core.retrieval.corpus import Source
+from app.core.text.token_counts import weigh
+from app.storage.repositories.term_keys import TermKeys
+from app.storage.scoped_session import TenantSession
+from app.storage.tables import MessageRow
+from app.usecases.ports import Narrowed
+
+WHOLE: Final = 1_500
+"""Messages; a conversation up to this is given whole: everything in it can be looked at in no time."""
+COMMON: Final = 400
+"""A stem in more messages than this is common: the rest of them is estimated, and none of them is sought alone."""
+CENTRES: Final = 4
+"""One in so many of the messages that hold stems comes with its neighbours, those that hold the rarest ones …"""
+FEWEST_CENTRES: Final = 40
+"""… and so many at least."""
+NEIGHBOURS: Final = 3  # places: as far as the score of a message spreads in ``recall``
+MOST_STEMS: Final = 48  # of a question; what is longer is a text, and its first words say what it is about
+_PAIRED: Final = 5  # common stems that are sought two by two: ten pairs
+SOUGHT: Final = 200  # characters of a text; Postgres' search takes time by the length of both
+SCANNED: Final = 20_000  # messages read for a text without a word: a tenth of a second
+
+_EVERY_TEXT: Final = '$.** ? (@.type() == "string")'
+_BIGINTS: Final = ARRAY(BigInteger)
+_HOLDER: Final = aliased(MessageRow)  # made once: each one is adapted anew when it is first used
+_seq = col(MessageRow.seq)
+_SHOWN = (~col(MessageRow.is_command), col(MessageRow.status) != "erased")
+
+
+@dataclass(frozen=True, slots=True)
+class _Posting:
+    """The messages that hold a stem, or the first ``COMMON`` of them, and in how many it stands."""
+
+    seqs: frozenset[int]
+    about: int
+
+
+class Narrowing:
+    """Of one conversation."""
+
+    def __init__(self, session: TenantSession, conversation_id: UUID) -> None:
+        self._session = session
+        self._id = conversation_id
+        self._of = col(MessageRow.conversation_id) == conversation_id
+        self._keys = TermKeys(conversation_id)
+
+    async def sources(self, stems: Sequence[str], *, limit: int, neighbours: bool) -> Narrowed:
+        """``MessageRepository.sources``."""
+        total, last_seq = await self._size()
+        if neighbours and total <= WHOLE:
+            return Narrowed(sources=await self._read(), documents={}, total=total)
+        wanted = list(dict.fromkeys(stems))[:MOST_STEMS]
+        postings = await self._postings(wanted, last_seq)
+        weights = {stem: math.log1p(total / max(posting.about, 1)) for stem, posting in postings.items()}
+        worth: defaultdict[int, float] = defaultdict(float)
+        for stem, posting in postings.items():
+            for seq in posting.seqs:
+                worth[seq] += weights[stem]
+        for seq, value in (await self._pairs(postings, weights)).items():
+            worth[seq] = max(worth[seq], value)
+        best = sorted(worth, key=lambda seq: (-worth[seq], -seq))[:limit]
+        return Narrowed(
+            sources=await self._read(
+                _around(best[: max(limit // CENTRES, FEWEST_CENTRES)]).union(best) if neighbours else best
+            ),
+            documents={stem: posting.about for stem, posting in postings.items()},
+            total=total,
+        )
+
+    async def holding(self, texts: Sequence[str], *, stems: Sequence[str], limit: int) -> list[Source]:
+        """``MessageRepository.holding``."""
+        conditions = [_holds(text) for text in texts]
+        if stems:
+            keys = [self._keys.of_stem(stem) for stem in stems]
+            conditions.append(col(MessageRow.term_keys).op("@>")(literal(keys, _BIGINTS)))
+        else:
+            _, last_seq = await self._size()
+            conditions.append(_seq > last_seq - SCANNED)
+        statement = self._columns().where(*conditions).order_by(_seq.desc()).limit(limit)
+        return [_source(line) for line in await self._session.rows(statement) if not _only_looks_up(line)]
+
+    async def _size(self) -> tuple[int, int]:
+        """Messages that are neither commands nor erased, and the last ``seq``."""
+        statement = select(col(MessageRow.message_sum), _seq).where(self._of).order_by(_seq.desc()).limit(1)
+        found = await self._session.rows(statement)
+        return (found[0].message_sum, found[0].seq) if found else (0, 0)
+
+    async def _postings(self, stems: Sequence[str], last_seq: int) -> dict[str, _Posting]:
+        keys = [self._keys.of_stem(stem) for stem in stems]
+        lists = await self._lists([(key, key) for key in keys])
+        return {stem: _Posting(seqs, _about(seqs, last_seq)) for stem, seqs in zip(stems, lists, strict=True)}
+
+    async def _pairs(self, postings: Mapping[str, _Posting], weights: Mapping[str, float]) -> dict[int, float]:
+        """What messages that hold two common stems are worth: one common stem alone leads to too many."""
+        common = [stem for stem, posting in postings.items() if len(posting.seqs) >= COMMON]
+        rarest = sorted(common, key=lambda stem: -weights[stem])[:_PAIRED]
+        pairs = list(combinations(rarest, 2))
+        lists = await self._lists([(self._keys.of_stem(one), self._keys.of_stem(other)) for one, other in pairs])
+        worth: dict[int, float] = {}
+        for (one, other), seqs in zip(pairs, lists, strict=True):
+            value = weights[one] + weights[other]
+            worth |= {seq: max(worth.get(seq, 0.0), value) for seq in seqs}
+        return worth
+
+    async def _lists(self, pairs: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
+        """For each pair of keys the messages that hold both, ``COMMON`` of them at most; one statement for all."""
+        if not pairs:
+            return []
+        firsts, seconds = (literal(list(keys), _BIGINTS) for keys in zip(*pairs, strict=True))
+        keys = func.unnest(firsts, seconds).table_valued("first", "second", name="wanted", with_ordinality="place")
+        wanted = keys.render_derived()
+        holds = (
+            select(col(_HOLDER.seq))
+            .where(col(_HOLDER.conversation_id) == self._id)
+            .where(col(_HOLDER.term_keys).op("@>")(array([wanted.c.first, wanted.c.second])))
+            .limit(COMMON)
+            .correlate(wanted)
+        )
+        found = select(wanted.c.place, func.array(holds.scalar_subquery(), type_=_BIGINTS))
+        seqs = {place: frozenset(listed) for place, listed in await self._session.rows(found)}
+        return [seqs[place] for place in range(1, len(pairs) + 1)]
+
+    async def _read(self, seqs: Iterable[int] | None = None) -> list[Source]:
+        statement = self._columns()
+        if seqs is not None:
+            statement = statement.where(_seq == any_(literal(sorted(seqs), _BIGINTS)))
+        lines = await self._session.rows(statement.order_by(_seq))
+        return [_source(line) for line in lines if not _only_looks_up(line)]
+
+    def _columns(self) -> Any:
+        row = MessageRow
+        return select(
+            col(row.id),
+            col(row.conversation_id),
+            _seq,
+            col(row.role),
+            col(row.content),
+            col(row.parts),
+            col(row.token_count),
+            col(row.created_at),
+        ).where(self._of, *_SHOWN)
+
+
+def _about(seqs: frozenset[int], last_seq: int) -> int:
+    """Of a common stem estimated by how densely its first messages lie: those of a table come in order of writing."""
+    return len(seqs) if len(seqs) < COMMON else max(len(seqs), round(len(seqs) * last_seq / max(seqs)))
+
+
+def _around(seqs: Iterable[int]) -> set[int]:
+    return {seq + distance for seq in seqs for distance in range(-NEIGHBOURS, NEIGHBOURS + 1)}
+
+
+def _holds(wanted: str) -> ColumnElement[bool]:
+    """Whether a message says this literally: in its content or in a text of its parts."""
+    wanted = wanted[:SOUGHT]
+    parts = cast(col(MessageRow.parts), JSONB)
+    told = func.jsonb_path_query(parts, cast(_EVERY_TEXT, JSONPATH)).column_valued("told")
+    in_parts = select(func.string_agg(told.op("#>>")(cast([], ARRAY(Text))), " ")).correlate(MessageRow)
+    said: ColumnElement[Any] = case(
+        (cast(col(MessageRow.parts), Text) == "[]", col(MessageRow.content)),
+        else_=col(MessageRow.content) + " " + func.coalesce(in_parts.scalar_subquery(), ""),
+    )
+    if " " in wanted:
+        said = func.regexp_replace(said, r"\s+", " ", "g")
+    return func.strpos(func.lower(said), wanted.lower()) > 0
+
+
+def _only_looks_up(line: Any) -> bool:
+    """A look-up says nothing of its own: neither its call nor what it brought back, which is found where it stands."""
+    return bool(line.parts) and not line.content and all(_looks_up(part) for part in line.parts)
+
+
+def _looks_up(part: Mapping[str, Any]) -> bool:
+    return "quotes" in part or (part.get("type") == "tool_call" and part.get("name") in OWN)
+
+
+def _source(line: Any) -> Source:
+    text, tokens = line.content, line.token_count
+    if line.parts:  # told as text, each thing once: not what the message itself weighs
+        names = ("id", "conversation_id", "seq", "role", "content", "created_at")
+        text = message_text(Message(parts=tuple(line.parts), **{name: getattr(line, name) for name in names}))
+        tokens = weigh(line.role, text).tokens
+    return Source(seq=line.seq, role=line.role, text=text, at=line.created_at, tokens=tokens)

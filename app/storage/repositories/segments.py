@@ -1,0 +1,268 @@
+"""Rows of ``segments`` and ``segment_levels``: inserted, looked up by id and by place, made current or not."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import ARRAY, BigInteger, Text, and_, any_, delete, func, literal, or_, select, text, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import aliased
+from sqlmodel import col
+
+from app.core.model.errors import NotFoundError
+from app.core.model.records import Page
+from app.core.model.segments import LEVELS, Level, Segment, SegmentLevel
+from app.storage.repositories.base import Repository
+from app.storage.repositories.cursor import BY_NUMBER, cut, paged
+from app.storage.repositories.leases import now
+from app.storage.repositories.mapping import columns, value, without
+from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevelRow, SegmentRow, StateVersionRow
+
+_SERVED: Final[tuple[Level, ...]] = ("L2", "L3")
+_FIXED: Final = frozenset({"id", "conversation_id", "from_seq", "to_seq", "is_current", "created_at", "levels"})
+"""What erasure leaves as it is."""
+_NUMBERED: Final = "_[0-9]+$"
+_BIGINTS: Final = ARRAY(BigInteger)
+_TEXTS: Final = ARRAY(Text)
+_LEVEL: Final = tuple(item.name for item in fields(SegmentLevel))
+_LEVEL_COLUMNS: Final[tuple[Any, ...]] = tuple(
+    col(getattr(SegmentLevelRow, name)).label(f"level_{name}") for name in _LEVEL
+)
+_PICKED: Final = aliased(SegmentRow)  # made once: each one is adapted anew when it is first used
+_id = col(SegmentRow.id)
+_from = col(SegmentRow.from_seq)
+_to = col(SegmentRow.to_seq)
+# Words, not parameters: only so can the planner be sure that the partial indexes hold them.
+_CURRENT = text(f"segments.{CURRENT}")
+_WANTING = text(WANTS_DETAIL)
+
+
+class SqlSegments(Repository):
+    """``ports.SegmentRepository``."""
+
+    async def add(self, segments: Sequence[Segment]) -> None:
+        """Insert, with their levels, in two round trips.
+
+        Raises ``NotFoundError`` without the conversation, ``ConflictError`` for an id or a range twice.
+        """
+        if not segments:
+            return
+        rows = [without(columns(segment), "levels") for segment in segments]
+        await self._session.execute(insert(SegmentRow), rows)
+        levels = [_level_columns(segment, level) for segment in segments for level in segment.levels.values()]
+        if levels:
+            await self._session.execute(insert(SegmentLevelRow), levels)
+
+    async def get(self, conversation_id: UUID, segment_id: str) -> Segment:
+        """One, current or not, with its levels. Raises ``NotFoundError``."""
+        found = await self._whole(select(SegmentRow).where(_of(conversation_id), _id == segment_id))
+        if not found:
+            raise NotFoundError("No such segment.")
+        return found[0]
+
+    async def of_ranges(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Segment]:
+        """Those that have exactly one of these ranges, current or not, with levels, by ``from_seq``."""
+        if not ranges:
+            return []
+        firsts, lasts = (literal(list(seqs), _BIGINTS) for seqs in zip(*ranges, strict=True))
+        wanted = select(func.unnest(firsts), func.unnest(lasts))
+        return await self._whole(select(SegmentRow).where(_of(conversation_id), tuple_(_from, _to).in_(wanted)))
+
+    async def ids_like(self, conversation_id: UUID, stems: Sequence[str]) -> frozenset[str]:
+        """Ids in use that are one of these, or one of these with a number behind it (``auth``, ``auth_2``)."""
+        wanted = any_(literal(list(stems), _TEXTS))
+        alike = or_(_id == wanted, func.regexp_replace(_id, _NUMBERED, "") == wanted)
+        return frozenset(await self._session.all(select(_id).where(_of(conversation_id), alike)))
+
+    async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Segment], str | None]:
+        """The current version's, by ``from_seq``, with levels."""
+        statement = select(SegmentRow).where(_of(conversation_id), _CURRENT)
+        found = await self._whole(paged(statement, page, (_from,), BY_NUMBER))
+        in_order = found if page.order == "asc" else found[::-1]
+        return cut(in_order, page.limit, lambda segment: (segment.from_seq,))
+
+    async def newest(self, conversation_id: UUID, *, limit: int) -> list[Segment]:
+        """The newest current ones, with their L2 and L3, by ``from_seq``."""
+        statement = select(SegmentRow).where(_of(conversation_id), _CURRENT).order_by(_from.desc()).limit(limit)
+        return await self._whole(statement, _SERVED)
+
+    async def count(self, conversation_id: UUID) -> int:
+        """How many are current."""
+        counted = select(func.count()).select_from(SegmentRow).where(_of(conversation_id), _CURRENT)
+        return int(await self._session.first(counted))
+
+    async def covering(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Segment]:
+        """The current ones that hold any of these messages, without levels: for each one probe of the index."""
+        wanted = func.unnest(literal(sorted(set(seqs)), _BIGINTS)).table_valued("seq", name="wanted").render_derived()
+        begins = select(func.max(col(_PICKED.from_seq))).where(
+            col(_PICKED.conversation_id) == conversation_id,
+            col(_PICKED.is_current),
+            col(_PICKED.from_seq) <= wanted.c.seq,
+        )
+        beginnings = select(begins.correlate(wanted).scalar_subquery()).select_from(wanted)
+        statement = select(SegmentRow).where(_of(conversation_id), _CURRENT, _from.in_(beginnings)).order_by(_from)
+        ordered = sorted(seqs)
+        return [_segment(row) for row in await self._session.all(statement) if _holds_any(row, ordered)]
+
+    async def touching(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Segment]:
+        """Every one ever made that holds any of these messages, with levels."""
+        if not seqs:
+            return []
+        near = select(SegmentRow).where(_of(conversation_id), _from <= max(seqs), _to >= min(seqs))
+        ordered = sorted(seqs)
+        return [segment for segment in await self._whole(near) if _holds_any(segment, ordered)]
+
+    async def named(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
+        """These, current or not, with levels, by ``from_seq``."""
+        these = _id == any_(literal(list(segment_ids), _TEXTS))
+        return await self._whole(select(SegmentRow).where(_of(conversation_id), these)) if segment_ids else []
+
+    async def within(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Segment]:
+        """The current ones that lie wholly or in part in this range, with levels, by ``from_seq``."""
+        first = (
+            select(func.coalesce(func.max(col(_PICKED.from_seq)), 0))
+            .where(col(_PICKED.conversation_id) == conversation_id, col(_PICKED.is_current))
+            .where(col(_PICKED.from_seq) <= from_seq)
+            .scalar_subquery()
+        )
+        meets = (_from >= first, _from <= to_seq, _to >= from_seq)
+        return await self._whole(select(SegmentRow).where(_of(conversation_id), _CURRENT, *meets))
+
+    async def put_levels(self, conversation_id: UUID, segment_id: str, levels: Sequence[SegmentLevel]) -> None:
+        """Insert or replace these levels. Raises ``NotFoundError`` without the segment."""
+        if not levels:
+            return
+        here = {"conversation_id": conversation_id, "segment_id": segment_id}
+        statement = insert(SegmentLevelRow)
+        told = {name: statement.excluded[name] for name in _LEVEL if name != "level"}
+        statement = statement.on_conflict_do_update(constraint="pk_segment_levels", set_=told)
+        await self._session.execute(statement, [here | columns(level) for level in levels])
+
+    async def rewrite(self, segment: Segment) -> None:
+        """Store a segment's topic, counts, identifiers and levels again; no other level stays."""
+        values = {name: item for name, item in columns(segment).items() if name not in _FIXED}
+        await self._set(segment.conversation_id, segment.id, values)
+        await self._session.execute(delete(SegmentLevelRow).where(*_levels_of(segment.conversation_id, segment.id)))
+        await self.put_levels(segment.conversation_id, segment.id, list(segment.levels.values()))
+
+    async def rename(self, conversation_id: UUID, segment_id: str, new_id: str) -> None:
+        """Another id for a segment, wherever one stands: its levels, versions, expansions. The old one is forgotten."""
+        levels = await self._session.all(
+            delete(SegmentLevelRow).where(*_levels_of(conversation_id, segment_id)).returning(SegmentLevelRow)
+        )
+        kept = [value(SegmentLevel, row) for row in levels]
+        await self._set(conversation_id, segment_id, {"id": new_id})
+        await self.put_levels(conversation_id, new_id, kept)
+        ids = col(StateVersionRow.segment_ids)
+        await self._session.execute(
+            update(StateVersionRow)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, literal(segment_id) == any_(ids))
+            .values(segment_ids=func.array_replace(ids, segment_id, new_id, type_=_TEXTS))
+        )
+        expanded = (col(ExpansionRow.conversation_id) == conversation_id, col(ExpansionRow.segment_id) == segment_id)
+        await self._session.execute(update(ExpansionRow).where(*expanded).values(segment_id=new_id))
+
+    async def update(self, conversation_id: UUID, segment_id: str, **changes: Any) -> None:
+        """Set ``wants_detail``, ``detail_tries``, ``detail_after``."""
+        await self._set(conversation_id, segment_id, changes)
+
+    async def make_current(self, conversation_id: UUID, version: int) -> None:
+        """Recompute ``is_current`` from the chain of parents of that version; rows that stay are not written."""
+        ids = await self._session.all(_ids_of_chain(conversation_id, version))
+        counts = _id == any_(literal(sorted({*ids}), _TEXTS))
+        await self._session.execute(
+            update(SegmentRow)
+            .where(_of(conversation_id), col(SegmentRow.is_current) != counts)
+            .values(is_current=~col(SegmentRow.is_current))
+        )
+
+    async def set_current(self, conversation_id: UUID, segment_ids: Sequence[str]) -> None:
+        """Make these current beside the others."""
+        these = _id == any_(literal(list(segment_ids), _TEXTS))
+        await self._session.execute(
+            update(SegmentRow).where(_of(conversation_id), these, ~col(SegmentRow.is_current)).values(is_current=True)
+        )
+
+    async def wanting_detail(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID, str]]:
+        """(tenant, conversation, segment) of current ones that want an L1 now, oldest first."""
+        row, after = SegmentRow, col(SegmentRow.detail_after)
+        statement = select(col(row.tenant_id), col(row.conversation_id), _id)
+        if conversation_id is not None:
+            statement = statement.where(_of(conversation_id))
+        due = statement.where(_WANTING, or_(after.is_(None), after <= now()))
+        lines = await self._session.rows(due.order_by(after.nulls_first(), col(row.created_at), _from).limit(limit))
+        return [(line.tenant_id, line.conversation_id, line.id) for line in lines]
+
+    async def _set(self, conversation_id: UUID, segment_id: str, values: dict[str, Any]) -> None:
+        here = (_of(conversation_id), _id == segment_id)
+        await self._session.execute(update(SegmentRow).where(*here).values(**values))
+
+    async def _whole(self, picked: Any, levels: Collection[Level] = LEVELS) -> list[Segment]:
+        """The picked segments with their levels, by place: one statement, so that the two belong together."""
+        level, rows = SegmentLevelRow, picked.cte("picked")
+        of_segment = and_(
+            col(level.tenant_id) == rows.c.tenant_id,
+            col(level.conversation_id) == rows.c.conversation_id,
+            col(level.segment_id) == rows.c.id,
+            col(level.level).in_(levels),
+        )
+        statement = select(rows, *_LEVEL_COLUMNS).outerjoin_from(rows, level, of_segment)
+        ordered = statement.order_by(rows.c.from_seq, rows.c.to_seq, col(level.level))
+        return _gathered(await self._session.rows(ordered))
+
+
+def _gathered(lines: Iterable[Any]) -> list[Segment]:
+    """One segment of each, though it stands in as many lines as it has levels."""
+    firsts: dict[tuple[UUID, str], Any] = {}
+    levels: defaultdict[tuple[UUID, str], dict[Level, SegmentLevel]] = defaultdict(dict)
+    for line in lines:
+        key = (line.tenant_id, line.id)
+        firsts.setdefault(key, line)
+        told = dict(zip(_LEVEL, line[-len(_LEVEL) :], strict=True))
+        if told["level"] is not None:
+            levels[key][told["level"]] = SegmentLevel(**told)
+    return [_segment(line, levels[key]) for key, line in firsts.items()]
+
+
+def _ids_of_chain(conversation_id: UUID, version: int) -> Any:
+    """Ids of the segments of a version and of all that it goes on from."""
+    row, parent = StateVersionRow, aliased(StateVersionRow)
+    chain = (
+        select(col(row.tenant_id), col(row.parent_version), col(row.segment_ids))
+        .where(col(row.conversation_id) == conversation_id, col(row.version) == version)
+        .cte("chain", recursive=True)
+    )
+    before = (
+        select(col(parent.tenant_id), col(parent.parent_version), col(parent.segment_ids))
+        .where(col(parent.conversation_id) == conversation_id, col(parent.version) == chain.c.parent_version)
+        .where(col(parent.tenant_id) == chain.c.tenant_id)
+    )
+    return select(func.unnest(chain.union_all(before).c.segment_ids))
+
+
+def _of(conversation_id: UUID) -> Any:
+    return col(SegmentRow.conversation_id) == conversation_id
+
+
+def _levels_of(conversation_id: UUID, segment_id: str) -> tuple[Any, ...]:
+    level = SegmentLevelRow
+    return col(level.conversation_id) == conversation_id, col(level.segment_id) == segment_id
+
+
+def _level_columns(segment: Segment, level: SegmentLevel) -> dict[str, Any]:
+    return {"conversation_id": segment.conversation_id, "segment_id": segment.id, **columns(level)}
+
+
+def _segment(row: Any, levels: Mapping[Level, SegmentLevel] | None = None) -> Segment:
+    return value(Segment, row, identifiers=tuple(row.identifiers), levels=dict(levels or {}))
+
+
+def _holds_any(segment: Segment | SegmentRow, ordered: Sequence[int]) -> bool:
+    """Whether one of these ``seq``s, in order, lies in the segment."""
+    place = bisect_left(ordered, segment.from_seq)
+    return place < len(ordered) and ordered[place] <= segment.to_seq

@@ -1,0 +1,142 @@
+"""Rows of ``state_versions``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from sqlalchemy import ARRAY, Uuid, any_, func, insert, literal, select, update
+from sqlalchemy.dialects.postgresql import distinct_on
+from sqlmodel import col
+
+from app.core.model.errors import NotFoundError
+from app.core.model.records import Page
+from app.core.model.repairs import Repair
+from app.core.model.state import StateEntry, StateVersion, VerificationCounts, Verified
+from app.storage.repositories.base import Repository
+from app.storage.repositories.cursor import BY_NUMBER, cut, paged
+from app.storage.repositories.mapping import LAYOUT, columns, plain, sums_columns, sums_value, value, without
+from app.storage.tables import StateVersionRow
+
+_ENTRIES = TypeAdapter(tuple[StateEntry, ...])
+_REPAIRS = TypeAdapter(tuple[Repair, ...])
+_COUNTS = TypeAdapter(VerificationCounts | None)
+_number = col(StateVersionRow.version)
+_REWRITTEN = ("state", "entries", "layout", "repairs", "verified", "verification")
+
+
+class SqlStates(Repository):
+    """``ports.StateRepository``."""
+
+    async def add(self, conversation_id: UUID, version: StateVersion) -> None:
+        """Insert. Raises ``NotFoundError`` without the conversation, ``ConflictError`` for a version twice."""
+        values = {"conversation_id": conversation_id, **_columns(version)}
+        await self._session.execute(insert(StateVersionRow).values(**values))
+
+    async def get(self, conversation_id: UUID, version: int) -> StateVersion:
+        """One version. Raises ``NotFoundError``."""
+        row = await self._session.first(
+            select(StateVersionRow).where(col(StateVersionRow.conversation_id) == conversation_id, _number == version)
+        )
+        if row is None:
+            raise NotFoundError("No such state version.")
+        return _version(row)
+
+    async def page(self, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
+        """By version."""
+        statement = select(StateVersionRow).where(col(StateVersionRow.conversation_id) == conversation_id)
+        statement = paged(statement, page, (_number,), BY_NUMBER)
+        found = [_version(row) for row in await self._session.all(statement)]
+        return cut(found, page.limit, lambda version: (version.version,))
+
+    async def since_boundary(self, conversation_id: UUID, seq: int) -> list[StateVersion]:
+        """Every version whose boundary is at or after that ``seq``, oldest first."""
+        statement = (
+            select(StateVersionRow)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, col(StateVersionRow.boundary_seq) >= seq)
+            .order_by(_number)
+        )
+        return [_version(row) for row in await self._session.all(statement)]
+
+    async def rewrite(self, conversation_id: UUID, version: StateVersion) -> None:
+        """Store a version's ``state``, ``entries``, ``covered``, ``layout``, ``repairs`` and ``verified`` again."""
+        values = _columns(version)
+        await self._session.execute(
+            update(StateVersionRow)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, _number == version.version)
+            .values(
+                **{name: item for name, item in values.items() if name.startswith("covered_") or name in _REWRITTEN}
+            )
+        )
+
+    async def mark(
+        self, conversation_id: UUID, version: int, verified: Verified, counts: VerificationCounts | None = None
+    ) -> None:
+        """Set what looked at a version, and what it found."""
+        await self._session.execute(
+            update(StateVersionRow)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, _number == version)
+            .values(verified=verified, verification=_COUNTS.dump_python(counts, mode="json"))
+        )
+
+    async def unmark(self, conversation_id: UUID, *, before: int) -> None:
+        """Versions before that one that wait for a model are judged by code alone."""
+        waits = col(StateVersionRow.verified) == "pending"
+        await self._session.execute(
+            update(StateVersionRow)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, _number < before, waits)
+            .values(verified="exact")
+        )
+
+    async def repairs_of(self, compaction_ids: Sequence[UUID]) -> dict[UUID, tuple[Repair, ...]]:
+        """What was done to the summaries of these compactions, over all versions that each wrote."""
+        compaction_id = col(StateVersionRow.compaction_id)
+        listed = literal(list(compaction_ids), ARRAY(Uuid))
+        rows = await self._session.rows(
+            select(compaction_id, col(StateVersionRow.repairs))
+            .where(compaction_id == any_(listed), func.jsonb_array_length(col(StateVersionRow.repairs)) > 0)
+            .order_by(compaction_id, _number)
+        )
+        found: dict[UUID, tuple[Repair, ...]] = {}
+        for id_, repairs in rows:
+            found[id_] = (*found.get(id_, ()), *_REPAIRS.validate_python(repairs))
+        return found
+
+    async def by_compaction(self, compaction_ids: Sequence[UUID]) -> dict[UUID, StateVersion]:
+        """The last version that each of these compactions wrote, in one query."""
+        compaction_id = col(StateVersionRow.compaction_id)
+        listed = literal(list(compaction_ids), ARRAY(Uuid))
+        rows = await self._session.all(
+            select(StateVersionRow)
+            .where(compaction_id == any_(listed))
+            .ext(distinct_on(compaction_id))
+            .order_by(compaction_id, _number.desc())
+        )
+        return {row.compaction_id: _version(row) for row in rows}
+
+
+def _columns(version: StateVersion) -> dict[str, Any]:
+    return without(columns(version), "covered") | {
+        "state": plain(version.state),
+        "entries": _ENTRIES.dump_python(version.entries, mode="json"),
+        "layout": LAYOUT.dump_python(version.layout, mode="json"),
+        "segment_ids": list(version.segment_ids),
+        "repairs": _REPAIRS.dump_python(version.repairs, mode="json"),
+        "verification": _COUNTS.dump_python(version.verification, mode="json"),
+        **sums_columns("covered", version.covered),
+    }
+
+
+def _version(row: StateVersionRow) -> StateVersion:
+    return value(
+        StateVersion,
+        row,
+        covered=sums_value("covered", row),
+        entries=_ENTRIES.validate_python(row.entries),
+        layout=LAYOUT.validate_python(row.layout),
+        segment_ids=tuple(row.segment_ids),
+        repairs=_REPAIRS.validate_python(row.repairs),
+        verification=_COUNTS.validate_python(row.verification),
+    )

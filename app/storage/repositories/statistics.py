@@ -1,0 +1,357 @@
+"""Sums over rows: what was measured, of a conversation, of a tenant, and of late over all tenants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from sqlalchemy import BigInteger, Numeric, and_, cast, func, or_, select, text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlmodel import col
+
+from app.core.model.conversation import Usage
+from app.core.model.records import Attempt, DetailCall, EntryCounts
+from app.core.model.segments import Expansion, Level
+from app.core.model.statistics import (
+    APPLIED,
+    CallTally,
+    CompactionTally,
+    ExpansionTally,
+    Fidelity,
+    Latency,
+    LevelMeasure,
+    Measured,
+    Purpose,
+    RepairTally,
+)
+from app.storage.repositories.base import Repository
+from app.storage.repositories.compactions import as_compaction
+from app.storage.repositories.mapping import value
+from app.storage.repositories.turns import as_turn
+from app.storage.repositories.verifications import as_verification
+from app.storage.tables import (
+    COMPACTION_IN_FLIGHT,
+    CURRENT,
+    CompactionRow,
+    ConversationRow,
+    DetailCallRow,
+    ExpansionRow,
+    MessageRow,
+    SegmentLevelRow,
+    SegmentRow,
+    StateVersionRow,
+    TurnRow,
+    VerificationRow,
+)
+from app.usecases.ports import Ended, EndedTurn
+
+_ENTRIES: Final = ("added", "kept", "superseded", "dropped", "restored_by_code", "ungrounded")
+_TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens")
+_ATTEMPT: Final = TypeAdapter(Attempt)
+_row = CompactionRow
+_ALIKE: Final = (col(_row.trigger), col(_row.status), col(_row.ran_in), col(_row.reason))
+_IS_APPLIED: Final = col(_row.status) == APPLIED
+_ITS_SEGMENT: Final = and_(
+    col(SegmentRow.tenant_id) == col(SegmentLevelRow.tenant_id),
+    col(SegmentRow.conversation_id) == col(SegmentLevelRow.conversation_id),
+    col(SegmentRow.id) == col(SegmentLevelRow.segment_id),
+)
+_KNOWN: Final = and_(_IS_APPLIED, col(_row.tokens_before).is_not(None), col(_row.tokens_after).is_not(None))
+
+
+class SqlStatistics(Repository):
+    """``ports.StatisticsRepository``."""
+
+    async def one_moment(self) -> None:
+        """Let every statement of this transaction see the same moment; before any other statement of it."""
+        await self._session.one_moment()
+
+    async def measured(self, conversation_id: UUID | None = None, *, since: datetime | None = None) -> Measured:
+        """Everything counted, of a conversation or of the whole tenant; of what ended at or after ``since``."""
+        compactions = _scope(CompactionRow, "finished_at", conversation_id, since)
+        expansions = _scope(ExpansionRow, "created_at", conversation_id, since)
+        details = _scope(DetailCallRow, "called_at", conversation_id, since)
+        verifications = _scope(VerificationRow, "finished_at", conversation_id, since)
+        turns = _scope(TurnRow, "finished_at", conversation_id, since)
+        took = func.extract("epoch", col(TurnRow.finished_at) - col(TurnRow.started_at)) * 1_000
+        newest = select(col(_row.id)).where(_IS_APPLIED, *compactions).order_by(col(_row.id).desc()).limit(1)
+        return Measured(
+            compactions=tuple(await self._compactions(compactions)),
+            calls=tuple(await self._calls(compactions, details, verifications)),
+            expansions=tuple(await self._expansions(expansions)),
+            in_turns=await self._latency(col(_row.duration_ms), [col(_row.ran_in) == "turn", *compactions]),
+            expanding=await self._latency(col(ExpansionRow.duration_ms), expansions),
+            turns=await self._latency(took, [col(TurnRow.finished_at).is_not(None), *turns]),
+            fidelity=await self._fidelity(compactions),
+            repairs=tuple(await self._repairs(compactions)),
+            last_applied=await self._session.first(newest),
+        )
+
+    async def levels(self, conversation_ids: Sequence[UUID]) -> list[LevelMeasure]:
+        """What the current segments of these conversations weigh at each level that they have."""
+        return await self._levels(conversation_ids, text(f"segments.{CURRENT}"))
+
+    async def levels_of(self, conversation_id: UUID, compaction_id: UUID) -> list[LevelMeasure]:
+        """The same of the segments that this compaction made."""
+        made = select(func.unnest(col(StateVersionRow.segment_ids))).where(
+            col(StateVersionRow.conversation_id) == conversation_id,
+            col(StateVersionRow.compaction_id) == compaction_id,
+        )
+        return await self._levels([conversation_id], col(SegmentRow.id).in_(made))
+
+    async def ended(self, since: datetime, *, limit: int) -> Ended:
+        """What ended after ``since``, over all tenants; at most ``limit`` of each, the first."""
+        compactions = select(CompactionRow).where(col(_row.finished_at) > since).order_by(col(_row.finished_at))
+        expansions = select(ExpansionRow).where(col(ExpansionRow.created_at) > since)
+        details = (
+            select(DetailCallRow)
+            .where(col(DetailCallRow.called_at) > since, col(DetailCallRow.attempt).is_not(None))
+            .order_by(col(DetailCallRow.called_at))
+        )
+        verifications = (
+            select(VerificationRow)
+            .where(col(VerificationRow.finished_at) > since)
+            .order_by(col(VerificationRow.finished_at))
+        )
+        turns = (
+            select(
+                TurnRow,
+                col(MessageRow.usage),
+                col(ConversationRow.preset),
+                col(ConversationRow.policy),
+                col(ConversationRow.context_tokens),
+            )
+            .join(ConversationRow, _same(TurnRow.conversation_id, ConversationRow))
+            .outerjoin(MessageRow, _same(TurnRow.reply_id, MessageRow))
+            .where(col(TurnRow.finished_at) > since)
+            .order_by(col(TurnRow.finished_at))
+        )
+        rows = await self._session.all(compactions.limit(limit))
+        return Ended(
+            compactions=[as_compaction(one) for one in rows],
+            levels=await self._levels_by_compaction(rows) if rows else {},
+            turns=[
+                EndedTurn(turn=as_turn(turn), usage=usage, preset=preset, policy=policy, context_tokens=tokens)
+                for turn, usage, preset, policy, tokens in await self._session.rows(turns.limit(limit))
+            ],
+            details=[_detail(one) for one in await self._session.all(details.limit(limit))],
+            verifications=[as_verification(one) for one in await self._session.all(verifications.limit(limit))],
+            expansions=[
+                value(Expansion, one)
+                for one in await self._session.all(expansions.order_by(col(ExpansionRow.created_at)).limit(limit))
+            ],
+        )
+
+    async def waiting(self) -> Mapping[str, int]:
+        """Compactions in flight by status, over all tenants, by the partial index."""
+        status = col(_row.status)
+        statement = select(status, func.count()).select_from(CompactionRow).where(text(COMPACTION_IN_FLIGHT))
+        return {name: int(count) for name, count in await self._session.rows(statement.group_by(status))}
+
+    async def _compactions(self, scope: Sequence[Any]) -> list[CompactionTally]:
+        statement = select(
+            *_ALIKE,
+            func.count(),
+            func.sum(col(_row.messages_covered)),
+            func.sum(col(_row.tokens_before)).filter(_KNOWN),
+            func.sum(col(_row.tokens_after)).filter(_KNOWN),
+            *(func.sum(_number(col(_row.entries), name, BigInteger)) for name in _ENTRIES),
+        ).where(*scope)
+        return [_compactions(*row) for row in await self._session.rows(statement.group_by(*_ALIKE))]
+
+    async def _repairs(self, scope: Sequence[Any]) -> list[RepairTally]:
+        """By reason and by the prompt of the compaction's last call."""
+        repairs = col(StateVersionRow.repairs)
+        each = func.jsonb_array_elements(repairs).column_valued("repair", joins_implicitly=True)
+        reason = cast(each, JSONB).op("->>")("reason")
+        prompt = col(_row.attempts).op("->")(-1).op("->>")("prompt_version")
+        statement = (
+            select(reason, prompt, func.count())
+            .select_from(StateVersionRow)
+            .join(
+                CompactionRow,
+                and_(
+                    col(StateVersionRow.tenant_id) == col(_row.tenant_id),
+                    col(StateVersionRow.compaction_id) == col(_row.id),
+                ),
+            )
+            .where(*scope)
+            .group_by(text("1"), text("2"))
+        )
+        return [
+            RepairTally(reason=name, prompt_version=version, count=count)
+            for name, version, count in await self._session.rows(statement)
+        ]
+
+    async def _calls(
+        self, compactions: Sequence[Any], details: Sequence[Any], verifications: Sequence[Any]
+    ) -> list[CallTally]:
+        one = col(DetailCallRow.attempt)
+        purposes: list[tuple[Purpose, Any]] = [
+            ("compaction", _each_attempt(CompactionRow).where(*compactions)),
+            ("detail", select(*_sums_of(one)).where(one.is_not(None), *details)),
+            ("verification", _each_attempt(VerificationRow).where(*verifications)),
+        ]
+        return [
+            _calls(purpose, *row)
+            for purpose, statement in purposes
+            for row in await self._session.rows(statement.group_by(text("1"), text("2"), text("3")))
+        ]
+
+    async def _expansions(self, scope: Sequence[Any]) -> list[ExpansionTally]:
+        row, used = ExpansionRow, col(ExpansionRow.used)
+        statement = select(
+            col(row.way),
+            func.count(),
+            func.sum(col(row.passages)),
+            func.sum(col(row.tokens)),
+            func.count().filter(used.is_(True)),
+            func.count(used),
+        ).where(*scope)
+        names = ("count", "passages", "tokens", "used", "judged")
+        return [
+            ExpansionTally(way=way, **dict(zip(names, map(int, numbers), strict=True)))
+            for way, *numbers in await self._session.rows(statement.group_by(col(row.way)).order_by(col(row.way)))
+        ]
+
+    async def _latency(self, milliseconds: Any, scope: Sequence[Any]) -> Latency:
+        at = [func.percentile_cont(share).within_group(milliseconds) for share in (0.5, 0.95)]
+        statement = select(func.count(milliseconds), func.sum(milliseconds), *at).where(*scope)
+        ((count, total, median, late),) = await self._session.rows(statement)
+        if not count:
+            return Latency()
+        return Latency(
+            count=int(count),
+            total_ms=round(total),
+            p50_ms=round(float(median), 1),
+            p95_ms=round(float(late), 1),
+        )
+
+    async def _fidelity(self, scope: Sequence[Any]) -> Fidelity:
+        number = col(_row.fidelity)
+        probed = [_IS_APPLIED, number.is_not(None), *scope]
+        ((mean, count),) = await self._session.rows(select(func.avg(number), func.count()).where(*probed))
+        last = await self._session.first(select(number).where(*probed).order_by(col(_row.id).desc()).limit(1))
+        return Fidelity(last=last, mean=None if mean is None else round(mean, 4), probes=int(count))
+
+    async def _levels(self, conversation_ids: Sequence[UUID], which: Any) -> list[LevelMeasure]:
+        level = col(SegmentLevelRow.level)
+        statement = (
+            select(level, func.count(), func.sum(col(SegmentLevelRow.tokens)), func.sum(col(SegmentRow.tokens)))
+            .join(SegmentRow, _ITS_SEGMENT)
+            .where(col(SegmentLevelRow.conversation_id).in_(conversation_ids), which)
+            .group_by(level)
+            .order_by(level)
+        )
+        return [_level(*row) for row in await self._session.rows(statement)]
+
+    async def _levels_by_compaction(self, compactions: Sequence[CompactionRow]) -> dict[UUID, list[LevelMeasure]]:
+        """Of the segments that each of these made, where it was applied."""
+        made = (
+            select(
+                col(StateVersionRow.tenant_id).label("tenant_id"),
+                col(StateVersionRow.conversation_id).label("conversation_id"),
+                col(StateVersionRow.compaction_id).label("compaction_id"),
+                func.unnest(col(StateVersionRow.segment_ids)).label("segment_id"),
+            )
+            .where(
+                col(StateVersionRow.tenant_id).in_({row.tenant_id for row in compactions}),
+                col(StateVersionRow.compaction_id).in_([row.id for row in compactions if row.status == APPLIED]),
+            )
+            .distinct()
+            .subquery()
+        )
+        level = col(SegmentLevelRow.level)
+        statement = (
+            select(
+                made.c.compaction_id,
+                level,
+                func.count(),
+                func.sum(col(SegmentLevelRow.tokens)),
+                func.sum(col(SegmentRow.tokens)),
+            )
+            .join(SegmentRow, _ITS_SEGMENT)
+            .join(
+                made,
+                and_(
+                    made.c.tenant_id == col(SegmentRow.tenant_id),
+                    made.c.conversation_id == col(SegmentRow.conversation_id),
+                    made.c.segment_id == col(SegmentRow.id),
+                ),
+            )
+            .group_by(made.c.compaction_id, level)
+            .order_by(level)
+        )
+        found: dict[UUID, list[LevelMeasure]] = {}
+        for compaction_id, *row in await self._session.rows(statement):
+            found.setdefault(compaction_id, []).append(_level(*row))
+        return found
+
+
+def _scope(table: Any, ended: str, conversation_id: UUID | None, since: datetime | None) -> list[Any]:
+    """Whose rows, and from when on; what is not over yet is of now."""
+    of = [] if conversation_id is None else [table.conversation_id == conversation_id]
+    at = getattr(table, ended)
+    return of if since is None else [*of, or_(at.is_(None), at >= since)]
+
+
+def _same(id_: Any, table: Any) -> Any:
+    """By tenant too: it leads in the key."""
+    return and_(col(TurnRow.tenant_id) == table.tenant_id, col(id_) == table.id)
+
+
+def _number(json: Any, name: str, kind: Any) -> Any:
+    return cast(json.op("->>")(name), kind)
+
+
+def _sums_of(attempt: Any) -> list[Any]:
+    """Outcome, reason and prompt version of an attempt, how many are so, and what they used."""
+    usage = attempt.op("->")("usage")
+    tokens = [func.sum(_number(usage, name, BigInteger)) for name in _TOKENS]
+    words = [attempt.op("->>")(name) for name in ("outcome", "reason", "prompt_version")]
+    return [*words, func.count(), *tokens, func.sum(_number(usage, "cost_usd", Numeric))]
+
+
+def _each_attempt(table: Any) -> Any:
+    """What the attempts of these rows come to."""
+    each = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
+    return select(*_sums_of(each)).select_from(table)
+
+
+def _compactions(trigger: str, status: str, ran_in: str, reason: str | None, *numbers: Any) -> CompactionTally:
+    count, messages, before, after, *entries = (int(number or 0) for number in numbers)
+    return CompactionTally(
+        trigger=trigger,
+        status=status,
+        ran_in=ran_in,
+        reason=reason,
+        count=count,
+        messages=messages,
+        tokens_before=before,
+        tokens_after=after,
+        entries=EntryCounts(**dict(zip(_ENTRIES, entries, strict=True))),
+    )
+
+
+def _calls(
+    purpose: Purpose, outcome: str, reason: str | None, version: str | None, count: int, *used: Any
+) -> CallTally:
+    *tokens, cost = used
+    usage = Usage(
+        **{name: int(number or 0) for name, number in zip(_TOKENS, tokens, strict=True)},
+        cost_usd=None if cost is None else float(cost),
+    )
+    return CallTally(
+        purpose=purpose, outcome=outcome, reason=reason, count=int(count), usage=usage, prompt_version=version
+    )
+
+
+def _level(level: Level, count: int, tokens: Any, originals: Any) -> LevelMeasure:
+    return LevelMeasure(level=level, segments=int(count), tokens=int(tokens), original_tokens=int(originals))
+
+
+def _detail(row: DetailCallRow) -> DetailCall:
+    return value(DetailCall, row, attempt=_ATTEMPT.validate_python(row.attempt))

@@ -1,0 +1,112 @@
+"""Rows of ``turns``. Leases are reckoned in database time."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import and_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col
+
+from app.core.model.errors import NotFoundError, TurnLostError
+from app.core.model.records import Turn
+from app.storage.repositories.base import LeasedRepository
+from app.storage.repositories.leases import lease_end, now
+from app.storage.repositories.mapping import columns, value
+from app.storage.tables import RUNNING, TurnRow
+
+LEASE_EXPIRED = TurnLostError.code
+"""``error_code`` of a turn whose process went away."""
+
+_key = (col(TurnRow.tenant_id), col(TurnRow.id))
+_id = col(TurnRow.id)
+# Words, not a parameter: only so can the planner be sure that the partial indexes hold them.
+_RUNNING = text(RUNNING)
+
+
+class SqlTurns(LeasedRepository):
+    """``ports.TurnRepository``."""
+
+    async def start(self, turn: Turn) -> Turn | None:
+        """Insert with a fresh lease; ``None`` while one runs, or a dead one was not ended."""
+        self._check_tenant(turn.tenant_id)
+        values = columns(turn, warnings=list(turn.warnings), lease_until=lease_end(self._lease_seconds))
+        statement = (
+            insert(TurnRow)
+            .values(**values)
+            .on_conflict_do_nothing(index_elements=["tenant_id", "conversation_id"], index_where=text(RUNNING))
+        )
+        return await self._maybe(statement.returning(TurnRow))
+
+    async def get(self, turn_id: UUID) -> Turn:
+        """One row. Raises ``NotFoundError``."""
+        return await self._one(select(TurnRow).where(_id == turn_id))
+
+    async def running(self, conversation_id: UUID) -> Turn | None:
+        """The running turn with a live lease."""
+        return await self._maybe(
+            select(TurnRow).where(_of(conversation_id), _RUNNING, col(TurnRow.lease_until) >= now())
+        )
+
+    async def heartbeat(self, turn_id: UUID) -> Turn | None:
+        """Prolong the lease and read the row; ``None`` when it is no longer running."""
+        return await self._maybe(
+            update(TurnRow)
+            .where(_id == turn_id, _RUNNING)
+            .values(lease_until=lease_end(self._lease_seconds))
+            .returning(TurnRow)
+        )
+
+    async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
+        """Set an ending status and other fields of a running turn; ``None`` when it has ended before."""
+        values = changes | ({"warnings": list(changes["warnings"])} if "warnings" in changes else {})
+        return await self._maybe(update(TurnRow).where(_id == turn_id, _RUNNING).values(**values).returning(TurnRow))
+
+    async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
+        """Set the column on the running turn."""
+        return await self._maybe(
+            update(TurnRow).where(_of(conversation_id), _RUNNING).values(interrupt_requested=True).returning(TurnRow)
+        )
+
+    async def expired(self, *, limit: int) -> list[Turn]:
+        """Running turns whose lease is over, the longest dead first; not locked."""
+        statement = select(TurnRow).where(_expired()).order_by(col(TurnRow.lease_until)).limit(limit)
+        return [as_turn(row) for row in await self._session.all(statement)]
+
+    async def fail_expired(self, turn_id: UUID) -> Turn | None:
+        """End a turn whose lease is over; ``None`` when it is not, or has ended."""
+        statement = update(TurnRow).where(_id == turn_id, _expired()).values(**_failed())
+        return await self._maybe(statement.returning(TurnRow))
+
+    async def fail_dead(self, conversation_id: UUID) -> Turn | None:
+        """End the turn of that conversation whose lease is over, if there is one."""
+        statement = update(TurnRow).where(_of(conversation_id), _expired()).values(**_failed())
+        return await self._maybe(statement.returning(TurnRow))
+
+    async def _maybe(self, statement: Any) -> Turn | None:
+        row = await self._session.first(statement)
+        return None if row is None else as_turn(row)
+
+    async def _one(self, statement: Any) -> Turn:
+        found = await self._maybe(statement)
+        if found is None:
+            raise NotFoundError("No such turn.")
+        return found
+
+
+def _of(conversation_id: UUID) -> Any:
+    return col(TurnRow.conversation_id) == conversation_id
+
+
+def _expired() -> Any:
+    return and_(_RUNNING, col(TurnRow.lease_until) < now())
+
+
+def _failed() -> dict[str, Any]:
+    return {"status": "failed", "error_code": LEASE_EXPIRED, "finished_at": now()}
+
+
+def as_turn(row: TurnRow) -> Turn:
+    """A row as a value."""
+    return value(Turn, row, warnings=tuple(row.warnings))

@@ -1,0 +1,90 @@
+"""Rows of ``verifications``: what a model is to judge, is judging, and judged. Times are the database's."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, and_, func, literal_column, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col
+
+from app.core.model.records import Attempt, Verification
+from app.storage.repositories.base import Repository
+from app.storage.repositories.leases import now
+from app.storage.repositories.mapping import columns, value
+from app.storage.tables import RUNNING, VERIFICATION_OPEN, VerificationRow
+
+_ATTEMPTS = TypeAdapter(tuple[Attempt, ...])
+_row = VerificationRow
+# Words, not parameters: only so can the planner be sure that the partial indexes hold them.
+_OPEN = text(VERIFICATION_OPEN)
+_IS_RUNNING = and_(text(RUNNING), col(_row.after) > now())
+
+
+class SqlVerifications(Repository):
+    """``ports.VerificationRepository``."""
+
+    async def open(self, verification: Verification) -> None:
+        """Insert unless one is open."""
+        statement = insert(_row).values(**_columns(columns(verification)))
+        await self._session.execute(
+            statement.on_conflict_do_nothing(
+                index_elements=["tenant_id", "conversation_id"], index_where=text(VERIFICATION_OPEN)
+            )
+        )
+
+    async def open_of(self, conversation_id: UUID) -> Verification | None:
+        """The one that waits or runs."""
+        row = await self._session.first(select(_row).where(col(_row.conversation_id) == conversation_id, _OPEN))
+        return None if row is None else as_verification(row)
+
+    async def update(self, verification_id: UUID, **changes: Any) -> None:
+        """Set fields."""
+        await self._session.execute(update(_row).where(col(_row.id) == verification_id).values(**_columns(changes)))
+
+    async def wanting(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
+        """(tenant, conversation) of those that wait and are due, or whose process died; the oldest first."""
+        after = col(_row.after)
+        statement = select(col(_row.tenant_id), col(_row.conversation_id)).where(
+            _OPEN, or_(after.is_(None), after <= now())
+        )
+        if conversation_id is not None:
+            statement = statement.where(col(_row.conversation_id) == conversation_id)
+        lines = await self._session.rows(statement.order_by(after.nulls_first(), col(_row.id)).limit(limit))
+        return [(line.tenant_id, line.conversation_id) for line in lines]
+
+    async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
+        """Metered calls of those that asked within that time, of a conversation or of the whole tenant."""
+        metered = func.jsonb_path_query_array(
+            col(_row.attempts), literal_column("'$[*] ? (@.metered == true)'::jsonpath")
+        )
+        under_way = func.count().filter(_IS_RUNNING)
+        statement = select(func.coalesce(func.sum(func.jsonb_array_length(metered)), 0) + under_way).where(
+            # The transaction's time, not the clock's: what moves within a statement no index can be searched for.
+            col(_row.asked_at) > func.transaction_timestamp() - span
+        )
+        return int(await self._session.first(_of(statement, conversation_id)))
+
+    async def running(self, *, conversation_id: UUID | None = None) -> int:
+        """How many are at it, of a conversation or of all that may be seen."""
+        statement = select(func.count()).select_from(_row).where(_IS_RUNNING)
+        return int(await self._session.first(_of(statement, conversation_id)))
+
+
+def as_verification(row: VerificationRow) -> Verification:
+    """A row as a value."""
+    return value(Verification, row, attempts=_ATTEMPTS.validate_python(row.attempts))
+
+
+def _of(statement: Any, conversation_id: UUID | None) -> Any:
+    mine: ColumnElement[bool] = col(_row.conversation_id) == conversation_id
+    return statement if conversation_id is None else statement.where(mine)
+
+
+def _columns(changes: dict[str, Any]) -> dict[str, Any]:
+    if "attempts" not in changes:
+        return changes
+    return changes | {"attempts": _ATTEMPTS.dump_python(changes["attempts"], mode="json")}

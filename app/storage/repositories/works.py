@@ -1,0 +1,112 @@
+"""Rows of ``works`` and ``crashes``. Leases are reckoned in database time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import case, delete, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlmodel import col
+
+from app.core.model.records import Crashes, Work
+from app.storage.repositories.base import Repository
+from app.storage.repositories.leases import lease_end, now
+from app.storage.repositories.mapping import value
+from app.storage.tables import CrashRow, WorkRow
+
+_row = WorkRow
+_crash = CrashRow
+
+
+class SqlWorks(Repository):
+    """``ports.WorkRepository``."""
+
+    async def begin(self, work: Work, *, seconds: float) -> Crashes | None:
+        """Insert with a lease of so many seconds, and read what is known of the conversation; committed at once.
+
+        Everything that works on a text waits for this: it is one statement, and one round trip.
+        """
+        self._check_tenant(work.tenant_id)
+        begun = insert(WorkRow).values(
+            tenant_id=work.tenant_id,
+            id=work.id,
+            conversation_id=work.conversation_id,
+            process=work.process,
+            kind=work.kind,
+            lease_until=lease_end(seconds),
+        )
+        await self._session.at_once()
+        known = select(CrashRow).where(_of(work.conversation_id))
+        return _crashes(await self._session.first(known.add_cte(begun.cte("begun"))))
+
+    async def renew(self, work_id: UUID, *, seconds: float) -> None:
+        """Prolong the lease; committed at once."""
+        await self._session.at_once()
+        statement = update(WorkRow).where(col(_row.id) == work_id)
+        await self._session.execute(statement.values(lease_until=lease_end(seconds)))
+
+    async def end(self, work_ids: Collection[UUID]) -> None:
+        """Delete; committed at once."""
+        await self._session.at_once()
+        await self._session.execute(delete(WorkRow).where(col(_row.id).in_(work_ids)))
+
+    async def abandoned(self, *, limit: int) -> list[Work]:
+        """Those whose lease is over; not locked."""
+        statement = select(WorkRow).where(col(_row.lease_until) < now()).order_by(col(_row.lease_until)).limit(limit)
+        return [value(Work, row) for row in await self._session.all(statement)]
+
+    async def bury(self, work: Work) -> bool:
+        """Delete everything that this process had begun on that conversation; whether there was anything left."""
+        self._check_tenant(work.tenant_id)
+        statement = delete(WorkRow).where(
+            col(_row.tenant_id) == work.tenant_id,
+            col(_row.conversation_id) == work.conversation_id,
+            col(_row.process) == work.process,
+        )
+        return bool(await self._session.all(statement.returning(col(_row.id))))
+
+    async def crashes(self, conversation_id: UUID) -> Crashes | None:
+        """What is known of a conversation; ``None`` where no process ended."""
+        return _crashes(await self._session.first(select(CrashRow).where(_of(conversation_id))))
+
+    async def count_crash(self, work: Work, *, most: int) -> Crashes:
+        """Count one more; from ``most`` on the conversation is set aside. Raises ``NotFoundError`` without it."""
+        self._check_tenant(work.tenant_id)
+        key = {"tenant_id": work.tenant_id, "conversation_id": work.conversation_id}
+        first = now() if most <= 1 else None
+        more = col(_crash.count) + 1
+        statement = (
+            upsert(CrashRow)
+            .values(**key, count=1, kind=work.kind, set_aside_at=first)
+            .on_conflict_do_update(
+                index_elements=list(key),
+                set_={
+                    "count": more,
+                    "kind": work.kind,
+                    "set_aside_at": case(
+                        (col(_crash.set_aside_at).is_not(None), col(_crash.set_aside_at)), (more >= most, now())
+                    ),
+                },
+            )
+            .returning(CrashRow)
+        )
+        counted = _crashes(await self._session.first(statement))
+        assert counted is not None  # noqa: S101 - for the type checker: an upsert returns its row
+        return counted
+
+    async def forget_crashes(self, conversation_id: UUID, *, kind: str | None = None) -> Crashes | None:
+        """Begin to count anew; with ``kind`` only where that is the last one's and nothing is set aside."""
+        statement = delete(CrashRow).where(_of(conversation_id))
+        if kind is not None:
+            statement = statement.where(col(_crash.kind) == kind, col(_crash.set_aside_at).is_(None))
+        return _crashes(await self._session.first(statement.returning(CrashRow)))
+
+
+def _of(conversation_id: UUID) -> Any:
+    return col(_crash.conversation_id) == conversation_id
+
+
+def _crashes(row: CrashRow | None) -> Crashes | None:
+    return None if row is None else value(Crashes, row)

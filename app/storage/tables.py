@@ -1,0 +1,596 @@
+"""The tables. Every one carries its tenant in the primary key; ``tenancy.py`` adds it to every statement.
+
+What belongs to a conversation goes with it: composite foreign keys, deleted in cascade.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, get_args
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKeyConstraint,
+    Index,
+    LargeBinary,
+    MetaData,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSON as WRITTEN
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlmodel import Field, SQLModel
+
+from app.core.model.anchors import AnchorStatus, AnchorType, ClaimedStatus, Proposer, Speaker
+from app.core.model.conversation import MessageStatus, Role
+from app.core.model.records import IN_FLIGHT, CompactionStatus, RanIn, TurnStatus, VerificationStatus
+from app.core.model.segments import Level, Way
+from app.core.model.state import MadeBy, Verified
+
+NAMING = {
+    "pk": "pk_%(table_name)s",
+    "fk": "fk_%(table_name)s_%(referred_table_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+}
+
+BIG = BigInteger()
+MOMENT = DateTime(timezone=True)
+TEXTS = ARRAY(Text())
+NUMBERS = ARRAY(BIG)
+# A missing value is SQL's NULL, never JSON's null: partial indexes and IS NULL see the same thing as Python.
+JSON = JSONB(none_as_null=True)
+PARTS = WRITTEN(none_as_null=True)  # as it was written: the order of keys and the form of numbers are originals too
+
+
+class TenantScoped(SQLModel):
+    """What ``tenancy.py`` recognises: rows of one tenant, the tenant first in the key."""
+
+    metadata = MetaData(naming_convention=NAMING)
+
+    tenant_id: UUID = Field(primary_key=True)
+
+
+def _one_of(column: str, literal: Any) -> CheckConstraint:
+    words = ", ".join(f"'{word}'" for word in sorted(get_args(literal)))
+    return CheckConstraint(f"{column} IN ({words})", name=column)
+
+
+def _in_conversation() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["tenant_id", "conversation_id"], ["conversations.tenant_id", "conversations.id"], ondelete="CASCADE"
+    )
+
+
+def _of_tenant() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], ondelete="CASCADE")
+
+
+class TenantRow(TenantScoped, table=True):
+    """A tenant."""
+
+    __tablename__ = "tenants"
+    __table_args__ = (UniqueConstraint("name"),)
+
+    name: str
+    created_at: datetime = Field(sa_type=MOMENT, sa_column_kwargs={"server_default": func.now()})
+
+
+class ApiKeyRow(TenantScoped, table=True):
+    """A key; only the SHA-256 of its secret."""
+
+    __tablename__ = "api_keys"
+    __table_args__ = (_of_tenant(), UniqueConstraint("secret_hash"))
+
+    id: UUID = Field(primary_key=True)
+    name: str
+    prefix: str
+    secret_hash: bytes = Field(sa_type=LargeBinary)
+    scopes: list[str] = Field(sa_type=TEXTS)
+    created_at: datetime = Field(sa_type=MOMENT)
+    revoked_at: datetime | None = Field(sa_type=MOMENT)
+
+
+LISTED_AT = "coalesce(last_message_at, created_at)"
+DUE = "context_tokens >= trigger_tokens OR context_messages >= trigger_messages"  # no threshold is never reached
+
+
+WHOLE_LIVE = "num_nulls(live_model, live_response_id, live_through_seq) IN (0, 3)"
+
+
+class ConversationRow(TenantScoped, table=True):
+    """A conversation: state, boundary, counters, running sums."""
+
+    __tablename__ = "conversations"
+    __table_args__ = (
+        _of_tenant(),
+        CheckConstraint("boundary_seq BETWEEN 0 AND last_seq", name="boundary"),
+        CheckConstraint("covered_tokens BETWEEN 0 AND total_tokens", name="covered"),
+        CheckConstraint("state_version >= 0", name="state_version"),
+        CheckConstraint("last_event >= 0", name="last_event"),
+        CheckConstraint(WHOLE_LIVE, name="live"),
+        Index("ix_conversations_listed", "tenant_id", text(f"({LISTED_AT})"), "id"),
+        Index("ix_conversations_listed_of_user", "tenant_id", "user_id", text(f"({LISTED_AT})"), "id"),
+        # The sweeper's: holds only what is due, so that looking costs nothing however many conversations there are.
+        Index("ix_conversations_due", "tenant_id", "id", postgresql_where=text(DUE)),
+    )
+
+    id: UUID = Field(primary_key=True)
+    title: str | None
+    user_id: str | None
+    locale: str
+    system_prompt: str
+    preset: str
+    policy: dict[str, Any] = Field(sa_type=JSON)
+    state_schema: str | None
+    compressed_state: dict[str, Any] | None = Field(sa_type=JSON)
+    compressed_at_message_id: UUID | None
+    boundary_seq: int = Field(sa_type=BIG)
+    state_version: int = Field(sa_type=BIG)
+    layout: dict[str, Any] | None = Field(sa_type=JSON)
+    layout_version: int
+    compression_count: int
+    content_epoch: int = Field(sa_type=BIG)
+    token_factor: float
+    scratchpad: dict[str, Any] = Field(sa_type=JSON)
+    meta: dict[str, Any] = Field(sa_column=Column("metadata", JSON, nullable=False))
+    last_seq: int = Field(sa_type=BIG)
+    last_message_id: UUID | None
+    last_message_at: datetime | None = Field(sa_type=MOMENT)
+    last_event: int = Field(sa_type=BIG)
+    total_messages: int = Field(sa_type=BIG)
+    total_tokens: int = Field(sa_type=BIG)
+    total_bytes: int = Field(sa_type=BIG)
+    total_held_tokens: int = Field(sa_type=BIG)
+    total_held_bytes: int = Field(sa_type=BIG)
+    covered_messages: int = Field(sa_type=BIG)
+    covered_tokens: int = Field(sa_type=BIG)
+    covered_bytes: int = Field(sa_type=BIG)
+    covered_held_tokens: int = Field(sa_type=BIG)
+    covered_held_bytes: int = Field(sa_type=BIG)
+    context_tokens: int = Field(sa_type=BIG)
+    trigger_tokens: int | None = Field(sa_type=BIG)
+    context_messages: int = Field(sa_type=BIG)
+    trigger_messages: int | None = Field(sa_type=BIG)
+    quiet_until_seq: int = Field(sa_type=BIG)
+    quiet_until_tokens: int = Field(sa_type=BIG)
+    quiet_until: datetime | None = Field(sa_type=MOMENT)
+    quiet_reason: str | None
+    failure_count: int
+    live_model: str | None
+    live_response_id: str | None
+    live_through_seq: int | None = Field(sa_type=BIG)
+    created_at: datetime = Field(sa_type=MOMENT)
+    updated_at: datetime = Field(sa_type=MOMENT)
+
+
+MAKES_CALLS = "call_ids <> '{}'::text[]"
+
+
+class MessageRow(TenantScoped, table=True):
+    """A message, with the running sums through it; commands weigh nothing in them."""
+
+    __tablename__ = "messages"
+    __table_args__ = (
+        _in_conversation(),
+        UniqueConstraint("tenant_id", "conversation_id", "seq"),
+        CheckConstraint("seq > 0", name="seq"),
+        CheckConstraint("token_count >= 0 AND byte_length >= 0", name="weight"),
+        # What json lets pass and jsonb does not (NUL) would break every search that looks into it.
+        CheckConstraint("parts::jsonb IS NOT NULL", name="parts"),
+        _one_of("role", Role),
+        _one_of("status", MessageStatus),
+        # "The newest messages that weigh at most n" is a range of this index.
+        Index("ix_messages_token_sum", "tenant_id", "conversation_id", "token_sum"),
+        Index("ix_messages_protected", "tenant_id", "conversation_id", "seq", postgresql_where=text("is_protected")),
+        # No GIN: call ids are often the same ("call_1") in every conversation, and few messages of one make calls.
+        Index(
+            "ix_messages_calls",
+            "tenant_id",
+            "conversation_id",
+            "seq",
+            postgresql_where=text(MAKES_CALLS),
+        ),
+        # No tenant and no conversation in it: a key belongs to one conversation (``term_keys.py``). New entries wait
+        # in a list that every search reads whole, so that it must stay short (kB).
+        Index(
+            "ix_messages_terms",
+            "term_keys",
+            postgresql_using="gin",
+            postgresql_with={"gin_pending_list_limit": "512"},
+        ),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    seq: int = Field(sa_type=BIG)
+    role: str
+    content: str
+    parts: list[dict[str, Any]] = Field(sa_type=PARTS)
+    call_ids: list[str] = Field(sa_type=TEXTS)
+    result_ids: list[str] = Field(sa_type=TEXTS)
+    event_type: str
+    status: str
+    is_command: bool
+    protected_reason: str
+    is_pinned: bool
+    is_protected: bool
+    token_count: int = Field(sa_type=BIG)
+    byte_length: int = Field(sa_type=BIG)
+    message_sum: int = Field(sa_type=BIG)
+    token_sum: int = Field(sa_type=BIG)
+    byte_sum: int = Field(sa_type=BIG)
+    model: str | None
+    usage: dict[str, Any] | None = Field(sa_type=JSON)
+    meta: dict[str, Any] = Field(sa_column=Column("metadata", JSON, nullable=False))
+    term_keys: list[int] = Field(sa_type=NUMBERS)
+    """The word index: hashes of the stems that it holds; none for a command and an erased message."""
+    created_at: datetime = Field(sa_type=MOMENT)
+
+
+class StateVersionRow(TenantScoped, table=True):
+    """One version of a conversation's state, with the provenance of its entries."""
+
+    __tablename__ = "state_versions"
+    __table_args__ = (
+        _in_conversation(),
+        CheckConstraint("version > 0", name="version"),
+        CheckConstraint("boundary_seq >= 0", name="boundary"),
+        _one_of("verified", Verified),
+        _one_of("made_by", MadeBy),
+        Index("ix_state_versions_compaction", "tenant_id", "compaction_id"),
+    )
+
+    conversation_id: UUID = Field(primary_key=True)
+    version: int = Field(sa_type=BIG, primary_key=True)
+    state_schema: str
+    state: dict[str, Any] = Field(sa_type=JSON)
+    entries: list[dict[str, Any]] = Field(sa_type=JSON)
+    next_entry: int
+    boundary_seq: int = Field(sa_type=BIG)
+    boundary_message_id: UUID | None
+    covered_messages: int = Field(sa_type=BIG)
+    covered_tokens: int = Field(sa_type=BIG)
+    covered_bytes: int = Field(sa_type=BIG)
+    covered_held_tokens: int = Field(sa_type=BIG)
+    covered_held_bytes: int = Field(sa_type=BIG)
+    layout: dict[str, Any] | None = Field(sa_type=JSON)
+    compaction_id: UUID | None
+    created_at: datetime = Field(sa_type=MOMENT)
+    parent_version: int | None = Field(sa_type=BIG)
+    segment_ids: list[str] = Field(sa_type=TEXTS)
+    repairs: list[dict[str, Any]] = Field(sa_type=JSON)
+    verified: str
+    verification: dict[str, Any] | None = Field(sa_type=JSON)
+    made_by: str
+
+
+CURRENT = "is_current"
+WANTS_DETAIL = "wants_detail AND is_current"
+
+
+class SegmentRow(TenantScoped, table=True):
+    """A stretch of covered messages under a readable id; its range never changes, and no row ever goes."""
+
+    __tablename__ = "segments"
+    __table_args__ = (
+        _in_conversation(),
+        CheckConstraint("from_seq > 0 AND to_seq >= from_seq", name="range"),
+        UniqueConstraint("tenant_id", "conversation_id", "from_seq", "to_seq"),
+        Index(
+            "ix_segments_current", "tenant_id", "conversation_id", "from_seq", "to_seq", postgresql_where=text(CURRENT)
+        ),
+        # The sweeper's: holds only what waits.
+        Index("ix_segments_wanting", "detail_after", postgresql_where=text(WANTS_DETAIL)),
+    )
+
+    conversation_id: UUID = Field(primary_key=True)
+    id: str = Field(primary_key=True)
+    from_seq: int = Field(sa_type=BIG)
+    to_seq: int = Field(sa_type=BIG)
+    topic: str
+    started_at: datetime = Field(sa_type=MOMENT)
+    ended_at: datetime = Field(sa_type=MOMENT)
+    messages: int
+    tokens: int = Field(sa_type=BIG)
+    identifiers: list[str] = Field(sa_type=TEXTS)
+    is_current: bool
+    wants_detail: bool
+    detail_tries: int
+    detail_after: datetime | None = Field(sa_type=MOMENT)
+    created_at: datetime = Field(sa_type=MOMENT)
+
+
+class SegmentLevelRow(TenantScoped, table=True):
+    """A segment at one level of detail."""
+
+    __tablename__ = "segment_levels"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "conversation_id", "segment_id"],
+            ["segments.tenant_id", "segments.conversation_id", "segments.id"],
+            ondelete="CASCADE",
+        ),
+        _one_of("level", Level),
+    )
+
+    conversation_id: UUID = Field(primary_key=True)
+    segment_id: str = Field(primary_key=True)
+    level: str = Field(primary_key=True)
+    text: str
+    tokens: int
+    made_by: str
+    content_hash: str
+    created_at: datetime = Field(sa_type=MOMENT)
+
+
+UNENDED = "attempt IS NULL"
+
+
+class DetailCallRow(TenantScoped, table=True):
+    """One model call for an L1, in numbers."""
+
+    __tablename__ = "detail_calls"
+    __table_args__ = (
+        _in_conversation(),
+        Index("ix_detail_calls_of_late", "tenant_id", "called_at"),
+        Index("ix_detail_calls_of_conversation", "tenant_id", "conversation_id", "id"),
+        Index("ix_detail_calls_made", "called_at"),
+        Index("ix_detail_calls_running", "called_at", postgresql_where=text(UNENDED)),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    attempt: dict[str, Any] | None = Field(sa_type=JSON)
+    called_at: datetime = Field(sa_type=MOMENT)
+
+
+class ExpansionRow(TenantScoped, table=True):
+    """One expansion, in numbers."""
+
+    __tablename__ = "expansions"
+    __table_args__ = (
+        _in_conversation(),
+        _one_of("way", Way),
+        Index("ix_expansions_of_conversation", "tenant_id", "conversation_id", "id"),
+        Index("ix_expansions_made", "created_at"),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    way: str
+    level: str | None
+    segment_id: str | None
+    passages: int
+    tokens: int = Field(sa_type=BIG)
+    used: bool | None
+    duration_ms: int = Field(sa_type=BIG)
+    created_at: datetime = Field(sa_type=MOMENT)
+
+
+ACTIVE = "status = 'active'"
+
+
+class AnchorRow(TenantScoped, table=True):
+    """A verbatim passage that is never compressed away."""
+
+    __tablename__ = "anchors"
+    __table_args__ = (
+        _in_conversation(),
+        _one_of("type", AnchorType),
+        _one_of("status", AnchorStatus),
+        _one_of("proposed_by", Proposer),
+        _one_of("speaker", Speaker),
+        _one_of("claimed_status", ClaimedStatus),
+        UniqueConstraint("tenant_id", "conversation_id", "seq", "offset", "type"),
+        Index("ix_anchors_active", "tenant_id", "conversation_id", "seq", postgresql_where=text(ACTIVE)),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    message_id: UUID
+    seq: int = Field(sa_type=BIG)
+    offset: int
+    type: str
+    content: str
+    status: str
+    proposed_by: str
+    speaker: str
+    pasted: bool
+    passed_over: bool
+    importance: float
+    token_count: int
+    superseded_by: UUID | None
+    claimed_status: str | None
+    claimed_seq: int | None = Field(sa_type=BIG)
+    created_at: datetime = Field(sa_type=MOMENT)
+
+
+COMPACTION_IN_FLIGHT = f"status IN ({', '.join(repr(word) for word in sorted(IN_FLIGHT))})"
+RUNNING = "status = 'running'"
+QUEUED = "status = 'queued'"
+
+
+class CompactionRow(TenantScoped, table=True):
+    """Lock, outbox, audit and API resource at once: one ``queued`` or ``running`` row per conversation."""
+
+    __tablename__ = "compactions"
+    __table_args__ = (
+        _in_conversation(),
+        _one_of("status", CompactionStatus),
+        _one_of("ran_in", RanIn),
+        CheckConstraint(f"({RUNNING}) = (lease_token IS NOT NULL AND lease_until IS NOT NULL)", name="lease"),
+        CheckConstraint("claims >= 0", name="claims"),
+        Index(
+            "uq_compactions_in_flight",
+            "tenant_id",
+            "conversation_id",
+            unique=True,
+            postgresql_where=text(COMPACTION_IN_FLIGHT),
+        ),
+        Index("ix_compactions_of_conversation", "tenant_id", "conversation_id", "id"),
+        Index("ix_compactions_of_status", "tenant_id", "status", "id"),
+        # What was spent of late: a row in flight has no end yet and stands with the newest.
+        Index("ix_compactions_finished", "tenant_id", "finished_at"),
+        Index("ix_compactions_ended", "finished_at"),  # what ended since the last look, over all tenants: metrics
+        # The worker's first read knows no tenant, only the id that the broker carried.
+        Index("ix_compactions_id", "id"),
+        Index("ix_compactions_lease", "lease_until", postgresql_where=text(RUNNING)),
+        Index("ix_compactions_queued", "queued_at", postgresql_where=text(QUEUED)),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    trigger: str
+    ran_in: str
+    status: str
+    reason: str | None
+    strategy: str
+    model: str | None
+    request: dict[str, Any] = Field(sa_type=JSON)
+    attempts: list[dict[str, Any]] = Field(sa_type=JSON)
+    from_seq: int | None = Field(sa_type=BIG)
+    to_seq: int | None = Field(sa_type=BIG)
+    messages_covered: int
+    tokens_before: int | None = Field(sa_type=BIG)
+    tokens_after: int | None = Field(sa_type=BIG)
+    entries: dict[str, Any] = Field(sa_type=JSON)
+    state_version_before: int = Field(sa_type=BIG)
+    state_version_after: int | None = Field(sa_type=BIG)
+    usage: dict[str, Any] = Field(sa_type=JSON)
+    duration_ms: int | None = Field(sa_type=BIG)
+    fidelity: float | None
+    retry_of: UUID | None
+    claims: int
+    lease_token: UUID | None
+    lease_until: datetime | None = Field(sa_type=MOMENT)
+    owner: str | None
+    queued_at: datetime | None = Field(sa_type=MOMENT)
+    """Database time of the insert as ``queued``; a row put back has none: it is due for sending at once."""
+    sent_at: datetime | None = Field(sa_type=MOMENT)
+    requested_at: datetime = Field(sa_type=MOMENT)
+    started_at: datetime | None = Field(sa_type=MOMENT)
+    finished_at: datetime | None = Field(sa_type=MOMENT)
+
+
+VERIFICATION_OPEN = COMPACTION_IN_FLIGHT
+
+
+class VerificationRow(TenantScoped, table=True):
+    """A verification of a state version: one ``queued`` or ``running`` row per conversation."""
+
+    __tablename__ = "verifications"
+    __table_args__ = (
+        _in_conversation(),
+        _one_of("status", VerificationStatus),
+        Index(
+            "uq_verifications_open",
+            "tenant_id",
+            "conversation_id",
+            unique=True,
+            postgresql_where=text(VERIFICATION_OPEN),
+        ),
+        # The sweeper's: holds only what waits or runs.
+        Index("ix_verifications_waiting", "after", postgresql_where=text(VERIFICATION_OPEN)),
+        Index("ix_verifications_of_conversation", "tenant_id", "conversation_id", "id"),
+        Index("ix_verifications_of_late", "tenant_id", "asked_at"),
+        Index("ix_verifications_ended", "finished_at"),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    version: int = Field(sa_type=BIG)
+    status: str
+    reason: str | None
+    tries: int
+    after: datetime | None = Field(sa_type=MOMENT)
+    asked_at: datetime | None = Field(sa_type=MOMENT)
+    attempts: list[dict[str, Any]] = Field(sa_type=JSON)
+    created_at: datetime = Field(sa_type=MOMENT)
+    finished_at: datetime | None = Field(sa_type=MOMENT)
+
+
+class TurnRow(TenantScoped, table=True):
+    """An answer being made, or made: one running per conversation."""
+
+    __tablename__ = "turns"
+    __table_args__ = (
+        _in_conversation(),
+        _one_of("status", TurnStatus),
+        Index("uq_turns_running", "tenant_id", "conversation_id", unique=True, postgresql_where=text(RUNNING)),
+        Index("ix_turns_of_conversation", "tenant_id", "conversation_id", "id"),
+        Index("ix_turns_ended", "finished_at"),
+        Index("ix_turns_lease", "lease_until", postgresql_where=text(RUNNING)),
+    )
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    message_id: UUID
+    reply_id: UUID | None
+    compaction_id: UUID | None
+    status: str
+    lease_until: datetime = Field(sa_type=MOMENT)
+    interrupt_requested: bool
+    warnings: list[str] = Field(sa_type=TEXTS)
+    error_code: str | None
+    started_at: datetime = Field(sa_type=MOMENT)
+    finished_at: datetime | None = Field(sa_type=MOMENT)
+
+
+class EventRow(TenantScoped, table=True):
+    """An event of a conversation, numbered by the conversation itself: commit order, no gaps."""
+
+    __tablename__ = "events"
+    __table_args__ = (_in_conversation(), CheckConstraint("number > 0", name="number"))
+
+    conversation_id: UUID = Field(primary_key=True)
+    number: int = Field(sa_type=BIG, primary_key=True)
+    type: str
+    data: dict[str, Any] = Field(sa_type=JSON)
+    occurred_at: datetime = Field(sa_type=MOMENT)
+
+
+class IdempotencyRow(TenantScoped, table=True):
+    """What an idempotency key did."""
+
+    __tablename__ = "idempotency_keys"
+    __table_args__ = (_of_tenant(), Index("ix_idempotency_keys_created_at", "created_at"))
+
+    key: str = Field(primary_key=True)
+    fingerprint: str
+    ref: dict[str, Any] = Field(sa_type=JSON)
+    status: int
+    created_at: datetime = Field(sa_type=MOMENT)
+
+
+class WorkRow(TenantScoped, table=True):
+    """What a process works on. Unlogged: it is written for each piece of work, and needs to survive processes only."""
+
+    __tablename__ = "works"
+    __table_args__ = ({"prefixes": ["UNLOGGED"]},)
+
+    id: UUID = Field(primary_key=True)
+    conversation_id: UUID
+    process: UUID
+    kind: str
+    lease_until: datetime = Field(sa_type=MOMENT)
+
+
+class CrashRow(TenantScoped, table=True):
+    """Processes that ended while they worked on a conversation."""
+
+    __tablename__ = "crashes"
+    __table_args__ = (_in_conversation(),)
+
+    conversation_id: UUID = Field(primary_key=True)
+    count: int
+    kind: str
+    set_aside_at: datetime | None = Field(sa_type=MOMENT)

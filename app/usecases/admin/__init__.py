@@ -1,0 +1,1 @@
+"""Keys, statistics, metrics."""

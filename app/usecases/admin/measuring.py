@@ -1,0 +1,222 @@
+"""What monitoring sees: rows that ended since the last look, counted once each, whichever process ended them.
+
+Workers answer no requests, so that every process that serves counts for all of them; the numbers begin with its start.
+Every one of these processes shows the same: a rate is one of theirs, never their sum.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import structlog
+
+from app.core.model import instruments as measures
+from app.core.model.errors import DomainError
+from app.core.model.records import IN_FLIGHT, Attempt, Compaction, Verification
+from app.core.model.segments import Expansion
+from app.core.model.statistics import APPLIED, LevelMeasure
+from app.usecases.ports import Ended, EndedTurn, Meter
+from app.usecases.shared.shell import Shell
+
+FRESH: Final = 1.0
+"""Seconds for which a look counts as new, however many ask."""
+OVERLAP: Final = timedelta(minutes=2)
+"""What is read again each time: rows are committed a little later than they say, and clocks differ."""
+PAGE: Final = 200
+"""Rows of a kind that are read at once: reading more would keep a server from answering meanwhile."""
+_STEP: Final = timedelta(milliseconds=1)
+_MILLISECONDS: Final = 1_000
+_COMPACTION: Final = "compaction"
+_CHAT: Final = "chat"
+_OUTCOMES: Final = {"completed": "accepted", "interrupted": "accepted", "failed": "error"}
+_CHANGES: Final = ("added", "superseded", "dropped", "restored_by_code", "ungrounded")
+
+_Key = tuple[Literal["compaction", "call", "verification", "expansion", "turn"], UUID]
+"""What a row is, and its id: a turn and what was recalled for it have the same one."""
+
+log = structlog.get_logger(__name__)
+
+
+class Measuring:
+    """Feeds the meter."""
+
+    def __init__(self, shell: Shell, meter: Meter) -> None:
+        self._shell = shell
+        self._meter = meter
+        self._since = shell.clock.now()
+        self._seen: dict[_Key, tuple[datetime, bool]] = {}
+        """When it ended, and whether it was counted as used."""
+        self._lock = asyncio.Lock()
+        self._looked_at: float | None = None
+
+    async def run(self) -> None:
+        """Look again and again, so that also those are told who are not asked."""
+        while True:
+            await self.look()
+            await self._shell.clock.sleep(self._shell.timings.measure_seconds)
+
+    async def text(self) -> str:
+        """Everything up to now, as Prometheus reads it; without the database what is known."""
+        await self.look()
+        return self._meter.render()
+
+    async def look(self) -> None:
+        """Count what ended since the last look; never fails."""
+        async with self._lock:
+            present = self._shell.clock.monotonic()
+            if self._looked_at is not None and present - self._looked_at < FRESH:
+                return
+            try:
+                await self._look()
+            except Exception as error:  # noqa: BLE001 - whatever it was, those who watch must go on being told
+                log.warning("metrics.not_read", error=type(error).__name__)
+                self._meter.set(measures.DATABASE, 0)
+            else:
+                self._meter.set(measures.DATABASE, 1)
+            self._looked_at = self._shell.clock.monotonic()
+
+    async def _look(self) -> None:
+        now, since = self._shell.clock.now(), self._since
+        async with self._shell.uow(None) as uow:
+            while True:
+                ended = await uow.statistics.ended(since, limit=PAGE)
+                self._count(ended)
+                following = _following(ended)
+                if following is None or following <= since:
+                    break
+                since = following
+            waiting = await uow.statistics.waiting()
+        for status in sorted(IN_FLIGHT):
+            self._meter.set(measures.IN_FLIGHT, waiting.get(status, 0), status=status)
+        self._since = max(self._since, now - OVERLAP)
+        self._seen = {key: seen for key, seen in self._seen.items() if seen[0] >= self._since}
+
+    def _count(self, ended: Ended) -> None:
+        for row in ended.compactions:
+            if self._is_new(("compaction", row.id), row.finished_at):
+                count_compaction(self._meter, row, ended.levels.get(row.id, ()))
+        self._count_calls(ended)
+        for expansion in ended.expansions:
+            key: _Key = ("expansion", expansion.id)
+            known = self._seen.get(key)
+            if self._is_new(key, expansion.created_at, used=bool(expansion.used)):
+                count_expansion(self._meter, expansion)
+            if expansion.used and not (known and known[1]):
+                self._meter.count(measures.USED, way=expansion.way)
+        for one in ended.turns:
+            if self._is_new(("turn", one.turn.id), one.turn.finished_at):
+                count_turn(self._meter, one)
+                self._weigh(one)
+
+    def _count_calls(self, ended: Ended) -> None:
+        """Those that belong to no compaction and to no turn."""
+        for call in ended.details:
+            if call.attempt and self._is_new(("call", call.id), call.called_at):
+                count_call(self._meter, "detail", call.attempt)
+                _count_usage(self._meter, "detail", call.attempt.usage.as_dict())
+        for verification in ended.verifications:
+            if self._is_new(("verification", verification.id), verification.finished_at):
+                count_verification(self._meter, verification)
+
+    def _is_new(self, key: _Key, at: datetime | None, *, used: bool = False) -> bool:
+        is_new = key not in self._seen
+        self._seen[key] = (at or self._since, used)
+        return is_new
+
+    def _weigh(self, ended: EndedTurn) -> None:
+        """How full its conversation is by now."""
+        try:
+            resolver = self._shell.resolver
+            budget = resolver.budgets(resolver.policy(ended.preset, ended.policy)).budget
+        except DomainError:  # a preset or a model of another release: nothing to show for it
+            return
+        if budget:
+            self._meter.observe(measures.UTILIZATION, ended.context_tokens / budget)
+
+
+def _following(ended: Ended) -> datetime | None:
+    """Where the next page begins; ``None`` when there is none."""
+    pages: Iterable[list[datetime]] = (
+        [row.finished_at for row in ended.compactions if row.finished_at],
+        [one.turn.finished_at for one in ended.turns if one.turn.finished_at],
+        [expansion.created_at for expansion in ended.expansions],
+        [call.called_at for call in ended.details],
+        [one.finished_at for one in ended.verifications if one.finished_at],
+    )
+    return min((times[-1] - _STEP for times in pages if len(times) == PAGE), default=None)
+
+
+def count_compaction(meter: Meter, row: Compaction, levels: Sequence[LevelMeasure] = ()) -> None:
+    """A compaction that ended, with the levels of the segments that it made."""
+    meter.count(measures.COMPACTIONS, trigger=row.trigger, status=row.status, ran_in=row.ran_in)
+    if row.reason:
+        meter.count(measures.REASONS, reason=row.reason)
+    if row.duration_ms is not None:
+        meter.observe(measures.COMPACTION_TIME, row.duration_ms / _MILLISECONDS, ran_in=row.ran_in)
+    for attempt in row.attempts:
+        count_call(meter, _COMPACTION, attempt)
+    _count_usage(meter, _COMPACTION, row.usage.as_dict())
+    if row.status == APPLIED:
+        _count_applied(meter, row)
+        for level in levels:
+            if level.ratio is not None:
+                meter.observe(measures.LEVEL_RATIO, level.ratio, level=level.level)
+
+
+def count_verification(meter: Meter, row: Verification) -> None:
+    """A verification that ended, with every call that it took."""
+    for attempt in row.attempts:
+        count_call(meter, "verification", attempt)
+        _count_usage(meter, "verification", attempt.usage.as_dict())
+
+
+def count_call(meter: Meter, purpose: str, attempt: Attempt) -> None:
+    """A model call whose end is recorded."""
+    meter.count(measures.CALLS, purpose=purpose, outcome=attempt.outcome)
+    meter.observe(measures.CALL_TIME, attempt.duration_ms / _MILLISECONDS, purpose=purpose)
+    if attempt.reason and attempt.outcome != "accepted":
+        meter.count(measures.CALL_REASONS, purpose=purpose, reason=attempt.reason)
+
+
+def _count_applied(meter: Meter, row: Compaction) -> None:
+    meter.count(measures.COVERED, row.messages_covered)
+    for change in _CHANGES:
+        meter.count(measures.ENTRIES, getattr(row.entries, change), change=change)
+    if row.fidelity is not None:
+        meter.observe(measures.FIDELITY, row.fidelity)
+    if row.tokens_before and row.tokens_after is not None:
+        meter.observe(measures.RATIO, row.tokens_after / row.tokens_before)
+        # A counter never goes down: what made a context larger (after an erasure) saved nothing.
+        meter.count(measures.SAVED, max(row.tokens_before - row.tokens_after, 0), trigger=row.trigger)
+
+
+def count_expansion(meter: Meter, expansion: Expansion) -> None:
+    """An expansion, whether or not a reply drew on it."""
+    meter.count(measures.EXPANSIONS, way=expansion.way)
+    meter.count(measures.PASSAGES, expansion.passages, way=expansion.way)
+    meter.count(measures.EXPANSION_TOKENS, expansion.tokens, way=expansion.way)
+    meter.observe(measures.RECALL_TIME, expansion.duration_ms / _MILLISECONDS, way=expansion.way)
+
+
+def count_turn(meter: Meter, ended: EndedTurn) -> None:
+    """A turn that is over, and the model call that answered it."""
+    turn = ended.turn
+    meter.count(measures.TURNS, status=turn.status)
+    if turn.finished_at is not None:
+        meter.observe(measures.TURN_TIME, max((turn.finished_at - turn.started_at).total_seconds(), 0.0))
+    meter.count(measures.CALLS, purpose=_CHAT, outcome=_OUTCOMES.get(turn.status, "error"))
+    if turn.error_code:
+        meter.count(measures.CALL_REASONS, purpose=_CHAT, reason=turn.error_code)
+    _count_usage(meter, _CHAT, ended.usage or {})
+
+
+def _count_usage(meter: Meter, purpose: str, usage: Any) -> None:
+    """``input`` includes ``cached``, which providers charge less for; the cost reckons with it."""
+    for kind in ("input", "cached", "output"):
+        meter.count(measures.MODEL_TOKENS, usage.get(f"{kind}_tokens") or 0, purpose=purpose, kind=kind)
+    if usage.get("cost_usd"):
+        meter.count(measures.COST, usage["cost_usd"], purpose=purpose)

@@ -1,0 +1,117 @@
+"""What is measured of a conversation and of a tenant: read at one moment, from the rows themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from app.core.model.model_io import InputCost
+from app.core.model.records import Compaction, Page
+from app.core.model.statistics import CostPerQuery, LevelMeasure, Measured
+from app.core.retrieval.used import draws_on
+from app.core.text.token_counts import tokens_of
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+LOOKED_AT: Final = 100
+"""Conversations of a tenant, those with the newest messages, whose contexts are looked at: bounds the work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastCompaction:
+    """The newest compaction that took effect, with the levels of the segments that it made."""
+
+    row: Compaction
+    levels: Sequence[LevelMeasure]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationMeasures:
+    """Of one conversation."""
+
+    resolved: Resolved
+    measured: Measured
+    levels: Sequence[LevelMeasure]
+    """Of the current segments."""
+    last: LastCompaction | None
+    input_cost: InputCost
+    """Of the chat model as it is configured now."""
+
+    @property
+    def cost_per_query(self) -> CostPerQuery:
+        """What reading the context of the next request costs, and what it would cost without compaction."""
+        return CostPerQuery(
+            served_usd=self.input_cost(self.resolved.gauge.tokens), history_usd=self.input_cost(self.history_tokens)
+        )
+
+    @property
+    def history_tokens(self) -> int:
+        """What the next request would weigh if nothing had been compacted."""
+        resolved, total = self.resolved, self.resolved.conversation.total
+        said = tokens_of(total.tokens, total.bytes, resolved.policy.estimator)
+        return resolved.at_evaluation(resolved.system_tokens + said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceMeasures:
+    """Of a tenant."""
+
+    measured: Measured
+    active: Sequence[Resolved]
+    """The conversations with the newest messages, at most ``LOOKED_AT``."""
+    levels: Sequence[LevelMeasure] = ()
+    """Of the current segments of those."""
+    since: datetime | None = None
+
+
+class StatsService:
+    """Reads what is measured; each answer is of one moment."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> ConversationMeasures:
+        """Of one conversation. Raises ``NotFoundError``."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.statistics.one_moment()
+            resolved = self._shell.resolver(await uow.conversations.get(conversation_id))
+            measured = await uow.statistics.measured(conversation_id)
+            return ConversationMeasures(
+                resolved=resolved,
+                measured=measured,
+                levels=await uow.statistics.levels([conversation_id]),
+                last=await _last(uow, conversation_id, measured.last_applied),
+                input_cost=self._shell.models.chat().profile.input_cost,
+            )
+
+    async def service(self, tenant_id: UUID, since: datetime | None = None) -> ServiceMeasures:
+        """Of all conversations of a tenant; with ``since`` of what ended from then on, and of what is under way."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.statistics.one_moment()
+            measured = await uow.statistics.measured(since=since)
+            active, _ = await uow.conversations.page(Page(limit=LOOKED_AT), user_id=None)
+            levels = await uow.statistics.levels([row.id for row in active])
+        resolved = [self._shell.resolver(row) for row in active]
+        return ServiceMeasures(measured=measured, active=resolved, levels=levels, since=since)
+
+
+async def _last(uow: UnitOfWork, conversation_id: UUID, compaction_id: UUID | None) -> LastCompaction | None:
+    if compaction_id is None:
+        return None
+    row = await uow.compactions.get(compaction_id)
+    return LastCompaction(row=row, levels=await uow.statistics.levels_of(conversation_id, compaction_id))
+
+
+async def mark_used(
+    uow: UnitOfWork, expansion_ids: Sequence[UUID], *, reply: str, passages: Sequence[str], question: str
+) -> None:
+    """Note whether a reply drew on what these expansions brought back for it.
+
+    Call it in the transaction that stores the reply; it reads nothing. ``passages`` are their texts.
+    """
+    if expansion_ids:
+        await uow.expansions.mark_used(expansion_ids, used=draws_on(reply, passages, question=question))

@@ -1,0 +1,1 @@
+"""A chat turn: the message, the model, its tools, the reply."""

@@ -1,0 +1,127 @@
+"""Asking the chat model: a context, an answer; and a smaller context when the provider's window is smaller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from app.core.context.assembly import AssembledContext, recalled_seqs
+from app.core.model.errors import BudgetTooSmallError, ModelFailedError
+from app.core.model.model_io import ChatRequest
+from app.core.model.records import Turn
+from app.usecases.chat.continuing import REBUILT, REFUSALS, LiveContexts, Look, Resumed
+from app.usecases.chat.reply import Answer, answer
+from app.usecases.context.context import ContextService
+from app.usecases.context.recalling import Asked
+from app.usecases.ports import Models
+
+HALVINGS = 3  # an eighth of what was sent: a window further off than that is a wrong model, not a wrong number
+TOO_LONG = "context_too_long"
+
+Say = Callable[[ChatRequest], Awaitable[Answer]]
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Asker:
+    """Asks the chat model of one turn, step by step; what it learns of the provider's window holds for the turn."""
+
+    models: Models
+    context: ContextService
+    live: LiveContexts
+    turn: Turn
+    model: str | None
+    asked: Asked
+    _room: int | None = field(default=None, init=False)
+    """Tokens after the system prompt, once the provider took no more; ``None``: the policy's budget."""
+    _halvings: int = field(default=0, init=False)
+    _refusal: ModelFailedError | None = field(default=None, init=False)
+
+    async def ask(self, *, with_tools: bool, stop: asyncio.Event, on_text: Callable[[str], None]) -> Answer:
+        """The answer to the context as it stands; the newest half of it, and so on, when the provider takes no more.
+
+        A stateful model goes on from its live context and is told only what came since. Where it cannot, it is sent
+        the whole, like any other, with a warning if there was a live context.
+
+        Raises:
+            ModelFailedError: The provider failed, refused, said nothing, or takes not even the smallest.
+            ContextOverWindowError: Under ``keep_full`` the whole exceeds the window.
+        """
+
+        async def say(request: ChatRequest) -> Answer:
+            return await answer(self.models.chat(self.model), request, stop=stop, on_text=on_text)
+
+        look = await self.live.look(self.turn, self.model, self.asked.passages)
+        if look is None:
+            return await self._whole(say, with_tools=with_tools)
+        said = await self._resumed(look.resumed, say, with_tools=with_tools) if look.resumed else None
+        if said is not None:
+            return replace(said, sent=look.sent)
+        return await self._rebuilt(look, say, with_tools=with_tools)
+
+    async def _resumed(self, resumed: Resumed, say: Say, *, with_tools: bool) -> Answer | None:
+        """The answer to what came since; ``None`` where the provider refuses to go on, and the context is let go."""
+        try:
+            said = await say(resumed.request(with_tools=with_tools))
+        except ModelFailedError as error:
+            reason = str(error.extra.get("reason"))
+            if reason not in REFUSALS:
+                raise
+            await self.live.let_go(self.turn, resumed.live, reason)
+            return None
+        # The provider counts what it holds as well: nothing is learned of that.
+        return said.of_context(resumed.context.warnings, estimated=0)
+
+    async def _rebuilt(self, look: Look, say: Say, *, with_tools: bool) -> Answer:
+        """The answer of a stateful model to the whole context; the next request goes on from there."""
+        warnings = (REBUILT,) if look.sent.live else ()
+        if look.resumed is not None:  # let go meanwhile
+            look = await self.live.look(self.turn, self.model) or look
+        said = await self._whole(say, with_tools=with_tools)
+        return replace(said.with_warnings(warnings), sent=look.sent)
+
+    async def _whole(self, say: Say, *, with_tools: bool) -> Answer:
+        while True:
+            context = await self._assembled()
+            try:
+                said = await self._said(context, say, with_tools=with_tools)
+            except ModelFailedError as error:
+                if error.extra.get("reason") != TOO_LONG or self._halvings == HALVINGS:
+                    raise
+                self._halve(context, error)
+            else:
+                return said.with_warnings(("context_halved",) if self._halvings else ())
+
+    async def _assembled(self) -> AssembledContext:
+        """Afresh for each step. Raises the provider's refusal when the last message alone is more than it takes."""
+        turn = self.turn
+        try:
+            return await self.context.assemble(
+                turn.tenant_id, turn.conversation_id, self._room, model=self.model, asked=self.asked
+            )
+        except BudgetTooSmallError:
+            if self._refusal is None:
+                raise
+            raise self._refusal from None
+
+    async def _said(self, context: AssembledContext, say: Say, *, with_tools: bool) -> Answer:
+        for warning in context.warnings:
+            log.warning("context.warning", warning=warning, truncated=context.truncated)
+        tools = context.tools if with_tools else ()
+        said = await say(ChatRequest(messages=context.messages, tools=tools, locale=context.locale))
+        return said.of_context(
+            context.warnings,
+            # What the context weighs counts its tools: nothing is learned of a request that went without them.
+            estimated=context.gauge.breakdown.total if tools == context.tools else 0,
+            recalled=recalled_seqs(context.recalled),
+        )
+
+    def _halve(self, context: AssembledContext, error: ModelFailedError) -> None:
+        """Half of what was sent after the system prompt."""
+        sent = context.gauge.breakdown
+        self._room, self._refusal, self._halvings = (sent.total - sent.system) // 2, error, self._halvings + 1
+        log.warning("context.halved", tokens=sent.total, room=self._room)

@@ -1,0 +1,29 @@
+"""What a provider reports of our requests, learned as the conversation's token factor."""
+
+from __future__ import annotations
+
+from app.core.model.calibration import learn
+from app.core.model.conversation import Conversation
+from app.usecases.chat.reply import Answer
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+
+async def calibrated(
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, asked: Resolved, said: Answer
+) -> Conversation:
+    """A *locked* conversation with what this answer teaches of its size.
+
+    Learns from each request of a turn by itself, and only from the chat model's own count of a request that we
+    estimated ourselves: never from a model that is not metered (the offline one counts as we do), nor from an estimate
+    by another estimator than the present one.
+    """
+    if not said.metered or shell.resolver(conversation).policy.estimator != asked.policy.estimator:
+        return conversation
+    factor = conversation.token_factor
+    for estimated, reported in said.weighed:
+        factor = learn(factor, estimated=estimated, reported=reported)
+    if factor == conversation.token_factor:
+        return conversation
+    return await uow.conversations.update(conversation.id, token_factor=factor)

@@ -1,0 +1,138 @@
+"""Live contexts: what a stateful chat model goes on from, when it is kept, and when it is let go."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import structlog
+
+from app.core.context.assembly import AssembledContext, Material
+from app.core.context.continuing import calls_in, told_since
+from app.core.model.conversation import Conversation, LiveContext, Message
+from app.core.model.live_context import Sent, live_after, sent_of
+from app.core.model.model_io import ChatRequest, Continuation
+from app.core.model.records import Turn
+from app.core.retrieval.serving import Passage
+from app.usecases.chat.reply import Answer
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+REBUILT = "live_context_rebuilt"
+"""The warning: the provider was sent the whole context anew, though it should have had one."""
+REFUSALS = frozenset({"previous_response_not_found", "model_not_found", "context_too_long", "bad_request"})
+"""Why a provider refuses to go on; asked anew with the whole, it may not. Whatever it is, no turn fails by it."""
+ON_LOOP = 48  # messages: more than this are put together off the event loop
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """What a live context is told next."""
+
+    live: LiveContext
+    context: AssembledContext
+    continuation: Continuation
+
+    def request(self, *, with_tools: bool) -> ChatRequest:
+        """The step that goes on from there."""
+        context = self.context
+        tools = context.tools if with_tools else ()
+        return ChatRequest(messages=context.messages, tools=tools, continues=self.continuation, locale=context.locale)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A conversation before a stateful model is asked."""
+
+    sent: Sent
+    resumed: Resumed | None = None
+    """How to go on; ``None``: the whole context is to be sent."""
+
+
+class LiveContexts:
+    """Reads live contexts, and lets them go."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def look(self, turn: Turn, model: str | None, passages: tuple[Passage, ...] = ()) -> Look | None:
+        """Where the chat model of a turn goes on from; ``None`` for a stateless one.
+
+        ``passages`` go beside the message that the turn answers, if the provider does not have it yet.
+        """
+        profile = self._shell.models.chat(model).profile
+        if not profile.stateful:
+            return None
+        async with self._shell.uow(turn.tenant_id) as uow:
+            conversation = await uow.conversations.get(turn.conversation_id)
+            sent, live = sent_of(conversation), conversation.live
+            if live is None or live.model != profile.name:
+                return Look(sent=sent)
+            last = await uow.messages.at_seq(conversation.id, live.through_seq)
+            material = await _since(uow, self._shell.resolver(conversation, model=model), live)
+        passages = passages if any(message.id == turn.message_id for message in material.tail) else ()
+        return Look(sent=sent, resumed=await _resumed(live, last, material, passages))
+
+    async def let_go(self, turn: Turn, live: LiveContext, reason: str) -> None:
+        """The provider does not go on from it any more."""
+        log.warning("live_context.let_go", reason=reason, model=live.model)
+        async with self._shell.uow(turn.tenant_id) as uow:
+            conversation = await uow.conversations.lock(turn.conversation_id)
+            if conversation.live == live:
+                await uow.conversations.update(conversation.id, live=None)
+                await uow.commit()
+
+
+async def keep_live(uow: UnitOfWork, conversation_id: UUID, said: Answer, stored: Message) -> None:
+    """In the transaction that stores what the model said, under the conversation's lock: it goes on from there."""
+    if said.response_id is None or said.sent is None:
+        return
+    present = await uow.conversations.get(conversation_id)
+    newest = LiveContext(model=said.model, response_id=said.response_id, through_seq=stored.seq)
+    live = live_after(present, said.sent, newest)
+    if live != present.live:
+        await uow.conversations.update(conversation_id, live=live)
+
+
+async def _since(uow: UnitOfWork, resolved: Resolved, live: LiveContext) -> Material:
+    """What stands after the live context, in one bounded query."""
+    conversation, budgets = resolved.conversation, resolved.budgets
+    before = await uow.messages.sums_at(conversation.id, live.through_seq)
+    most = max(budgets.budget, budgets.window)
+    since = await uow.messages.newest(conversation.id, after_seq=live.through_seq, max_tokens=most)
+    there = sum(message.status != "erased" for message in since)
+    is_whole = there >= conversation.total.messages - before.messages
+    return Material(
+        conversation=_beginning_after(conversation, live),
+        schema=resolved.schema,
+        policy=resolved.policy,
+        budgets=budgets,
+        system=resolved.system,
+        held=(),
+        tail=tuple(since),
+        unloaded_tokens=0 if is_whole else most,
+        tools=resolved.tools,
+    )
+
+
+def _beginning_after(conversation: Conversation, live: LiveContext) -> Conversation:
+    """As if it began there: the provider needs no state."""
+    return replace(conversation, boundary_seq=live.through_seq, compressed_state=None, layout=None)
+
+
+async def _resumed(
+    live: LiveContext, last: Message, material: Material, passages: tuple[Passage, ...]
+) -> Resumed | None:
+    if len(material.tail) <= ON_LOOP:
+        context = told_since(material, passages)
+    else:
+        context = await asyncio.to_thread(told_since, material, passages)
+    calls = calls_in(last)
+    if context is None or (len(context.messages) == 1 and not calls):  # nothing but the system prompt
+        return None
+    continuation = Continuation(response_id=live.response_id, open_calls=calls)
+    return Resumed(live=live, context=context, continuation=continuation)

@@ -1,0 +1,173 @@
+"""The chat model's own two ways back: what ``expand_context`` and ``search_history`` tell it.
+
+Everything quoted is fenced as data and bounded; what the model got wrong is told, never raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.context.tools import (
+    EXPAND,
+    HITS,
+    MOST_HITS,
+    Line,
+    label_of,
+    level_named,
+    quoted,
+    quoted_tokens,
+    said_back,
+    within,
+)
+from app.core.model.conversation import Message
+from app.core.model.errors import NotFoundError
+from app.core.model.overlap import message_text
+from app.core.model.records import Turn
+from app.core.model.segments import LEVEL_OF, Expansion, LevelName
+from app.core.segments.markers import parse
+from app.core.text.escaping import clean
+from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
+from app.core.text.token_counts import estimate_text
+from app.usecases.context.search import Place, SearchHit, SearchService
+from app.usecases.segments.expansion import Expanded, ExpansionService
+from app.usecases.shared.shell import Shell
+
+LONGEST_QUERY: Final = 1_000  # characters, as in GET …/search
+LONGEST_CURSOR: Final = 400
+_SMALLER: Final = (1, 2, 4, 8)  # parts of the room that a page is asked for, until it fits with its labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What the model is told."""
+
+    text: str
+    quotes: tuple[tuple[int, int], ...] = ()
+    """(first, last) ``seq`` of what stands in it, verbatim or in short."""
+    expansions: tuple[Expansion, ...] = ()
+    """What is to be recorded with it."""
+    content_epoch: int | None = None
+    """Of the conversation before it was looked at."""
+
+    def at(self, content_epoch: int, locale: str = FALLBACK) -> ToolResult:
+        """As it may be stored in a conversation by now: quotes of what was erased meanwhile may not."""
+        if not self.quotes or self.content_epoch in (None, content_epoch):
+            return self
+        return ToolResult(text=catalogue_of(locale).text("tools.changed"))
+
+
+class Lookups:
+    """Looks up for the chat model of a turn."""
+
+    def __init__(self, shell: Shell, *, expansion: ExpansionService, search: SearchService) -> None:
+        self._shell = shell
+        self._expansion = expansion
+        self._search = search
+
+    async def expand(
+        self, turn: Turn, arguments: Mapping[str, object], most: int, locale: str = FALLBACK
+    ) -> ToolResult:
+        """A page of what a marker stands for; our own words are in the language of ``locale``."""
+        say = catalogue_of(locale)
+        named = str(arguments.get("marker") or "")
+        marker, level = parse(named), level_named(arguments.get("level"))
+        if marker is None:
+            return ToolResult(text=say.text("tools.unknown", segment=said_back(named)))
+        if level is None:
+            given = said_back(arguments.get("level"))
+            return ToolResult(text=say.text("tools.no_level", level=given, levels=", ".join(LEVEL_OF)))
+        after = clean(str(arguments.get("after") or ""))[:LONGEST_CURSOR] or None
+        try:
+            page, lines = await self._page(turn, marker.segment_id, level, after, quoted_tokens(most), say)
+        except NotFoundError:
+            return ToolResult(text=say.text("tools.unknown", segment=said_back(marker.segment_id)))
+        what = f"{page.segment_id}, {page.level}"
+        text = quoted(what, lines, note=_note(page, say)) if lines else say.text("tools.empty")
+        expansions = (page.expansion,) if page.expansion else ()
+        return ToolResult(text=text, quotes=_quotes(page), expansions=expansions)
+
+    async def _page(
+        self, turn: Turn, segment_id: str, level: LevelName, after: str | None, room: int, say: Catalogue
+    ) -> tuple[Expanded, Sequence[Line]]:
+        """As large a page as fits with the labels of its lines; of one line that is too long, its beginning."""
+        for part in _SMALLER:
+            page = await self._expansion.expand(
+                turn.tenant_id,
+                turn.conversation_id,
+                segment_id,
+                level,
+                max_tokens=max(room // part, 1),
+                after=after,
+                records=False,
+            )
+            lines = _lines_of(page, say)
+            fitting = within(lines, room, say)
+            if len(fitting) == len(lines) or len(page.messages) == 1:
+                break
+        return page, fitting
+
+    async def search(
+        self, turn: Turn, message: Message, arguments: Mapping[str, object], most: int, locale: str = FALLBACK
+    ) -> ToolResult:
+        """Earlier messages that fit, none of the turn that ``message`` began."""
+        say = catalogue_of(locale)
+        began, query = self._shell.clock.monotonic(), clean(str(arguments.get("query") or ""))[:LONGEST_QUERY]
+        if not query.strip():
+            return ToolResult(text=say.text("tools.no_words"))
+        page = await self._search.find(
+            turn.tenant_id,
+            turn.conversation_id,
+            query,
+            limit=_limit(arguments.get("limit")),
+            place=Place(message.seq - 1, 0),
+        )
+        shown = within([_line_of(hit, say) for hit in page.hits], quoted_tokens(most), say)
+        hits = page.hits[: len(shown)]
+        text = quoted(say.text("tools.searched"), shown) if shown else say.text("tools.not_found")
+        expansion = Expansion(
+            id=self._shell.new_id(),
+            conversation_id=turn.conversation_id,
+            way="search",
+            passages=len(hits),
+            tokens=estimate_text(text),
+            duration_ms=round((self._shell.clock.monotonic() - began) * 1_000),
+            created_at=self._shell.clock.now(),
+        )
+        return ToolResult(text=text, quotes=tuple((hit.seq, hit.seq) for hit in hits), expansions=(expansion,))
+
+
+def _lines_of(page: Expanded, say: Catalogue) -> list[Line]:
+    """Originals one by one; a level's text as one; of a list, which is fenced already, each line as it is."""
+    if page.messages:
+        told = [message for message in page.messages if message.status != "erased"]
+        return [Line(text=message_text(one), label=label_of(one.seq, one.role, one.created_at, say)) for one in told]
+    if page.segment is None:
+        return [Line(text=line) for line in page.content.splitlines()]
+    return [Line(text=page.content, label=page.segment_id)] if page.content.strip() else []
+
+
+def _quotes(page: Expanded) -> tuple[tuple[int, int], ...]:
+    if page.messages:
+        return ((page.messages[0].seq, page.messages[-1].seq),)
+    if page.segment is not None:
+        return ((page.segment.from_seq, page.segment.to_seq),)
+    listed = [(segment.from_seq, segment.to_seq) for segment in page.segments]
+    return (*listed, *((anchor.seq, anchor.seq) for anchor in page.anchors))
+
+
+def _note(page: Expanded, say: Catalogue) -> str:
+    return say.text("tools.more", tool=EXPAND.name, after=page.following) if page.following else ""
+
+
+def _line_of(hit: SearchHit, say: Catalogue) -> Line:
+    return Line(text=hit.snippet, label=label_of(hit.seq, hit.role, hit.created_at, say))
+
+
+def _limit(given: object) -> int:
+    """As many hits as asked for, within bounds, whatever a model writes."""
+    try:
+        return min(max(int(str(given)), 1), MOST_HITS)
+    except ValueError:
+        return HITS

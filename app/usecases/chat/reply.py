@@ -1,0 +1,151 @@
+"""One step of the chat model: streams it, stops when asked to, and says how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from app.core.model.conversation import Usage
+from app.core.model.errors import ModelFailedError, ModelUnavailableError
+from app.core.model.live_context import Sent
+from app.core.model.model_io import ChatRequest, FinishReason, StepEvent, StepFinish, TextDelta, ToolCall
+from app.usecases.ports import ChatModel
+
+_WHOLE: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
+"""A step that ended so has written its calls to their end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the model said."""
+
+    text: str
+    model: str
+    usage: Usage
+    metered: bool = True
+    """Whether the model is a provider's: its count of tokens is its own."""
+    interrupted: bool = False
+    warnings: tuple[str, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    """The tools whose results it wants before it goes on."""
+    weighed: tuple[tuple[int, int], ...] = ()
+    """(our estimate, the provider's count) of each request's tokens, system prompt and tools included."""
+    recalled: tuple[int, ...] = ()
+    """Positions of the messages that were recalled for it."""
+    found: tuple[tuple[UUID, str], ...] = ()
+    """Of each look-up of the turn the record, and what it brought back."""
+    response_id: str | None = None
+    """Of a stateful model whose answer came to its own end: where it can go on from."""
+    sent: Sent | None = None
+    """What its request was made of."""
+
+    def with_warnings(self, warnings: tuple[str, ...]) -> Answer:
+        """The same answer with what was to be warned of before it."""
+        return replace(self, warnings=(*warnings, *self.warnings))
+
+    def of_context(self, warnings: tuple[str, ...], *, estimated: int, recalled: tuple[int, ...] = ()) -> Answer:
+        """The same answer with what its context warned of, weighs, and brought back."""
+        reported = self.usage.input_tokens
+        weighed = ((estimated, reported),) if estimated and reported else ()
+        return replace(self.with_warnings(warnings), weighed=weighed, recalled=recalled)
+
+    def after(self, before: Answer) -> Answer:
+        """The same answer as the end of a turn: what the steps before it used, warned of and brought back."""
+        return replace(
+            self,
+            usage=before.usage.plus(self.usage),
+            warnings=tuple(dict.fromkeys((*before.warnings, *self.warnings))),
+            weighed=(*before.weighed, *self.weighed),
+            recalled=tuple(sorted({*before.recalled, *self.recalled})),
+            found=(*before.found, *self.found),
+        )
+
+    def having(self, found: tuple[tuple[UUID, str], ...]) -> Answer:
+        """The same answer with what its look-ups brought back."""
+        return replace(self, found=(*self.found, *found))
+
+    def stopped(self) -> Answer:
+        """The turn's end where it was interrupted after this step: what was said stands with the calls."""
+        return replace(self, text="", calls=(), interrupted=True, response_id=None)
+
+
+async def answer(
+    model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, on_text: Callable[[str], None]
+) -> Answer:
+    """Run one step of the model to its end, or until ``stop`` is set: what was said until then is kept.
+
+    Calls count only where tools were offered and the step came to its own end: half a call is none.
+
+    Raises:
+        ModelFailedError: The provider failed, refused, or said nothing.
+    """
+    pieces: list[str] = []
+    calls: list[ToolCall] = []
+    finish: StepFinish | None = None
+    steps = model.step(request)
+    try:
+        async for event in _until(steps, stop):
+            if isinstance(event, TextDelta):
+                pieces.append(event.text)
+                on_text(event.text)
+            elif isinstance(event, ToolCall):
+                calls.append(event)
+            else:
+                finish = event
+    except ModelUnavailableError as error:
+        raise ModelFailedError(
+            f"the model {model.profile.name} did not answer ({error.reason}); the message is stored:"
+            " send the turn again without content",
+            extra={"reason": error.reason},
+            code="model_unavailable",
+        ) from error
+    text, metered = "".join(pieces), model.profile.metered
+    if finish is None:
+        return Answer(text=text, model=model.profile.name, usage=Usage(), metered=metered, interrupted=True)
+    wanted = tuple(calls) if request.tools and finish.reason in _WHOLE else ()
+    if not wanted:
+        _refuse_no_answer(finish.reason, text)
+    # What the provider holds of an answer that was cut off, or of calls that nobody runs, the history does not.
+    is_whole = finish.reason in _WHOLE and len(wanted) == len(calls)
+    return Answer(
+        text=text,
+        model=finish.model,
+        usage=finish.usage,
+        metered=metered,
+        warnings=("reply_cut_off",) if finish.reason == "length" else (),
+        calls=wanted,
+        response_id=finish.response_id if is_whole else None,
+    )
+
+
+def _refuse_no_answer(reason: FinishReason, text: str) -> None:
+    if reason == "blocked":
+        raise ModelFailedError("the model's provider blocked the answer", extra={"reason": reason}, code="blocked")
+    if not text.strip():
+        raise ModelFailedError("the model gave an empty answer", extra={"reason": "empty"}, code="empty_reply")
+
+
+async def _until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncIterator[StepEvent]:
+    """The steps, until they end or ``stop`` is set; the provider's stream is closed then, and when cancelled."""
+    stopped, following = asyncio.create_task(stop.wait()), None
+    try:
+        while True:
+            following = asyncio.ensure_future(anext(steps, None))
+            await asyncio.wait({following, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not following.done():
+                return
+            event = following.result()
+            if event is None:
+                return
+            yield event
+    finally:
+        stopped.cancel()
+        if following is not None and not following.done():  # a stream that is being read cannot be closed
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+        close = getattr(steps, "aclose", None)
+        if close is not None:
+            await close()

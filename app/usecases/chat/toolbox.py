@@ -1,0 +1,104 @@
+"""The tools of the chat model: expanding, searching, and those of the operator. Whatever happens, there is a result.
+
+A result that quotes earlier messages says which, so that erasing one of them finds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+import structlog
+
+from app.core.context.tools import EXPAND, OWN, SEARCH, cut, result_tokens, said_back
+from app.core.model.conversation import Message
+from app.core.model.errors import DependencyUnavailableError, InvalidInputError
+from app.core.model.model_io import ToolCall, ToolSpec
+from app.core.model.records import Turn
+from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
+from app.usecases.chat.lookups import Lookups, ToolResult
+from app.usecases.shared.shell import Shell
+
+TIMEOUT: Final = 10.0
+"""Seconds for one call."""
+
+log = structlog.get_logger(__name__)
+
+
+class Tool(Protocol):
+    """A further tool, by the operator."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """As it is offered."""
+
+    async def run(self, arguments: Mapping[str, object]) -> str:
+        """The result as text. Raises ``InvalidInputError`` for arguments that do not fit, and whatever it likes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Where calls are made."""
+
+    turn: Turn
+    message: Message
+    """The user's, which is answered."""
+    model: str | None = None
+    """The chat model, where it is not the configured one."""
+    locale: str = FALLBACK
+    """The conversation's: what is told of a call is in its language."""
+
+
+class Toolbox:
+    """Runs calls."""
+
+    def __init__(self, shell: Shell, *, lookups: Lookups, further: Sequence[Tool] = ()) -> None:
+        self._shell = shell
+        self._lookups = lookups
+        self._further = {tool.spec.name: tool for tool in further}
+
+    async def run(self, scope: Scope, call: ToolCall, *, calls: int = 1) -> ToolResult:
+        """The result of a call: of a tool that there is not, that fails or takes too long, a word about that.
+
+        ``calls`` is how many were made at once: they share their room.
+
+        Raises:
+            DependencyUnavailableError: The database is away: the turn's own matter, and not the model's.
+        """
+        say = catalogue_of(scope.locale)
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                return await self._run(scope, call, calls, say)
+        except TimeoutError:
+            log.warning("tool.timeout", tool=self._known(call.name))
+            return ToolResult(text=say.text("tools.timeout", count=TIMEOUT))
+        except DependencyUnavailableError:
+            raise
+        except InvalidInputError as error:
+            return ToolResult(text=say.text("tools.refused", why=error.detail.rstrip(".")))
+        except Exception as error:  # noqa: BLE001 - a tool may raise anything; what it says may hold a secret
+            log.warning("tool.failed", tool=self._known(call.name), error=type(error).__name__)
+            return ToolResult(text=say.text("tools.failed", why=type(error).__name__))
+
+    def _known(self, name: str) -> str | None:
+        """A name for the log, which holds nothing that a model wrote."""
+        return name if name in OWN or name in self._further else None
+
+    async def _run(self, scope: Scope, call: ToolCall, calls: int, say: Catalogue) -> ToolResult:
+        async with self._shell.uow(scope.turn.tenant_id) as uow:
+            conversation = await uow.conversations.get(scope.turn.conversation_id)
+        resolved = self._shell.resolver(conversation, model=scope.model)
+        most = result_tokens(resolved.budgets, calls)
+        if call.name == SEARCH.name:
+            found = await self._lookups.search(scope.turn, scope.message, call.arguments, most, say.language)
+            return replace(found, content_epoch=conversation.content_epoch)
+        if call.name == EXPAND.name:
+            expanded = await self._lookups.expand(scope.turn, call.arguments, most, say.language)
+            return replace(expanded, content_epoch=conversation.content_epoch)
+        if call.name in self._further:
+            text = await self._further[call.name].run(call.arguments)
+            return ToolResult(text=cut(text, most, say) or say.text("tools.nothing"))
+        names = ", ".join(tool.name for tool in resolved.tools) or say.text("tools.none")
+        return ToolResult(text=say.text("tools.no_tool", tool=said_back(call.name), tools=names))

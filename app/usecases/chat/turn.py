@@ -1,0 +1,279 @@
+"""What happens in a turn after its message is stored: compact if due, assemble, answer, store the reply."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from app.core.model.conversation import Message
+from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
+from app.core.model.records import Compaction, Turn, TurnStatus
+from app.core.retrieval.used import draws_on
+from app.usecases.admin.stats import mark_used
+from app.usecases.chat.calibrating import calibrated
+from app.usecases.chat.continuing import keep_live
+from app.usecases.chat.reply import Answer
+from app.usecases.chat.tool_loop import Telling, ToolLoop
+from app.usecases.chat.toolbox import Scope
+from app.usecases.chat.turn_end import tell_failed
+from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
+from app.usecases.chat.turn_watch import Watch, turn_lost, watched
+from app.usecases.compaction.commands import CommandRunner
+from app.usecases.compaction.due import claim_after_reply, end_quiet_of_turn
+from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
+from app.usecases.context.recalling import NOTHING, Asked
+from app.usecases.history.appending import MessageDraft, append
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.compaction_views import CompactionView, views_of
+from app.usecases.shared.idempotency import Idem, record
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+SAVE_TRIES = 4  # a reply that was paid for is not lost to a short hiccup of the database
+SAVE_PAUSE = 0.5  # seconds, doubled with each try
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A turn whose first transaction is committed."""
+
+    turn: Turn
+    message: Message
+    resolved: Resolved
+    model: str | None = None
+    asked: Asked = NOTHING
+    idem: Idem | None = None
+    """The key that the client sent with it."""
+    claim: InlineClaim | None = None
+    job: UUID | None = None
+    """A compaction to hand to the worker after the commit."""
+    created_number: int | None = None
+    """The event number of the stored message."""
+    events_after: int = 0
+    """What came before the turn, in event numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """A turn with its reply stored."""
+
+    status: TurnStatus
+    result: ChatResult
+    number: int | None
+    """The number of its last event, if that is known."""
+
+
+class TurnRunner:
+    """Runs turns to their end; whatever goes wrong, the user's message stays stored and the turn row ends."""
+
+    def __init__(self, shell: Shell, *, inline: InlineCompaction, commands: CommandRunner, loop: ToolLoop) -> None:
+        self._shell = shell
+        self._inline = inline
+        self._commands = commands
+        self._loop = loop
+
+    async def run(self, started: Started, handle: TurnHandle) -> None:
+        """Run a turn; the handle gets everything that happens, its terminal event last."""
+        shell, turn = self._shell, started.turn
+        with structlog.contextvars.bound_contextvars(turn_id=str(turn.id), conversation_id=str(turn.conversation_id)):
+            try:
+                async with watched(
+                    turn, uow=shell.uow, bus=shell.bus, every=shell.timings.turn_heartbeat_seconds
+                ) as watch:
+                    ended = await self._turn(started, handle, watch)
+                handle.emit(ChatEvent(type=f"reply.{ended.status}", id=ended.number, result=ended.result))
+            except DomainError as error:
+                await self._failed(started, error, handle)
+            except asyncio.CancelledError:
+                await asyncio.shield(self._failed(started, _shutting_down(), handle))
+                raise
+            except Exception:
+                log.exception("turn.crashed")
+                await self._failed(started, DomainError("the turn failed unexpectedly; its message is stored"), handle)
+
+    async def _turn(self, started: Started, handle: TurnHandle, watch: Watch) -> _Ended:
+        if started.message.is_command:
+            outcome, said = await self._commands.run(
+                started.turn, started.message, started.resolved.conversation.locale
+            )
+        else:
+            before = await self._compacted(started, handle)
+            between, said = await self._answered(started, handle, watch.stop)
+            outcome = before.then(between)
+        watch.storing = True
+        return await self._stored(started, outcome, said)
+
+    async def _compacted(self, started: Started, handle: TurnHandle) -> InlineOutcome:
+        """The compaction before the call, if one is due; its events go into the stream."""
+        if started.claim is None:
+            return InlineOutcome()
+        return await self._inline.told(
+            started.resolved, started.claim, after=started.events_after, tell=handle.emit_all
+        )
+
+    async def _answered(
+        self, started: Started, handle: TurnHandle, stop: asyncio.Event
+    ) -> tuple[InlineOutcome, Answer]:
+        def show(text: str) -> None:
+            handle.emit(ChatEvent(type="reply.delta", data={"text": text}))
+
+        locale = started.resolved.conversation.locale
+        scope = Scope(turn=started.turn, message=started.message, model=started.model, locale=locale)
+        tell = Telling(on_text=show, on_events=handle.emit_all)
+        return await self._loop.answer(scope, started.asked, stop=stop, tell=tell)
+
+    async def _stored(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
+        """Store the reply; patient with a database that is away for a moment. Raises ``TurnLostError``."""
+        for number in range(SAVE_TRIES - 1):
+            try:
+                return await self._store(started, outcome, said)
+            except DependencyUnavailableError:
+                await self._shell.clock.sleep(SAVE_PAUSE * 2**number)
+        return await self._store(started, outcome, said)
+
+    async def _store(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
+        shell, turn = self._shell, started.turn
+        status: TurnStatus = "interrupted" if said.interrupted else "completed"
+        warnings = (*outcome.warnings, *said.warnings)
+        looked_up = await _drawn(said, started.message.content)
+        async with shell.uow(turn.tenant_id) as uow:
+            if said.recalled:  # before the conversation is locked, as when the turn began
+                await record(uow, started.idem, {**ref_of(turn), "recalled": list(said.recalled)})
+            locked = await uow.conversations.lock(turn.conversation_id)
+            awake = await end_quiet_of_turn(uow, locked, started.message)
+            conversation = await calibrated(uow, shell, awake, started.resolved, said)
+            (reply,), resolved = await append(uow, shell, conversation, [_reply(started, said)])
+            await keep_live(uow, conversation.id, said, reply)
+            job = await claim_after_reply(uow, shell, resolved, reply)
+            ended = await uow.turns.end(
+                turn.id,
+                status=status,
+                reply_id=reply.id,
+                compaction_id=outcome.row.id if outcome.row else None,
+                warnings=warnings,
+                finished_at=shell.clock.now(),
+            )
+            if ended is None:
+                return await self._stored_before(started, outcome, said)
+            data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(started.message.id)}
+            event = await uow.events.add(turn.conversation_id, f"reply.{status}", data, shell.clock.now())
+            segments = await uow.segments.covering(turn.conversation_id, said.recalled)
+            await self._mark_used(uow, started, said)
+            for expansion_id, used in looked_up:
+                await uow.expansions.mark_used([expansion_id], used=used)
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
+        result = ChatResult(
+            message=started.message,
+            reply=reply,
+            gauge=resolved.gauge,
+            compaction=await self._view(outcome.row),
+            warnings=warnings,
+            recalled=said.recalled,
+            segments=tuple(segments),
+        )
+        return _Ended(status=status, result=result, number=event.number)
+
+    async def _stored_before(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
+        """The reply of an earlier try whose commit arrived and whose answer did not.
+
+        Raises:
+            TurnLostError: There is none: others ended the turn, and the reply is discarded.
+        """
+        shell = self._shell
+        async with shell.uow(started.turn.tenant_id) as uow:
+            turn = await uow.turns.get(started.turn.id)
+            if turn.reply_id is None:
+                raise turn_lost()
+            reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+            resolved = shell.resolver(await uow.conversations.get(turn.conversation_id))
+            segments = await uow.segments.covering(turn.conversation_id, said.recalled)
+        result = ChatResult(
+            message=started.message,
+            reply=reply,
+            gauge=resolved.gauge,
+            compaction=await self._view(outcome.row),
+            warnings=turn.warnings,
+            recalled=said.recalled,
+            segments=tuple(segments),
+        )
+        return _Ended(status=turn.status, result=result, number=None)
+
+    async def _mark_used(self, uow: UnitOfWork, started: Started, said: Answer) -> None:
+        """Whether the reply drew on what was recalled for it: that record has the turn's id."""
+        if said.recalled:
+            recalled = await uow.messages.at_seqs(started.turn.conversation_id, said.recalled)
+            passages, question = [message.content for message in recalled], started.message.content
+            await mark_used(uow, [started.turn.id], reply=said.text, passages=passages, question=question)
+
+    async def _view(self, row: Compaction | None) -> CompactionView | None:
+        """The compaction with its summary, as it stands by now."""
+        if row is None:
+            return None
+        async with self._shell.uow(row.tenant_id) as uow:
+            (view,) = await views_of(uow, [await uow.compactions.get(row.id)])
+        return view
+
+    async def _failed(self, started: Started, error: DomainError, handle: TurnHandle) -> None:
+        """End the turn row, say so in an event, and tell the client; the message stays."""
+        number = None
+        try:
+            number = await self._record_failure(started, error)
+        except (DependencyUnavailableError, NotFoundError) as away:
+            log.warning("turn.failure_not_recorded", code=error.stable_code)
+            if isinstance(error, TurnLostError) and isinstance(away, NotFoundError):
+                error = away  # the conversation was deleted
+        error.extra.setdefault("message_id", str(started.message.id))
+        log.warning("turn.failed", code=error.stable_code, reason=error.extra.get("reason"))
+        handle.emit(ChatEvent(type="reply.failed", id=number, error=error))
+
+    async def _record_failure(self, started: Started, error: DomainError) -> int | None:
+        """The number of the event; ``None`` when others have ended the turn, and said so."""
+        turn, now = started.turn, self._shell.clock.now()
+        async with self._shell.uow(turn.tenant_id) as uow:
+            await uow.conversations.lock(turn.conversation_id)
+            ended = await uow.turns.end(turn.id, status="failed", error_code=error.stable_code, finished_at=now)
+            if ended is None:
+                return None
+            event = await tell_failed(uow, ended, now)
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events)
+        return event.number
+
+
+async def _drawn(said: Answer, question: str) -> list[tuple[UUID, bool]]:
+    """Of each look-up whether the reply drew on it; long texts are compared off the event loop."""
+
+    def compare() -> list[tuple[UUID, bool]]:
+        return [(record, draws_on(said.text, [text], question=question)) for record, text in said.found]
+
+    return await asyncio.to_thread(compare) if said.found else []
+
+
+def ref_of(turn: Turn) -> dict[str, Any]:
+    """What an idempotency key did that began this turn."""
+    return {"turn_id": str(turn.id), "message_id": str(turn.message_id)}
+
+
+def _reply(started: Started, said: Answer) -> MessageDraft:
+    return MessageDraft(
+        role="assistant",
+        content=said.text,
+        event_type="command" if started.message.is_command else "casual",
+        is_command=started.message.is_command,
+        model=said.model,
+        usage=said.usage.as_dict(),
+        status="interrupted" if said.interrupted else "complete",
+    )
+
+
+def _shutting_down() -> DomainError:
+    return DependencyUnavailableError(
+        "the service is shutting down; the message is stored: send the turn again without content"
+    )

@@ -1,0 +1,74 @@
+"""Beside a running turn: keeps its lease, hears of an interruption, and ends the turn when others have ended it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from app.core.model.errors import DependencyUnavailableError, TurnLostError
+from app.core.model.records import Turn
+from app.usecases.ports import EventBus, UnitOfWorkFactory
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Watch:
+    """What a turn hears while it runs."""
+
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once somebody asked the turn to stop."""
+    storing: bool = False
+    """Set by the turn when it begins to store its end: from then on the transaction itself decides who ended it."""
+
+
+@asynccontextmanager
+async def watched(turn: Turn, *, uow: UnitOfWorkFactory, bus: EventBus, every: float) -> AsyncIterator[Watch]:
+    """Look at the turn's row ``every`` so many seconds; raises ``TurnLostError`` into the body when others ended it."""
+    body, watch, lost = asyncio.current_task(), Watch(), False
+
+    async def look() -> None:
+        nonlocal lost
+        async with bus.subscribe(turn.conversation_id) as wake_up:
+            while True:
+                await wake_up.wait(every)
+                try:
+                    async with uow(turn.tenant_id) as work:
+                        row = await work.turns.heartbeat(turn.id)
+                        await work.commit()
+                except DependencyUnavailableError:
+                    log.warning("turn.heartbeat_missed", turn_id=str(turn.id))
+                    continue
+                if row is None:
+                    lost = not watch.storing
+                    if lost and body is not None:
+                        body.cancel()
+                    return
+                if row.interrupt_requested:
+                    watch.stop.set()
+
+    watcher = asyncio.create_task(look())
+    try:
+        yield watch
+    except asyncio.CancelledError:
+        if not lost:
+            raise
+        if body is not None:
+            body.uncancel()
+        raise turn_lost() from None
+    finally:
+        watcher.cancel()
+        with suppress(asyncio.CancelledError):
+            await watcher
+
+
+def turn_lost() -> TurnLostError:
+    """Say what became of the message, and how to go on."""
+    return TurnLostError(
+        "the process that answered was silent for too long, and others ended its turn; the message is stored: look at"
+        " the conversation, and send the turn again without content if nobody answered it"
+    )

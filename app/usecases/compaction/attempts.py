@@ -1,0 +1,295 @@
+"""The attempts at one chunk: ask, once more with what was wrong, then the fallback model; and what searching can do.
+
+Every attempt is recorded. All attempts at a chunk share one budget of calls and one deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from app.core.model.conversation import Usage
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
+from app.core.model.records import Attempt
+from app.core.planning.withholding import Search
+from app.core.state.apply import Applied
+from app.core.summarizer.prompts import SUMMARY_VERSION
+from app.core.validation.asking import MOST_LOST, doubts_of
+from app.core.validation.gate import GateReport, judge, judge_again
+from app.usecases.ports import Clock, Summarizer
+
+PAUSE: Final = 0.5  # seconds before asking a provider again that just failed and named no time itself
+WAIT_SHARE: Final = 0.5  # of the time left that may be spent on waiting for a provider: the rest is for its answer
+ROOM_FACTOR: Final = 2  # more output room for the retry of a cut-off or empty answer
+NEEDS_ROOM: Final = frozenset({"cut_off", "empty_summary"})
+
+BLOCKED: Final = "blocked"
+TOO_LONG: Final = "context_too_long"
+WITHHELD: Final = "withheld"
+"""The reason on an accepted attempt that did not see every message, and on its compaction."""
+NOT_ASKED: Final = "circuit_open"
+ASKED_AGAIN: Final = "asked_again"
+"""The reason on an attempt some of whose statements the model was asked about again, by the attempt that follows."""
+FINAL: Final = frozenset({"anchors_over_budget"})
+"""Refusals that no model can do anything about."""
+
+Outcome = Literal["accepted", "refused", "error"]
+Apply = Callable[[GateReport], Applied | str]
+RequestFor = Callable[[ModelProfile, Collection[int]], SummaryRequest]
+"""The request for a model, with the messages of these ``seq``s withheld."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climb:
+    """How the attempts ended: with something to apply, or with the last one's reason."""
+
+    attempts: tuple[Attempt, ...]
+    applied: Applied | None = None
+    reason: str | None = None
+    withheld: tuple[int, ...] = ()
+    """``seq`` of the messages that the summarizer was not shown."""
+    retry_after: float = 0.0
+    """Seconds that a provider asked to be left alone and was not waited for."""
+
+    @property
+    def failed_by_model(self) -> bool:
+        """The last attempt got no answer at all, rather than one that was refused."""
+        return bool(self.attempts) and self.attempts[-1].outcome == "error"
+
+    @property
+    def usage(self) -> Usage:
+        """What all attempts used."""
+        total = Usage()
+        for attempt in self.attempts:
+            total = total.plus(attempt.usage)
+        return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """Whom to ask about a chunk, what, and what is made of an answer."""
+
+    summarizer: Summarizer
+    fallback: Summarizer | None = None
+    request: RequestFor
+    apply: Apply
+    seqs: tuple[int, ...]
+    """The chunk's messages."""
+    searches: bool = False
+    """What is too long is halved and what is blocked is found, outside a turn: neither waits for a fallback there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    attempt: Attempt
+    applied: Applied | None = None
+    retryable: bool = True
+    retry_after: float | None = None
+    is_silent: bool = False
+    """Not a word came back."""
+    report: GateReport | None = None
+    """What the gate said of it; ``None`` where no answer came."""
+
+    @property
+    def reason(self) -> str | None:
+        return self.attempt.reason
+
+
+@dataclass(slots=True, kw_only=True)
+class Calls:
+    """The model calls of one chunk: how many may be made, until when, and what became of each."""
+
+    clock: Clock
+    most: int
+    deadline: float
+    """In seconds of the clock that never goes back."""
+    attempts: list[Attempt] = field(default_factory=list)
+    retry_after: float = 0.0
+    """The longest wait that a provider asked for beyond the time there was."""
+
+    @property
+    def left(self) -> int:
+        """How many more may be made."""
+        return self.most - len(self.attempts)
+
+    def climbed(self, reason: str | None = None) -> Climb:
+        """The attempts so far, with nothing to apply."""
+        last = self.attempts[-1].reason if self.attempts else None
+        return Climb(attempts=tuple(self.attempts), reason=reason or last, retry_after=self.retry_after)
+
+    async def ask(
+        self, summarizer: Summarizer, request: SummaryRequest, apply: Apply, *, again: bool = True
+    ) -> _Answer:
+        """One call, recorded whatever becomes of it, also when it is cancelled or the gate has a defect.
+
+        What does not hold in the answer is asked about again, once, where there are calls and time left for it, unless
+        ``again`` says that the calls are for something else.
+        """
+        started = self.clock.monotonic()
+        answer = await self._called(summarizer, lambda: _asked(summarizer, request, apply))
+        second_request = _second_request(answer, request) if again else None
+        if second_request is None or not self.left or self._is_late(started) or answer.report is None:
+            return answer
+        first, report = answer, answer.report
+        self.attempts[-1] = replace(first.attempt, reason=first.reason or ASKED_AGAIN)
+        second = await self._called(summarizer, lambda: _asked_again(summarizer, second_request, report, apply))
+        return second if second.applied is not None else replace(first, retryable=second.retryable)
+
+    async def _called(self, summarizer: Summarizer, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        started = self.clock.monotonic()
+        try:
+            answer = await call()
+        except asyncio.CancelledError:
+            self._record(_Answer(attempt=_attempt(summarizer, "error", "deadline")), started)
+            raise
+        except Exception:
+            self._record(_Answer(attempt=_attempt(summarizer, "error", "internal_error")), started)
+            raise
+        return self._record(answer, started)
+
+    def _is_late(self, started: float) -> bool:
+        """Whether a second call, as long as the first, would not end in time."""
+        now = self.clock.monotonic()
+        return now + (now - started) > self.deadline
+
+    async def wait(self, retry_after: float | None) -> bool:
+        """Pause before the same provider is asked again; False when it asked for more time than there is."""
+        pause = PAUSE if retry_after is None else max(retry_after, PAUSE)
+        if pause > (self.deadline - self.clock.monotonic()) * WAIT_SHARE:
+            self.retry_after = max(self.retry_after, pause)
+            return False
+        await self.clock.sleep(pause)
+        return True
+
+    def _record(self, answer: _Answer, started: float) -> _Answer:
+        duration = round((self.clock.monotonic() - started) * 1000)
+        recorded = replace(answer, attempt=replace(answer.attempt, duration_ms=duration))
+        self.attempts.append(recorded.attempt)
+        return recorded
+
+
+async def climb(asking: Asking, calls: Calls) -> Climb:
+    """Ask, each time naming what was wrong with the answer before.
+
+    A provider that refuses the request itself (a wrong key, an unknown model) is asked once. What is too long is
+    left to the caller, who can halve the chunk.
+    """
+    request = asking.request(asking.summarizer.profile, ())
+    answer = await calls.ask(asking.summarizer, request, asking.apply)
+    if answer.applied is None and calls.left and await _worth_a_retry(asking, answer, calls):
+        request = _with_feedback(request, answer.attempt, asking.summarizer.profile.output_limit)
+        answer = await calls.ask(asking.summarizer, request, asking.apply)
+    was_blocked = answer.reason == BLOCKED
+    if answer.applied is None and calls.left and asking.fallback and _worth_another_model(asking, answer):
+        fallback = asking.fallback
+        request = replace(asking.request(fallback.profile, ()), feedback=_feedback(request, answer.attempt))
+        answer = await calls.ask(fallback, request, asking.apply)
+    if answer.applied is not None:
+        return Climb(attempts=tuple(calls.attempts), applied=answer.applied)
+    if asking.searches and was_blocked:
+        return await _searched(asking, calls)
+    return calls.climbed()
+
+
+async def _worth_a_retry(asking: Asking, answer: _Answer, calls: Calls) -> bool:
+    """Whether the same model may do better; waits for it where its provider wants a pause."""
+    if answer.reason in FINAL:
+        return False
+    if asking.searches and answer.reason == BLOCKED and answer.is_silent and len(asking.seqs) > 1:
+        return False  # the prompt was blocked, and it would be the same prompt
+    if answer.attempt.outcome == "error":
+        return answer.retryable and await calls.wait(answer.retry_after)
+    return True
+
+
+def _worth_another_model(asking: Asking, answer: _Answer) -> bool:
+    return answer.reason not in FINAL and not (asking.searches and answer.reason == TOO_LONG)
+
+
+async def _searched(asking: Asking, calls: Calls) -> Climb:
+    """Withhold ever fewer messages, and take the answer that was shown most."""
+    search, best = Search(start=0, stop=len(asking.seqs)), calls.climbed()
+    while (hidden := search.next(calls.left)) is not None:
+        withheld = asking.seqs[hidden.start : hidden.stop]
+        request = replace(asking.request(asking.summarizer.profile, withheld), feedback=BLOCKED)
+        answer = await calls.ask(asking.summarizer, request, asking.apply, again=False)
+        if answer.attempt.outcome == "error":
+            break
+        if answer.applied is not None:
+            calls.attempts[-1] = replace(answer.attempt, reason=WITHHELD)
+            best = Climb(attempts=(), applied=answer.applied, withheld=withheld)
+        search = search.after(hidden, blocked=answer.reason == BLOCKED)
+    if best.applied is None:
+        return calls.climbed(BLOCKED)
+    return replace(best, attempts=tuple(calls.attempts))
+
+
+async def _asked(summarizer: Summarizer, request: SummaryRequest, apply: Apply) -> _Answer:
+    try:
+        proposal = await summarizer.propose(request)
+    except ModelUnavailableError as error:
+        attempt = _attempt(summarizer, "error", error.reason)
+        return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
+    # The gate, then the merge: pure work over a whole chunk, off the event loop.
+    report, applied = await asyncio.to_thread(_judged, lambda: judge(proposal, request), apply)
+    if isinstance(applied, str):
+        attempt = _attempt(summarizer, "refused", applied, proposal)
+        return _Answer(attempt=attempt, is_silent=not proposal.text.strip(), report=report)
+    return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=applied, report=report)
+
+
+def _judged(judging: Callable[[], GateReport], apply: Apply) -> tuple[GateReport, Applied | str]:
+    report = judging()
+    return report, report.reason or apply(report)
+
+
+def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest | None:
+    """What to ask about an answer again; ``None`` where nothing is wrong with it, or nothing that asking could mend.
+
+    Lost values alone are no reason for a second call, which reads the whole chunk again: code adds their sentences.
+    """
+    report = answer.report
+    if report is None or report.examined is None or not report.by_model:
+        return None
+    doubts = doubts_of(report.examined.failures)
+    lost = answer.applied.lost[:MOST_LOST] if answer.applied else ()
+    if not doubts:
+        return None
+    return replace(request, doubts=doubts, lost=lost, feedback=None)
+
+
+async def _asked_again(summarizer: Summarizer, request: SummaryRequest, report: GateReport, apply: Apply) -> _Answer:
+    try:
+        proposal = await summarizer.propose(request)
+    except ModelUnavailableError as error:
+        attempt = _attempt(summarizer, "error", error.reason)
+        return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
+    again, applied = await asyncio.to_thread(_judged, lambda: judge_again(report, proposal, request), apply)
+    if isinstance(applied, str):
+        return _Answer(attempt=_attempt(summarizer, "refused", applied, proposal), report=again)
+    return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=applied, report=again)
+
+
+def _feedback(request: SummaryRequest, attempt: Attempt) -> str | None:
+    """What the next attempt is told: why the last answer was refused; an outage was nobody's answer."""
+    return request.feedback if attempt.outcome == "error" else attempt.reason
+
+
+def _with_feedback(request: SummaryRequest, attempt: Attempt, output_limit: int) -> SummaryRequest:
+    room = request.max_output_tokens * (ROOM_FACTOR if attempt.reason in NEEDS_ROOM else 1)
+    return replace(request, feedback=_feedback(request, attempt), max_output_tokens=min(room, output_limit))
+
+
+def _attempt(summarizer: Summarizer, outcome: Outcome, reason: str | None, proposal: Proposal | None = None) -> Attempt:
+    return Attempt(
+        model=proposal.model if proposal else summarizer.profile.name,
+        outcome=outcome,
+        reason=reason,
+        duration_ms=0,
+        usage=proposal.usage if proposal else Usage(),
+        metered=summarizer.profile.metered and reason != NOT_ASKED,
+        prompt_version=SUMMARY_VERSION if summarizer.profile.reads_prompts else None,
+    )

@@ -1,0 +1,324 @@
+"""One chunk of a compaction: read from the database, planned by the core, ready to be asked about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from app.core.anchors.rendering import seqs_in
+from app.core.model.anchors import Anchor
+from app.core.model.conversation import Message
+from app.core.model.errors import FieldError, InvalidInputError, ModelNotAllowedError, PolicyInvalidError
+from app.core.model.model_io import ModelProfile, SummaryRequest
+from app.core.model.policies.policy import MODEL_FIELDS
+from app.core.model.records import Compaction, FoldRequest, Page
+from app.core.model.redaction import redact, redact_message
+from app.core.model.schemas import schema_named
+from app.core.model.segments import CutSegment, Level
+from app.core.model.state import StateEntry, StateVersion
+from app.core.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
+from app.core.planning.cuts import Tail
+from app.core.planning.withholding import without
+from app.core.state.adopting import adopted, asked_tokens, from_anchors, next_after
+from app.core.state.apply import Applying, served
+from app.core.summarizer.stretches import output_room
+from app.core.summarizer.system_context import system_context
+from app.usecases.compaction.attempts import BLOCKED, TOO_LONG
+from app.usecases.compaction.segmenting import cut_span
+from app.usecases.ports import Models, Summarizer, UnitOfWork
+from app.usecases.shared.layouts import MOST_ANCHORS, MOST_OUTDATED, held_messages
+from app.usecases.shared.lease import Lease, check_held
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+OUTLINE_LIMIT = 4_000  # messages of the tail that one plan looks at: bounds a turn's work after a large import
+DESCRIBED = frozenset[Level]({"L2", "L3"})
+"""The levels that a summarizer writes with the state."""
+OUTPUT_PER_STATE = 4  # output tokens asked for per token of state: JSON, provenance and reasoning
+MINIMUM_OUTPUT = 4_096
+SYSTEM_CONTEXT = 600  # tokens of a system prompt that a summarizer is shown: terms and steps, not the whole
+ON_LOOP = 48  # messages: more than this are redacted off the event loop
+SMALLEST = 200  # tokens: a chunk that is too long for a model at this size will never fit
+SMALLER_HELPS = frozenset({BLOCKED, TOO_LONG})
+"""Reasons of a failure after which the next job begins with less."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """What one model call is about."""
+
+    row: Compaction
+    resolved: Resolved
+    plan: CompactionPlan
+    span: tuple[Message, ...]
+    """The messages, without their secrets: as the summarizer and every check of its answer see them."""
+    version: StateVersion | None
+    """The present state; ``None`` while there is none."""
+    anchors: tuple[Anchor, ...]
+    """Active anchors up to the end of the chunk whose messages are not held."""
+    most_tokens: int
+    """The most that this chunk was planned to weigh."""
+    outdated: tuple[Anchor, ...] = ()
+    """The newest superseded anchors."""
+    segments: tuple[CutSegment, ...] = ()
+    """Its stretches: every ``seq`` from the first to the last that it covers lies in exactly one."""
+
+    @property
+    def previous(self) -> tuple[StateEntry, ...]:
+        """The entries that are served now, in the fields of the schema that is written next."""
+        if self.version is None:
+            return ()
+        entries = served(self.version.entries)
+        if not self.carries:
+            return entries
+        source = schema_named(self.version.state_schema)
+        beside = from_anchors(
+            self._left_behind(),
+            schema=source,
+            version=self.version.version,
+            next_entry=next_after(entries, self.version.next_entry),
+        )
+        entries = (*entries, *beside)
+        return adopted(
+            entries, self.resolved.schema, source=source, next_entry=next_after(entries, self.version.next_entry)
+        )
+
+    def _left_behind(self) -> list[Anchor]:
+        """Anchors that the state stood beside, where none are served from now on."""
+        layout = self.resolved.conversation.layout
+        if self.resolved.budgets.anchor_tokens != 0 or layout is None:
+            return []
+        shown = frozenset(seqs_in(layout.anchors))
+        return [anchor for anchor in self.anchors if anchor.seq in shown]
+
+    @property
+    def carries(self) -> bool:
+        """Whether the present state has another schema than what is written next."""
+        return self.version is not None and self.version.state_schema != self.resolved.schema.name
+
+    @property
+    def half(self) -> int | None:
+        """The most tokens of a chunk of half this size; ``None`` when halving makes no sense any more."""
+        weight = min(self.most_tokens, sum(message.token_count for message in self.span))
+        return weight // 2 if weight // 2 >= SMALLEST else None
+
+    def applying(self) -> Applying:
+        """What an accepted candidate is applied to."""
+        resolved = self.resolved
+        return Applying(
+            schema=resolved.schema,
+            policy=resolved.policy,
+            budgets=resolved.budgets,
+            plan=self.plan,
+            span=self.span,
+            previous=self.previous,
+            next_entry=next_after(self.previous, self.version.next_entry if self.version else 1),
+            version=resolved.conversation.state_version + 1,
+            tokens_before=resolved.breakdown.total,
+            block_before=resolved.breakdown.block,
+            target=resolved.target_tokens,
+            carried=self.carries,
+            coming_tokens=resolved.coming_with(self.plan.folded_tokens),
+            anchors=self.anchors,
+            outdated=self.outdated,
+        )
+
+    def request(self, profile: ModelProfile, withheld: Collection[int] = ()) -> SummaryRequest:
+        """What a summarizer is asked; of the messages with these ``seq``s it sees neither words nor anchors."""
+        focus, system_prompt = self.row.request.focus, self.resolved.conversation.system_prompt
+        state_tokens = asked_tokens(self.resolved.budgets, self.previous, carried=self.carries)
+        described = self._described()
+        room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + output_room(described)
+        return SummaryRequest(
+            schema=self.resolved.schema,
+            messages=without(self.span, withheld) if withheld else self.span,
+            previous=self.previous,
+            anchors=tuple(anchor for anchor in self.anchors if anchor.seq not in withheld),
+            anchor_room=self.resolved.budgets.anchor_tokens,
+            system_prompt=redact(system_prompt),
+            system_context=self._system_context(),
+            focus=None if focus is None else redact(focus),
+            instructions=self.resolved.policy.instructions,
+            target_tokens=state_tokens,
+            chunk_tokens=min(chunk_tokens(profile), self.most_tokens),
+            max_output_tokens=min(room, profile.output_limit),
+            locale=self.resolved.conversation.locale,
+            segments=described,
+        )
+
+    def _described(self) -> tuple[CutSegment, ...]:
+        """The stretches that a summarizer is to describe, where the policy wants a level that it writes."""
+        return self.segments if DESCRIBED.intersection(self.resolved.policy.levels) else ()
+
+    def _system_context(self) -> str:
+        """What of the system prompt the summarizer is shown, where the policy wants it to be."""
+        if not self.resolved.policy.inject_system_context:
+            return ""
+        return system_context(redact(self.resolved.conversation.system_prompt), room=SYSTEM_CONTEXT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing:
+    """A row whose plan found nothing (more) to fold."""
+
+    resolved: Resolved
+    found: NothingToFold
+
+
+async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = None) -> Chunk | Nothing:
+    """Read and plan the next chunk from the present boundary, in one short transaction.
+
+    Args:
+        shell: The ports.
+        lease: The right to work on the row.
+        most_tokens: The most that the chunk may weigh; ``None`` = what the summarizer digests.
+
+    Raises:
+        LeaseLostError: The row is no longer this process's.
+    """
+    async with shell.uow(lease.tenant_id) as uow:
+        resolved = shell.resolver(await uow.conversations.get(lease.conversation_id))
+        conversation = resolved.conversation
+        row = check_held(await uow.compactions.get(lease.compaction_id), lease)
+        tail = await read_tail(uow, resolved)
+        digestible = _after_failures(resolved, chunk_tokens(summarizer_of(shell, resolved).profile))
+        most = min(digestible, most_tokens or digestible)
+        planned = plan(resolved, tail, await before_running_turn(uow, conversation.id, row.request), most)
+        if isinstance(planned, NothingToFold):
+            return Nothing(resolved=resolved, found=planned)
+        span = await uow.messages.between(conversation.id, planned.from_seq, planned.to_seq)
+        anchors = await _anchors(uow, conversation.id, through_seq=planned.to_seq)
+        outdated, _ = await uow.anchors.page(
+            conversation.id, Page(limit=MOST_OUTDATED, order="desc"), status="superseded"
+        )
+        number = conversation.state_version
+        version = await uow.states.get(conversation.id, number) if number else None
+    shown = await _redacted(span)
+    return Chunk(
+        row=row,
+        resolved=resolved,
+        plan=planned,
+        span=shown,
+        segments=await asyncio.to_thread(
+            cut_span, shown, resolved.policy.segment_by, from_seq=planned.from_seq, to_seq=planned.to_seq
+        ),
+        version=version,
+        anchors=anchors,
+        outdated=tuple(outdated),
+        most_tokens=most,
+    )
+
+
+def _after_failures(resolved: Resolved, digestible: int) -> int:
+    """What failed as a whole is tried in halves, then in quarters: several blocked messages part company so."""
+    conversation = resolved.conversation
+    if conversation.quiet.reason not in SMALLER_HELPS:
+        return digestible
+    return max(min(digestible, resolved.breakdown.tail >> conversation.failure_count), SMALLEST)
+
+
+async def _anchors(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> tuple[Anchor, ...]:
+    """What code will serve beside the state; a held message is served whole, and its anchors with it."""
+    held = {message.seq for message in await held_messages(uow, conversation_id, through_seq=through_seq)}
+    active = await uow.anchors.active(conversation_id, through_seq=through_seq, limit=MOST_ANCHORS)
+    return tuple(anchor for anchor in active if anchor.seq not in held)
+
+
+async def _redacted(span: Sequence[Message]) -> tuple[Message, ...]:
+    def work() -> tuple[Message, ...]:
+        return tuple(redact_message(message) for message in span)
+
+    return work() if len(span) <= ON_LOOP else await asyncio.to_thread(work)
+
+
+async def read_tail(uow: UnitOfWork, resolved: Resolved) -> Tail:
+    """The messages after the boundary, without their text, bounded."""
+    conversation = resolved.conversation
+    outline = await uow.messages.outline(conversation.id, after_seq=conversation.boundary_seq, limit=OUTLINE_LIMIT)
+    return Tail(outline=tuple(outline), complete=not outline or outline[-1].seq >= conversation.last_seq)
+
+
+async def before_running_turn(uow: UnitOfWork, conversation_id: UUID, request: FoldRequest) -> FoldRequest:
+    """The same, but for a turn that runs: neither the message that it answers nor what came after it is folded."""
+    turn = await uow.turns.running(conversation_id)
+    if turn is None:
+        return request
+    last = (await uow.messages.get(conversation_id, turn.message_id)).seq - 1
+    return replace(request, up_to_seq=last if request.up_to_seq is None else min(request.up_to_seq, last))
+
+
+def plan(resolved: Resolved, tail: Tail, request: FoldRequest, most_tokens: int) -> CompactionPlan | NothingToFold:
+    """The plan of the next chunk, of at most ``most_tokens``."""
+    return plan_compaction(
+        tail,
+        breakdown=resolved.breakdown,
+        budgets=resolved.in_estimates,
+        estimator=resolved.policy.estimator,
+        request=request,
+        chunk_tokens=most_tokens,
+    )
+
+
+def summarizer_of(shell: Shell, resolved: Resolved) -> Summarizer:
+    """The summarizer that the policy names."""
+    if resolved.policy.summarizer == "chat_model":
+        return shell.models.summarizer(shell.models.chat().profile.name)
+    return shell.models.summarizer()
+
+
+async def fallback_of(shell: Shell, resolved: Resolved) -> Summarizer | None:
+    """The model that is asked when the summarizer's retry was in vain; ``None`` where none is set, or it is the same.
+
+    In place of a model that the operator does not allow any more it is the configured one. A name that cannot be built
+    any more (its key is gone) costs no compaction.
+    """
+    name = resolved.policy.fallback_model
+    if name is None:
+        return None
+    try:
+        fallback = await _allowed(shell.models, name)
+    except InvalidInputError:
+        log.warning("compaction.fallback_unavailable", model=name)
+        return None
+    return None if fallback.profile.name == summarizer_of(shell, resolved).profile.name else fallback
+
+
+async def _allowed(models: Models, name: str) -> Summarizer:
+    if not models.allows(name):
+        log.warning("compaction.fallback_not_allowed", model=name)
+        return models.summarizer()
+    await models.prepare(name)
+    return models.summarizer(name)
+
+
+async def check_models(models: Models, overrides: Mapping[str, Any]) -> None:
+    """Refuse overrides of a policy that name a model which is not allowed, or cannot be built.
+
+    Call it outside of a transaction: building a model may take seconds.
+
+    Raises:
+        ModelNotAllowedError: Naming the field, and the models that are allowed.
+        PolicyInvalidError: Naming the field, and what the model needs.
+    """
+    for field in MODEL_FIELDS:
+        name = overrides.get(field)
+        if not isinstance(name, str):
+            continue  # unset, or refused with the rest of the policy
+        try:
+            await models.prepare(name)
+        except InvalidInputError as error:
+            wrong = FieldError(field=f"policy.{field}", message=error.detail)
+            refusal = ModelNotAllowedError if isinstance(error, ModelNotAllowedError) else PolicyInvalidError
+            raise refusal(error.detail, errors=[wrong], extra=error.extra) from error
+
+
+def chunk_tokens(profile: ModelProfile) -> int:
+    """The most that a summarizer digests in one call: half its window, or what it says of itself."""
+    return min(profile.input_limit // 2, profile.chunk_tokens or profile.input_limit)

@@ -1,0 +1,122 @@
+"""How a compaction is claimed: a row in the transaction of whatever made it due."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from app.core.model.conversation import Conversation, Quiet
+from app.core.model.policies.policy import Trigger, trigger_messages, trigger_tokens
+from app.core.model.records import Compaction, FoldRequest, RanIn
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+BACK_OFF = timedelta(seconds=30)  # doubled with each failure in a row
+BACK_OFF_MAX = timedelta(hours=1)
+DOUBLINGS = 7  # from half a minute past an hour
+
+
+async def claim_background(uow: UnitOfWork, resolved: Resolved, shell: Shell, trigger: Trigger) -> UUID | None:
+    """Queue a run in the worker; ``None`` when one is in flight already."""
+    row = new_compaction(resolved, shell, trigger=trigger.name, request=trigger.request(), ran_in="worker")
+    claimed = await claim_queued(uow, row, shell.clock.now())
+    return claimed.id if claimed else None
+
+
+async def claim_queued(uow: UnitOfWork, row: Compaction, now: datetime) -> Compaction | None:
+    """Insert a queued row; ``None`` when one is in flight already."""
+    claimed = await uow.compactions.claim(row)
+    if claimed is not None:
+        await record_event(uow, claimed, "compaction.queued", now)
+    return claimed
+
+
+async def claim_running(
+    uow: UnitOfWork, resolved: Resolved, shell: Shell, *, trigger: str, request: FoldRequest, ran_in: RanIn
+) -> Compaction | None:
+    """Take the conversation's slot for a run in this very process; ``None`` when one is in flight already."""
+    row = new_compaction(resolved, shell, trigger=trigger, request=request, ran_in=ran_in, running=True)
+    claimed = await uow.compactions.claim(row)
+    if claimed is not None:
+        await record_event(uow, claimed, "compaction.started", shell.clock.now())
+    return claimed
+
+
+def new_compaction(
+    resolved: Resolved,
+    shell: Shell,
+    *,
+    trigger: str,
+    request: FoldRequest,
+    ran_in: RanIn,
+    running: bool = False,
+    retry_of: UUID | None = None,
+) -> Compaction:
+    """A row for this conversation: running with a lease of this process, or queued."""
+    conversation, now = resolved.conversation, shell.clock.now()
+    return Compaction(
+        id=shell.new_id(),
+        tenant_id=conversation.tenant_id,
+        conversation_id=conversation.id,
+        trigger=trigger,
+        ran_in=ran_in,
+        status="running" if running else "queued",
+        strategy=conversation.preset,
+        request=request,
+        tokens_before=resolved.tokens,
+        state_version_before=conversation.state_version,
+        retry_of=retry_of,
+        lease_token=shell.new_id() if running else None,
+        owner=shell.owner if running else None,
+        requested_at=now,
+        started_at=now if running else None,
+    )
+
+
+async def record_event(uow: UnitOfWork, row: Compaction, type_: str, now: datetime) -> None:
+    """An event about a compaction: ids and numbers."""
+    data = {
+        "compaction_id": str(row.id),
+        "trigger": row.trigger,
+        "ran_in": row.ran_in,
+        "status": row.status,
+        "reason": row.reason,
+        "messages_covered": row.messages_covered,
+        "from_seq": row.from_seq,
+        "to_seq": row.to_seq,
+        "tokens_before": row.tokens_before,
+        "tokens_after": row.tokens_after,
+        "state_version": row.state_version_after,
+    }
+    await uow.events.add(row.conversation_id, type_, data, now)
+
+
+async def refresh_sizes(uow: UnitOfWork, resolved: Resolved, **changes: Any) -> Conversation:
+    """Store what the sweeper's index looks at, after anything that changed the sums or the policy.
+
+    Args:
+        uow: The transaction of that change.
+        resolved: The conversation as it stands with the change.
+        changes: Fields of the row that are stored in the same statement.
+    """
+    return await uow.conversations.update(
+        resolved.conversation.id,
+        **changes,
+        context_tokens=resolved.tokens,
+        trigger_tokens=trigger_tokens(resolved.policy, resolved.budgets),
+        context_messages=resolved.messages,
+        trigger_messages=trigger_messages(resolved.policy),
+    )
+
+
+def quiet_after_failure(
+    conversation: Conversation, reason: str, now: datetime, *, at_least: timedelta = timedelta(0)
+) -> Quiet:
+    """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour.
+
+    ``at_least`` is what the provider asked for.
+    """
+    pause = min(max(BACK_OFF * 2 ** min(conversation.failure_count, DOUBLINGS), at_least), BACK_OFF_MAX)
+    return Quiet(until=now + pause, reason=reason)

@@ -1,0 +1,96 @@
+"""Which trigger is due, and its claim: the one place where background triggers are evaluated.
+
+Each claim stands in the transaction of what made it due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+from uuid import UUID
+
+from app.core.model.conversation import Conversation, Message, Quiet
+from app.core.model.policies.policy import (
+    Moment,
+    Trigger,
+    evaluate,
+    moments_at_rest,
+    moments_of_append,
+    moments_of_reply,
+)
+from app.usecases.compaction.claiming import claim_background
+from app.usecases.compaction.repeating import NOTHING_FOLDED, would_repeat
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+from app.usecases.shared.working import is_set_aside
+
+_ENDS: Final[frozenset[Moment]] = frozenset({"completed", "interrupted"})
+
+
+def due_before_call(resolved: Resolved, shell: Shell) -> Trigger | None:
+    """The inline trigger that a turn has to answer before it calls the model."""
+    return _due(resolved, shell, {"before_call"})
+
+
+def due_between_calls(resolved: Resolved, shell: Shell) -> Trigger | None:
+    """The inline trigger that a turn has to answer before it gives the model a tool's result."""
+    return _due(resolved, shell, {"between_calls"})
+
+
+async def claim_in_turn(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
+    """After a message inside a turn, when nothing was due that the turn has to wait for."""
+    return await _claimed(uow, shell, resolved, {"stored"})
+
+
+async def claim_after_append(uow: UnitOfWork, shell: Shell, resolved: Resolved, last: Message) -> UUID | None:
+    """After a client's own append, of which ``last`` is the newest message."""
+    moments = moments_of_append(resolved.policy, turn_is_over=_ends_turn(last))
+    return await _claimed(uow, shell, resolved, moments)
+
+
+async def claim_after_reply(uow: UnitOfWork, shell: Shell, resolved: Resolved, reply: Message) -> UUID | None:
+    """After the reply of a turn; a command's answer changes no context, and claims nothing."""
+    if reply.is_command:
+        return None
+    return await _claimed(uow, shell, resolved, moments_of_reply(interrupted=reply.status == "interrupted"))
+
+
+async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, asked: Message) -> Conversation:
+    """A *locked* conversation at the end of the turn that this message began.
+
+    Where nothing could be folded between the calls of the turn, the turn itself stood in the way, and is over now. The
+    reason stays: if nothing can be folded even so, that is no news.
+    """
+    quiet = conversation.quiet
+    began_inside = asked.seq < quiet.until_seq <= conversation.last_seq
+    if not (began_inside and quiet.reason in NOTHING_FOLDED):
+        return conversation
+    return await uow.conversations.update(conversation.id, quiet=Quiet(reason=quiet.reason))
+
+
+async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
+    """After a change of the policy, and for the sweeper: the first due trigger in the policy's order."""
+    last = await uow.messages.last(resolved.conversation.id)
+    completed = last is not None and last.status != "interrupted" and _ends_turn(last)
+    moments = moments_at_rest(resolved.policy, "completed" if completed else "interrupted")
+    return await _claimed(uow, shell, resolved, moments)
+
+
+async def _claimed(uow: UnitOfWork, shell: Shell, resolved: Resolved, moments: Collection[Moment]) -> UUID | None:
+    """The row's id, to be handed to the worker after the commit; ``None`` when nothing is due or one is in flight."""
+    trigger = _due(resolved, shell, moments)
+    if trigger is None or await is_set_aside(uow, resolved.conversation.id):
+        return None
+    if await would_repeat(uow, resolved, trigger, turn_is_over=not _ENDS.isdisjoint(moments)):
+        return None
+    return await claim_background(uow, resolved, shell, trigger)
+
+
+def _due(resolved: Resolved, shell: Shell, moments: Collection[Moment]) -> Trigger | None:
+    return evaluate(resolved.policy, resolved.budgets, moments=moments, **resolved.sizes(shell.clock.now()))
+
+
+def _ends_turn(last: Message) -> bool:
+    """A turn is over with an assistant's message that makes no call: nothing after it could answer one."""
+    return last.role == "assistant" and not any(part.get("type") == "tool_call" for part in last.parts)

@@ -1,0 +1,126 @@
+"""How a compaction's row ends: its status, its one event, and what follows for the conversation."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from app.core.model.conversation import Conversation, Quiet
+from app.core.model.records import Attempt, Compaction, CompactionStatus
+from app.usecases.compaction.attempts import WITHHELD, Climb
+from app.usecases.compaction.claiming import quiet_after_failure, record_event
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.shell import Shell
+
+EVENTS: dict[CompactionStatus, str] = {
+    "applied": "compaction.applied",
+    "skipped": "compaction.skipped",
+    "rejected": "compaction.failed",
+    "failed": "compaction.failed",
+    "superseded": "compaction.failed",
+}
+FAILURES = frozenset({"failed", "rejected"})
+
+log = structlog.get_logger(__name__)
+
+
+async def end_row(
+    shell: Shell,
+    uow: UnitOfWork,
+    row: Compaction,
+    *,
+    status: CompactionStatus,
+    reason: str | None,
+    climbed: Climb | None = None,
+) -> Compaction:
+    """End a row that applied nothing in its last step; the conversation is locked by the caller.
+
+    With a chunk committed before, the row is ``applied``: ``partial``, unless there simply was no more to fold.
+    A failed automatic row makes the conversation quiet for a while; one that only ran out of time on the way does not.
+    """
+    changes = attempted(row, climbed) if climbed else {}
+    if row.state_version_after is None:
+        ended = await finish(shell, uow, row, status=status, reason=reason, **changes)
+    else:
+        complete = status == "skipped" and reason == "nothing_to_compact"
+        ended = await finish(shell, uow, row, status="applied", reason=None if complete else "partial", **changes)
+        await count(uow, row)
+        if reason == "deadline":
+            await uow.conversations.update(row.conversation_id, quiet=Quiet())
+            return ended
+    if status in FAILURES:
+        await _back_off(shell, uow, row, reason or status, at_least=climbed.retry_after if climbed else 0.0)
+    return ended
+
+
+async def finish(
+    shell: Shell, uow: UnitOfWork, row: Compaction, *, status: CompactionStatus, **changes: Any
+) -> Compaction:
+    """Write the end on the row and record its event."""
+    if status == "applied":
+        changes = _with_withheld(changes, row)
+    now = shell.clock.now()
+    started = row.started_at or row.requested_at
+    ended = await uow.compactions.finish(
+        row.id,
+        status=status,
+        finished_at=now,
+        duration_ms=max(round((now - started).total_seconds() * 1000), 0),
+        lease_token=None,
+        lease_until=None,
+        **changes,
+    )
+    await record_event(uow, ended, EVENTS[status], now)
+    _log(ended)
+    return ended
+
+
+async def count(uow: UnitOfWork, row: Compaction) -> Conversation:
+    """One count per row that applied something, whatever its number of chunks."""
+    conversation = await uow.conversations.get(row.conversation_id)
+    return await uow.conversations.update(conversation.id, compression_count=conversation.compression_count + 1)
+
+
+def attempted(row: Compaction, climbed: Climb) -> dict[str, Any]:
+    """The row's fields with the calls of one more chunk, unless a run that was cancelled just then had saved them."""
+    if not climbed.attempts or row.attempts[-len(climbed.attempts) :] == climbed.attempts:
+        return {}
+    return {
+        "attempts": (*row.attempts, *climbed.attempts),
+        "usage": row.usage.plus(climbed.usage),
+        "model": climbed.attempts[-1].model,
+    }
+
+
+def _with_withheld(changes: dict[str, Any], row: Compaction) -> dict[str, Any]:
+    """An applied compaction without another reason says so where the summarizer was not shown every message."""
+    attempts: tuple[Attempt, ...] = changes.get("attempts", row.attempts)
+    withheld = any(attempt.reason == WITHHELD for attempt in attempts)
+    return {**changes, "reason": changes.get("reason") or (WITHHELD if withheld else None)}
+
+
+async def _back_off(shell: Shell, uow: UnitOfWork, row: Compaction, reason: str, *, at_least: float) -> None:
+    """A failed manual call bothers nobody but its caller. ``at_least``: seconds that the provider asked for."""
+    if row.trigger == "manual":
+        return
+    conversation = await uow.conversations.get(row.conversation_id)
+    quiet = quiet_after_failure(conversation, reason, shell.clock.now(), at_least=timedelta(seconds=at_least))
+    await uow.conversations.update(conversation.id, failure_count=conversation.failure_count + 1, quiet=quiet)
+
+
+def _log(row: Compaction) -> None:
+    numbers = {
+        "compaction_id": str(row.id),
+        "conversation_id": str(row.conversation_id),
+        "trigger": row.trigger,
+        "ran_in": row.ran_in,
+        "reason": row.reason,
+        "messages": row.messages_covered,
+        "tokens_before": row.tokens_before,
+        "tokens_after": row.tokens_after,
+        "duration_ms": row.duration_ms,
+    }
+    write = log.warning if row.status in FAILURES or row.reason == "partial" else log.info
+    write(EVENTS[row.status], status=row.status, **numbers)

@@ -1,0 +1,163 @@
+"""The compaction inside a turn: run, waited for, or taken over, all within ``sync_deadline``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from app.core.model.errors import DependencyUnavailableError
+from app.core.model.policies.policy import Trigger
+from app.core.model.records import Compaction, Event, RanIn
+from app.usecases.compaction.claiming import claim_running
+from app.usecases.compaction.ending import FAILURES
+from app.usecases.compaction.job import IN_TURN, LAST_TRY
+from app.usecases.compaction.repeating import would_repeat
+from app.usecases.compaction.run import CompactionService
+from app.usecases.compaction.spending import SPEND_LIMIT
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.lease import Lease, LeaseLostError
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+from app.usecases.shared.working import is_set_aside
+
+EVENT_PAGE = 100
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlineClaim:
+    """What a turn found when its trigger fired: its own row, or one in flight."""
+
+    trigger: Trigger
+    row: Compaction
+    own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlineOutcome:
+    """How it ended; the turn goes on in any case."""
+
+    row: Compaction | None = None
+    warnings: tuple[str, ...] = ()
+
+    def then(self, later: InlineOutcome) -> InlineOutcome:
+        """Both: the later compaction of the two, and every warning once."""
+        warnings = tuple(dict.fromkeys((*self.warnings, *later.warnings)))
+        return InlineOutcome(row=later.row or self.row, warnings=warnings)
+
+
+class InlineCompaction:
+    """Brings a turn below its threshold, or says why not."""
+
+    def __init__(self, shell: Shell, compaction: CompactionService, ran_in: RanIn = "turn") -> None:
+        self._shell = shell
+        self._compaction = compaction
+        self._ran_in: RanIn = ran_in
+
+    async def claim(self, uow: UnitOfWork, resolved: Resolved, trigger: Trigger) -> InlineClaim | None:
+        """Claim the slot in the turn's own transaction, or find who has it; ``None`` where it would change nothing."""
+        row = await self._claim_running(uow, resolved, trigger)
+        if row is not None:
+            return InlineClaim(trigger=trigger, row=row, own=True)
+        row = await uow.compactions.in_flight(resolved.conversation.id)
+        return InlineClaim(trigger=trigger, row=row, own=False) if row else None
+
+    async def told(
+        self, resolved: Resolved, claim: InlineClaim, *, after: int, tell: Callable[[Sequence[Event]], None]
+    ) -> InlineOutcome:
+        """``settle``, and tell the compaction events of the conversation that came after that number.
+
+        Those of the claim are told before anybody waits for it.
+        """
+        with suppress(DependencyUnavailableError):
+            after = await self._tell(claim.row, after, tell)
+        outcome = await self.settle(resolved, claim)
+        await self._tell(claim.row, after, tell)
+        return outcome
+
+    async def _tell(self, row: Compaction, after: int, tell: Callable[[Sequence[Event]], None]) -> int:
+        """The number of the last event that was looked at."""
+        async with self._shell.uow(row.tenant_id) as uow:
+            events = await uow.events.after(row.conversation_id, after, limit=EVENT_PAGE)
+        tell([event for event in events if event.type.startswith("compaction.")])
+        return events[-1].number if events else after
+
+    async def settle(self, resolved: Resolved, claim: InlineClaim) -> InlineOutcome:
+        """Run or wait, at most ``sync_deadline`` seconds; never raises for a compaction's sake."""
+        row, seconds = claim.row, resolved.policy.sync_deadline
+        deadline = self._shell.clock.monotonic() + seconds
+        try:
+            try:
+                async with asyncio.timeout(seconds):
+                    row = await self._settled(claim, deadline)
+            except TimeoutError:
+                return InlineOutcome(row=await self._queue_the_rest(row), warnings=("compaction_deadline",))
+        except (DependencyUnavailableError, LeaseLostError):
+            log.warning("compaction.inline_unavailable", compaction_id=str(row.id))
+            return InlineOutcome(row=row, warnings=("compaction_unavailable",))
+        except Exception:  # a defect of ours, or in what we count with, must cost a compaction, never a turn
+            log.exception("compaction.inline_crashed", compaction_id=str(row.id))
+            return InlineOutcome(row=row, warnings=("compaction_unavailable",))
+        return InlineOutcome(row=row, warnings=_warnings(row))
+
+    async def _settled(self, claim: InlineClaim, deadline: float) -> Compaction:
+        if claim.own:
+            return await self._compaction.run(claim.row, IN_TURN.until(deadline))
+        row = await self._wait(claim, deadline)
+        again = await self._claim_again(claim)
+        return row if again is None else await self._compaction.run(again, LAST_TRY.until(deadline))
+
+    async def _wait(self, claim: InlineClaim, deadline: float) -> Compaction:
+        """Until the row ends, brings the turn below its threshold, or is free to be taken over."""
+        row = claim.row
+        async with self._shell.bus.subscribe(row.conversation_id) as wake_up:
+            while True:
+                taken = await self._compaction.take(row.id, self._ran_in)
+                if taken is not None:
+                    return await self._compaction.run(taken, IN_TURN.until(deadline))
+                async with self._shell.uow(row.tenant_id) as uow:
+                    row = await uow.compactions.get(row.id)
+                    resolved = self._shell.resolver(await uow.conversations.get(row.conversation_id))
+                if not row.in_flight or not _at_threshold(resolved, claim.trigger):
+                    return row
+                await wake_up.wait(self._shell.timings.poll_seconds)
+
+    async def _claim_again(self, claim: InlineClaim) -> Compaction | None:
+        """After waiting, still at the threshold: a run of its own in the time that is left."""
+        async with self._shell.uow(claim.row.tenant_id) as uow:
+            resolved = self._shell.resolver(await uow.conversations.lock(claim.row.conversation_id))
+            if not _at_threshold(resolved, claim.trigger):
+                return None
+            row = await self._claim_running(uow, resolved, claim.trigger)
+            await uow.commit()  # also without a row: the quiet may go on
+        await self._shell.outbox.deliver(uow.committed_events)
+        return row
+
+    async def _claim_running(self, uow: UnitOfWork, resolved: Resolved, trigger: Trigger) -> Compaction | None:
+        if await is_set_aside(uow, resolved.conversation.id) or await would_repeat(uow, resolved, trigger):
+            return None
+        return await claim_running(
+            uow, resolved, self._shell, trigger=trigger.name, request=trigger.request(), ran_in=self._ran_in
+        )
+
+    async def _queue_the_rest(self, row: Compaction) -> Compaction:
+        """The time is up: what this turn holds goes to the worker."""
+        async with self._shell.uow(row.tenant_id) as uow:
+            row = await uow.compactions.in_flight(row.conversation_id) or await uow.compactions.get(row.id)
+        mine = row.status == "running" and row.ran_in == self._ran_in and row.owner == self._shell.owner
+        return await self._compaction.hand_over(Lease.of(row)) if mine else row
+
+
+def _at_threshold(resolved: Resolved, trigger: Trigger) -> bool:
+    return trigger.at.reached(resolved.budgets, tokens=resolved.tokens, messages=resolved.messages)
+
+
+def _warnings(row: Compaction) -> tuple[str, ...]:
+    if row.status in FAILURES:
+        return (f"compaction_failed:{row.reason}",)
+    return (f"compaction_skipped:{SPEND_LIMIT}",) if row.reason == SPEND_LIMIT else ()

@@ -1,0 +1,134 @@
+"""What a running compaction carries from chunk to chunk, and its attempts at the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from app.core.model.model_io import DetailRequest, ModelProfile, Proposal, SummaryRequest, VerificationRequest
+from app.core.state.apply import apply_candidate
+from app.usecases.compaction.attempts import TOO_LONG, Asking, Calls, Climb, climb
+from app.usecases.compaction.chunk import Chunk, Nothing, fallback_of, read_chunk, summarizer_of
+from app.usecases.ports import Summarizer
+from app.usecases.shared.lease import Lease
+from app.usecases.shared.shell import Shell
+from app.usecases.shared.working import OnRecord
+
+JOB_DEADLINE = 300.0  # seconds for a whole job outside a turn
+IN_TURN_CALLS = 3  # ask, retry, fallback
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of a job one caller does."""
+
+    attempts: int | None = None
+    """Model calls per chunk, where that is less than the policy's; ``None`` = the policy's."""
+    chunks: int | None = None
+    """Chunks before the rest is queued; ``None`` = all."""
+    searches: bool = True
+    """Whether what is too long is halved and what is blocked is looked for: not while somebody waits in a chat."""
+    deadline: float | None = None
+    """When the caller's time is up, on the clock that never goes back; ``None`` = a job's own time from now."""
+
+    def until(self, deadline: float) -> Limits:
+        """The same with this deadline."""
+        return replace(self, deadline=deadline)
+
+
+UNLIMITED = Limits()
+IN_TURN = Limits(attempts=IN_TURN_CALLS, searches=False)
+LAST_TRY = Limits(attempts=1, chunks=1, searches=False)
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """One run of one row."""
+
+    shell: Shell
+    lease: Lease
+    limits: Limits
+    deadline: float
+    most_tokens: int | None = None
+    """The largest chunk: it only shrinks, once the model's real window turned out to be smaller than thought."""
+    record: OnRecord | None = None
+    """The step in hand, which is off record while a provider answers."""
+    calls: Calls | None = None
+    """The calls about the chunk in hand; ``None`` between two chunks."""
+
+    @classmethod
+    def of(cls, shell: Shell, lease: Lease, limits: Limits) -> Job:
+        """A job that begins now."""
+        deadline = shell.clock.monotonic() + JOB_DEADLINE if limits.deadline is None else limits.deadline
+        return cls(shell=shell, lease=lease, limits=limits, deadline=deadline)
+
+    @property
+    def unrecorded(self) -> Climb | None:
+        """Calls about a chunk of which nothing was saved, as when the job was cancelled in the middle of it."""
+        return self.calls.climbed() if self.calls and self.calls.attempts else None
+
+    async def read(self) -> Chunk | Nothing:
+        """The next chunk."""
+        read = await read_chunk(self.shell, self.lease, most_tokens=self.most_tokens)
+        if isinstance(read, Chunk):
+            self.most_tokens = read.most_tokens
+        return read
+
+    async def climb(self, chunk: Chunk) -> tuple[Chunk | Nothing, Climb]:
+        """Ask about a chunk, about half of it where it was too long for the model, and so on while calls are left.
+
+        Returns:
+            The chunk that the answer is about, and how it went. ``Nothing`` when meanwhile all was folded.
+        """
+        allowed = chunk.resolved.policy.calls_per_chunk
+        most = min(self.limits.attempts or allowed, allowed)
+        calls = self.calls = Calls(clock=self.shell.clock, most=most, deadline=self.deadline)
+        while True:
+            climbed = await climb(await self._asking(chunk), calls)
+            half = chunk.half if self.limits.searches and climbed.reason == TOO_LONG else None
+            if climbed.applied is not None or half is None or not calls.left:
+                return chunk, climbed
+            self.most_tokens = half
+            read = await self.read()
+            if isinstance(read, Nothing):
+                return read, climbed
+            chunk = read
+
+    def _off_record(self, summarizer: Summarizer) -> Summarizer:
+        """A model of our own works on the text in this very process; another's answer is waited for."""
+        record = self.record
+        return _WaitedFor(summarizer, record) if record and summarizer.profile.metered else summarizer
+
+    async def _asking(self, chunk: Chunk) -> Asking:
+        applying, fallback = chunk.applying(), await fallback_of(self.shell, chunk.resolved)
+        return Asking(
+            summarizer=self._off_record(summarizer_of(self.shell, chunk.resolved)),
+            fallback=self._off_record(fallback) if fallback else None,
+            request=chunk.request,
+            apply=lambda report: apply_candidate(report, applying),
+            seqs=tuple(message.seq for message in chunk.span),
+            searches=self.limits.searches,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _WaitedFor:
+    """A summarizer whose time is not this process's work on a text."""
+
+    summarizer: Summarizer
+    record: OnRecord
+
+    @property
+    def profile(self) -> ModelProfile:
+        return self.summarizer.profile
+
+    async def propose(self, request: SummaryRequest) -> Proposal:
+        async with self.record.waiting():
+            return await self.summarizer.propose(request)
+
+    async def detail(self, request: DetailRequest) -> Proposal:
+        async with self.record.waiting():
+            return await self.summarizer.detail(request)
+
+    async def verify(self, request: VerificationRequest) -> Proposal:
+        async with self.record.waiting():
+            return await self.summarizer.verify(request)

@@ -1,0 +1,302 @@
+"""``POST …/compact`` and what belongs to it: run now or in the worker, join, preview, retry, look up."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from uuid import UUID
+
+from app.core.model.errors import (
+    CompactionInProgressError,
+    ConflictError,
+    FieldError,
+    InvalidInputError,
+    NotFoundError,
+    NotRetriedError,
+    RateLimitedError,
+    SummarizerFailedError,
+)
+from app.core.model.records import ERASURE, Compaction, FoldRequest, Page
+from app.core.model.redaction import redact
+from app.core.planning.compaction import CompactionPlan, NothingToFold
+from app.usecases.compaction.chunk import plan, read_tail, summarizer_of
+from app.usecases.compaction.claiming import claim_queued, claim_running, new_compaction
+from app.usecases.compaction.ending import FAILURES
+from app.usecases.compaction.job import UNLIMITED
+from app.usecases.compaction.run import CompactionService
+from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard, limited
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.compaction_views import CompactionView, views_of
+from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.lease import Lease
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+RETRY_AFTER = 5.0
+WHOLE = 10**12  # tokens: a preview shows the whole, not its first chunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactInput:
+    """What a manual call asks for; absent = the policy's ``manual_keep``, everything before it."""
+
+    focus: str | None = None
+    up_to_message_id: UUID | None = None
+    keep_tail_messages: int | None = None
+    dry_run: bool = False
+    wait: bool = True
+
+    @property
+    def is_plain(self) -> bool:
+        """Asks for nothing in particular: joins whatever is in flight."""
+        return self.focus is None and self.up_to_message_id is None and self.keep_tail_messages is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A row for a manual call: its own, or the one in flight."""
+
+    row: Compaction
+    mine: bool
+    joins: bool
+    joined: bool
+    """What the client is told: false for its own row, also when it asks again under its key."""
+
+
+class ManualCompaction:
+    """Manual calls; a failed one is always an error, and changes nothing."""
+
+    def __init__(self, shell: Shell, compaction: CompactionService, spending: SpendGuard) -> None:
+        self._shell = shell
+        self._compaction = compaction
+        self._spending = spending
+
+    async def compact(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        asked: CompactInput,
+        *,
+        timeout: float,  # noqa: ASYNC109 - the request's own limit, spent on waiting and compacting together
+        idem: Idem | None = None,
+    ) -> CompactionView:
+        """Compact now, join what runs, queue, or preview.
+
+        Raises:
+            CompactionInProgressError: One that this cannot join is in flight, for longer than ``timeout`` seconds.
+            RateLimitedError: The hour's model calls are used up; nothing changed.
+            SummarizerFailedError: No attempt was accepted; nothing changed.
+        """
+        if asked.dry_run:
+            return await self._preview(tenant_id, conversation_id, asked)
+        deadline = self._shell.clock.monotonic() + timeout
+        while True:
+            found = await self._claim(tenant_id, conversation_id, asked, idem)
+            if found.mine or found.joins:
+                return await self._answered(found, asked, deadline)
+            if not asked.wait:
+                raise _in_progress()
+            await self._follow(found.row, deadline)
+
+    async def retry(self, tenant_id: UUID, compaction_id: UUID, *, idem: Idem | None = None) -> CompactionView:
+        """Queue what failed once more, as a row of its own."""
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, shell.clock.now())
+            if before is not None:
+                return await self._view(await uow.compactions.get(UUID(before["compaction_id"])))
+            failed = await uow.compactions.get(compaction_id)
+            if failed.status not in FAILURES:
+                raise NotRetriedError(f"only a failed compaction is retried; this one is {failed.status}")
+            resolved = shell.resolver(await uow.conversations.lock(failed.conversation_id))
+            row = new_compaction(
+                resolved,
+                shell,
+                trigger=failed.trigger,
+                request=failed.request,
+                ran_in="worker",
+                retry_of=failed.id,
+            )
+            queued = await claim_queued(uow, row, shell.clock.now())
+            if queued is None:
+                raise _in_progress()
+            await self._check_spending(uow, resolved)
+            await record(uow, idem, {"compaction_id": str(queued.id)}, status=202)
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, [queued.id])
+        return await self._view(queued)
+
+    async def get(self, tenant_id: UUID, compaction_id: UUID) -> CompactionView:
+        """One compaction with its summary."""
+        async with self._shell.uow(tenant_id) as uow:
+            row = await uow.compactions.get(compaction_id)
+        return await self._view(row)
+
+    async def page(
+        self, tenant_id: UUID, page: Page, *, conversation_id: UUID | None = None, status: str | None = None
+    ) -> tuple[list[CompactionView], str | None]:
+        """Compactions of a conversation, or of the tenant."""
+        async with self._shell.uow(tenant_id) as uow:
+            if conversation_id is not None:
+                await uow.conversations.get(conversation_id)
+            rows, cursor = await uow.compactions.page(page, conversation_id=conversation_id, status=status)
+            return await views_of(uow, rows), cursor
+
+    async def _claim(self, tenant_id: UUID, conversation_id: UUID, asked: CompactInput, idem: Idem | None) -> _Found:
+        """Take the slot, or find who has it."""
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, shell.clock.now())
+            if before is not None:
+                row = await uow.compactions.get(UUID(before["compaction_id"]))
+                return _Found(row=row, mine=False, joins=True, joined=before["joined"])
+            resolved = shell.resolver(await uow.conversations.lock(conversation_id))
+            request = await _request(uow, resolved, asked)
+            own = await self._own_row(uow, resolved, request, asked)
+            if own is not None:
+                await self._check_spending(uow, resolved)
+            in_flight = own or await uow.compactions.in_flight(conversation_id)
+            if in_flight is None:
+                raise _in_progress()
+            found = _Found(
+                row=in_flight,
+                mine=own is not None,
+                joins=in_flight.trigger != ERASURE and (asked.is_plain or in_flight.request == request),
+                joined=own is None,
+            )
+            if found.mine or found.joins:
+                await record(uow, idem, {"compaction_id": str(in_flight.id), "joined": found.joined}, status=200)
+                await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, [in_flight.id] if found.mine and not asked.wait else [])
+        return found
+
+    async def _own_row(
+        self, uow: UnitOfWork, resolved: Resolved, request: FoldRequest, asked: CompactInput
+    ) -> Compaction | None:
+        if asked.wait:
+            return await claim_running(uow, resolved, self._shell, trigger="manual", request=request, ran_in="request")
+        row = new_compaction(resolved, self._shell, trigger="manual", request=request, ran_in="worker")
+        return await claim_queued(uow, row, self._shell.clock.now())
+
+    async def _check_spending(self, uow: UnitOfWork, resolved: Resolved) -> None:
+        """After the claim, since a call that joins another spends nothing; refused, the claim is rolled back."""
+        await self._spending.check(uow, resolved, metered=summarizer_of(self._shell, resolved).profile.metered)
+
+    async def _answered(self, found: _Found, asked: CompactInput, deadline: float) -> CompactionView:
+        """What the caller gets: the row at once, or its end."""
+        if not asked.wait:
+            return await self._view(found.row, joined=found.joined)
+        row = await self._run(found.row, deadline) if found.mine else found.row
+        return await self._finished(await self._follow(row, deadline), joined=found.joined)
+
+    async def _run(self, row: Compaction, deadline: float) -> Compaction:
+        """Run an own row; out of time, it ends as failed and nothing more changes.
+
+        A row whose lease was lost is returned in flight: another process runs it now.
+        """
+        try:
+            async with asyncio.timeout(max(deadline - self._shell.clock.monotonic(), 0)):
+                return await self._compaction.run(row, UNLIMITED.until(deadline))
+        except TimeoutError:
+            return await self._compaction.end(Lease.of(row), status="failed", reason="deadline")
+
+    async def _follow(self, row: Compaction, deadline: float) -> Compaction:
+        """The end of a row: waits while somebody else runs it; one that nobody runs is run here."""
+        if not row.in_flight:
+            return row
+        async with self._shell.bus.subscribe(row.conversation_id) as wake_up:
+            while row.in_flight:
+                taken = await self._compaction.take(row.id, "request")
+                if taken is not None:
+                    row = await self._run(taken, deadline)
+                    continue
+                if self._shell.clock.monotonic() > deadline:
+                    raise _in_progress()
+                await wake_up.wait(self._shell.timings.poll_seconds)
+                async with self._shell.uow(row.tenant_id) as uow:
+                    row = await uow.compactions.get(row.id)
+        return row
+
+    async def _finished(self, row: Compaction, *, joined: bool = False) -> CompactionView:
+        """The view of an ended row. Raises what a failed manual call is to its client."""
+        if row.reason == SPEND_LIMIT:
+            raise await self._limited(row)
+        if row.status in {"applied", "skipped"}:
+            return await self._view(row, joined=joined)
+        extra = {"compaction_id": str(row.id), "reason": row.reason}
+        if row.status == "superseded":
+            raise ConflictError("another change of the state came first: look at it, then compact again", extra=extra)
+        if row.reason == "empty_summary":
+            raise SummarizerFailedError("empty summary response", extra=extra, code="empty_summary")
+        raise SummarizerFailedError(f"no usable summary ({row.reason}); nothing was changed", extra=extra)
+
+    async def _limited(self, row: Compaction) -> RateLimitedError:
+        """One that was waited for, or began just before the limit was reached."""
+        async with self._shell.uow(row.tenant_id) as uow:
+            resolved = self._shell.resolver(await uow.conversations.get(row.conversation_id))
+            wait = await self._spending.wait(uow, resolved, metered=True)
+        return limited(wait or timedelta(0))
+
+    async def _view(self, row: Compaction, *, joined: bool = False) -> CompactionView:
+        async with self._shell.uow(row.tenant_id) as uow:
+            (view,) = await views_of(uow, [row], joined=joined)
+        return view
+
+    async def _preview(self, tenant_id: UUID, conversation_id: UUID, asked: CompactInput) -> CompactionView:
+        """The plan and the predicted size, without a model call and without a row."""
+        async with self._shell.uow(tenant_id) as uow:
+            resolved = self._shell.resolver(await uow.conversations.get(conversation_id))
+            request = await _request(uow, resolved, asked)
+            tail = await read_tail(uow, resolved)
+        row = new_compaction(resolved, self._shell, trigger="manual", request=request, ran_in="request")
+        return CompactionView(compaction=_with_plan(row, plan(resolved, tail, request, WHOLE)), planned=True)
+
+
+def _with_plan(row: Compaction, planned: CompactionPlan | NothingToFold) -> Compaction:
+    if isinstance(planned, NothingToFold):
+        return replace(row, reason=planned.reason, tokens_after=planned.predicted_tokens)
+    return replace(
+        row,
+        from_seq=planned.from_seq,
+        to_seq=planned.to_seq,
+        messages_covered=planned.messages,
+        tokens_after=planned.predicted_tokens,
+    )
+
+
+async def _request(uow: UnitOfWork, resolved: Resolved, asked: CompactInput) -> FoldRequest:
+    """A manual call folds all, down to what it keeps; its focus is stored, and therefore redacted."""
+    focus = None if asked.focus is None else redact(asked.focus)
+    if asked.up_to_message_id is None and asked.keep_tail_messages is None:
+        keep = resolved.policy.manual_keep
+        return FoldRequest(
+            fold="all",
+            keep_turns=keep.turns,
+            keep_messages=keep.messages,
+            keep_tokens=keep.tokens,
+            focus=focus,
+        )
+    return FoldRequest(
+        fold="all",
+        keep_messages=asked.keep_tail_messages or 0,
+        up_to_seq=await _seq_of(uow, resolved.conversation.id, asked.up_to_message_id),
+        focus=focus,
+    )
+
+
+async def _seq_of(uow: UnitOfWork, conversation_id: UUID, message_id: UUID | None) -> int | None:
+    if message_id is None:
+        return None
+    try:
+        return (await uow.messages.get(conversation_id, message_id)).seq
+    except NotFoundError:
+        message = "no such message in this conversation"
+        raise InvalidInputError(message, errors=[FieldError(field="up_to_message_id", message=message)]) from None
+
+
+def _in_progress() -> CompactionInProgressError:
+    return CompactionInProgressError(
+        "another compaction of this conversation is in flight: wait for it, or join it without focus, range and keep",
+        retry_after=RETRY_AFTER,
+    )

@@ -1,0 +1,258 @@
+"""Telling the narrative again after an erasure, from what remains of the covered range; the boundary stays."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from app.core.model.candidate import Candidate
+from app.core.model.conversation import Conversation, Layout, Message
+from app.core.model.records import Compaction, CompactionStatus, EntryCounts
+from app.core.model.redaction import redact_message
+from app.core.model.schemas import schema_named
+from app.core.model.state import ID_LETTERS, StateEntry, StateVersion
+from app.core.planning.compaction import CompactionPlan
+from app.core.state.apply import Applied, repairs_on_record
+from app.core.state.layout import layout_of
+from app.core.state.pruning import most_tokens, prune, state_of
+from app.core.validation.gate import GateReport
+from app.usecases.compaction.attempts import Asking, Calls, Climb, climb
+from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, fallback_of, summarizer_of
+from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.compaction.ending import count, end_row, finish
+from app.usecases.compaction.job import JOB_DEADLINE
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.layouts import MOST_ANCHORS, lay_out
+from app.usecases.shared.lease import Lease, check_held
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+from app.usecases.verification.pending import first_mark, note_version
+
+NOTHING_TOLD: Final = "empty_summary"
+TOO_LONG_TOLD: Final = "not_smaller"  # not one sentence of it fits: the digest says more
+
+
+async def remake(shell: Shell, lease: Lease) -> Compaction:
+    """Run a row whose trigger is ``erasure``: one new version, the same boundary, only narratives changed.
+
+    Failing, it leaves the digest that stands in, and the conversation backs off as after any failure.
+
+    Raises:
+        LeaseLostError: The row is no longer this process's.
+    """
+    chunk = await _read(shell, lease)
+    if chunk is None or chunk.version is None:
+        return await _end(shell, lease, status="skipped", reason="nothing_to_compact")
+    asking = Asking(
+        summarizer=summarizer_of(shell, chunk.resolved),
+        fallback=await fallback_of(shell, chunk.resolved),
+        request=chunk.request,
+        apply=_applying(chunk, chunk.version),
+        seqs=tuple(message.seq for message in chunk.span),
+        searches=True,
+    )
+    most, deadline = chunk.resolved.policy.calls_per_chunk, shell.clock.monotonic() + JOB_DEADLINE
+    climbed = await climb(asking, Calls(clock=shell.clock, most=most, deadline=deadline))
+    if climbed.applied is None:
+        status: CompactionStatus = "failed" if climbed.failed_by_model else "rejected"
+        return await _end(shell, lease, status=status, reason=climbed.reason, climbed=climbed)
+    return await _save(shell, lease, chunk, climbed)
+
+
+async def _read(shell: Shell, lease: Lease) -> Chunk | None:
+    """The newest of the covered range that one call digests, as a chunk that moves no boundary.
+
+    Returns:
+        ``None`` without a state, a narrative in its schema, or a message that is left.
+    """
+    async with shell.uow(lease.tenant_id) as uow:
+        resolved = shell.resolver(await uow.conversations.get(lease.conversation_id))
+        row = check_held(await uow.compactions.get(lease.compaction_id), lease)
+        conversation = resolved.conversation
+        if not conversation.state_version:
+            return None
+        version = await uow.states.get(conversation.id, conversation.state_version)
+        most = chunk_tokens(summarizer_of(shell, resolved).profile)
+        messages = await _newest_covered(uow, conversation, most)
+        anchors = await uow.anchors.active(conversation.id, through_seq=conversation.boundary_seq, limit=MOST_ANCHORS)
+    schema = schema_named(version.state_schema)
+    if not messages or all(field.is_list for field in schema.fields):
+        return None
+    return Chunk(
+        row=row,
+        resolved=replace(resolved, schema=schema),
+        plan=_plan(resolved, messages),
+        span=await asyncio.to_thread(lambda: tuple(redact_message(message) for message in messages)),
+        version=replace(version, entries=tuple(entry for entry in version.entries if entry.role != "narrative")),
+        anchors=tuple(anchors),
+        most_tokens=most,
+    )
+
+
+def _plan(resolved: Resolved, messages: Sequence[Message]) -> CompactionPlan:
+    """Folds nothing: what these messages weigh left the context long ago."""
+    boundary = resolved.conversation.boundary_seq
+    return CompactionPlan(
+        from_seq=messages[0].seq,
+        to_seq=boundary,
+        messages=len(messages),
+        folded_tokens=0,
+        goal_seq=boundary,
+        predicted_tokens=resolved.breakdown.total,
+        irreducible=False,
+    )
+
+
+async def _newest_covered(uow: UnitOfWork, conversation: Conversation, tokens: int) -> list[Message]:
+    """The newest messages up to the boundary that weigh at most so much together; the newest in any case."""
+    boundary = conversation.boundary_seq
+    start = max(boundary - OUTLINE_LIMIT, 0)
+    outline = await uow.messages.outline(conversation.id, after_seq=start, limit=OUTLINE_LIMIT)
+    weights = {item.seq: item.token_count for item in outline if item.seq <= boundary and not item.is_command}
+    first, room = boundary, tokens
+    for seq in sorted(weights, reverse=True):
+        room -= weights[seq]
+        if room < 0 and seq != max(weights):
+            break
+        first = seq
+    found = await uow.messages.between(conversation.id, first, boundary)
+    return [message for message in found if message.status != "erased"]
+
+
+def _applying(chunk: Chunk, version: StateVersion) -> Callable[[GateReport], Applied | str]:
+    """From a report of the gate to the new state: only what it tells is taken, and the cap holds."""
+    resolved, staying = chunk.resolved, version.entries
+
+    def laid_out(state: dict[str, Any]) -> Layout:
+        policy = resolved.policy
+        return layout_of(resolved.schema, state, served_as=policy.served_as, estimator=policy.estimator)
+
+    def apply(report: GateReport) -> Applied | str:
+        told = _told(report.candidate, version, resolved.conversation.state_version + 1) if report.candidate else []
+        if not told:
+            return report.reason or NOTHING_TOLD
+        most = most_tokens(resolved.schema, resolved.budgets)
+        kept, pushed_out = prune(resolved.schema, (*staying, *told), fits=lambda state: laid_out(state).tokens <= most)
+        if not any(entry.role == "narrative" for entry in kept):
+            return TOO_LONG_TOLD
+        state = state_of(resolved.schema, kept)
+        layout = laid_out(state)
+        return Applied(
+            state=state,
+            entries=(*kept, *pushed_out, *(entry for entry in staying if entry.pruned)),
+            next_entry=version.next_entry + len(told),
+            layout=layout,
+            counts=EntryCounts(added=len(told), kept=len(kept) - len(told), ungrounded=report.ungrounded),
+            tokens_after=resolved.breakdown.total - resolved.breakdown.state + layout.tokens,
+            repairs=report.repairs,
+        )
+
+    return apply
+
+
+def _told(candidate: Candidate, before: StateVersion, version: int) -> list[StateEntry]:
+    """The narratives as entries with ids of their own."""
+    return [
+        StateEntry(
+            id=f"{ID_LETTERS['narrative']}{number}", field=field, role="narrative", text=text, since_version=version
+        )
+        for number, (field, text) in enumerate(candidate.narrative.items(), start=before.next_entry)
+    ]
+
+
+async def _save(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb) -> Compaction:
+    """Install the new version, unless a restore, a compaction or another erasure came first."""
+    async with shell.uow(lease.tenant_id) as uow:
+        present = await uow.conversations.lock(lease.conversation_id)
+        row = check_held(await uow.compactions.get(lease.compaction_id), lease)
+        if climbed.applied is None or _moved(chunk.resolved.conversation, present):
+            ended = await end_row(shell, uow, row, status="superseded", reason="stale", climbed=climbed)
+        else:
+            stored = await _write(shell, uow, present, chunk, climbed, climbed.applied, row)
+            await count(uow, row)
+            numbers = _numbers(row, chunk, climbed, stored)
+            ended = await finish(shell, uow, row, status="applied", reason=None, **numbers)
+        await uow.commit()
+    await shell.outbox.deliver(uow.committed_events)
+    return ended
+
+
+async def _write(
+    shell: Shell,
+    uow: UnitOfWork,
+    present: Conversation,
+    chunk: Chunk,
+    climbed: Climb,
+    applied: Applied,
+    row: Compaction,
+) -> Conversation:
+    layout = await lay_out(
+        uow, chunk.resolved, schema=chunk.resolved.schema, state=applied.state, boundary_seq=present.boundary_seq
+    )
+    before = await uow.states.get(present.id, present.state_version)
+    version = replace(
+        before,
+        parent_version=before.version,
+        segment_ids=(),
+        repairs=repairs_on_record(applied),
+        version=present.state_version + 1,
+        state=applied.state,
+        entries=applied.entries,
+        next_entry=applied.next_entry,
+        covered=present.covered,
+        layout=layout,
+        compaction_id=row.id,
+        created_at=shell.clock.now(),
+        made_by="erasure",
+        verified=first_mark(shell, chunk.resolved.policy, by_language_model=climbed.attempts[-1].metered),
+        verification=None,
+    )
+    await uow.states.add(present.id, version)
+    await note_version(uow, shell, present.id, version)
+    changed = await uow.conversations.update(
+        present.id,
+        compressed_state=version.state,
+        state_version=version.version,
+        layout=layout,
+        layout_version=present.layout_version + 1,
+        failure_count=0,
+    )
+    return await refresh_sizes(uow, shell.resolver(changed))
+
+
+def _numbers(row: Compaction, chunk: Chunk, climbed: Climb, stored: Conversation) -> dict[str, Any]:
+    before = chunk.resolved
+    return {
+        "model": climbed.attempts[-1].model,
+        "attempts": (*row.attempts, *climbed.attempts),
+        "usage": row.usage.plus(climbed.usage),
+        "from_seq": chunk.span[0].seq,
+        "to_seq": before.conversation.boundary_seq,
+        "messages_covered": len(chunk.span),
+        "tokens_before": before.tokens,
+        "tokens_after": stored.context_tokens,
+        "entries": climbed.applied.counts if climbed.applied else EntryCounts(),
+        "state_version_before": before.conversation.state_version,
+        "state_version_after": stored.state_version,
+    }
+
+
+async def _end(
+    shell: Shell, lease: Lease, *, status: CompactionStatus, reason: str | None, climbed: Climb | None = None
+) -> Compaction:
+    async with shell.uow(lease.tenant_id) as uow:
+        await uow.conversations.lock(lease.conversation_id)
+        row = check_held(await uow.compactions.get(lease.compaction_id), lease)
+        ended = await end_row(shell, uow, row, status=status, reason=reason, climbed=climbed)
+        await uow.commit()
+    await shell.outbox.deliver(uow.committed_events)
+    return ended
+
+
+def _moved(read: Conversation, present: Conversation) -> bool:
+    def place(row: Conversation) -> tuple[int, int, int]:
+        return row.state_version, row.boundary_seq, row.content_epoch
+
+    return place(read) != place(present)

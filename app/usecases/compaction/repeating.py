@@ -1,0 +1,48 @@
+"""Whether one more compaction would find nothing to fold for the same reason as the last one: it gets no row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from app.core.model.policies.policy import Trigger, quiet_after
+from app.core.planning.compaction import NothingToFold
+from app.usecases.compaction.chunk import before_running_turn, plan, read_tail
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.resolve import Resolved
+
+NOTHING_FOLDED: Final = frozenset({"nothing_to_compact", "irreducible_floor"})
+"""Reasons for which a conversation is quiet although it is at its trigger."""
+_WHOLE: Final = 10**12  # tokens: whether anything is foldable does not depend on the size of a chunk
+
+
+async def would_repeat(uow: UnitOfWork, resolved: Resolved, trigger: Trigger, *, turn_is_over: bool = False) -> bool:
+    """Plan a due trigger of a *locked* conversation, where the last compaction had nothing to fold.
+
+    Where that has not changed, the conversation stays quiet until it has grown by as much again. So a stretch in which
+    nothing can be folded is one row, however long it lasts. No model is asked and no text is read.
+
+    Args:
+        uow: The transaction that would claim the row.
+        resolved: The conversation.
+        trigger: What is due.
+        turn_is_over: The running turn ends in this transaction: its messages may be folded afterwards.
+    """
+    conversation = resolved.conversation
+    if conversation.quiet.reason not in NOTHING_FOLDED:
+        return False
+    request = trigger.request()
+    if not turn_is_over:
+        request = await before_running_turn(uow, conversation.id, request)
+    found = plan(resolved, await read_tail(uow, resolved), request, _WHOLE)
+    if not isinstance(found, NothingToFold) or found.reason != conversation.quiet.reason:
+        return False
+    quiet = quiet_after(
+        resolved.policy,
+        resolved.budgets,
+        seen_seq=conversation.last_seq,
+        predicted_tokens=resolved.at_evaluation(found.predicted_tokens),
+        lasting_floor=found.lasting,
+    )
+    await uow.conversations.update(conversation.id, quiet=replace(quiet, reason=found.reason))
+    return True

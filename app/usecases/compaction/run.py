@@ -1,0 +1,259 @@
+"""The only code that performs a compaction. The turn, the worker and the manual route differ in how they claim it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from app.core.model.conversation import Quiet
+from app.core.model.errors import DependencyUnavailableError, DomainError, InvalidInputError, NotFoundError
+from app.core.model.policies.policy import quiet_after
+from app.core.model.records import ERASURE, Compaction, CompactionStatus, RanIn
+from app.usecases.compaction import job as jobs
+from app.usecases.compaction.attempts import Climb
+from app.usecases.compaction.chunk import Chunk, Nothing, summarizer_of
+from app.usecases.compaction.claiming import record_event, refresh_sizes
+from app.usecases.compaction.due import claim_at_rest
+from app.usecases.compaction.ending import attempted, end_row
+from app.usecases.compaction.job import UNLIMITED, Job, Limits
+from app.usecases.compaction.remaking import remake
+from app.usecases.compaction.saving import save_chunk
+from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.lease import Lease, LeaseLostError, check_held, held
+from app.usecases.shared.shell import Shell
+
+MOST_UNRECORDED = 256  # cancelled runs: beyond that their callers were cancelled too, and will not ask
+
+log = structlog.get_logger(__name__)
+
+
+class CompactionService:
+    """Plans, asks, checks, saves; one chunk after the other, each in its own short transactions."""
+
+    def __init__(self, shell: Shell, spending: SpendGuard) -> None:
+        self._shell = shell
+        self._spending = spending
+        self._unrecorded: dict[UUID, Climb] = {}
+        """By lease: the calls of runs that were cancelled, until whoever cancelled them ends or hands over the row."""
+
+    async def execute(self, compaction_id: UUID, ran_in: RanIn = "worker") -> Compaction | None:
+        """Take a queued (or orphaned) row and run it to its end; ``None`` when somebody else has it, or it is gone.
+
+        With the database away it is left to its lease: the sweeper sends it again.
+        """
+        try:
+            row = await self.take(compaction_id, ran_in)
+            return await self._in_time(row) if row is not None else None
+        except DependencyUnavailableError as error:
+            log.warning("compaction.left_to_its_lease", compaction_id=str(compaction_id), reason=error.stable_code)
+            return None
+
+    async def _in_time(self, row: Compaction) -> Compaction:
+        try:
+            async with asyncio.timeout(jobs.JOB_DEADLINE):
+                return await self.run(row)
+        except TimeoutError:
+            return await self.end(Lease.of(row), status="failed", reason="deadline")
+
+    async def take(self, compaction_id: UUID, ran_in: RanIn) -> Compaction | None:
+        """Claim a queued or orphaned row for this process."""
+        shell = self._shell
+        async with shell.uow(None) as uow:
+            try:
+                found = await uow.compactions.get(compaction_id)
+            except NotFoundError:
+                return None
+            if not await uow.compactions.takeable(compaction_id):
+                return None
+        async with shell.uow(found.tenant_id) as uow:
+            await uow.conversations.lock(found.conversation_id)
+            token = shell.new_id()
+            row = await uow.compactions.take(compaction_id, lease_token=token, ran_in=ran_in, owner=shell.owner)
+            if row is None:
+                return None
+            await record_event(uow, row, "compaction.started", shell.clock.now())
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events)
+        return row
+
+    async def run(self, row: Compaction, limits: Limits = UNLIMITED) -> Compaction:
+        """Run a claimed row, chunk by chunk, until nothing is left to fold or the limits are reached.
+
+        Cancelled, it leaves the row to its lease; the caller decides what becomes of it.
+        """
+        lease = Lease.of(row)
+        job = Job.of(self._shell, lease, limits)
+        done = 0
+        try:
+            async with held(
+                lease, uow=self._shell.uow, clock=self._shell.clock, every=self._shell.timings.heartbeat_seconds
+            ):
+                while row.in_flight:
+                    row = await self._step(row, job)
+                    done += 1
+                    if row.in_flight and done == limits.chunks:
+                        return await self.hand_over(lease)
+        except (LeaseLostError, NotFoundError):
+            log.info("compaction.lease_lost", compaction_id=str(lease.compaction_id))
+            return await self._current(row)
+        except DependencyUnavailableError:
+            raise
+        except DomainError as error:  # a model that cannot be built must cost a compaction, never a turn
+            log.warning("compaction.impossible", compaction_id=str(lease.compaction_id), reason=error.stable_code)
+            reason = "model_unavailable" if isinstance(error, InvalidInputError) else error.stable_code
+            return await self.end(lease, status="failed", reason=reason, climbed=job.unrecorded)
+        except asyncio.CancelledError:
+            self._keep(lease, job.unrecorded)
+            raise
+        except Exception:  # so must a defect of ours
+            log.exception("compaction.crashed", compaction_id=str(lease.compaction_id))
+            return await self.end(lease, status="failed", reason="internal_error", climbed=job.unrecorded)
+        return row
+
+    async def hand_over(self, lease: Lease) -> Compaction:
+        """Put a row back for the worker, without counting it as a crash."""
+        climbed = self._unrecorded.pop(lease.token, None)
+        async with self._shell.uow(lease.tenant_id) as uow:
+            if climbed is not None:
+                row = await uow.compactions.get(lease.compaction_id)
+                await uow.compactions.update(row.id, lease.token, **attempted(row, climbed))
+            await uow.compactions.requeue(lease.compaction_id, lease.token, count=False)
+            row = await uow.compactions.get(lease.compaction_id)
+            await uow.commit()
+        await self._shell.outbox.deliver((), [row.id] if row.status == "queued" else [])
+        return row
+
+    async def end(
+        self, lease: Lease, *, status: CompactionStatus, reason: str | None, climbed: Climb | None = None
+    ) -> Compaction:
+        """End a held row that applies nothing (more); one that is no longer held is returned as it is."""
+        climbed = climbed or self._unrecorded.pop(lease.token, None)
+        async with self._shell.uow(lease.tenant_id) as uow:
+            await uow.conversations.lock(lease.conversation_id)
+            row = await uow.compactions.get(lease.compaction_id)
+            if row.lease_token != lease.token or not row.in_flight:
+                return row
+            ended = await end_row(self._shell, uow, row, status=status, reason=reason, climbed=climbed)
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events)
+        return ended
+
+    async def claim_due(self, tenant_id: UUID, conversation_id: UUID) -> UUID | None:
+        """Queue what is due for a conversation by its policy's first due trigger, for the sweeper."""
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            resolved = shell.resolver(await uow.conversations.lock(conversation_id))
+            await refresh_sizes(uow, resolved)
+            claimed = None
+            if await uow.turns.running(conversation_id) is None:
+                claimed = await claim_at_rest(uow, shell, resolved)
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events)
+        return claimed
+
+    async def give_up(self, uow: UnitOfWork, compaction: Compaction, /) -> None:
+        """End a row that crashed its process too often, in the caller's transaction: an event, a quiet period."""
+        await uow.conversations.lock(compaction.conversation_id)
+        await end_row(self._shell, uow, compaction, status="failed", reason="crashed")
+
+    async def _step(self, row: Compaction, job: Job) -> Compaction:
+        """One chunk, or the end of the row."""
+        async with self._shell.work.on_record(row.tenant_id, row.conversation_id, "compaction") as record:
+            job.record = record
+            return await self._worked(row, job)
+
+    async def _worked(self, row: Compaction, job: Job) -> Compaction:
+        wait = await self._wait_to_spend(job.lease)
+        if wait is not None:
+            return await self._over_limit(job.lease, wait)
+        if row.trigger == ERASURE:
+            return await remake(self._shell, job.lease)
+        chunk = await job.read()
+        if isinstance(chunk, Nothing):
+            return await self._nothing(job.lease, chunk)
+        asked_about, climbed = await job.climb(chunk)
+        if isinstance(asked_about, Nothing):
+            return await self._nothing(job.lease, asked_about, climbed)
+        if climbed.applied is None:
+            return await self.end(job.lease, **_refusal(asked_about, climbed), climbed=climbed)
+        if climbed.withheld:
+            log.warning("compaction.withheld", compaction_id=str(row.id), seqs=climbed.withheld)
+        saved = await save_chunk(self._shell, job.lease, asked_about, climbed, climbed.applied)
+        job.calls = None
+        return saved
+
+    async def _wait_to_spend(self, lease: Lease) -> timedelta | None:
+        """How long no model may be called any more for this conversation."""
+        async with self._shell.uow(lease.tenant_id) as uow:
+            resolved = self._shell.resolver(await uow.conversations.get(lease.conversation_id))
+            metered = summarizer_of(self._shell, resolved).profile.metered
+            return await self._spending.wait(uow, resolved, metered=metered)
+
+    async def _over_limit(self, lease: Lease, wait: timedelta) -> Compaction:
+        """The hour's calls are used up: the end of the row, and quiet until there are some again."""
+        async with self._shell.uow(lease.tenant_id) as uow:
+            await uow.conversations.lock(lease.conversation_id)
+            row = check_held(await uow.compactions.get(lease.compaction_id), lease)
+            ended = await end_row(self._shell, uow, row, status="skipped", reason=SPEND_LIMIT)
+            if row.trigger != "manual":
+                quiet = Quiet(until=self._shell.clock.now() + wait, reason=SPEND_LIMIT)
+                await uow.conversations.update(row.conversation_id, quiet=quiet)
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events)
+        return ended
+
+    async def _nothing(self, lease: Lease, nothing: Nothing, climbed: Climb | None = None) -> Compaction:
+        """Nothing (more) to fold: the end of the row, and quiet until there is something new."""
+        resolved = nothing.resolved
+        async with self._shell.uow(lease.tenant_id) as uow:
+            await uow.conversations.lock(lease.conversation_id)
+            row = check_held(await uow.compactions.get(lease.compaction_id), lease)
+            ended = await end_row(self._shell, uow, row, status="skipped", reason=nothing.found.reason, climbed=climbed)
+            if row.trigger != "manual":
+                quiet = quiet_after(
+                    resolved.policy,
+                    resolved.budgets,
+                    seen_seq=resolved.conversation.last_seq,
+                    predicted_tokens=resolved.at_evaluation(nothing.found.predicted_tokens),
+                    lasting_floor=nothing.found.lasting,
+                )
+                await uow.conversations.update(row.conversation_id, quiet=replace(quiet, reason=nothing.found.reason))
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events)
+        return ended
+
+    def _keep(self, lease: Lease, calls: Climb | None) -> None:
+        """Calls that the end of a cancelled run will be told of; those that nobody asked for make room."""
+        if calls is not None:
+            self._unrecorded[lease.token] = calls
+            while len(self._unrecorded) > MOST_UNRECORDED:
+                del self._unrecorded[next(iter(self._unrecorded))]
+
+    async def _current(self, row: Compaction) -> Compaction:
+        """The row as it stands; a conversation deleted meanwhile took it along."""
+        try:
+            async with self._shell.uow(row.tenant_id) as uow:
+                return await uow.compactions.get(row.id)
+        except NotFoundError:
+            return replace(row, status="superseded", reason="stale")
+
+
+def _refusal(chunk: Chunk, climbed: Climb) -> dict[str, Any]:
+    """The status that a row ends with when no attempt was accepted."""
+    if climbed.failed_by_model:
+        return {"status": "failed", "reason": climbed.reason}
+    saved_too_little = all(_saves_too_little(chunk, attempt.reason) for attempt in climbed.attempts)
+    skipped = chunk.row.trigger == "manual" and saved_too_little
+    return {"status": "skipped" if skipped else "rejected", "reason": climbed.reason}
+
+
+def _saves_too_little(chunk: Chunk, reason: str | None) -> bool:
+    """Whether a refusal only says that nothing is gained; anchors without room matter where something has to go."""
+    fits = chunk.resolved.breakdown.total <= chunk.resolved.target_tokens
+    return reason == "not_smaller" or (reason == "anchors_over_budget" and fits)

@@ -1,0 +1,236 @@
+"""Saving an applied chunk: one transaction that compares, sets, and writes down what was done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from app.core.model.conversation import Conversation, Layout
+from app.core.model.policies.policy import quiet_after
+from app.core.model.records import Compaction
+from app.core.model.state import Verified
+from app.core.state.apply import Applied, Applying, version_of
+from app.core.validation.fidelity import exact_values, fidelity
+from app.usecases.compaction.attempts import Climb
+from app.usecases.compaction.chunk import Chunk, summarizer_of
+from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.compaction.ending import count, end_row, finish
+from app.usecases.compaction.segmenting import ToldSegment, store_segments, told_segments
+from app.usecases.history.anchoring import add_proposed
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.layouts import lay_out
+from app.usecases.shared.lease import Lease, LeaseLostError, check_held
+from app.usecases.shared.shell import Shell
+from app.usecases.verification.pending import first_mark, note_version
+
+
+async def save_chunk(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb, applied: Applied) -> Compaction:
+    """Install a state, fenced by the lease and by (state version, boundary, content epoch).
+
+    Returns:
+        The row: still running while chunks follow, ``applied`` after the last, ``superseded`` when another change of
+        the state, or an erasure, took effect meanwhile.
+
+    Raises:
+        LeaseLostError: The row is no longer this process's; nothing is written.
+    """
+    values = await asyncio.to_thread(exact_values, chunk.span)
+    told = await _told(shell, chunk, climbed, applied)
+    async with shell.uow(lease.tenant_id) as uow:
+        present = await uow.conversations.lock(lease.conversation_id)
+        row = check_held(await uow.compactions.get(lease.compaction_id), lease)
+        if _moved(chunk.resolved.conversation, present):
+            saved = await end_row(shell, uow, row, status="superseded", reason="stale", climbed=climbed)
+        else:
+            await uow.anchors.rank(present.id, applied.ranking)
+            await add_proposed(uow, shell, shell.resolver(present), applied.found, chunk.span)
+            wants_detail = _wants_detail(shell, chunk)
+            ids = await store_segments(uow, present.id, told, wants_detail=wants_detail, now=shell.clock.now())
+            served = await _laid_out(shell, uow, present, chunk, applied)
+            mark = _mark(shell, chunk, climbed)
+            stored = await _write_state(shell, uow, present, chunk, served, row, ids, mark)
+            saved = await _record(shell, uow, lease, row, chunk, climbed, served, stored, values)
+        await uow.commit()
+    await shell.outbox.deliver(uow.committed_events)
+    return saved
+
+
+async def _told(shell: Shell, chunk: Chunk, climbed: Climb, applied: Applied) -> tuple[ToldSegment, ...]:
+    """The chunk's segments with their texts: made before the conversation is locked."""
+    return await told_segments(
+        chunk.segments,
+        chunk.span,
+        chunk.resolved.policy,
+        digests=applied.digests,
+        model=climbed.attempts[-1].model,
+        locale=chunk.resolved.conversation.locale,
+        now=shell.clock.now(),
+    )
+
+
+def _mark(shell: Shell, chunk: Chunk, climbed: Climb) -> Verified:
+    return first_mark(shell, chunk.resolved.policy, by_language_model=climbed.attempts[-1].metered)
+
+
+def _wants_detail(shell: Shell, chunk: Chunk) -> bool:
+    """Whether a model is to write better L1s later: code has written its own already."""
+    return "L1" in chunk.resolved.policy.levels and summarizer_of(shell, chunk.resolved).profile.metered
+
+
+async def _laid_out(shell: Shell, uow: UnitOfWork, present: Conversation, chunk: Chunk, applied: Applied) -> Applied:
+    """The state as it is going to be served: pins and anchors as they are now, not as they were when it was planned.
+
+    Digests have what is left of the target, or, where all is folded, of what keeps the context smaller than it was.
+    """
+
+    def room_for_digests(layout: Layout) -> int | None:
+        room = _most_after(chunk) - (applied.tokens_after + _further(chunk, applied, layout))
+        return None if room >= chunk.resolved.budgets.digest_tokens else max(room, 0)
+
+    layout = await lay_out(
+        uow,
+        shell.resolver(present),
+        schema=chunk.applying().schema,
+        state=applied.state,
+        boundary_seq=chunk.plan.to_seq,
+        anchor_room=applied.anchor_room,
+        room_for_digests=room_for_digests,
+    )
+    tokens = applied.tokens_after + _further(chunk, applied, layout)
+    if tokens >= chunk.resolved.breakdown.total:  # what is applied is smaller than what it replaces
+        layout = layout.without_held_days()
+        tokens = applied.tokens_after + _further(chunk, applied, layout)
+    return replace(applied, layout=layout, tokens_after=tokens)
+
+
+def _further(chunk: Chunk, applied: Applied, layout: Layout) -> int:
+    """What the block weighs more than it was reckoned with; the days of held messages were counted with these."""
+    before = chunk.resolved.conversation.layout
+    return layout.tokens - applied.layout.tokens - (before.held_day_tokens if before else 0)
+
+
+def _most_after(chunk: Chunk) -> int:
+    """The most that the context may weigh with its digests: at the target, and smaller than before at evaluation."""
+    before, resolved = chunk.resolved.tokens, chunk.resolved
+    most = resolved.breakdown.total - 1
+    while most > 0 and resolved.at_evaluation(most) >= before:
+        most -= 1
+    return min(most, resolved.target_tokens) if chunk.row.request.fold == "to_target" else most
+
+
+async def _write_state(
+    shell: Shell,
+    uow: UnitOfWork,
+    present: Conversation,
+    chunk: Chunk,
+    applied: Applied,
+    row: Compaction,
+    segment_ids: tuple[str, ...],
+    mark: Verified,
+) -> Conversation:
+    """The new version, and the conversation row that points at it."""
+    plan, applying = chunk.plan, chunk.applying()
+    boundary = await uow.messages.at_seq(present.id, plan.to_seq)
+    covered = await uow.messages.sums_at(present.id, plan.to_seq)
+    version = version_of(
+        applied,
+        applying,
+        boundary=boundary.id,
+        covered=covered,
+        compaction_id=row.id,
+        layout=applied.layout,
+        now=shell.clock.now(),
+    )
+    version = replace(version, parent_version=present.state_version or None, segment_ids=segment_ids, verified=mark)
+    await uow.states.add(present.id, version)
+    await note_version(uow, shell, present.id, version)
+    changed = await uow.conversations.update(
+        present.id,
+        compressed_state=version.state,
+        state_schema=version.state_schema,
+        compressed_at_message_id=boundary.id,
+        boundary_seq=plan.to_seq,
+        covered=covered,
+        state_version=version.version,
+        layout=version.layout,
+        layout_version=present.layout_version + 1,
+        failure_count=0,
+        quiet=_quiet(chunk, applying, applied),
+    )
+    return await refresh_sizes(uow, shell.resolver(changed))
+
+
+def _quiet(chunk: Chunk, applying: Applying, applied: Applied) -> Any:
+    """Until the context is heavier than predicted, as evaluation will see it."""
+    above = _is_above_target(chunk, applied)
+    quiet = quiet_after(
+        applying.policy,
+        applying.budgets,
+        seen_seq=chunk.resolved.conversation.last_seq,
+        predicted_tokens=chunk.resolved.at_evaluation(applied.tokens_after),
+        lasting_floor=chunk.plan.lasting and above,
+    )
+    return replace(quiet, reason="irreducible_floor") if chunk.plan.irreducible and above else quiet
+
+
+def _is_above_target(chunk: Chunk, applied: Applied) -> bool:
+    """Whether the whole ended above its target: the plan reckoned with a state of the planned size."""
+    return chunk.plan.is_last and applied.tokens_after > chunk.resolved.target_tokens
+
+
+async def _record(
+    shell: Shell,
+    uow: UnitOfWork,
+    lease: Lease,
+    row: Compaction,
+    chunk: Chunk,
+    climbed: Climb,
+    applied: Applied,
+    stored: Conversation,
+    values: Sequence[str],
+) -> Compaction:
+    """The chunk's numbers on the row; the last chunk ends it, with one event and one count."""
+    changes = _numbers(row, chunk, climbed, applied, stored) | {"fidelity": _probed(chunk, applied, values)}
+    if not chunk.plan.is_last:
+        updated = await uow.compactions.update(lease.compaction_id, lease.token, **changes)
+        if updated is None:
+            raise LeaseLostError
+        return updated
+    reason = "irreducible_floor" if chunk.plan.irreducible and _is_above_target(chunk, applied) else None
+    await count(uow, row)
+    return await finish(shell, uow, row, status="applied", reason=reason, **changes)
+
+
+def _numbers(row: Compaction, chunk: Chunk, climbed: Climb, applied: Applied, stored: Conversation) -> dict[str, Any]:
+    plan, before = chunk.plan, chunk.resolved
+    first = row.state_version_after is None
+    return {
+        "model": climbed.attempts[-1].model,
+        "attempts": (*row.attempts, *climbed.attempts),
+        "usage": row.usage.plus(climbed.usage),
+        "from_seq": plan.from_seq if first else row.from_seq,
+        "to_seq": plan.to_seq,
+        "messages_covered": row.messages_covered + plan.messages,
+        "tokens_before": before.tokens if first else row.tokens_before,
+        "tokens_after": before.at_evaluation(applied.tokens_after),
+        "entries": row.entries.plus(applied.counts),
+        "state_version_before": before.conversation.state_version if first else row.state_version_before,
+        "state_version_after": stored.state_version,
+        "claims": 0,
+    }
+
+
+def _probed(chunk: Chunk, applied: Applied, values: Sequence[str]) -> float | None:
+    """What of the folded values stands in what is served from now on."""
+    return fidelity(values, state=applied.state, layout=applied.layout, span=chunk.span)
+
+
+def _moved(read: Conversation, present: Conversation) -> bool:
+    """Whether another compaction, a restore or an erasure took effect meanwhile; new messages and pins never matter."""
+    return _fence(read) != _fence(present)
+
+
+def _fence(conversation: Conversation) -> tuple[int, int, int]:
+    return conversation.state_version, conversation.boundary_seq, conversation.content_epoch

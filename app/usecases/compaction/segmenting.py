@@ -1,0 +1,245 @@
+"""Segments in the making: a chunk is cut before the model is asked, and stored with the state that covers it."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from app.core.model.conversation import Message
+from app.core.model.policies.policy import CompactionPolicy, SegmentBy
+from app.core.model.redaction import redact
+from app.core.model.segments import (
+    EXTRACTIVE,
+    LEVELS,
+    CutSegment,
+    Level,
+    Segment,
+    SegmentDigest,
+    SegmentLevel,
+)
+from app.core.segments.cutting import cut
+from app.core.segments.describing import describe
+from app.core.segments.extractive import level_text, with_values
+from app.core.segments.hashing import content_hash
+from app.core.segments.naming import ids_for, stem_of
+from app.core.summarizer.prompts import SUMMARY_VERSION
+from app.core.text.escaping import clean
+from app.core.text.token_counts import estimate_text
+from app.usecases.ports import UnitOfWork
+
+CODE_VERSION: Final = "extractive-2"
+"""Part of a level's content hash: what code wrote by other rules is written again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldSegment:
+    """A stretch with its texts, before it has an id."""
+
+    cut: CutSegment
+    levels: Mapping[Level, SegmentLevel]
+
+
+def cut_span(span: Sequence[Message], how: SegmentBy, *, from_seq: int, to_seq: int) -> tuple[CutSegment, ...]:
+    """The stretches of a span; every ``seq`` between the two lies in exactly one, commands and erased ones too."""
+    cuts = [describe(messages) for messages in cut(_spoken(span), how)]
+    starts = [from_seq, *(one.from_seq for one in cuts[1:])]
+    ends = [*(start - 1 for start in starts[1:]), to_seq]
+    return (
+        tuple(replace(one, from_seq=start, to_seq=end) for one, start, end in zip(cuts, starts, ends, strict=True))
+        if cuts
+        else ()
+    )
+
+
+async def told_segments(
+    cuts: Sequence[CutSegment],
+    span: Sequence[Message],
+    policy: CompactionPolicy,
+    *,
+    digests: Sequence[SegmentDigest],
+    model: str,
+    locale: str,
+    now: datetime,
+) -> tuple[ToldSegment, ...]:
+    """Each stretch at every level that the policy wants: in the model's words where there are any, else by code.
+
+    Args:
+        cuts: The stretches of the span.
+        span: The messages, without their secrets.
+        policy: Without ``levels`` it wants only what code writes for retrieval, the L3.
+        digests: What the model wrote, checked; each about the stretch of its number.
+        model: The model's name.
+        locale: The conversation's.
+        now: When the levels came into being.
+    """
+    by_number = {digest.number: digest for digest in digests} if policy.levels else {}
+    wanted = _wanted(policy)
+
+    def work() -> tuple[ToldSegment, ...]:
+        spoken = _spoken(span)
+        return tuple(
+            _told(one, _within(spoken, one), wanted, by_number.get(number), model=model, locale=locale, now=now)
+            for number, one in enumerate(cuts, start=1)
+        )
+
+    return await asyncio.to_thread(work)
+
+
+async def store_segments(
+    uow: UnitOfWork,
+    conversation_id: UUID,
+    told: Sequence[ToldSegment],
+    *,
+    wants_detail: bool,
+    now: datetime,
+) -> tuple[str, ...]:
+    """Store the segments of a new version; of one with the same range, id and levels stay.
+
+    Call it in the transaction that writes the version, the conversation locked, before the layout is made.
+
+    Returns:
+        Their ids, in order.
+    """
+    ranges = [(one.cut.from_seq, one.cut.to_seq) for one in told]
+    known = {(one.from_seq, one.to_seq): one for one in await uow.segments.of_ranges(conversation_id, ranges)}
+    fresh = [one for one, place in zip(told, ranges, strict=True) if place not in known]
+    topics = [one.cut.topic for one in fresh]
+    taken = await uow.segments.ids_like(conversation_id, sorted({stem_of(topic) for topic in topics}))
+    made = [
+        _segment(one, id_, conversation_id, wants_detail=wants_detail, now=now)
+        for one, id_ in zip(fresh, ids_for(topics, taken), strict=True)
+    ]
+    await uow.segments.add(made)
+    await _revive(uow, conversation_id, told, known, wants_detail=wants_detail)
+    ids = {place: segment.id for place, segment in known.items()}
+    ids |= {(segment.from_seq, segment.to_seq): segment.id for segment in made}
+    return tuple(ids[place] for place in ranges)
+
+
+def extractive_level(
+    level: Level, messages: Sequence[Message], cut_: CutSegment, *, locale: str, now: datetime
+) -> SegmentLevel | None:
+    """A level by code; ``None`` where nothing is left to tell. The messages are without their secrets."""
+    spoken = _spoken(messages)
+    text = level_text(level, spoken, cut_, locale=locale) if spoken else ""
+    if not text:
+        return None
+    return _level(level, text, EXTRACTIVE, content_hash(spoken, level, EXTRACTIVE, CODE_VERSION), now)
+
+
+def extractive_hash(level: Level, messages: Sequence[Message]) -> str:
+    """The hash that a level by code has today."""
+    return content_hash(_spoken(messages), level, EXTRACTIVE, CODE_VERSION)
+
+
+def described(segment: Segment) -> CutSegment:
+    """What is known of a stored segment, as it was when it was cut."""
+    return CutSegment(
+        from_seq=segment.from_seq,
+        to_seq=segment.to_seq,
+        topic=segment.topic,
+        started_at=segment.started_at,
+        ended_at=segment.ended_at,
+        messages=segment.messages,
+        tokens=segment.tokens,
+        identifiers=segment.identifiers,
+    )
+
+
+async def _revive(
+    uow: UnitOfWork,
+    conversation_id: UUID,
+    told: Sequence[ToldSegment],
+    known: Mapping[tuple[int, int], Segment],
+    *,
+    wants_detail: bool,
+) -> None:
+    """Make those that were there before count again, with the levels that they lacked."""
+    await uow.segments.set_current(conversation_id, [segment.id for segment in known.values()])
+    for one in told:
+        segment = known.get((one.cut.from_seq, one.cut.to_seq))
+        if segment is None:
+            continue
+        missing = [level for name, level in one.levels.items() if name not in segment.levels]
+        await uow.segments.put_levels(conversation_id, segment.id, missing)
+        detail = segment.levels.get("L1")
+        if wants_detail and (detail is None or detail.made_by == EXTRACTIVE):
+            await uow.segments.update(conversation_id, segment.id, wants_detail=True)
+
+
+def _segment(told: ToldSegment, id_: str, conversation_id: UUID, *, wants_detail: bool, now: datetime) -> Segment:
+    one = told.cut
+    return Segment(
+        id=id_,
+        conversation_id=conversation_id,
+        from_seq=one.from_seq,
+        to_seq=one.to_seq,
+        topic=one.topic,
+        started_at=one.started_at,
+        ended_at=one.ended_at,
+        messages=one.messages,
+        tokens=one.tokens,
+        identifiers=one.identifiers,
+        levels=told.levels,
+        wants_detail=wants_detail,
+        created_at=now,
+    )
+
+
+def _told(
+    one: CutSegment,
+    messages: Sequence[Message],
+    wanted: Collection[Level],
+    digest: SegmentDigest | None,
+    *,
+    model: str,
+    locale: str,
+    now: datetime,
+) -> ToldSegment:
+    written = _written(digest, one) if digest else {}
+    topic = " ".join(_safe(digest.topic).split()) if digest else ""
+    named = replace(one, topic=topic or one.topic)
+    levels: dict[Level, SegmentLevel] = {}
+    for level in wanted:
+        text = written.get(level, "")
+        if text:
+            key = content_hash(messages, level, model, SUMMARY_VERSION)
+            levels[level] = _level(level, text, model, key, now)
+        elif by_code := extractive_level(level, messages, named, locale=locale, now=now):
+            levels[level] = by_code
+    return ToldSegment(cut=named, levels=levels)
+
+
+def _written(digest: SegmentDigest, one: CutSegment) -> Mapping[Level, str]:
+    """What the model wrote, as it may be stored; its tags with every exact value that they left out."""
+    tags = _safe(", ".join(digest.tags)).strip()
+    return {"L2": _safe(digest.brief).strip(), "L3": with_values(tags, one) if tags else ""}
+
+
+def _safe(text: str) -> str:
+    return clean(redact(text))
+
+
+def _level(level: Level, text: str, maker: str, key: str, now: datetime) -> SegmentLevel:
+    return SegmentLevel(
+        level=level, text=text, tokens=estimate_text(text), made_by=maker, content_hash=key, created_at=now
+    )
+
+
+def _wanted(policy: CompactionPolicy) -> tuple[Level, ...]:
+    return tuple(level for level in LEVELS if level == "L3" or level in policy.levels)
+
+
+def _within(span: Sequence[Message], one: CutSegment) -> list[Message]:
+    """Of messages in order, those of a stretch."""
+    first = bisect_left(span, one.from_seq, key=lambda message: message.seq)
+    return list(span[first : bisect_right(span, one.to_seq, key=lambda message: message.seq)])
+
+
+def _spoken(messages: Sequence[Message]) -> list[Message]:
+    return [message for message in messages if not message.is_command and message.status != "erased"]

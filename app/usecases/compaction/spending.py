@@ -1,0 +1,100 @@
+"""The spend guard: how many model calls that cost money compactions, L1s and verifications may make in an hour."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from app.core.model.errors import RateLimitedError
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.resolve import Resolved
+
+WINDOW: Final = timedelta(hours=1)
+STEP: Final = timedelta(minutes=1)
+"""How exactly it is told when the window frees."""
+SPARED: Final = 2
+"""One part in so many of each limit is all that may be spent on what can wait."""
+SPEND_LIMIT: Final = "spend_limit"
+"""The reason of a compaction that was not tried, or not gone on with, for it."""
+
+Count = Callable[[timedelta], Awaitable[int]]
+"""Metered calls within that time up to now."""
+
+
+class SpendGuard:
+    """Counts in the database, so that every process of the service guards the same limits.
+
+    Args:
+        tenant_calls_per_hour: for all conversations of a tenant together; a conversation's own is its policy's.
+    """
+
+    def __init__(self, tenant_calls_per_hour: int) -> None:
+        self._tenant_calls = tenant_calls_per_hour
+
+    async def wait(
+        self, uow: UnitOfWork, resolved: Resolved, *, metered: bool, spares: bool = False
+    ) -> timedelta | None:
+        """How long until a model may be called; ``None`` = now, as always for a model that costs nothing.
+
+        Whole minutes. A chunk that has begun is finished, so that a limit may be exceeded by the calls of one chunk.
+        What ``spares`` takes no more than half of each limit: the rest is for compactions, which cannot wait.
+        """
+        if not metered:
+            return None
+        conversation_id = resolved.conversation.id
+
+        async def of_conversation(span: timedelta) -> int:
+            return await _calls(uow, span, conversation_id)
+
+        async def of_tenant(span: timedelta) -> int:
+            return await _calls(uow, span, None)
+
+        part = SPARED if spares else 1
+        own = await _wait(of_conversation, math.ceil(resolved.policy.calls_per_hour / part))
+        tenants = await _wait(of_tenant, math.ceil(self._tenant_calls / part))
+        waits = [wait for wait in (own, tenants) if wait is not None]
+        return max(waits, default=None)
+
+    async def check(self, uow: UnitOfWork, resolved: Resolved, *, metered: bool) -> None:
+        """Refuse a manual call that may not spend now.
+
+        Raises:
+            RateLimitedError: With the time at which the window frees.
+        """
+        wait = await self.wait(uow, resolved, metered=metered)
+        if wait is not None:
+            raise limited(wait)
+
+
+def limited(wait: timedelta) -> RateLimitedError:
+    """What a manual call is told."""
+    return RateLimitedError(
+        f"the model calls for compactions are used up for this hour; the next is possible in"
+        f" {math.ceil(wait / STEP)} min; nothing was changed",
+        retry_after=wait.total_seconds(),
+        extra={"reason": SPEND_LIMIT},
+    )
+
+
+async def _calls(uow: UnitOfWork, span: timedelta, conversation_id: UUID | None) -> int:
+    """Those of compactions, those for L1s and those for verdicts together."""
+    compactions = await uow.compactions.calls_within(span, conversation_id=conversation_id)
+    details = await uow.detail_calls.calls_within(span, conversation_id=conversation_id)
+    return compactions + details + await uow.verifications.calls_within(span, conversation_id=conversation_id)
+
+
+async def _wait(count: Count, most: int) -> timedelta | None:
+    """The least wait after which, with nothing more spent, fewer than ``most`` calls lie within the window."""
+    if await count(WINDOW) < most:
+        return None
+    low, high = 0, WINDOW // STEP
+    while high - low > 1:
+        middle = (low + high) // 2
+        if await count(WINDOW - middle * STEP) < most:
+            high = middle
+        else:
+            low = middle
+    return high * STEP

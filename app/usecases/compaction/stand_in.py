@@ -1,0 +1,138 @@
+"""Runs queued compactions in this process while the broker takes none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Protocol
+from uuid import UUID
+
+import structlog
+
+from app.core.model.records import RanIn
+from app.usecases.ports import UnitOfWorkFactory
+
+# A compaction takes CPU and a model call from the process that serves chats.
+LANES = 2
+MOST_ASIDE = 20  # between two sweeps at least
+IDLE = frozenset({"not_wanted", "not_now"})
+"""What is said where nothing more is to be done for now."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Executor(Protocol):
+    """Whoever performs a claimed compaction."""
+
+    async def execute(self, compaction_id: UUID, *, ran_in: RanIn) -> object:
+        """Take the row's lease and run it; nothing happens when somebody else holds it."""
+
+
+class AsideLane:
+    """Has L1s written, or states verified, in this process, one after the other, while the broker takes no hints.
+
+    Args:
+        work: has one done, of any conversation; says what became of it.
+        needed: whether the broker is still away.
+    """
+
+    def __init__(self, work: Callable[[], Awaitable[str]], *, needed: Callable[[], bool]) -> None:
+        self._do = work
+        self._needed = needed
+        self._lane: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin, unless it is at it; returns at once."""
+        if self._lane is None or self._lane.done():
+            self._lane = asyncio.create_task(self._work())
+
+    async def stop(self) -> None:
+        """Cancel what runs; the claim on it is soon over."""
+        if self._lane is not None:
+            self._lane.cancel()
+            await asyncio.gather(self._lane, return_exceptions=True)
+
+    async def _work(self) -> None:
+        try:
+            for _ in range(MOST_ASIDE):
+                if not self._needed() or await self._do() in IDLE:
+                    return
+        except Exception as error:  # noqa: BLE001 - the next sweep begins again
+            _log.warning("sweeper.aside_failed", error=type(error).__name__)
+
+
+class StandIn:
+    """At most two compactions at once, one after the other, until nothing waits or the broker is back.
+
+    Args:
+        uow: opens units of work.
+        compaction: performs them.
+        needed: whether the broker is still away.
+        waited: rows that were sent or requested more recently are left alone.
+        owner: the name under which this process holds leases.
+    """
+
+    def __init__(
+        self,
+        uow: UnitOfWorkFactory,
+        compaction: Executor,
+        *,
+        needed: Callable[[], bool],
+        waited: timedelta,
+        owner: str,
+    ) -> None:
+        self._uow = uow
+        self._compaction = compaction
+        self._needed = needed
+        self._waited = waited
+        self._owner = owner
+        self._lanes: set[asyncio.Task[None]] = set()
+        self._tried: set[UUID] = set()
+
+    def start(self) -> None:
+        """Fill the free lanes; returns at once."""
+        if not self._lanes:
+            self._tried.clear()
+        while len(self._lanes) < LANES:
+            lane = asyncio.create_task(self._work())
+            self._lanes.add(lane)
+            lane.add_done_callback(self._lanes.discard)
+
+    async def stop(self) -> None:
+        """Cancel what runs; its rows are put back into the queue, uncounted."""
+        lanes = list(self._lanes)
+        for lane in lanes:
+            lane.cancel()
+        await asyncio.gather(*lanes, return_exceptions=True)
+
+    async def _work(self) -> None:
+        try:
+            while self._needed() and (compaction_id := await self._next()):
+                await self._run(compaction_id)
+        except Exception as error:  # noqa: BLE001 - the next sweep fills the lane again
+            _log.warning("sweeper.stand_in_failed", error=type(error).__name__)
+
+    async def _run(self, compaction_id: UUID) -> None:
+        try:
+            await self._compaction.execute(compaction_id, ran_in="sweeper")
+        except asyncio.CancelledError:
+            await self._put_back(compaction_id)
+            raise
+
+    async def _put_back(self, compaction_id: UUID) -> None:
+        """Somebody else may take it at once, instead of after the lease."""
+        async with self._uow(None) as uow:
+            row = await uow.compactions.get(compaction_id)
+            if row.status == "running" and row.owner == self._owner and row.lease_token is not None:
+                await uow.compactions.requeue(row.id, row.lease_token, count=False)
+                await uow.commit()
+
+    async def _next(self) -> UUID | None:
+        """Choose a row that was not tried since the lanes were last empty: no row is run in a circle."""
+        async with self._uow(None) as uow:
+            rows = await uow.compactions.unsent(older_than=self._waited, limit=len(self._tried) + LANES)
+        chosen = next((row.id for row in rows if row.id not in self._tried), None)
+        if chosen is not None:
+            self._tried.add(chosen)
+        return chosen

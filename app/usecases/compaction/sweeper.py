@@ -1,0 +1,279 @@
+"""The guarantee behind every hint: whatever Redis, a worker or an API process forgets, the sweeper finds in Postgres.
+
+Any number of sweepers run at once, one in every API process and one per worker: each row has a transaction of its own,
+in which it is looked at again, so that it is handled once and one that fails holds up no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Protocol
+from uuid import UUID
+
+import structlog
+
+from app.core.model.errors import NotFoundError
+from app.core.model.records import Compaction, Turn, Work
+from app.core.model.timings import DEFAULT_TIMINGS, Timings
+from app.usecases.chat.turn_end import tell_failed
+from app.usecases.compaction.stand_in import AsideLane, Executor, StandIn
+from app.usecases.ports import Clock, EventBus, JobQueue, UnitOfWork, UnitOfWorkFactory
+from app.usecases.shared.working import count_crash
+
+# Of the time between two passes, more or less: keeps sweepers that started together from sweeping together.
+JITTER = 0.2
+# A crash of a machine or a rolling restart costs a claim or two; five without one commit are the job's own fault.
+MAX_CLAIMS = 5
+# A step that hangs must not end the sweeping.
+STEP_SECONDS = 60.0
+# Per step and sweep: what is left is done by the next one.
+BATCH = 100
+DETAILS = 5  # conversations per sweep
+HOUSEKEEPING_SECONDS = 3_600.0
+IDEMPOTENCY_AGE = timedelta(hours=24)
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Runner(Executor, Protocol):
+    """What the sweeper asks of the compaction service."""
+
+    async def claim_due(self, tenant_id: UUID, conversation_id: UUID, /) -> UUID | None:
+        """Queue the first due trigger's compaction, if still due, in a transaction of its own."""
+
+    async def give_up(self, uow: UnitOfWork, compaction: Compaction, /) -> None:
+        """End a row ``failed``, ``crashed``, with its event and a quiet period, within this transaction."""
+
+
+class Aside(Protocol):
+    """What the sweeper asks of services that have models do what can wait: write L1s, verify states."""
+
+    async def work(self) -> str:
+        """Have one of these done, of any conversation; the word says what became of it."""
+
+
+class Sweeper:
+    """One sweeper of one process.
+
+    Args:
+        uow: opens units of work; all are over all tenants.
+        queue: takes compactions for the workers.
+        compaction: claims, runs and gives up compactions.
+        bus: takes events after their commit.
+        clock: time.
+        owner: the name under which this process holds leases.
+        rng: the jitter.
+        detailing: has L1s written; without it nobody is asked to.
+        verifying: has states verified; likewise.
+        timings: how often it sweeps, and how long what waits is left to others.
+    """
+
+    def __init__(
+        self,
+        uow: UnitOfWorkFactory,
+        queue: JobQueue,
+        compaction: Runner,
+        bus: EventBus,
+        clock: Clock,
+        owner: str,
+        rng: random.Random,
+        detailing: Aside | None = None,
+        verifying: Aside | None = None,
+        timings: Timings = DEFAULT_TIMINGS,
+    ) -> None:
+        self._uow = uow
+        self._queue = queue
+        self._compaction = compaction
+        self._bus = bus
+        self._clock = clock
+        self._owner = owner
+        self._rng = rng
+        self._timings = timings
+        self._resend_after = timedelta(seconds=timings.resend_seconds)
+        self._refused_since: float | None = None
+        self._housekeeping_at = clock.monotonic()
+        self._stand_in = StandIn(uow, compaction, needed=self._broker_is_away, waited=self._resend_after, owner=owner)
+        self._sends_details, self._sends_verifications = detailing is not None, verifying is not None
+        self._asides = [AsideLane(one.work, needed=self._broker_is_away) for one in (verifying, detailing) if one]
+
+    async def run(self) -> None:
+        """Sweep until cancelled; no error ends it. Jobs that it runs itself are cancelled with it."""
+        try:
+            while True:
+                await self.sweep()
+                await self._clock.sleep(self._timings.sweep_seconds * self._rng.uniform(1 - JITTER, 1 + JITTER))
+        finally:
+            await self._stand_in.stop()
+            for lane in self._asides:
+                await lane.stop()
+
+    async def sweep(self) -> None:
+        """One pass: every step is tried, whatever became of the one before."""
+        await self._guarded(self._recover_crashed)
+        await self._guarded(self._send_waiting)
+        await self._guarded(self._claim_due)
+        await self._guarded(self._end_turns)
+        await self._guarded(self._count_crashes)
+        await self._guarded(self._keep_house)
+        if self._sends_verifications:
+            await self._guarded(self._send_verifications)
+        if self._sends_details:
+            await self._guarded(self._send_details)
+        if self._broker_is_away():
+            self._stand_in.start()
+            for lane in self._asides:
+                lane.start()
+
+    async def release(self) -> int:
+        """Put everything this owner holds back into the queue, uncounted; how many rows. Errors are logged."""
+        released = 0
+
+        async def step() -> None:
+            nonlocal released
+            async with self._uow(None) as uow:
+                released = await uow.compactions.release_owner(self._owner)
+                await uow.commit()
+            if released:
+                _log.info("sweeper.released", rows=released, owner=self._owner)
+
+        await self._guarded(step)
+        return released
+
+    async def _guarded(self, step: Callable[[], Awaitable[None]]) -> None:
+        try:
+            async with asyncio.timeout(STEP_SECONDS):
+                await step()
+        except Exception as error:  # noqa: BLE001 - the next sweep tries again
+            _log.warning("sweeper.step_failed", step=step.__name__.lstrip("_"), error=type(error).__name__)
+
+    async def _recover_crashed(self) -> None:
+        """Free rows whose lease is over; end those that crashed too often."""
+        async with self._uow(None) as uow:
+            rows = await uow.compactions.expired(limit=BATCH)
+        for row in rows:
+            try:
+                await self._recover(row)
+            except Exception as error:  # noqa: BLE001 - one conversation must not hold up the others
+                _log.warning("sweeper.recovery_failed", compaction_id=str(row.id), error=type(error).__name__)
+
+    async def _recover(self, found: Compaction) -> None:
+        """Under the conversation's lock, as every writer; what another sweeper was quicker with is left alone."""
+        async with self._uow(None) as uow:
+            await uow.conversations.lock(found.conversation_id)
+            row = await uow.compactions.get(found.id)
+            if row.lease_token is None or row.lease_token != found.lease_token:
+                return
+            if row.claims >= MAX_CLAIMS:
+                await self._compaction.give_up(uow, row)
+            else:
+                await uow.compactions.requeue(row.id, row.lease_token, count=True)
+            await uow.commit()
+        await self._bus.publish(uow.committed_events)
+        _log.warning("sweeper.recovered", compaction_id=str(row.id), claims=row.claims, lost_by=row.owner)
+
+    async def _send_waiting(self) -> None:
+        """Send queued rows again until the broker refuses one; the lock on a row keeps other sweepers from it."""
+        for _ in range(BATCH):
+            async with self._uow(None) as uow:
+                rows = await uow.compactions.unsent(older_than=self._resend_after, limit=1)
+                if not rows or not await self._send(rows[0].id):
+                    return
+                await uow.compactions.mark_sent([rows[0].id])
+                await uow.commit()
+
+    async def _claim_due(self) -> None:
+        async with self._uow(None) as uow:
+            due = await uow.conversations.due(limit=BATCH)
+        for tenant_id, conversation_id in due:
+            try:
+                compaction_id = await self._compaction.claim_due(tenant_id, conversation_id)
+            except Exception as error:  # noqa: BLE001 - one conversation must not hold up the others
+                _log.warning("sweeper.claim_failed", conversation_id=str(conversation_id), error=type(error).__name__)
+                continue
+            if compaction_id is not None and await self._send(compaction_id):
+                async with self._uow(None) as uow:
+                    await uow.compactions.mark_sent([compaction_id])
+                    await uow.commit()
+
+    async def _send_details(self) -> None:
+        """Hint at L1s that are wanted, a few conversations at a time; whoever writes one asks for the next."""
+        async with self._uow(None) as uow:
+            wanting = await uow.segments.wanting_detail(limit=BATCH)
+        conversations = list(dict.fromkeys(conversation_id for _, conversation_id, _ in wanting))
+        for conversation_id in conversations[:DETAILS]:
+            if not self._noted(taken=await self._queue.send_detail(conversation_id)):
+                return
+
+    async def _send_verifications(self) -> None:
+        """Hint at states that wait for a verifier, a few at a time; whoever is done asks for the next."""
+        async with self._uow(None) as uow:
+            wanting = await uow.verifications.wanting(limit=DETAILS)
+        for _, conversation_id in wanting:
+            if not self._noted(taken=await self._queue.send_verification(conversation_id)):
+                return
+
+    async def _end_turns(self) -> None:
+        """End turns whose process died, so that their clients hear of it and the next turn may start."""
+        async with self._uow(None) as uow:
+            turns = await uow.turns.expired(limit=BATCH)
+        for turn in turns:
+            await self._end_turn(turn)
+
+    async def _end_turn(self, found: Turn) -> None:
+        async with self._uow(None) as uow:
+            await uow.conversations.lock(found.conversation_id)
+            turn = await uow.turns.fail_expired(found.id)
+            if turn is None:
+                return
+            await tell_failed(uow, turn, self._clock.now())
+            await uow.commit()
+        await self._bus.publish(uow.committed_events)
+        _log.warning("sweeper.turn_ended", turn_id=str(turn.id))
+
+    async def _count_crashes(self) -> None:
+        """What processes left on record when they ended; a conversation that ended too many is set aside."""
+        async with self._uow(None) as uow:
+            works = await uow.works.abandoned(limit=BATCH)
+        for work in works:
+            await self._count_crash(work)
+
+    async def _count_crash(self, work: Work) -> None:
+        async with self._uow(work.tenant_id) as uow:
+            try:
+                crashes = await count_crash(uow, work, self._clock)
+            except NotFoundError:  # it was deleted
+                crashes = None
+                await uow.works.bury(work)
+            await uow.commit()
+        await self._bus.publish(uow.committed_events)
+        if crashes is not None:
+            told = {"kind": crashes.kind, "crashes": crashes.count, "set_aside": crashes.set_aside_at is not None}
+            _log.error("sweeper.process_ended_over", conversation_id=str(work.conversation_id), **told)
+
+    async def _keep_house(self) -> None:
+        if self._clock.monotonic() < self._housekeeping_at:
+            return
+        async with self._uow(None) as uow:
+            forgotten = await uow.idempotency.forget_older_than(IDEMPOTENCY_AGE)
+            await uow.commit()
+        self._housekeeping_at = self._clock.monotonic() + HOUSEKEEPING_SECONDS
+        if forgotten:
+            _log.info("sweeper.housekeeping", idempotency_keys=forgotten)
+
+    async def _send(self, compaction_id: UUID) -> bool:
+        return self._noted(taken=await self._queue.send(compaction_id))
+
+    def _noted(self, *, taken: bool) -> bool:
+        """Whether the broker took something, and since when it takes nothing."""
+        if taken:
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = self._clock.monotonic()
+        return taken
+
+    def _broker_is_away(self) -> bool:
+        since = self._refused_since
+        return since is not None and self._clock.monotonic() - since > self._timings.stand_in_seconds

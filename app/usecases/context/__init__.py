@@ -1,0 +1,1 @@
+"""What a model would be sent, and what is recalled for it."""

@@ -1,0 +1,261 @@
+"""What a model would be sent: loads a bounded part of the history, and lets the core put it together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from itertools import accumulate
+from uuid import UUID
+
+import structlog
+
+from app.core.context.assembly import AssembledContext, Material, assemble, exceeds
+from app.core.context.eliding import LARGE
+from app.core.context.fitting import DIGEST_SHARE
+from app.core.model.conversation import Message
+from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
+from app.core.model.policies.policy import Budgets
+from app.core.model.redaction import redact_message
+from app.core.model.schemas import schema_named
+from app.core.model.segments import Expansion
+from app.core.summarizer.offline.extractive import digest as extractive_digest
+from app.core.text.token_counts import estimate_text, tokens_of, weigh
+from app.usecases.context.recalling import NOTHING, Asked, chosen, expansion_of, gather, question_in, with_gathered
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.layouts import MOST_ANCHORS, digestible, held_messages
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+LOADED_BUDGETS = 2  # one budget that may be served, and one before it that a digest tells of
+ON_LOOP = 48  # messages and segments: more than this is put together off the event loop
+TOLD_TIMES = 40  # a digest is made of at most so many times its own size, the newest of what is left out …
+TOLD_TOKENS = 64_000  # … and of no more than this, about two seconds of CPU: a turn waits for it
+TOLD_PART = 4  # and that a digest is at most this part of
+DIGESTS = 256  # digests kept per process; each is a pure function of its messages
+RECALL_FAILED = "recall_failed"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """A context, and what it took."""
+
+    context: AssembledContext
+    recall_ms: int
+    """Milliseconds that recalling and putting together took."""
+    begins_answer: bool
+    """Whether a user's message is the last one: not between the calls of an answer."""
+
+    def expansion(self, id_: UUID, conversation_id: UUID, now: datetime) -> Expansion:
+        """The record of its recall."""
+        return expansion_of(self.context, id_=id_, conversation_id=conversation_id, now=now, duration_ms=self.recall_ms)
+
+
+class ContextService:
+    """Contexts and their sizes; never compacts."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def assemble(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        budget: int | None = None,
+        *,
+        model: str | None = None,
+        asked: Asked = NOTHING,
+    ) -> AssembledContext:
+        """The context within the policy's budget, or within ``budget`` tokens after the system prompt.
+
+        What ``asked`` says is recalled; in a turn a recall that fails is warned of (``recall_failed``), and nothing
+        more, and one that brings something back is recorded.
+        """
+        looked = await self.look(tenant_id, conversation_id, budget, model=model, asked=asked)
+        if asked.record_id and budget is None and looked.begins_answer and looked.context.recalled:
+            await self._record(tenant_id, conversation_id, looked, asked.record_id)
+        return looked.context
+
+    async def look(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        budget: int | None = None,
+        *,
+        model: str | None = None,
+        asked: Asked = NOTHING,
+    ) -> Looked:
+        """The same, with how long the recall took; nothing is recorded."""
+        async with self._shell.work.on_record(tenant_id, conversation_id, "context"):
+            return await self._look(tenant_id, conversation_id, budget, model=model, asked=asked)
+
+    async def _look(
+        self, tenant_id: UUID, conversation_id: UUID, budget: int | None, *, model: str | None, asked: Asked
+    ) -> Looked:
+        async with self._shell.uow(tenant_id) as uow:
+            resolved = self._shell.resolver(await uow.conversations.get(conversation_id), model=model)
+            material = chosen(await load(uow, resolved, budget, all_anchors=asked.makes_room), asked.wanted)
+        material = _with_question_held(material) if asked.in_turn else material
+        begins = bool(material.tail) and material.tail[-1].role == "user"
+        started = self._shell.clock.monotonic()
+        try:
+            context = await self._with_recall(tenant_id, material, budget, asked)
+        except (BudgetTooSmallError, ContextOverWindowError):
+            raise
+        except Exception as error:
+            if not asked.in_turn:
+                raise
+            log.warning("recall.failed", error=type(error).__name__)
+            context = await self._put_together(material, budget)
+            context = replace(context, warnings=(*context.warnings, RECALL_FAILED))
+        if resolved.warnings:
+            context = replace(context, warnings=(*resolved.warnings, *context.warnings))
+        took = round((self._shell.clock.monotonic() - started) * 1_000)
+        return Looked(context=context, recall_ms=took, begins_answer=begins)
+
+    async def _record(self, tenant_id: UUID, conversation_id: UUID, looked: Looked, record_id: UUID) -> None:
+        """A measure: a turn goes on without it."""
+        expansion = looked.expansion(record_id, conversation_id, self._shell.clock.now())
+        try:
+            async with self._shell.uow(tenant_id) as uow:
+                await uow.expansions.add([expansion])
+                await uow.commit()
+        except DependencyUnavailableError:
+            log.warning("recall.not_recorded")
+
+    async def _with_recall(
+        self, tenant_id: UUID, material: Material, budget: int | None, asked: Asked
+    ) -> AssembledContext:
+        question = question_in(material, asked, budget=budget)
+        if not question and not asked.passages:
+            return await self._put_together(material, budget)
+        async with self._shell.uow(tenant_id) as uow:
+            gathered = await gather(uow, material, asked, question, budget=budget)
+        return await asyncio.to_thread(lambda: _assembled(with_gathered(material, gathered), budget))
+
+    async def _put_together(self, material: Material, budget: int | None) -> AssembledContext:
+        if len(material.tail) + len(material.held) + len(material.segments) <= ON_LOOP:
+            return _assembled(material, budget)
+        return await asyncio.to_thread(_assembled, material, budget)
+
+    async def count_tokens(self, text: str | None, drafts: Sequence[MessageDraft] | None) -> int:
+        """What a text, or messages, would weigh."""
+        weights = [weigh(draft.role, draft.content, draft.parts).tokens for draft in drafts or ()]
+        return sum(weights) + (await asyncio.to_thread(estimate_text, text) if text else 0)
+
+
+def _with_question_held(material: Material) -> Material:
+    """Between the calls of an answer the message that is answered is held: tools' results go before it does."""
+    tail = list(material.tail)
+    at = next((index for index in range(len(tail) - 1, -1, -1) if tail[index].role == "user"), None)
+    if at is None or at == len(tail) - 1 or tail[at].is_protected:
+        return material
+    tail[at] = replace(tail[at], protected_reason="pinned")
+    return replace(material, tail=tuple(tail))
+
+
+async def load(
+    uow: UnitOfWork, resolved: Resolved, budget: int | None = None, *, all_anchors: bool = False
+) -> Material:
+    """Read what a context can be made of: one query for the tail, bounded by the budget.
+
+    Anchors and segments are read only where something has to be left out, or may have to (``all_anchors``).
+    """
+    conversation, budgets = resolved.conversation, resolved.budgets
+    tail = await uow.messages.newest(
+        conversation.id,
+        after_seq=conversation.boundary_seq,
+        max_tokens=_most(budgets, budget),
+        each_at_most=_each_at_most(resolved),
+    )
+    before = tail[0].seq - 1 if tail else conversation.last_seq
+    held = await held_messages(uow, conversation.id, through_seq=before) if before else []
+    material = Material(
+        conversation=conversation,
+        schema=schema_named(conversation.state_schema) if conversation.state_schema else resolved.schema,
+        policy=resolved.policy,
+        budgets=budgets,
+        system=resolved.system,
+        held=tuple(held),
+        tail=tuple(tail),
+        unloaded_tokens=_unloaded_tokens(resolved, tail, held),
+        tools=resolved.tools,
+    )
+    if not all_anchors and not exceeds(material, budget=budget):
+        return material
+    served = conversation.layout.digest_tokens if conversation.layout else 0
+    source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)
+    return replace(
+        material,
+        anchors=tuple(await uow.anchors.servable(conversation.id, limit=MOST_ANCHORS)),
+        segments=tuple(source.segments),
+        segments_total=source.total,
+    )
+
+
+def _most(budgets: Budgets, asked: int | None) -> int:
+    """Tokens of the tail that are read: what may be served of it, and what a digest tells of before that."""
+    most = max(LOADED_BUDGETS * budgets.budget, budgets.window)
+    if asked is None:
+        return most
+    return min(most, LOADED_BUDGETS * asked + min(int(TOLD_TIMES * DIGEST_SHARE * asked), TOLD_TOKENS))
+
+
+def _each_at_most(resolved: Resolved) -> int | None:
+    """What a message counts for at most, where all are served and those without room without their middle."""
+    policy = resolved.policy
+    elides = policy.on_failure == "keep_full" and policy.oversized == "elide"
+    return resolved.budgets.window // LARGE if elides else None
+
+
+def _unloaded_tokens(resolved: Resolved, tail: Sequence[Message], held: Sequence[Message]) -> int:
+    """What stands after the boundary and is in neither of these."""
+    conversation, estimator = resolved.conversation, resolved.policy.estimator
+    total, covered = conversation.total, conversation.covered
+    loaded = [*tail, *(message for message in held if message.seq > conversation.boundary_seq)]
+    there = tokens_of(total.tokens - covered.tokens, total.bytes - covered.bytes, estimator)
+    spoken = (message for message in loaded if message.status != "erased")
+    return max(there - sum(tokens_of(one.token_count, one.byte_length, estimator) for one in spoken), 0)
+
+
+def _assembled(material: Material, budget: int | None) -> AssembledContext:
+    conversation = material.conversation
+
+    def digest(messages: Sequence[Message], max_tokens: int) -> str:
+        told = _newest_within(messages, min(TOLD_TIMES * max_tokens, TOLD_TOKENS))
+        most = min(max_tokens, TOLD_TOKENS // TOLD_PART)
+        return _digest(_Span(told, conversation.content_epoch), most, conversation.locale)
+
+    return assemble(material, digest=digest, budget=budget)
+
+
+def _newest_within(messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
+    """The newest that weigh so much at most, and the newest one in any case."""
+    sizes = accumulate(message.token_count for message in reversed(messages))
+    count = max(sum(size <= tokens for size in sizes), 1)
+    return tuple(messages[-count:])
+
+
+class _Span:
+    """Messages as a cache key: the same ids are the same messages, until some are erased."""
+
+    def __init__(self, messages: tuple[Message, ...], content_epoch: int) -> None:
+        self.messages = messages
+        self._key = (messages[0].id, messages[-1].id, len(messages), content_epoch)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Span) and self._key == other._key
+
+
+@lru_cache(maxsize=DIGESTS)
+def _digest(span: _Span, max_tokens: int, locale: str) -> str:
+    """The digest keeps no secret: its messages are redacted first."""
+    return extractive_digest([redact_message(message) for message in span.messages], max_tokens, locale)

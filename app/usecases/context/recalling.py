@@ -1,0 +1,271 @@
+"""What a context may recall: loads the messages to choose from; the core decides, chooses and puts in place.
+
+Also what is left out of it on request, and the record of what was brought back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby, islice
+from typing import Final
+from uuid import UUID
+
+from app.core.context.assembly import AssembledContext, Material, Section, exceeds
+from app.core.context.drafts import block_sizes, first_draft, outline_of
+from app.core.model.conversation import Layout, Message
+from app.core.model.segments import Expansion, Level, Segment
+from app.core.retrieval.choose import Recalled
+from app.core.retrieval.corpus import Corpus
+from app.core.retrieval.deciding import decided_by_itself
+from app.core.retrieval.kinds import forms_of
+from app.core.retrieval.question import question_of
+from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
+from app.core.state.digesting import NO_DIGESTS, Digests
+from app.core.text.parts import own_parts
+from app.usecases.ports import Narrowed, UnitOfWork
+
+CANDIDATES: Final = 300
+"""Messages that hold the question's words, beside their neighbours, in a conversation too long to look at whole."""
+MOST_CANDIDATES: Final = 1_500
+"""Where the budget holds many: as many as a conversation that is looked at whole."""
+CHOICE: Final = 3
+"""Candidates for each message that the budget has room for: with fewer there is little to choose from."""
+RELATED: Final = 16
+"""Words that mean the same as the question's that are sought with them; each is one more look into the index."""
+QUESTION_CHARACTERS: Final = 4_000
+"""Of a longer message the first and the last half of this are the question: bounds the work for a pasted book."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which sections a caller wants; what is left out goes, and the gauge says so."""
+
+    state: bool = True
+    anchors: bool = True
+    digests: bool = True
+    held: bool = True
+    recalled: bool = True
+    levels: tuple[Level, ...] | None = None
+    """Which levels digests may show; ``None`` = as they were laid out."""
+
+
+EVERYTHING: Final = Wanted()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What somebody wants recalled."""
+
+    query: str | None = None
+    """Explicit: recall always runs, and for this."""
+    passages: tuple[Passage, ...] = ()
+    """The caller's own, served beside what is recalled."""
+    in_turn: bool = False
+    """The last user message is the question, if the policy says so."""
+    recall: bool | None = None
+    """Overrides the policy in a turn."""
+    wanted: Wanted = EVERYTHING
+    record_id: UUID | None = None
+    """In a turn: the id under which what is recalled is recorded as an expansion; ``None`` = it is not."""
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether other things may have to go for it, or be laid out anew, even where the whole would fit."""
+        return self.query is not None or bool(self.passages) or self.wanted.levels is not None
+
+
+NOTHING: Final = Asked()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """Everything that ``recalled_from`` makes a ``Recall`` of, off the event loop."""
+
+    question: str
+    is_explicit: bool
+    narrowed: Narrowed | None
+    passages: tuple[Passage, ...]
+
+
+def question_in(material: Material, asked: Asked, *, budget: int | None) -> str:
+    """What messages are to be found for; empty where nothing can be recalled, or nothing need be."""
+    everything_is_served = material.conversation.boundary_seq == 0 and not exceeds(material, budget=budget)
+    if everything_is_served or not asked.wanted.recalled:
+        return ""
+    if asked.query is not None:
+        return _bounded(asked.query)
+    wanted = asked.recall if asked.recall is not None else material.policy.recall == "auto"
+    if not (asked.in_turn and wanted):
+        return ""
+    text = _bounded(_last_words(material.tail))
+    return "" if decided_by_itself(text, question_of(text, ())) else text
+
+
+async def gather(
+    uow: UnitOfWork, material: Material, asked: Asked, question: str, *, budget: int | None = None
+) -> Gathered:
+    """Read the messages to choose from: a bounded number, whatever the history."""
+    narrowed = None
+    if question:
+        limit = candidates_for(_places(material, budget, is_explicit=asked.query is not None))
+        narrowed = await uow.messages.sources(material.conversation.id, stems=sought(question), limit=limit)
+        narrowed = narrowed if asked.query is not None else _before_answer(narrowed, material.tail)
+    return Gathered(question=question, is_explicit=asked.query is not None, narrowed=narrowed, passages=asked.passages)
+
+
+def sought(question: str) -> list[str]:
+    """The question's stems, and behind them those that mean the same."""
+    own = list(question_of(question, ()).stems)
+    alike = (other for stem in own for other in sorted(forms_of(stem) | forms_of(stem, wide=True)))
+    return [*own, *islice((other for other in dict.fromkeys(alike) if other not in own), RELATED)]
+
+
+def candidates_for(places: float) -> int:
+    """How many messages are looked at where there is room for so many of them."""
+    return min(max(CANDIDATES, round(CHOICE * places)), MOST_CANDIDATES)
+
+
+def _places(material: Material, budget: int | None, *, is_explicit: bool) -> float:
+    """How many of the conversation's messages could be recalled, about."""
+    total = material.conversation.total
+    share = 1.0 if is_explicit else material.policy.recall_share
+    return share * (budget or material.budgets.budget) * total.messages / max(total.tokens, 1)
+
+
+def with_gathered(material: Material, gathered: Gathered) -> Material:
+    """The material with what was gathered; CPU work."""
+    found = gathered.narrowed
+    corpus = Corpus(found.sources, documents=found.documents, total=found.total) if found else Corpus(())
+    recall = Recall(
+        question=gathered.question,
+        corpus=corpus,
+        is_explicit=gathered.is_explicit,
+        passages=gathered.passages,
+    )
+    return replace(material, recall=recall)
+
+
+def chosen(material: Material, wanted: Wanted) -> Material:
+    """The material without what is not wanted; for a choice of levels it needs its segments."""
+    if wanted == EVERYTHING:
+        return material
+    has_digests = wanted.digests and wanted.levels != ()
+    if not has_digests:
+        material = replace(material, segments=(), segments_total=0)
+    elif wanted.levels is not None:
+        levels = tuple(level for level in material.policy.levels if level in wanted.levels)
+        material = replace(material, policy=material.policy.model_copy(update={"levels": levels}))
+    anchors = material.anchors if wanted.anchors else ()
+    conversation = material.conversation
+    if conversation.layout is not None:
+        layout = _layout(material, conversation.layout, wanted)
+        state = conversation.compressed_state if wanted.state else None
+        conversation = replace(conversation, layout=layout, compressed_state=state)
+    material = replace(material, conversation=conversation, anchors=anchors)
+    return material if wanted.held else _without_held(material)
+
+
+def _layout(material: Material, layout: Layout, wanted: Wanted) -> Layout:
+    digests = Digests(element=layout.digests, segments=layout.segments)
+    if not wanted.digests or wanted.levels == ():
+        digests = NO_DIGESTS
+    elif wanted.levels is not None:
+        whole = first_draft(material)
+
+        def added(element: str) -> int:
+            return block_sizes(material, replace(whole, digests=Digests(element=element)))[2]
+
+        digests = material.digestible.within(layout.digest_tokens, added)
+    return replace(
+        layout,
+        text=layout.text if wanted.state else "",
+        anchors=layout.anchors if wanted.anchors else "",
+        anchors_behind_marker=layout.anchors_behind_marker if wanted.anchors else 0,
+        digests=digests.element,
+        segments=digests.segments,
+    )
+
+
+def _without_held(material: Material) -> Material:
+    """Nothing is held back when the tail has to be cut either."""
+    tail = tuple(replace(message, protected_reason="compressible") for message in material.tail)
+    return replace(material, held=(), tail=tail)
+
+
+def segment_of(segments: Sequence[Segment], seq: int) -> str | None:
+    """The id of the segment in which a message lies; ``None`` for one that none of these covers."""
+    return next((one.id for one in segments if one.from_seq <= seq <= one.to_seq), None)
+
+
+def located(context: AssembledContext, segments: Sequence[Segment]) -> AssembledContext:
+    """The context with one section of recalled messages for each segment that they lie in; the sum stays."""
+    sections = [one for section in context.sections for one in _located(section, context.recalled, segments)]
+    return replace(context, sections=tuple(sections))
+
+
+def _located(section: Section, recalled: Sequence[Recalled], segments: Sequence[Segment]) -> Iterator[Section]:
+    if section.kind != RECALLED_TAG:
+        yield section
+        return
+    weights = {one.source.seq: one.source.tokens for one in recalled}
+    total = sum(weights.values())
+    spent = done = 0
+    for segment_id, group in groupby(section.seqs, key=lambda seq: segment_of(segments, seq)):
+        seqs = tuple(group)
+        spent += sum(weights[seq] for seq in seqs)
+        through = section.tokens * spent // total if total else 0
+        yield replace(section, seqs=seqs, tokens=through - done, level="full", segment_id=segment_id)
+        done = through
+
+
+def expansion_of(
+    context: AssembledContext, *, id_: UUID, conversation_id: UUID, now: datetime, duration_ms: int
+) -> Expansion:
+    """The record of an automatic recall: numbers, no text."""
+    tokens = sum(section.tokens for section in context.sections if section.kind == RECALLED_TAG)
+    return Expansion(
+        id=id_,
+        conversation_id=conversation_id,
+        way="automatic",
+        level="full",
+        passages=len(context.recalled),
+        tokens=tokens,
+        duration_ms=duration_ms,
+        created_at=now,
+    )
+
+
+def _bounded(text: str) -> str:
+    half = QUESTION_CHARACTERS // 2
+    return text if len(text) <= QUESTION_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
+
+
+def _before_answer(narrowed: Narrowed, tail: Sequence[Message]) -> Narrowed:
+    """Without what an answer has called for so far: between its calls the same is recalled."""
+    asking = _asking(tail)
+    if asking is None:
+        return narrowed
+    sources = [source for source in narrowed.sources if source.seq <= asking.seq]
+    return replace(narrowed, sources=sources, total=narrowed.total - (len(narrowed.sources) - len(sources)))
+
+
+def _asking(tail: Sequence[Message]) -> Message | None:
+    """The user message that is being answered, also between the calls of its answer."""
+    last = next((message for message in reversed(tail) if not _belongs_to_a_call(message)), None)
+    return last if last is not None and last.role == "user" else None
+
+
+def _last_words(tail: Sequence[Message]) -> str:
+    """The text of the user message that is being answered."""
+    asking = _asking(tail)
+    if asking is None:
+        return ""
+    parts = own_parts(asking.content, asking.parts)
+    texts = (str(part.get("text", "")) for part in parts if part.get("type") == "text")
+    return "\n".join(text for text in (asking.content, *texts) if text)
+
+
+def _belongs_to_a_call(message: Message) -> bool:
+    return message.role == "tool" or (message.role == "assistant" and bool(outline_of(message).calls))

@@ -1,0 +1,128 @@
+"""A context as a client asks for it: compacts first where that is wanted and due, counts what it recalls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from app.core.context.assembly import AssembledContext, recalled_seqs
+from app.core.model.errors import IdempotencyInProgressError
+from app.core.model.records import Compaction
+from app.core.model.segments import Segment
+from app.usecases.compaction.due import due_before_call
+from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
+from app.usecases.context.context import ContextService, Looked
+from app.usecases.context.recalling import NOTHING, Asked, located
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.compaction_views import CompactionView, views_of
+from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+Compact = Literal["never", "if_needed"]
+OK: Final = 200
+IN_REQUEST: Final = "request"
+RETRY_AFTER: Final = 2.0
+"""Seconds that a repeated request is asked to wait for the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextAsk:
+    """What a client asks for."""
+
+    budget: int | None = None
+    """Tokens after the system prompt; ``None`` = the policy's."""
+    asked: Asked = NOTHING
+    compact: Compact = "never"
+    """``if_needed``: a trigger that is due before a model call is answered first, as in a turn."""
+    counts: bool = False
+    """Whether what is recalled is recorded as an expansion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextView:
+    """A context as clients see it."""
+
+    context: AssembledContext
+    segments: tuple[Segment, ...] = ()
+    """The current segments in which recalled messages lie."""
+    compaction: CompactionView | None = None
+
+
+class ContextRequests:
+    """Answers ``GET`` and ``POST …/context``."""
+
+    def __init__(self, shell: Shell, context: ContextService, inline: InlineCompaction) -> None:
+        self._shell = shell
+        self._context = context
+        self._inline = inline
+
+    async def answer(
+        self, tenant_id: UUID, conversation_id: UUID, ask: ContextAsk, *, idem: Idem | None = None
+    ) -> ContextView:
+        """The context; asked again under the same key it compacts and counts nothing more.
+
+        Raises:
+            BudgetTooSmallError: Not even the last user message fits.
+            ContextOverWindowError: Under ``keep_full`` the whole exceeds the window.
+        """
+        outcome = await self._compacted(tenant_id, conversation_id, ask, idem)
+        looked = await self._context.look(tenant_id, conversation_id, ask.budget, asked=ask.asked)
+        context = replace(looked.context, warnings=(*outcome.warnings, *looked.context.warnings))
+        if not context.recalled and outcome.row is None:
+            return ContextView(context=context)
+        done = {"compaction_id": str(outcome.row.id) if outcome.row else None}
+        async with self._shell.uow(tenant_id) as uow:
+            segments = await uow.segments.covering(conversation_id, recalled_seqs(context.recalled))
+            views = await views_of(uow, [await uow.compactions.get(outcome.row.id)] if outcome.row else [])
+            if ask.counts and context.recalled:
+                await self._count(uow, conversation_id, looked, idem, done)
+                await uow.commit()
+        return ContextView(
+            context=located(context, segments), segments=tuple(segments), compaction=next(iter(views), None)
+        )
+
+    async def _compacted(
+        self, tenant_id: UUID, conversation_id: UUID, ask: ContextAsk, idem: Idem | None
+    ) -> InlineOutcome:
+        """The compaction, if one is due; under a key that did this before, the same one again."""
+        if idem is None and ask.compact == "never":
+            return InlineOutcome()
+        claim: InlineClaim | None = None
+        async with self._shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, self._shell.clock.now())
+            if before and before.get("compaction_id"):
+                return InlineOutcome(row=await self._row(uow, UUID(before["compaction_id"])))
+            if before:
+                return InlineOutcome()
+            resolved = self._shell.resolver(await uow.conversations.lock(conversation_id))
+            if ask.compact == "if_needed":
+                claim = await self._claimed(uow, resolved)
+            await record(uow, idem, {"compaction_id": str(claim.row.id) if claim else None}, OK)
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events)
+        return await self._inline.settle(resolved, claim) if claim else InlineOutcome()
+
+    async def _row(self, uow: UnitOfWork, compaction_id: UUID) -> Compaction:
+        """What the first request with this key compacted; as long as that runs, so does the request."""
+        row = await uow.compactions.get(compaction_id)
+        if row.status == "running" and row.ran_in == IN_REQUEST:
+            raise IdempotencyInProgressError("the first request with this key still runs", retry_after=RETRY_AFTER)
+        return row
+
+    async def _claimed(self, uow: UnitOfWork, resolved: Resolved) -> InlineClaim | None:
+        due = due_before_call(resolved, self._shell)
+        return await self._inline.claim(uow, resolved, due) if due else None
+
+    async def _count(
+        self, uow: UnitOfWork, conversation_id: UUID, looked: Looked, idem: Idem | None, done: Mapping[str, Any]
+    ) -> None:
+        """The expansion, and in the same transaction that the key has counted it."""
+        again = await done_before(uow, idem, self._shell.clock.now())
+        if again and again.get("counted"):
+            return
+        shell = self._shell
+        await uow.expansions.add([looked.expansion(shell.new_id(), conversation_id, shell.clock.now())])
+        await record(uow, idem, {**done, "counted": True}, OK)

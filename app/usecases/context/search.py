@@ -1,0 +1,149 @@
+"""Search: the original messages that fit a query, best first, whatever was compacted meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from app.core.model.conversation import Role
+from app.core.model.errors import FieldError, InvalidInputError
+from app.core.model.overlap import message_text
+from app.core.retrieval.corpus import Source, words_of
+from app.core.retrieval.search import Query, Ranked, query_of, rank, says, snippet
+from app.usecases.context.recalling import segment_of
+from app.usecases.ports import Narrowed
+from app.usecases.shared.shell import Shell
+
+CANDIDATES: Final = 200
+"""Messages that are looked at: also the most that one query finds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """A message that fits."""
+
+    message_id: UUID
+    seq: int
+    snippet: str
+    """A passage of the original, as it stands there."""
+    score: float
+    role: Role
+    created_at: datetime
+    segment_id: str | None = None
+    """The current segment that holds it; ``None`` in the tail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page begins: what came later than the first page was asked for does not move the pages after it."""
+
+    through_seq: int
+    skip: int
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """One page of hits, and where the next one begins."""
+
+    hits: list[SearchHit]
+    following: Place | None
+
+
+class SearchService:
+    """Finds messages of a conversation by words."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def find(
+        self, tenant_id: UUID, conversation_id: UUID, text: str, *, limit: int, place: Place | None = None
+    ) -> SearchPage:
+        """One page of the messages that fit.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+            InvalidInputError: The query says nothing.
+        """
+        query = query_of(text)
+        if not query.text:
+            message = "q cannot be empty"
+            raise InvalidInputError(message, errors=[FieldError(field="q", message=message)])
+        async with self._shell.work.on_record(tenant_id, conversation_id, "search"):
+            return await self._found(tenant_id, conversation_id, query, limit=limit, place=place)
+
+    async def _found(
+        self, tenant_id: UUID, conversation_id: UUID, query: Query, *, limit: int, place: Place | None
+    ) -> SearchPage:
+        begin = place or await self._start(tenant_id, conversation_id)
+        ranked = [
+            item
+            for item in await self._ranked(tenant_id, conversation_id, query, begin.through_seq)
+            if item.source.seq <= begin.through_seq
+        ]
+        shown = ranked[begin.skip : begin.skip + limit]
+        hits = await self._hits(tenant_id, conversation_id, query, shown)
+        is_more = len(ranked) > begin.skip + limit
+        return SearchPage(hits, Place(begin.through_seq, begin.skip + limit) if is_more else None)
+
+    async def _start(self, tenant_id: UUID, conversation_id: UUID) -> Place:
+        async with self._shell.uow(tenant_id) as uow:
+            return Place((await uow.conversations.get(conversation_id)).last_seq, 0)
+
+    async def _ranked(self, tenant_id: UUID, conversation_id: UUID, query: Query, through_seq: int) -> list[Ranked]:
+        if query.stems and not query.phrases:
+            async with self._shell.uow(tenant_id) as uow:
+                await uow.conversations.get(conversation_id)
+                narrowed = await uow.messages.sources(
+                    conversation_id, stems=query.stems, limit=CANDIDATES, neighbours=False
+                )
+            if ranked := await asyncio.to_thread(_by_words, query, narrowed, through_seq):
+                return ranked
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            held = await uow.messages.holding(
+                conversation_id, query.literal, stems=query.literal_stems, limit=CANDIDATES
+            )
+        return await asyncio.to_thread(_as_it_stands, query, held)
+
+    async def _hits(self, tenant_id: UUID, conversation_id: UUID, query: Query, shown: list[Ranked]) -> list[SearchHit]:
+        """What is erased by now is no hit any more."""
+        async with self._shell.uow(tenant_id) as uow:
+            found = await uow.messages.at_seqs(conversation_id, [item.source.seq for item in shown])
+            segments = await uow.segments.covering(conversation_id, [message.seq for message in found])
+
+        def show() -> list[SearchHit]:
+            by_seq = {message.seq: message for message in found}
+            return [
+                SearchHit(
+                    message_id=message.id,
+                    seq=message.seq,
+                    snippet=snippet(message_text(message), query),
+                    score=item.score,
+                    role=message.role,
+                    created_at=message.created_at,
+                    segment_id=segment_of(segments, message.seq),
+                )
+                for item in shown
+                if (message := by_seq.get(item.source.seq))
+            ]
+
+        return await asyncio.to_thread(show)
+
+
+def _by_words(query: Query, narrowed: Narrowed, through_seq: int) -> list[Ranked]:
+    """By what there was through ``through_seq``: what came later makes no word commoner, or pages would move."""
+    sources = [source for source in narrowed.sources if source.seq <= through_seq]
+    later = [words_of(source.text).counts for source in narrowed.sources if source.seq > through_seq]
+    documents = {stem: count - sum(stem in counts for counts in later) for stem, count in narrowed.documents.items()}
+    return rank(query, sources, documents=documents, total=min(narrowed.total - len(later), through_seq))
+
+
+def _as_it_stands(query: Query, held: list[Source]) -> list[Ranked]:
+    """Messages that say the literal part: by the words of the whole query, those without any the newest first."""
+    sources = sorted((source for source in held if says(source.text, query.literal)), key=lambda source: source.seq)
+    ranked = rank(query, sources)
+    seen = {item.source.seq for item in ranked}
+    return ranked + [Ranked(source, 0.0) for source in reversed(sources) if source.seq not in seen]

@@ -1,0 +1,1 @@
+"""Conversations and messages: appended, pinned, erased, exported."""

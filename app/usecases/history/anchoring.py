@@ -1,0 +1,164 @@
+"""Anchors coming into being: found by rule when a message is appended, proposed by a model when one is folded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from app.core.anchors.detect import detect
+from app.core.anchors.statements import Statement, statements
+from app.core.anchors.transitions import CHANGING, transitions
+from app.core.model.anchors import Anchor, FoundAnchor, Transition
+from app.core.model.conversation import Conversation, Message
+from app.usecases.ports import NewId, UnitOfWork
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+ON_LOOP: Final = 8
+"""Messages: more than this are read off the event loop."""
+
+MOST_ACTIVE: Final = 1_000
+"""Active anchors, the newest, that an append can change: bounds its work whatever the history."""
+
+
+_FOUND: Final = tuple(field.name for field in fields(FoundAnchor))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What messages say about anchors."""
+
+    made: tuple[Anchor, ...]
+    """New ones, with the status that later messages among these left them."""
+    changed: tuple[Transition, ...]
+    """What happened to those that were active before."""
+
+
+async def anchor_messages(
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, messages: Sequence[Message]
+) -> bool:
+    """Store the anchors of messages just appended, and what they did to the active ones.
+
+    Args:
+        uow: The transaction of the append.
+        shell: For ids and the time.
+        conversation: As it stood before these messages.
+        messages: In order.
+
+    Returns:
+        Whether an anchor changed that the stored layout serves or counts.
+    """
+    spoken = [message for message in messages if not message.is_command and message.content.strip()]
+    if not spoken:
+        return False
+    many, now = len(spoken) > ON_LOOP, shell.clock.now()
+
+    def hear() -> Heard:
+        return heard(spoken, new_id=shell.new_id, now=now)
+
+    what = await asyncio.to_thread(hear) if many else hear()
+    looks_back = conversation.last_seq and what.may_change_others
+    before = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE) if looks_back else []
+    read = await asyncio.to_thread(settled, what, before) if many else settled(what, before)
+    # Rows of one shape go in one round trip: those that have a successor come last.
+    await uow.anchors.add(sorted(read.made, key=lambda anchor: anchor.superseded_by is not None))
+    await uow.anchors.change(conversation.id, read.changed)
+    return _touches_layout(conversation, before, read.changed)
+
+
+async def add_proposed(
+    uow: UnitOfWork, shell: Shell, resolved: Resolved, found: Sequence[FoundAnchor], span: Sequence[Message]
+) -> None:
+    """Store the anchors that a model proposed: what was said after them has changed them already.
+
+    Args:
+        uow: The transaction that writes the state.
+        shell: For ids and the time.
+        resolved: The locked conversation.
+        found: Verbatim passages of the span.
+        span: The folded messages.
+    """
+    conversation, now = resolved.conversation, shell.clock.now()
+    sources = {message.seq: message for message in span}
+    inside = [replace(one, proposed_by="model") for one in found if one.seq in sources]
+    if not inside:
+        return
+    proposed = [_anchor(one, sources[one.seq], shell.new_id(), now) for one in inside]
+    known = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE)
+    tail = await uow.messages.newest(conversation.id, after_seq=span[-1].seq, max_tokens=resolved.budgets.budget)
+    changes = await asyncio.to_thread(_replayed, proposed, known, [*span, *tail])
+    made, changed = _settled(proposed, changes)
+    mine = {anchor.id for anchor in proposed}
+    await uow.anchors.add(made)
+    await uow.anchors.change(conversation.id, [one for one in changed if one.superseded_by in mine])
+
+
+def _replayed(proposed: Sequence[Anchor], known: Sequence[Anchor], messages: Sequence[Message]) -> list[Transition]:
+    """What happens when the messages from the first proposal on are read again, the proposals among their anchors."""
+    first = min(anchor.seq for anchor in proposed)
+    before = [anchor for anchor in known if anchor.seq < first]
+    since = [anchor for anchor in known if anchor.seq >= first]
+    return transitions(before, [*proposed, *since], [message for message in messages if message.seq >= first])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What messages say by themselves."""
+
+    messages: Sequence[Message]
+    said: Mapping[int, Sequence[Statement]]
+    """Their statements, by ``seq``."""
+    found: Sequence[Anchor]
+
+    @property
+    def may_change_others(self) -> bool:
+        """Whether anything in it could change an anchor: what only asks, or is no speech, cannot."""
+        answers = any(not statement.is_question for statements in self.said.values() for statement in statements)
+        return answers or any(anchor.type in CHANGING for anchor in self.found)
+
+
+def heard(messages: Sequence[Message], *, new_id: NewId, now: datetime) -> Heard:
+    """Take messages apart, and find their anchors."""
+    said = {message.seq: statements(message) for message in messages}
+    found = [
+        _anchor(one, message, new_id(), now) for message in messages for one in detect(message, said=said[message.seq])
+    ]
+    return Heard(messages=messages, said=said, found=found)
+
+
+def settled(what: Heard, before: Sequence[Anchor]) -> Read:
+    """What messages and their anchors do to the active ones and to each other."""
+    made, changed = _settled(what.found, transitions(before, what.found, what.messages, said=what.said))
+    return Read(made=made, changed=changed)
+
+
+def _anchor(found: FoundAnchor, source: Message, id_: UUID, now: datetime) -> Anchor:
+    given = {name: getattr(found, name) for name in _FOUND}
+    return Anchor(**given, id=id_, conversation_id=source.conversation_id, message_id=source.id, created_at=now)
+
+
+def _settled(new: Sequence[Anchor], changes: Sequence[Transition]) -> tuple[tuple[Anchor, ...], tuple[Transition, ...]]:
+    """New anchors with their status, and the changes of those that were there before; the last one counts."""
+    last: Mapping[object, Transition] = {change.anchor_id: change for change in changes}
+    made = tuple(
+        replace(anchor, status=last[anchor.id].status, superseded_by=last[anchor.id].superseded_by)
+        if anchor.id in last
+        else anchor
+        for anchor in new
+    )
+    mine = {anchor.id for anchor in new}
+    return made, tuple(change for change in last.values() if change.anchor_id not in mine)
+
+
+def _touches_layout(conversation: Conversation, before: Sequence[Anchor], changed: Sequence[Transition]) -> bool:
+    """Whether one of these stands in the block, or behind its marker."""
+    layout = conversation.layout
+    if layout is None:
+        return False
+    places = {anchor.id: anchor.seq for anchor in before}
+    served = (places[change.anchor_id] for change in changed)
+    return any(seq <= conversation.boundary_seq and seq not in layout.held for seq in served)

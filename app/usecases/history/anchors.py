@@ -1,0 +1,97 @@
+"""Anchors as clients see them: listed, and their status set by hand."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from app.core.model.anchors import Anchor, AnchorStatus, AnchorType, Transition
+from app.core.model.conversation import Conversation
+from app.core.model.errors import NotFoundError
+from app.core.model.records import Page
+from app.core.validation.verdicts import VerifiedState
+from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.history.holding import laid_out_again
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.shell import Shell
+
+
+class AnchorService:
+    """Anchors of a conversation; a status belongs to the conversation, not to a version of its state."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def page(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        page: Page,
+        *,
+        type_: AnchorType | None = None,
+        status: AnchorStatus | None = None,
+    ) -> tuple[list[Anchor], str | None]:
+        """By position, those of a type and a status if given. Raises ``NotFoundError``."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            return await uow.anchors.page(conversation_id, page, type_=type_, status=status)
+
+    async def set_status(self, tenant_id: UUID, conversation_id: UUID, anchor_id: UUID, status: AnchorStatus) -> Anchor:
+        """Set a status; what is served changes in the same transaction. Raises ``NotFoundError``.
+
+        No model changes an anchor that was set to ``active``.
+        """
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.lock(conversation_id)
+            anchor = await uow.anchors.get(conversation_id, anchor_id)
+            if (anchor.status, anchor.claimed_status) == (status, None) and (
+                status != "active" or anchor.proposed_by == "user"
+            ):
+                return anchor
+            await uow.anchors.set_by_user(conversation_id, anchor_id, status)
+            if is_served(conversation, anchor):
+                laid_out = await laid_out_again(uow, shell, shell.resolver(conversation))
+                await refresh_sizes(uow, laid_out)
+            changed = await uow.anchors.get(conversation_id, anchor_id)
+            await uow.commit()
+        return changed
+
+
+def is_served(conversation: Conversation, anchor: Anchor) -> bool:
+    """Whether an anchor stands in the block while it is active, or behind its marker."""
+    layout = conversation.layout
+    return layout is not None and anchor.seq <= conversation.boundary_seq and anchor.seq not in layout.held
+
+
+async def settle_claims(uow: UnitOfWork, conversation: Conversation, verified: VerifiedState) -> bool:
+    """Apply what was claimed of anchors and verified, and forget what was not.
+
+    What a user has set meanwhile stays, and so does what is claimed otherwise by now.
+
+    Returns:
+        Whether an anchor changed that stands in the block, or behind its marker.
+    """
+    await uow.anchors.unclaim(conversation.id, [UUID(claim.target) for claim in verified.refused])
+    moved = False
+    for claim in verified.agreed:
+        try:
+            anchor = await uow.anchors.get(conversation.id, UUID(claim.target))
+        except NotFoundError:  # its message was erased
+            continue
+        becomes = anchor.claimed_status
+        if anchor.status != "active" or becomes is None or becomes != claim.becomes or anchor.proposed_by == "user":
+            continue
+        by = await _successor(uow, conversation.id, anchor) if becomes == "superseded" else None
+        change = Transition(anchor_id=anchor.id, status=becomes, superseded_by=by)
+        await uow.anchors.change(conversation.id, [change])
+        moved = moved or is_served(conversation, anchor)
+    return moved
+
+
+async def _successor(uow: UnitOfWork, conversation_id: UUID, anchor: Anchor) -> UUID | None:
+    """The anchor that took its place: the only one that the message behind the claim holds."""
+    if anchor.claimed_seq is None or anchor.claimed_seq == anchor.seq:
+        return None
+    active = await uow.anchors.active(conversation_id, through_seq=anchor.claimed_seq)
+    there = [one.id for one in active if one.seq == anchor.claimed_seq]
+    return there[0] if len(there) == 1 else None

@@ -1,0 +1,232 @@
+"""Appending to the session history: the one place where messages come into being."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from itertools import accumulate
+from typing import Any
+from uuid import UUID
+
+from app.core.model.conversation import Conversation, Message, MessageStatus, Role, Sums
+from app.core.model.errors import ConversationMovedOnError, FieldError, InvalidInputError, TooLargeError
+from app.core.model.gauge import GaugeStatus
+from app.core.text.parts import Part
+from app.core.text.token_counts import tokens_of, weigh
+from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.history.anchoring import anchor_messages
+from app.usecases.history.holding import decide_new, hold_halves, laid_out_again, tell_over_allotment, threshold
+from app.usecases.ports import NewId, UnitOfWork
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+ON_LOOP = 48  # messages: more than this are weighed off the event loop
+RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "warning": 1, "background": 1, "critical": 2, "sync": 2, "over": 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDraft:
+    """A message to be: what a client gives of it."""
+
+    role: Role
+    content: str
+    parts: tuple[Part, ...] = ()
+    event_type: str = "casual"
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    created_at: datetime | None = None
+    model: str | None = None
+    usage: Mapping[str, Any] | None = None
+    status: MessageStatus = "complete"
+    is_command: bool = False
+
+
+async def append(
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, drafts: Sequence[MessageDraft]
+) -> tuple[list[Message], Resolved]:
+    """Append to a *locked* conversation: ``seq``, weights, running sums, events.
+
+    Returns:
+        The messages, and the conversation as it stands with them.
+
+    Raises:
+        InvalidInputError: A tool result answers a call that was never made.
+    """
+    now = shell.clock.now()
+    await _refuse_unknown_calls(uow, conversation, drafts)
+    before = shell.resolver(conversation)
+    written = await _written(before, drafts, new_id=shell.new_id, now=now)
+    decided = await decide_new(uow, before, written)
+    messages, halves = decided.messages, decided.halves
+    conversation = (await hold_halves(uow, shell, before, halves)).conversation
+    sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
+    await uow.messages.append(messages, sums)
+    moves_layout = await anchor_messages(uow, shell, conversation, messages)
+    moves_layout |= any(half.seq <= conversation.boundary_seq for half in halves)
+    grown: dict[str, Any] = {
+        "last_seq": messages[-1].seq,
+        "last_message_id": messages[-1].id,
+        "last_message_at": now,
+        "total": sums[-1],
+    }
+    after = shell.resolver(replace(conversation, **grown))
+    if moves_layout:
+        after = await laid_out_again(uow, shell, after)
+    stored = await refresh_sizes(uow, after, **grown)
+    created = [
+        ("message.created", {"message_id": str(message.id), "seq": message.seq, "role": message.role})
+        for message in messages
+    ]
+    await uow.events.add_many(conversation.id, created, now)
+    await _record_threshold(uow, before, after, now)
+    await tell_over_allotment(uow, shell, after, decided.left_out)
+    return messages, replace(after, conversation=stored)
+
+
+def check_expected_last(conversation: Conversation, expected: UUID | None) -> None:
+    """Refuse when the conversation moved on since the client looked."""
+    if expected is not None and expected != conversation.last_message_id:
+        raise ConversationMovedOnError(
+            f"the last message is {conversation.last_message_id}, not {expected}: read what came since, send again",
+            extra={"last_message_id": str(conversation.last_message_id) if conversation.last_message_id else None},
+        )
+
+
+def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None:
+    """Refuse a message that can never fit, before anything is stored; unless the policy serves it elided.
+
+    Raises:
+        TooLargeError: What is always served and this message together exceed the window.
+    """
+    if resolved.policy.oversized == "elide":
+        return
+    window = _window(resolved)
+    floor = _floor(resolved)
+    for draft in drafts:
+        size = _size(resolved, draft)
+        if floor + size > window:
+            limit = max(window - floor, 0)
+            raise TooLargeError(
+                f"the message has {size} tokens, at most {limit} fit beside system prompt, state, anchors and held"
+                f" messages in a window of {resolved.budgets.window}: shorten or split it, raise policy.context_window,"
+                " or set policy.oversized to elide",
+                extra={"limit": limit, "size": size},
+            )
+
+
+def refuse_without_room(resolved: Resolved, draft: MessageDraft) -> None:
+    """Refuse a turn's message when nothing is going to make room for it, before anything is stored.
+
+    Raises:
+        TooLargeError: Automatic compaction is off, nothing may be cut or elided, and the whole exceeds the window.
+    """
+    policy, window, size = resolved.policy, resolved.budgets.window, _size(resolved, draft)
+    if policy.oversized == "elide":
+        return
+    present = resolved.breakdown.total
+    if policy.triggers or policy.on_failure != "keep_full" or resolved.at_evaluation(present + size) <= window:
+        return
+    limit = max(_window(resolved) - present, 0)
+    raise TooLargeError(
+        f"the message has {size} tokens, at most {limit} fit beside a context of {present} in a window of"
+        f" {window}, and the policy neither compacts by itself nor cuts: compact first, or choose"
+        " on_failure: truncate or oversized: elide",
+        extra={"limit": limit, "size": size, "breakdown": asdict(resolved.breakdown)},
+    )
+
+
+def _floor(resolved: Resolved) -> int:
+    """What no compaction takes away: every held message, and the block at its largest with the anchors it serves."""
+    total, estimator = resolved.conversation.total, resolved.policy.estimator
+    held = tokens_of(total.held_tokens, total.held_bytes, estimator)
+    return resolved.system_tokens + resolved.budgets.state_cap + resolved.breakdown.anchors + held
+
+
+def _window(resolved: Resolved) -> int:
+    """The window in estimated tokens."""
+    return math.floor(resolved.budgets.window / resolved.conversation.token_factor)
+
+
+def _size(resolved: Resolved, draft: MessageDraft) -> int:
+    weight = weigh(draft.role, draft.content, draft.parts)
+    return tokens_of(weight.tokens, weight.bytes, resolved.policy.estimator)
+
+
+async def _record_threshold(uow: UnitOfWork, before: Resolved, after: Resolved, now: datetime) -> None:
+    """One event each time the gauge climbs a step."""
+    was, gauge = before.gauge, after.gauge
+    if RANKS[gauge.status] > RANKS[was.status]:
+        await uow.events.add(after.conversation.id, "context.threshold", threshold(after), now)
+
+
+async def _refuse_unknown_calls(uow: UnitOfWork, conversation: Conversation, drafts: Sequence[MessageDraft]) -> None:
+    """A tool result needs its call: in the history, or earlier in the same batch."""
+    made: set[str] = set()
+    asked: dict[str, int] = {}
+    for index, draft in enumerate(drafts):
+        for part in draft.parts:
+            if part.get("type") == "tool_call":
+                made.add(str(part["id"]))
+            elif part.get("type") == "tool_result" and part["tool_call_id"] not in made:
+                asked.setdefault(str(part["tool_call_id"]), index)
+    if not asked:
+        return
+    known = await uow.messages.calls(conversation.id, list(asked))
+    unknown = {call: index for call, index in asked.items() if call not in known}
+    if unknown:
+        errors = [
+            FieldError(field=f"messages.{index}.parts", message=f"no tool call with id {call!r} in this conversation")
+            for call, index in unknown.items()
+        ]
+        raise InvalidInputError("a tool result answers a call that is not in this conversation", errors=errors)
+
+
+async def _written(
+    resolved: Resolved, drafts: Sequence[MessageDraft], *, new_id: NewId, now: datetime
+) -> list[Message]:
+    """The messages with their numbers and weights; many are weighed off the event loop."""
+
+    def write() -> list[Message]:
+        first = resolved.conversation.last_seq + 1
+        return [
+            _message(resolved, draft, seq=seq, new_id=new_id, now=now) for seq, draft in enumerate(drafts, start=first)
+        ]
+
+    return write() if len(drafts) <= ON_LOOP else await asyncio.to_thread(write)
+
+
+def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId, now: datetime) -> Message:
+    weight = weigh(draft.role, draft.content, draft.parts)
+    return Message(
+        id=new_id(),
+        conversation_id=resolved.conversation.id,
+        seq=seq,
+        role=draft.role,
+        content=draft.content,
+        parts=draft.parts,
+        event_type=draft.event_type,
+        status=draft.status,
+        is_command=draft.is_command,
+        token_count=weight.tokens,
+        byte_length=weight.bytes,
+        model=draft.model,
+        usage=draft.usage,
+        metadata=draft.metadata,
+        created_at=draft.created_at or now,
+    )
+
+
+def _sums(message: Message) -> Sums:
+    """What one message adds to the running sums; a command adds nothing."""
+    if message.is_command:
+        return Sums()
+    held = message.is_protected
+    return Sums(
+        messages=1,
+        tokens=message.token_count,
+        bytes=message.byte_length,
+        held_tokens=message.token_count if held else 0,
+        held_bytes=message.byte_length if held else 0,
+    )

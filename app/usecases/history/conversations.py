@@ -1,0 +1,243 @@
+"""Conversations: create, read, change, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from app.core.model.conversation import Conversation, Quiet
+from app.core.model.errors import FieldError, InvalidInputError, PolicyInvalidError, StateVersionMismatchError
+from app.core.model.gauge import Gauge
+from app.core.model.json_merge import merge_patch
+from app.core.model.limits import MERGED_BYTES, json_bytes
+from app.core.model.policies.contradictions import contradictions, without_triggers
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.policies.presets import DEFAULT_PRESET
+from app.core.model.records import Page
+from app.usecases.compaction.chunk import check_models
+from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.compaction.due import claim_at_rest
+from app.usecases.history.holding import NO_GOALS, Goals, asks_for_goals, decide_again, goals_stated, laid_out_again
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+POLICY = frozenset({"preset", "policy"})
+SHAPING = POLICY | {"system_prompt", "locale"}  # these change sizes or thresholds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewConversation:
+    """What a client gives of a conversation."""
+
+    title: str | None = None
+    user_id: str | None = None
+    locale: str = "en"
+    system_prompt: str = ""
+    preset: str = DEFAULT_PRESET
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    scratchpad: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationView:
+    """A conversation as clients see it."""
+
+    conversation: Conversation
+    policy: CompactionPolicy
+    gauge: Gauge
+
+
+class ConversationService:
+    """Everything about a conversation but its messages, turns and states."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def create(self, tenant_id: UUID, given: NewConversation, *, idem: Idem | None = None) -> ConversationView:
+        """A new conversation.
+
+        Raises:
+            PolicyInvalidError: Its policy can never be met, or names a model that cannot be built.
+            ModelNotAllowedError: Its policy names a model that the operator does not allow.
+        """
+        now = self._shell.clock.now()
+        conversation = Conversation(
+            id=self._shell.new_id(),
+            tenant_id=tenant_id,
+            title=given.title,
+            user_id=given.user_id,
+            locale=given.locale,
+            system_prompt=given.system_prompt,
+            preset=given.preset,
+            policy=given.policy,
+            scratchpad=given.scratchpad,
+            metadata=given.metadata,
+            created_at=now,
+            updated_at=now,
+        )
+        resolved = self._shell.resolver(conversation)
+        self._refuse_unmeetable(resolved, {"policy": given.policy})
+        await check_models(self._shell.models, given.policy)
+        async with self._shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, now)
+            if before is not None:
+                return self.view(await uow.conversations.get(UUID(before["conversation_id"])))
+            await uow.conversations.add(conversation)
+            stored = await refresh_sizes(uow, resolved)
+            await record(uow, idem, {"conversation_id": str(conversation.id)})
+            await uow.commit()
+        return self.view(stored)
+
+    async def get(self, tenant_id: UUID, conversation_id: UUID) -> ConversationView:
+        """One conversation."""
+        async with self._shell.uow(tenant_id) as uow:
+            return self.view(await uow.conversations.get(conversation_id))
+
+    async def page(
+        self, tenant_id: UUID, page: Page, user_id: str | None = None
+    ) -> tuple[list[ConversationView], str | None]:
+        """Conversations, the last active first by default."""
+        async with self._shell.uow(tenant_id) as uow:
+            rows, cursor = await uow.conversations.page(page, user_id=user_id)
+        return [self.view(row) for row in rows], cursor
+
+    async def usage(self, tenant_id: UUID, conversation_id: UUID) -> Gauge:
+        """How full the context is."""
+        return (await self.get(tenant_id, conversation_id)).gauge
+
+    async def delete(self, tenant_id: UUID, conversation_id: UUID) -> None:
+        """Delete with everything derived."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.delete(conversation_id)
+            await uow.commit()
+        await self._shell.bus.hint(conversation_id, "deleted")
+
+    async def patch(
+        self, tenant_id: UUID, conversation_id: UUID, changes: Mapping[str, Any], *, if_match: int | None = None
+    ) -> ConversationView:
+        """Change the given fields; what follows from a change of policy is recomputed in the same transaction.
+
+        Raises as ``create``, and ``InvalidInputError`` where scratchpad or metadata would become too large.
+        """
+        await check_models(self._shell.models, changes.get("policy", {}))
+        goals = await self._goals(tenant_id, conversation_id, changes, if_match)
+        async with self._shell.uow(tenant_id) as uow:
+            present = await uow.conversations.lock(conversation_id)
+            check_version(present, if_match)
+            values = _changed(present, changes)
+            before, after = self._shell.resolver(present), self._shell.resolver(replace(present, **values))
+            if before.policy.estimator != after.policy.estimator:
+                values["token_factor"] = 1.0  # learned of the other estimator's numbers
+                after = self._shell.resolver(replace(present, **values))
+            if SHAPING & values.keys():
+                self._refuse_what_does_not_fit(after, changes)
+                after = await self._reshaped(uow, before, after, goals)
+            if POLICY & values.keys():
+                values |= {"quiet": Quiet(), "failure_count": 0}
+            stored = await refresh_sizes(uow, after, **values, updated_at=self._shell.clock.now())
+            resolved = self._shell.resolver(stored)
+            jobs = await self._claim_if_due(uow, resolved) if POLICY & values.keys() else []
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events, jobs)
+        return self.view(resolved.conversation)
+
+    def view(self, conversation: Conversation) -> ConversationView:
+        """The row with what follows from it."""
+        resolved = self._shell.resolver(conversation)
+        return ConversationView(conversation=conversation, policy=resolved.policy, gauge=resolved.gauge)
+
+    async def _goals(
+        self, tenant_id: UUID, conversation_id: UUID, changes: Mapping[str, Any], if_match: int | None
+    ) -> Goals:
+        """Where goals are stated, if the change asks for them: read before anybody has to wait for it."""
+        if not POLICY & changes.keys():
+            return NO_GOALS
+        async with self._shell.uow(tenant_id) as uow:
+            present = await uow.conversations.get(conversation_id)
+            check_version(present, if_match)
+            after = self._shell.resolver(replace(present, **_changed(present, changes)))
+            asks = asks_for_goals(self._shell.resolver(present), after)
+            return await goals_stated(uow, after) if asks else NO_GOALS
+
+    async def _reshaped(self, uow: UnitOfWork, before: Resolved, after: Resolved, goals: Goals) -> Resolved:
+        """Decide protection again, and render the block again, where the change asks for it."""
+        decides, decided = _protecting(before) != _protecting(after), after
+        if decides:
+            goals = await goals_stated(uow, after, goals) if asks_for_goals(before, after) else NO_GOALS
+            decided = await decide_again(uow, self._shell, after, goals)
+        if decides or _rendering(before) != _rendering(after):
+            return await laid_out_again(uow, self._shell, decided)
+        return decided
+
+    def _refuse_unmeetable(self, resolved: Resolved, changes: Mapping[str, Any]) -> None:
+        """Refuse a policy that contradicts itself or the chat model, with the arithmetic."""
+        window = changes.get("policy", {}).get("context_window")
+        if window is not None:
+            self._shell.resolver.refuse_beyond_model(window)
+        policy, overrides = resolved.policy, resolved.conversation.policy
+        errors = contradictions(policy, resolved.budgets, resolved.floor_tokens, overrides)
+        if POLICY & changes.keys():
+            errors += without_triggers(policy, overrides)
+        if errors:
+            raise PolicyInvalidError(errors[0].message, errors=errors)
+
+    def _refuse_what_does_not_fit(self, resolved: Resolved, changes: Mapping[str, Any]) -> None:
+        """The same, naming the field that the client changed."""
+        try:
+            self._refuse_unmeetable(resolved, changes)
+        except PolicyInvalidError as error:
+            if POLICY & changes.keys():
+                raise
+            fields = [FieldError(field="system_prompt", message=item.message) for item in error.errors]
+            raise InvalidInputError(error.detail, errors=fields, code="policy_invalid") from None
+
+    async def _claim_if_due(self, uow: UnitOfWork, resolved: Resolved) -> list[UUID]:
+        job = await claim_at_rest(uow, self._shell, resolved)
+        return [job] if job else []
+
+
+def _changed(present: Conversation, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The new values of the given fields. Raises ``InvalidInputError`` for a merged one that is too large."""
+    return {
+        name: _merged(name, getattr(present, name), value or {}) if name in MERGED_BYTES else value
+        for name, value in changes.items()
+    }
+
+
+def _merged(field: str, present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """By RFC 7396. What is too large already, from a time without a limit, may shrink."""
+    merged = merge_patch(present, patch)
+    size, before, limit = json_bytes(merged), json_bytes(present), MERGED_BYTES[field]
+    if size <= max(limit, before):
+        return merged
+    message = (
+        f"would be {size} bytes as JSON together with what is there already ({before}), at most {limit} are kept:"
+        " remove members by setting them to null"
+    )
+    raise InvalidInputError(f"{field}: {message}", errors=[FieldError(field=field, message=message)])
+
+
+def _protecting(resolved: Resolved) -> tuple[object, ...]:
+    """What decides which messages are held."""
+    policy = resolved.policy
+    return policy.protect, policy.held_roles, policy.estimator, resolved.budgets.pin_tokens
+
+
+def _rendering(resolved: Resolved) -> tuple[object, ...]:
+    """What decides how the block is served."""
+    policy, budgets = resolved.policy, resolved.budgets
+    return policy.served_as, policy.estimator, policy.levels, budgets.anchor_tokens, budgets.digest_tokens
+
+
+def check_version(conversation: Conversation, expected: int | None) -> None:
+    """Refuse when the state is no longer the version that the client looked at."""
+    if expected is not None and conversation.state_version != expected:
+        raise StateVersionMismatchError(
+            f"the state is version {conversation.state_version}, not {expected}: read it again",
+            extra={"state_version": conversation.state_version},
+        )

@@ -1,0 +1,268 @@
+"""Erasing a message, and with it everything that was made of it, in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import UUID
+
+from app.core.model.conversation import Conversation, Message
+from app.core.model.records import ERASURE, Compaction, FoldRequest
+from app.core.model.redaction import redact, redact_message
+from app.core.model.schemas import schema_named
+from app.core.model.state import StateEntry, StateVersion
+from app.core.state.erasing import (
+    Erased,
+    Remaining,
+    call_of,
+    lines_without,
+    other_half,
+    quotes,
+    suspicious,
+    told_by,
+    tombstone,
+)
+from app.core.state.erasing import without as entries_without
+from app.core.state.layout import layout_of
+from app.core.state.pruning import state_of
+from app.core.summarizer.offline.extractive import digest
+from app.core.text.token_counts import estimate_text, weigh
+from app.usecases.compaction.claiming import claim_queued, new_compaction, refresh_sizes
+from app.usecases.compaction.commands import compact_command
+from app.usecases.compaction.ending import end_row
+from app.usecases.history.forgetting import concerned, forget, in_doubt
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.layouts import lay_out
+from app.usecases.shared.shell import Shell
+
+READ: Final = 4_000  # messages before the boundary that an entry may have drawn on instead; older ones one by one
+TOLD: Final = 60  # messages, the newest covered, that the digest in the narrative's place is made of: the lock is held
+DIGEST: Final = 90  # tokens of a digest where the narrative was shorter: two or three sentences of a conversation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gone:
+    """What leaves the history: the message's tombstone, stubbed halves of its tool pairs, and what they said."""
+
+    stones: tuple[Message, ...]
+    """The message, and the halves of its tool pairs of which nothing is left either."""
+    seqs: frozenset[int]
+    """Messages whose own words are gone."""
+    changed: frozenset[int]
+    """Those, and the stubbed halves that still say something."""
+    erased: Erased
+
+
+class ErasureService:
+    """The one exception to "originals never change"; nothing derived from an erased message outlives it."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def erase(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID) -> None:
+        """Erase a message; once more does nothing.
+
+        Raises:
+            NotFoundError: There is no such message.
+        """
+        shell = self._shell
+        async with shell.work.on_record(tenant_id, conversation_id, "erasure"), shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.lock(conversation_id)
+            message = await uow.messages.get(conversation_id, message_id)
+            if message.status == "erased":
+                return
+            job = await self._erase(uow, conversation, message)
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
+
+    async def _erase(self, uow: UnitOfWork, conversation: Conversation, message: Message) -> UUID | None:
+        """Everything but the commit; the compaction to send afterwards, if one was queued."""
+        now = self._shell.clock.now()
+        gone = await _from_history(uow, message)
+        await uow.anchors.delete_of(conversation.id, sorted(gone.seqs))
+        total = await uow.messages.recompute(conversation.id)
+        first_seq, resolved = min(gone.changed), self._shell.resolver(conversation)
+        versions = await uow.states.since_boundary(conversation.id, first_seq)
+        answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
+        focused = await uow.compactions.focused(conversation.id)
+        found = await concerned(uow, resolved, gone.changed, versions)
+        doubtful = await asyncio.to_thread(in_doubt, found.others, gone.erased)
+        remaining = await _remaining(uow, conversation, versions, [*answers, *doubtful, *focused], gone.erased)
+        await forget(uow, self._shell, resolved, found, erased=gone.erased, doubtful=doubtful, remaining=remaining)
+        current = await self._from_states(uow, replace(conversation, total=total), versions, gone.erased, remaining)
+        await _from_answers(uow, answers, gone.erased, remaining)
+        await _from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
+        # A stateful model's provider still holds what was erased: nothing goes on from there.
+        changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
+        changed = await uow.conversations.update(conversation.id, **changes, **_shown(conversation, current))
+        changed = await refresh_sizes(uow, self._shell.resolver(changed))
+        erased = [("message.erased", {"message_id": str(one.id), "seq": one.seq}) for one in gone.stones]
+        await uow.events.add_many(conversation.id, erased, now)
+        return await self._requeue(uow, changed, is_told_anew=current is not None and _tells(current))
+
+    async def _from_states(
+        self,
+        uow: UnitOfWork,
+        conversation: Conversation,
+        versions: Sequence[StateVersion],
+        erased: Erased,
+        remaining: Remaining,
+    ) -> StateVersion | None:
+        """Rewrite every version that covered the message; the current one, if it is among them."""
+        current = None
+        for version in versions:
+            entries = await asyncio.to_thread(entries_without, version.entries, erased, remaining)
+            is_current = version.version == conversation.state_version
+            if is_current:
+                entries = await self._with_digest(uow, conversation, version, entries)
+            repairs = tuple(repair.blanked() for repair in version.repairs)
+            written = await self._rewritten(uow, conversation, replace(version, entries=entries, repairs=repairs))
+            current = written if is_current else current
+        return current
+
+    async def _rewritten(self, uow: UnitOfWork, conversation: Conversation, version: StateVersion) -> StateVersion:
+        schema = schema_named(version.state_schema)
+        state = state_of(schema, version.entries)
+        layout = await lay_out(
+            uow, self._shell.resolver(conversation), schema=schema, state=state, boundary_seq=version.boundary_seq
+        )
+        covered = await uow.messages.sums_at(conversation.id, version.boundary_seq)
+        written = replace(version, state=state, covered=covered, layout=layout)
+        await uow.states.rewrite(conversation.id, written)
+        return written
+
+    async def _with_digest(
+        self, uow: UnitOfWork, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]
+    ) -> tuple[StateEntry, ...]:
+        """Until the narrative is told again, the best sentences of what remains stand in its place."""
+        told = next((entry for entry in version.entries if entry.role == "narrative" and not entry.pruned), None)
+        if told is None:
+            return tuple(entries)
+        originals = await uow.messages.between(conversation.id, version.boundary_seq - TOLD, version.boundary_seq)
+        room = min(max(estimate_text(told.text), DIGEST), self._room(conversation, version, entries))
+        text = await asyncio.to_thread(_digest, originals, room, conversation.locale)
+        return (*entries, replace(told, text=text, superseded=(), from_seqs=())) if text else tuple(entries)
+
+    def _room(self, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]) -> int:
+        """Tokens that a narrative may have beside these entries, within the cap."""
+        resolved, schema = self._shell.resolver(conversation), schema_named(version.state_schema)
+        policy = resolved.policy
+        block = layout_of(schema, state_of(schema, entries), served_as=policy.served_as, estimator=policy.estimator)
+        return max(resolved.budgets.state_cap - block.tokens, 0)
+
+    async def _requeue(self, uow: UnitOfWork, conversation: Conversation, *, is_told_anew: bool) -> UUID | None:
+        """End what runs on stale content, and queue the narrative's re-making in its place."""
+        shell = self._shell
+        running = await uow.compactions.in_flight(conversation.id)
+        if running is not None:
+            await end_row(shell, uow, running, status="superseded", reason="stale")
+        if not is_told_anew and (running is None or running.trigger != ERASURE):
+            return None
+        resolved = shell.resolver(conversation)
+        row = new_compaction(resolved, shell, trigger=ERASURE, request=FoldRequest(), ran_in="worker")
+        queued = await claim_queued(uow, row, shell.clock.now())
+        return queued.id if queued else None
+
+
+async def _from_history(uow: UnitOfWork, message: Message) -> _Gone:
+    """Leave the tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
+    calls = {call for part in message.parts if (call := call_of(part))}
+    found = await uow.messages.halves(message.conversation_id, sorted(calls)) if calls else []
+    quoting = await _quoting(uow, message)
+    calls.update(call for one in quoting for part in one.parts if "quotes" in part and (call := call_of(part)))
+    others = {one.id: one for one in [*found, *quoting] if one.id != message.id and one.status != "erased"}
+    halves = list(others.values())
+    stubs = [other_half(half, calls) for half in halves]
+    await uow.messages.erase(message.conversation_id, [tombstone(message), *stubs])
+    seqs = frozenset({message.seq, *(stub.seq for stub in stubs if not stub.content)})
+    said = [told_by(message), *(_only_in(half, stub) for half, stub in zip(halves, stubs, strict=True))]
+    changed = seqs.union(half.seq for half in halves)
+    stones = (message, *(stub for stub in stubs if stub.status == "erased"))
+    return _Gone(stones=stones, seqs=seqs, changed=changed, erased=Erased(said, seqs))
+
+
+async def _quoting(uow: UnitOfWork, message: Message) -> list[Message]:
+    """What tools brought back of it, and what they brought back of that."""
+    found: dict[UUID, Message] = {}
+    waiting = [message]
+    while waiting:
+        quoted = waiting.pop()
+        more = await uow.messages.quoting(quoted.conversation_id, quoted.seq)
+        waiting.extend(one for one in more if one.id not in found)
+        found.update((one.id, one) for one in more)
+    return list(found.values())
+
+
+def _only_in(half: Message, stub: Message) -> str:
+    """What a half said before it was stubbed, and does not say any more."""
+    parts = [before for before, after in zip(half.parts, stub.parts, strict=True) if before != after]
+    return told_by(replace(half, content="" if stub.content else half.content, parts=tuple(parts)))
+
+
+async def _remaining(
+    uow: UnitOfWork,
+    conversation: Conversation,
+    versions: Sequence[StateVersion],
+    others: Sequence[object],
+    erased: Erased,
+) -> Remaining:
+    """What the conversation still says, as far as it matters to the entries of these versions and to these others."""
+    entries = [entry for version in versions for entry in version.entries]
+    doubtful = await asyncio.to_thread(suspicious, entries, erased)
+    if not doubtful and not others:
+        return Remaining({})
+    last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
+    near = await uow.messages.between(conversation.id, last - READ + 1, last)
+    sources = {seq for entry in doubtful for seq in entry.from_seqs}
+    far = [await uow.messages.at_seq(conversation.id, seq) for seq in sorted(sources) if 0 < seq <= last - READ]
+    return await asyncio.to_thread(Remaining, {message.seq: told_by(message) for message in [*far, *near]})
+
+
+def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:
+    told = [redact_message(message) for message in messages if message.status != "erased" and message.content]
+    return " ".join(digest(told, tokens, locale).split("\n")) if told and tokens else ""
+
+
+async def _from_answers(uow: UnitOfWork, answers: Sequence[Message], erased: Erased, remaining: Remaining) -> None:
+    """Answers to typed commands are summaries that were stored as messages."""
+    for answer in answers:
+        content = lines_without(answer.content, erased, remaining)
+        if content != answer.content:
+            weight = weigh(answer.role, content, answer.parts)
+            changed = replace(answer, content=content, token_count=weight.tokens, byte_length=weight.bytes)
+            await uow.messages.erase(answer.conversation_id, [changed])
+
+
+async def _from_focuses(
+    uow: UnitOfWork, focused: Sequence[Compaction], erased: Erased, remaining: Remaining, typed: str | None
+) -> None:
+    """What a compaction was asked to keep in view: typed in the erased message, or quoting it."""
+    for row in focused:
+        focus = row.request.focus or ""
+        if focus == typed or quotes(focus, erased, remaining):
+            await uow.compactions.finish(row.id, request=replace(row.request, focus=None))
+
+
+def _typed_focus(message: Message) -> str | None:
+    """The focus of a typed command, as its compaction stores it."""
+    asked = compact_command(message.content) if message.is_command else None
+    return None if asked is None or asked.focus is None else redact(asked.focus)
+
+
+def _tells(version: StateVersion) -> bool:
+    """Whether there is a narrative to be told anew."""
+    return any(not field.is_list for field in schema_named(version.state_schema).fields)
+
+
+def _shown(conversation: Conversation, current: StateVersion | None) -> Mapping[str, Any]:
+    """What the conversation row shows of its current version."""
+    if current is None:
+        return {}
+    return {
+        "compressed_state": current.state,
+        "covered": current.covered,
+        "layout": current.layout,
+        "layout_version": conversation.layout_version + 1,
+    }

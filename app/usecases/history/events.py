@@ -1,0 +1,93 @@
+"""Following a conversation's events: the table is the truth, the bus only says when to look."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from uuid import UUID
+
+from app.core.model.errors import FieldError, InvalidInputError, NotFoundError
+from app.core.model.records import Event
+from app.core.model.timings import DEFAULT_TIMINGS, Timings
+from app.usecases.ports import Clock, EventBus, UnitOfWorkFactory
+
+# What is left to a heartbeat may be less than the clock can tell.
+SHORTEST_WAIT = 0.01
+PAGE = 100
+
+
+class EventFeed:
+    """Events in order, each once, without gaps, for any number of readers.
+
+    Args:
+        uow: opens units of work; none is open while a reader waits or works.
+        bus: wakes the readers.
+        clock: times the heartbeat.
+        timings: how late an event may come while Redis is away, and how often a silent stream gives a sign of life.
+    """
+
+    def __init__(self, uow: UnitOfWorkFactory, bus: EventBus, clock: Clock, timings: Timings = DEFAULT_TIMINGS) -> None:
+        self._uow = uow
+        self._bus = bus
+        self._clock = clock
+        self._poll_seconds = timings.event_poll_seconds
+        self._heartbeat_seconds = timings.event_heartbeat_seconds
+
+    async def follow(self, tenant_id: UUID, conversation_id: UUID, after: int) -> AsyncGenerator[Event | None, None]:
+        """Yield the events after number ``after``, those to come too, until the conversation is deleted.
+
+        ``None`` is a heartbeat: the first item, once the arguments have been found good (so that a server can
+        answer with an error before it begins to stream), and then again and again while no event comes.
+
+        Raises:
+            NotFoundError: there is no such conversation of this tenant.
+            InvalidInputError: ``after`` is no number of an event of this conversation, or 0.
+        """
+        async with self._bus.subscribe(conversation_id) as wake_up:
+            await self._check(tenant_id, conversation_id, after)
+            yield None
+            spoke_at, woken = self._clock.monotonic(), False
+            while True:
+                events = await self._read(tenant_id, conversation_id, after)
+                for event in events:
+                    yield event
+                    after, spoke_at, woken = event.number, self._clock.monotonic(), False
+                if len(events) == PAGE:
+                    continue
+                quiet_for = self._clock.monotonic() - spoke_at
+                # Woken for nothing, or nothing for long: perhaps there is no conversation any more.
+                if (woken or quiet_for >= self._heartbeat_seconds) and not await self._exists(
+                    tenant_id, conversation_id
+                ):
+                    return
+                if quiet_for >= self._heartbeat_seconds:
+                    yield None
+                    spoke_at, quiet_for = self._clock.monotonic(), 0.0
+                pause = min(self._poll_seconds, self._heartbeat_seconds - quiet_for)
+                woken = await wake_up.wait(max(pause, SHORTEST_WAIT))
+
+    async def _check(self, tenant_id: UUID, conversation_id: UUID, after: int) -> None:
+        async with self._uow(tenant_id) as uow:
+            last = (await uow.conversations.get(conversation_id)).last_event
+        if not 0 <= after <= last:
+            raise InvalidInputError(
+                f"The last event of this conversation is {last}.",
+                errors=[
+                    FieldError(
+                        field="last_event_id",
+                        message=f"must be the id of an event of this conversation, 0 to {last}; "
+                        "leave it out to start from the first event",
+                    )
+                ],
+            )
+
+    async def _read(self, tenant_id: UUID, conversation_id: UUID, after: int) -> Sequence[Event]:
+        async with self._uow(tenant_id) as uow:
+            return await uow.events.after(conversation_id, after, limit=PAGE)
+
+    async def _exists(self, tenant_id: UUID, conversation_id: UUID) -> bool:
+        try:
+            async with self._uow(tenant_id) as uow:
+                await uow.conversations.get(conversation_id)
+        except NotFoundError:
+            return False
+        return True

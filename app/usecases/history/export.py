@@ -1,0 +1,66 @@
+"""A conversation with everything that belongs to it, read in pages: however long it is, little of it is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, TypeVar
+from uuid import UUID
+
+from app.core.model.anchors import Anchor
+from app.core.model.conversation import Message
+from app.core.model.records import Page
+from app.core.model.state import StateVersion
+from app.usecases.history.conversations import ConversationService, ConversationView
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.shell import Shell
+
+PAGE: Final = 500
+
+Row = TypeVar("Row")
+Read = Callable[[UnitOfWork, Page], Awaitable[tuple[list[Row], str | None]]]
+
+
+class ExportService:
+    """Reads a conversation out; what is appended after it began is left out."""
+
+    def __init__(self, shell: Shell, conversations: ConversationService) -> None:
+        self._shell = shell
+        self._conversations = conversations
+
+    async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> ConversationView:
+        """The conversation itself. Raises ``NotFoundError``."""
+        return await self._conversations.get(tenant_id, conversation_id)
+
+    async def messages(self, tenant_id: UUID, conversation_id: UUID, *, through_seq: int) -> AsyncIterator[Message]:
+        """Every message up to that ``seq``, in order."""
+        async for message in self._all(tenant_id, lambda uow, page: uow.messages.page(conversation_id, page)):
+            if message.seq > through_seq:
+                return
+            yield message
+
+    async def states(
+        self, tenant_id: UUID, conversation_id: UUID, *, through_version: int
+    ) -> AsyncIterator[StateVersion]:
+        """Every version of the state up to that one, in order."""
+        async for version in self._all(tenant_id, lambda uow, page: uow.states.page(conversation_id, page)):
+            if version.version > through_version:
+                return
+            yield version
+
+    async def anchors(self, tenant_id: UUID, conversation_id: UUID, *, through_seq: int) -> AsyncIterator[Anchor]:
+        """Every anchor up to that ``seq``, in order of position."""
+        async for anchor in self._all(tenant_id, lambda uow, page: uow.anchors.page(conversation_id, page)):
+            if anchor.seq > through_seq:
+                return
+            yield anchor
+
+    async def _all(self, tenant_id: UUID, read: Read[Row]) -> AsyncIterator[Row]:
+        """Page after page, each in a short transaction of its own."""
+        cursor: str | None = None
+        while True:
+            async with self._shell.uow(tenant_id) as uow:
+                rows, cursor = await read(uow, Page(limit=PAGE, after=cursor, order="asc"))
+            for row in rows:
+                yield row
+            if cursor is None:
+                return

@@ -1,0 +1,137 @@
+"""Segments without what was erased: their levels told anew by code, their topics too, and ids that would tell it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from app.core.model.conversation import Message
+from app.core.model.errors import InvalidInputError
+from app.core.model.redaction import redact_message
+from app.core.model.segments import EXTRACTIVE, LEVELS, CutSegment, Segment
+from app.core.model.state import StateVersion
+from app.core.segments.describing import describe
+from app.core.segments.naming import FALLBACK
+from app.core.state.erasing import STUB, Erased, Remaining, told_by
+from app.usecases.compaction.chunk import summarizer_of
+from app.usecases.compaction.segmenting import described, extractive_level
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concerned:
+    """Segments that may tell of a message."""
+
+    touched: tuple[Segment, ...]
+    """Those that hold it: whatever they say may be of it."""
+    others: tuple[Segment, ...]
+    """Those that were described together with it, or after it, by somebody who knew it."""
+
+
+async def concerned(
+    uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], versions: Sequence[StateVersion]
+) -> Concerned:
+    """The segments that these messages concern, of all the versions that covered them."""
+    conversation_id = resolved.conversation.id
+    touched = await uow.segments.touching(conversation_id, sorted(seqs))
+    known = {segment.id for segment in touched}
+    ids = {id_ for version in versions for id_ in version.segment_ids} - known
+    others = await uow.segments.named(conversation_id, sorted(ids))
+    return Concerned(touched=tuple(touched), others=tuple(others))
+
+
+def in_doubt(segments: Sequence[Segment], erased: Erased) -> list[Segment]:
+    """Those whose texts, as far as a model wrote them, hold anything of what was erased."""
+    return [segment for segment in segments if any(erased.in_(text) for text in _texts(segment))]
+
+
+async def forget(
+    uow: UnitOfWork,
+    shell: Shell,
+    resolved: Resolved,
+    found: Concerned,
+    *,
+    erased: Erased,
+    doubtful: Sequence[Segment],
+    remaining: Remaining,
+) -> None:
+    """Tell the segments anew that hold the erased message, and those that drew on it.
+
+    Call it in the erasing transaction, before layouts are made.
+    """
+    drew = [segment for segment in doubtful if _draws_on(segment, erased, remaining)]
+    wants_detail = _wants_detail(shell, resolved)
+    for segment in (*found.touched, *drew):
+        messages = await uow.messages.between(segment.conversation_id, segment.from_seq, segment.to_seq)
+        now, locale = shell.clock.now(), resolved.conversation.locale
+        told = await asyncio.to_thread(_told_anew, segment, messages, locale, now)
+        leaks = await asyncio.to_thread(_names, segment, messages, erased)
+        await uow.segments.rewrite(replace(told, wants_detail=wants_detail and "L1" in told.levels, detail_tries=0))
+        await uow.segments.update(segment.conversation_id, segment.id, detail_after=None)
+        if leaks:
+            await uow.segments.rename(segment.conversation_id, segment.id, await _neutral_id(uow, segment))
+
+
+def _texts(segment: Segment) -> list[str]:
+    """What may have been said by somebody who knew more than the segment's own messages."""
+    by_model = [level.text for level in segment.levels.values() if level.made_by != EXTRACTIVE]
+    return [*by_model, segment.topic, segment.id.replace("_", " ")] if by_model else []
+
+
+def _draws_on(segment: Segment, erased: Erased, remaining: Remaining) -> bool:
+    own = range(segment.from_seq, segment.to_seq + 1)
+    return not all(remaining.holds(erased.in_(text), own) for text in _texts(segment))
+
+
+def _told_anew(segment: Segment, originals: Sequence[Message], locale: str, now: datetime) -> Segment:
+    """The segment as code describes what is left of it."""
+    left = [redact_message(message) for message in originals if message.status != "erased"]
+    cut = _described(segment, left)
+    levels = {}
+    for name in LEVELS:
+        made = extractive_level(name, left, cut, locale=locale, now=now) if name in (*segment.levels, "L3") else None
+        if made is not None:
+            levels[name] = made
+    return replace(
+        segment,
+        topic=cut.topic,
+        messages=cut.messages,
+        tokens=cut.tokens,
+        identifiers=cut.identifiers,
+        started_at=cut.started_at,
+        ended_at=cut.ended_at,
+        levels=levels,
+    )
+
+
+def _described(segment: Segment, left: Sequence[Message]) -> CutSegment:
+    if left:
+        return replace(describe(left), from_seq=segment.from_seq, to_seq=segment.to_seq)
+    return replace(described(segment), topic=STUB, messages=0, tokens=0, identifiers=())
+
+
+def _names(segment: Segment, originals: Sequence[Message], erased: Erased) -> bool:
+    """Whether the id, or the topic that it was made of, says a word that only the erased message said."""
+    left = "\n".join(told_by(message) for message in originals if message.status != "erased")
+    return bool(erased.words_only_in(f"{segment.topic} {segment.id.replace('_', ' ')}", left))
+
+
+async def _neutral_id(uow: UnitOfWork, segment: Segment) -> str:
+    """``segment_<n>``, from the segment's first position on."""
+    taken = await uow.segments.ids_like(segment.conversation_id, [FALLBACK])
+    number = segment.from_seq
+    while f"{FALLBACK}_{number}" in taken:
+        number += 1
+    return f"{FALLBACK}_{number}"
+
+
+def _wants_detail(shell: Shell, resolved: Resolved) -> bool:
+    """Whether a model is to write an L1 again; with its key gone, none."""
+    try:
+        return "L1" in resolved.policy.levels and summarizer_of(shell, resolved).profile.metered
+    except InvalidInputError:
+        return False

@@ -1,0 +1,226 @@
+"""What is held, after it changed: decided, summed and laid out again, in the transaction of the change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from app.core.model.conversation import Conversation, Message, ProtectedReason, Sums
+from app.core.model.policies.goals import states_goal
+from app.core.model.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, takes_room, units_of
+from app.core.model.schemas import schema_named
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.layouts import lay_out
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+ON_LOOP: Final = 48
+"""Messages: more than this are decided off the event loop."""
+
+OVER_ALLOTMENT: Final = "over_allotment"
+GOALS: Final = "goal_statements"
+READ_AT_ONCE: Final = 5_000
+"""Messages: some megabytes of text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goals:
+    """Where users say what they are after, as far as it was read."""
+
+    seqs: tuple[int, ...] = ()
+    through_seq: int = 0
+
+
+NO_GOALS: Final = Goals()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """Why new messages are held."""
+
+    messages: list[Message]
+    """The new ones, with their reasons."""
+    left_out: list[Message]
+    """Those of them for which there was no room."""
+    halves: list[Message]
+    """Stored halves of tool pairs that are held from now on, with the reason; not written yet."""
+
+
+async def decide_new(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]) -> Decided:
+    """Why new messages of a conversation are held, and what is held with them."""
+    stored = await _stored_halves(uow, messages)
+    reasons = await decide(resolved, [*stored, *messages])
+    wanted = any(takes_room(reason) or reason == OVER_ALLOTMENT for reason in reasons.values())
+    if wanted and resolved.conversation.last_seq:
+        reasons = await decide(resolved, [*stored, *messages], used=await used_beside(uow, resolved, stored))
+    made = [replace(message, protected_reason=reasons[message.seq]) for message in messages]
+    return Decided(
+        messages=made,
+        left_out=[message for message in made if message.protected_reason == OVER_ALLOTMENT],
+        halves=[
+            replace(half, protected_reason=reasons[half.seq])
+            for half in stored
+            if not half.is_protected and takes_room(reasons[half.seq])
+        ],
+    )
+
+
+async def hold_halves(uow: UnitOfWork, shell: Shell, resolved: Resolved, halves: Sequence[Message]) -> Resolved:
+    """Write what holds these stored messages from now on, and the sums that follow from it."""
+    if not halves:
+        return resolved
+    total = await uow.messages.reweigh(resolved.conversation.id, {half.seq: half.protected_reason for half in halves})
+    return shell.resolver(await summed_again(uow, resolved.conversation, total))
+
+
+async def used_beside(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]) -> int:
+    """What pinned and protected messages weigh, these apart."""
+    estimator = resolved.policy.estimator
+    used = await uow.messages.protected_tokens(resolved.conversation.id, estimator)
+    own = sum(size_of(message, estimator) for message in messages if takes_room(message.protected_reason))
+    return max(used - own, 0)
+
+
+async def unit_of(uow: UnitOfWork, message: Message) -> list[Message]:
+    """A message with those that can only be held together with it, by ``seq``: a tool call and its results."""
+    own = {call for calls in call_ids(message) for call in calls}
+    return _in_order([message, *await _held_with(uow, [message], own)])
+
+
+async def _stored_halves(uow: UnitOfWork, messages: Sequence[Message]) -> list[Message]:
+    """Stored messages that can only be held together with one of these new ones: a result is held where its call is."""
+    return await _held_with(uow, messages, {call for message in messages for call in call_ids(message)[1]})
+
+
+async def _held_with(uow: UnitOfWork, messages: Sequence[Message], calls: set[str]) -> list[Message]:
+    """The stored rest of the units of these messages, by ``seq``: by these calls, and by those of what they lead to."""
+    own = {message.seq for message in messages}
+    known = {message.seq: message for message in messages}
+    others, asked = list[Message](), set[str]()
+    while new := calls - asked:
+        asked |= new
+        halves = await uow.messages.halves(messages[0].conversation_id, sorted(new))
+        known |= {one.seq: one for one in halves if one.seq not in own and not one.is_command}
+        units = [unit for unit in units_of(_in_order(known.values())) if any(one.seq in own for one in unit)]
+        others = _in_order([one for unit in units for one in unit if one.seq not in own])
+        calls = {call for one in others for ids in call_ids(one) for call in ids}
+    return others
+
+
+def _in_order(messages: Iterable[Message]) -> list[Message]:
+    return sorted(messages, key=lambda message: message.seq)
+
+
+async def decide(resolved: Resolved, messages: Sequence[Message], *, used: int = 0) -> dict[int, ProtectedReason]:
+    """``protection.decided`` by a conversation's policy; many are looked at off the event loop."""
+
+    def work() -> dict[int, ProtectedReason]:
+        return decided(resolved.policy, messages, room=resolved.budgets.pin_tokens, used=used)
+
+    return work() if len(messages) <= ON_LOOP else await asyncio.to_thread(work)
+
+
+async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GOALS) -> Goals:
+    """Where users say what they are after, in what comes after the messages that were read already.
+
+    Reading a long history takes its time: ask for it before the conversation is locked, and once more after that.
+    """
+    conversation, seqs, after = resolved.conversation, [*known.seqs], known.through_seq
+    while after < conversation.last_seq:
+        said = await uow.messages.said(conversation.id, role="user", after_seq=after, limit=READ_AT_ONCE)
+        seqs += await asyncio.to_thread(_stating, said) if len(said) > ON_LOOP else _stating(said)
+        after = said[-1][0] if len(said) == READ_AT_ONCE else conversation.last_seq
+    return Goals(seqs=tuple(seqs), through_seq=after)
+
+
+def _stating(said: Sequence[tuple[int, str]]) -> list[int]:
+    return [seq for seq, content in said if states_goal(content)]
+
+
+def asks_for_goals(before: Resolved, after: Resolved) -> bool:
+    """Whether a change of policy asks what was never asked of the stored messages: who states a goal."""
+    return GOALS in after.policy.protect and GOALS not in before.policy.protect
+
+
+async def decide_again(uow: UnitOfWork, shell: Shell, resolved: Resolved, goals: Goals = NO_GOALS) -> Resolved:
+    """Decide protection again, pins first, after the policy changed: of what is held, and of what rules may hold now.
+
+    All other messages were compressible and remain so, however many there are.
+
+    Args:
+        uow: The transaction.
+        shell: The ports.
+        resolved: The conversation, locked, by its new policy.
+        goals: Where goals are stated, if the policy before did not ask for them.
+    """
+    policy = resolved.policy
+    candidates = await uow.messages.protectable(
+        resolved.conversation.id,
+        roles=policy.held_roles,
+        event_types=[name for name in BY_EVENT_TYPE if name in policy.protect],
+        seqs=goals.seqs,
+    )
+    calls = {call for message in candidates for ids in call_ids(message) for call in ids}
+    messages = _in_order([*candidates, *(await _held_with(uow, candidates, calls) if calls else [])])
+    reasons = await decide(resolved, messages)
+    changed = {one.seq: reason for one in messages if (reason := reasons[one.seq]) != one.protected_reason}
+    total = await uow.messages.reweigh(resolved.conversation.id, dict(changed))
+    summed = shell.resolver(await summed_again(uow, resolved.conversation, total))
+    left_out = [message for message in messages if changed.get(message.seq) == OVER_ALLOTMENT]
+    await tell_over_allotment(uow, shell, summed, left_out)
+    return summed
+
+
+async def summed_again(uow: UnitOfWork, conversation: Conversation, total: Sums) -> Conversation:
+    """Store the sums after they were recomputed."""
+    covered = await uow.messages.sums_at(conversation.id, conversation.boundary_seq)
+    await uow.conversations.update(conversation.id, total=total, covered=covered)
+    return replace(conversation, total=total, covered=covered)
+
+
+async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> Resolved:
+    """The present state, rendered again: pins, anchors or the policy changed what stands beside it."""
+    conversation = resolved.conversation
+    if conversation.compressed_state is None or conversation.state_schema is None:
+        return resolved
+    layout = await lay_out(
+        uow,
+        resolved,
+        schema=schema_named(conversation.state_schema),
+        state=conversation.compressed_state,
+        boundary_seq=conversation.boundary_seq,
+    )
+    number = conversation.layout_version + 1
+    await uow.conversations.update(conversation.id, layout=layout, layout_version=number)
+    return shell.resolver(replace(conversation, layout=layout, layout_version=number))
+
+
+async def tell_over_allotment(uow: UnitOfWork, shell: Shell, resolved: Resolved, left_out: Sequence[Message]) -> None:
+    """One event for each protected message that did not fit into the policy's share any more."""
+    if not left_out:
+        return
+    policy, limit = resolved.policy, resolved.budgets.pin_tokens
+    used = await uow.messages.protected_tokens(resolved.conversation.id, policy.estimator)
+    about: list[tuple[str, dict[str, Any]]] = [
+        (
+            "context.threshold",
+            threshold(resolved)
+            | {"reason": OVER_ALLOTMENT, "message_id": str(one.id), "seq": one.seq}
+            | {"size": size_of(one, policy.estimator), "protected_tokens": used, "limit": limit},
+        )
+        for one in left_out
+    ]
+    await uow.events.add_many(resolved.conversation.id, about, shell.clock.now())
+
+
+def threshold(resolved: Resolved) -> dict[str, Any]:
+    """The numbers of every ``context.threshold`` event."""
+    gauge = resolved.gauge
+    return {
+        "status": gauge.status,
+        "tokens": gauge.tokens,
+        "budget": gauge.budget,
+        "utilization": gauge.utilization,
+    }

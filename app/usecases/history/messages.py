@@ -1,0 +1,51 @@
+"""Messages: appended without a reply, one or many, and read back whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from app.core.model.conversation import Message
+from app.core.model.records import Page
+from app.usecases.compaction.due import claim_after_append
+from app.usecases.history.appending import MessageDraft, append, check_expected_last, refuse_too_large
+from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.shell import Shell
+
+
+class MessageService:
+    """The session history: append-only."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def append(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        drafts: Sequence[MessageDraft],
+        *,
+        expected_last_message_id: UUID | None = None,
+        idem: Idem | None = None,
+    ) -> list[Message]:
+        """Append one or many, all or nothing; a trigger that this crosses is claimed with it."""
+        shell, now = self._shell, self._shell.clock.now()
+        async with shell.work.on_record(tenant_id, conversation_id, "append"), shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, now)
+            if before is not None:
+                return await uow.messages.between(conversation_id, before["from_seq"], before["to_seq"])
+            conversation = await uow.conversations.lock(conversation_id)
+            check_expected_last(conversation, expected_last_message_id)
+            refuse_too_large(shell.resolver(conversation), drafts)
+            messages, resolved = await append(uow, shell, conversation, drafts)
+            job = await claim_after_append(uow, shell, resolved, messages[-1])
+            await record(uow, idem, {"from_seq": messages[0].seq, "to_seq": messages[-1].seq})
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
+        return messages
+
+    async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[Message], str | None]:
+        """The full history, never affected by compaction."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            return await uow.messages.page(conversation_id, page)

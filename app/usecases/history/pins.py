@@ -1,0 +1,94 @@
+"""Pins: whole messages that a client wants to be served verbatim for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from app.core.model.conversation import Message, Quiet, Sums
+from app.core.model.errors import NotPinnableError, PinBudgetExceededError
+from app.core.model.policies.protection import size_of
+from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.compaction.due import claim_at_rest
+from app.usecases.history.holding import decide, laid_out_again, summed_again, unit_of, used_beside
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+
+class PinService:
+    """Pin and unpin; what is served changes in the same transaction."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def pin(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID) -> Message:
+        """Hold a message verbatim from now on.
+
+        Raises:
+            NotFoundError: No such message.
+            NotPinnableError: A command, or an erased message.
+            PinBudgetExceededError: It would exceed the policy's ``pin_share``.
+        """
+        return await self._set(tenant_id, conversation_id, message_id, is_pinned=True)
+
+    async def unpin(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID) -> Message:
+        """Let go of a pin: the message is held from now on if the policy's rules say so. Raises ``NotFoundError``."""
+        return await self._set(tenant_id, conversation_id, message_id, is_pinned=False)
+
+    async def _set(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID, *, is_pinned: bool) -> Message:
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            resolved = shell.resolver(await uow.conversations.lock(conversation_id))
+            message = await uow.messages.get(conversation_id, message_id)
+            if is_pinned:
+                _refuse_unpinnable(message)
+            if message.is_pinned == is_pinned and (not is_pinned or message.protected_reason == "pinned"):
+                return message
+            stored, total = await self._store(uow, resolved, replace(message, is_pinned=is_pinned))
+            jobs = await self._settle(uow, resolved, total)
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events, jobs)
+        return stored
+
+    async def _store(self, uow: UnitOfWork, resolved: Resolved, wanted: Message) -> tuple[Message, Sums]:
+        """Write the pin and the reasons that follow from it; the sums with them."""
+        unit = [wanted if one.id == wanted.id else one for one in await unit_of(uow, wanted)]
+        used = await used_beside(uow, resolved, unit)
+        reasons = await decide(resolved, unit, used=used)
+        if wanted.is_pinned and reasons[wanted.seq] != "pinned":
+            raise _no_room(resolved, unit, used)
+        conversation_id = wanted.conversation_id
+        stored = await uow.messages.pin(
+            conversation_id, wanted.id, is_pinned=wanted.is_pinned, reason=reasons[wanted.seq]
+        )
+        others = {one.seq: reasons[one.seq] for one in unit if one.seq != wanted.seq}
+        return stored, await uow.messages.reweigh(conversation_id, dict(others))
+
+    async def _settle(self, uow: UnitOfWork, resolved: Resolved, total: Sums) -> list[UUID]:
+        """Sums, served bytes and triggers, after what is held changed."""
+        shell, conversation = self._shell, resolved.conversation
+        summed = shell.resolver(await summed_again(uow, replace(conversation, quiet=Quiet(), failure_count=0), total))
+        laid_out = await laid_out_again(uow, shell, summed)
+        stored = await refresh_sizes(uow, laid_out, quiet=Quiet(), failure_count=0)
+        job = await claim_at_rest(uow, shell, shell.resolver(stored))
+        return [job] if job else []
+
+
+def _no_room(resolved: Resolved, unit: Sequence[Message], used: int) -> PinBudgetExceededError:
+    size = sum(size_of(one, resolved.policy.estimator) for one in unit)
+    limit = resolved.budgets.pin_tokens
+    whole = "the message" if len(unit) == 1 else "the tool call with its results"
+    return PinBudgetExceededError(
+        f"{whole} has {size} tokens and {used} are pinned or protected already: together more than the {limit} that"
+        " policy.pin_share allows; unpin something, or raise pin_share",
+        extra={"protected_tokens": used, "size": size, "limit": limit},
+    )
+
+
+def _refuse_unpinnable(message: Message) -> None:
+    if message.is_command:
+        raise NotPinnableError("a command is no part of any context: there is nothing to pin")
+    if message.status == "erased":
+        raise NotPinnableError("the message was erased: there is nothing to pin")

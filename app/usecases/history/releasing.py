@@ -1,0 +1,38 @@
+"""Taking back a conversation that was set aside, once somebody has looked at it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import structlog
+
+from app.usecases.history.conversations import ConversationService, ConversationView
+from app.usecases.shared.shell import Shell
+
+log = structlog.get_logger(__name__)
+
+
+class ReleaseService:
+    """For operators."""
+
+    def __init__(self, shell: Shell, conversations: ConversationService) -> None:
+        self._shell = shell
+        self._conversations = conversations
+
+    async def release(self, tenant_id: UUID, conversation_id: UUID) -> ConversationView:
+        """Count its crashes anew, so that it is worked on again; one that is not set aside stays as it is.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            row = await uow.conversations.lock(conversation_id)
+            crashes = await uow.works.forget_crashes(conversation_id)
+            if crashes is not None and crashes.set_aside_at is not None:
+                data = {"reason": crashes.kind, "crashes": crashes.count}
+                await uow.events.add(conversation_id, "conversation.released", data, shell.clock.now())
+                log.warning("conversation.released", conversation_id=str(conversation_id), **data)
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events)
+        return self._conversations.view(row)

@@ -1,0 +1,147 @@
+"""The versions of a conversation's state: look at them, compare them, go back to one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+from app.core.model.conversation import Conversation, Layout, Quiet, Sums
+from app.core.model.errors import NotFoundError
+from app.core.model.records import Page
+from app.core.model.schemas import schema_named
+from app.core.model.state import StateVersion
+from app.core.model.state_difference import StateDifference, difference
+from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.history.conversations import ConversationService, ConversationView, check_version
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.layouts import lay_out
+from app.usecases.shared.shell import Shell
+from app.usecases.verification.pending import PENDING, note_version
+
+BEFORE_ANY: Final = 0
+"""Stands for how it was before the first compaction: nothing is covered, every original is tail."""
+
+
+class StateService:
+    """State versions; a version number never decreases, a restore writes a new one."""
+
+    def __init__(self, shell: Shell, conversations: ConversationService) -> None:
+        self._shell = shell
+        self._conversations = conversations
+
+    async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
+        """The versions, with the provenance of every entry."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            return await uow.states.page(conversation_id, page)
+
+    async def difference(self, tenant_id: UUID, conversation_id: UUID, a: int, b: int) -> StateDifference:
+        """What changed from version ``a`` to version ``b``."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            return difference(await uow.states.get(conversation_id, a), await uow.states.get(conversation_id, b))
+
+    async def restore(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        state_version: int,
+        *,
+        if_match: int | None = None,
+        idem: Idem | None = None,
+    ) -> ConversationView:
+        """A new version with the content and boundary of an older one; a compaction in flight is superseded.
+
+        Version 0 stands for the time before the first compaction: the new version is empty and covers nothing, so that
+        the next compaction makes the state from the originals alone.
+        """
+        now = self._shell.clock.now()
+        async with self._shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, now)
+            if before is not None:
+                return self._conversations.view(await uow.conversations.get(conversation_id))
+            present = await uow.conversations.lock(conversation_id)
+            check_version(present, if_match)
+            version = await self._version(uow, present, state_version)
+            restored = await self._write(uow, present, version)
+            stored = await refresh_sizes(uow, self._shell.resolver(restored))
+            data = {"state_version": stored.state_version, "restored_from": state_version}
+            await uow.events.add(conversation_id, "conversation.restored", data, now)
+            await record(uow, idem, {"conversation_id": str(conversation_id)}, status=200)
+            await uow.commit()
+        await self._shell.outbox.deliver(uow.committed_events)
+        return self._conversations.view(stored)
+
+    async def _version(self, uow: UnitOfWork, present: Conversation, number: int) -> StateVersion:
+        """One that is stored, or the one before the first."""
+        if number != BEFORE_ANY:
+            return await uow.states.get(present.id, number)
+        if not present.state_version:
+            raise NotFoundError("There is no state yet: nothing to go back from.")
+        schema = self._shell.resolver(present).schema
+        return StateVersion(
+            version=BEFORE_ANY,
+            state_schema=schema.name,
+            state=schema.model().model_dump(mode="json"),
+            entries=(),
+            next_entry=1,
+            boundary_seq=0,
+            boundary_message_id=None,
+            covered=Sums(),
+            layout=None,
+            compaction_id=None,
+            created_at=present.created_at,
+        )
+
+    async def _laid_out(self, uow: UnitOfWork, present: Conversation, version: StateVersion) -> Layout | None:
+        """How it is served: not at all where it covers nothing."""
+        if not version.boundary_seq:
+            return None
+        return await lay_out(
+            uow,
+            self._shell.resolver(present),
+            schema=schema_named(version.state_schema),
+            state=version.state,
+            boundary_seq=version.boundary_seq,
+            standing=version.layout,
+        )
+
+    async def _write(self, uow: UnitOfWork, present: Conversation, version: StateVersion) -> Conversation:
+        """The next version, with the old one's content; what stands after its boundary is tail again.
+
+        Its segments are the old one's; those after them keep their rows, and can be expanded. Anchors keep their
+        statuses: those are the conversation's.
+        """
+        newest = await uow.states.get(present.id, present.state_version)
+        await uow.segments.make_current(present.id, version.version)
+        written = replace(
+            version,
+            parent_version=version.version or None,
+            segment_ids=(),
+            repairs=(),
+            version=present.state_version + 1,
+            covered=await uow.messages.sums_at(present.id, version.boundary_seq),
+            layout=await self._laid_out(uow, present, version),
+            compaction_id=None,
+            made_by="restore",
+            verified="exact" if version.verified == PENDING else version.verified,
+            next_entry=max(newest.next_entry, version.next_entry),  # entry ids are never reused
+            created_at=self._shell.clock.now(),
+        )
+        await uow.states.add(present.id, written)
+        await note_version(uow, self._shell, present.id, written)
+        return await uow.conversations.update(
+            present.id,
+            compressed_state=written.state if written.boundary_seq else None,
+            state_schema=written.state_schema if written.boundary_seq else None,
+            compressed_at_message_id=written.boundary_message_id,
+            boundary_seq=written.boundary_seq,
+            covered=written.covered,
+            state_version=written.version,
+            layout=written.layout,
+            layout_version=present.layout_version + 1,
+            quiet=Quiet(),
+            live=None,  # a provider knows of no going back
+        )

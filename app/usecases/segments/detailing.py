@@ -1,0 +1,354 @@
+"""L1s in a model's words, written after a compaction, in the background: one short claim, one call, one commit.
+
+Compactions come first: nothing is written while any waits, and few at once. What fails is tried again later, thrice at
+most; until then, and for ever where it fails, the L1 that code made stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final, Literal
+from uuid import UUID
+
+import structlog
+
+from app.core.model.conversation import Conversation, Message, Usage
+from app.core.model.errors import DependencyUnavailableError, InvalidInputError, ModelUnavailableError, NotFoundError
+from app.core.model.model_io import DetailRequest, Proposal
+from app.core.model.records import Attempt, DetailCall
+from app.core.model.redaction import redact, redact_message
+from app.core.model.segments import Segment, SegmentLevel
+from app.core.segments.hashing import content_hash
+from app.core.summarizer.details import DETAIL_VERSION
+from app.core.text.token_counts import estimate_text
+from app.core.validation.details import DetailReport, check_detail
+from app.usecases.compaction.attempts import NOT_ASKED
+from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
+from app.usecases.compaction.spending import SpendGuard
+from app.usecases.ports import Summarizer, UnitOfWork
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+CLAIM: Final = timedelta(seconds=60)
+CALL_SECONDS: Final = 50.0
+"""Shorter than a claim, so that nobody begins again while an answer may still come."""
+MOST_TRIES: Final = 3
+BACK_OFF: Final = timedelta(minutes=1)  # ten times as long after the second failure
+BACK_OFF_FACTOR: Final = 10
+PATIENCE: Final = timedelta(seconds=1)
+"""A compaction that waits longer finds no worker free."""
+AGAIN: Final = timedelta(seconds=15)  # while a compaction of the conversation runs
+SHARE: Final = 0.25
+"""Of the originals' tokens is what an L1 should have."""
+LEAST_TARGET: Final = 60
+MOST_TARGET: Final = 600
+WORTH: Final = 100
+"""Tokens; what code took from a shorter segment is nearly all of it."""
+OUTPUT_PER_TARGET: Final = 4  # thoughts count as output
+LEAST_OUTPUT: Final = 2_048
+MOST_SETTLED: Final = 50  # without a call, in one go
+LOOKED_AT: Final = 1_000  # waiting segments of a conversation among which one is looked for
+
+Outcome = Literal["written", "kept", "refused", "failed", "stale", "not_now", "not_wanted"]
+"""``kept``: the L1 that is there stays for good. ``not_now``: it is looked at again later."""
+TRIED: Final = frozenset[Outcome]({"written", "kept", "refused", "failed"})
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claim:
+    """The right to ask once about a segment, for as long as ``CLAIM``."""
+
+    call_id: UUID
+    conversation: Conversation
+    resolved: Resolved
+    segment: Segment
+    messages: tuple[Message, ...]
+    summarizer: Summarizer
+    tries: int
+    """The number of this try: another claim has another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    attempt: Attempt
+    text: str = ""
+
+
+class DetailService:
+    """Has models write L1s.
+
+    Args:
+        shell: The ports.
+        spending: Calls are made only while it has room, and count against it.
+        slots: How many calls may run at once, over all processes.
+    """
+
+    def __init__(self, shell: Shell, spending: SpendGuard, *, slots: int = 1) -> None:
+        self._shell = shell
+        self._spending = spending
+        self._slots = slots
+
+    async def work(self, conversation_id: UUID | None = None) -> Outcome:
+        """Have one L1 written, of that conversation or of any, and send a hint where more are wanted.
+
+        Those that code has told well enough are settled on the way. With the database away nothing happens: the
+        sweeper asks again.
+        """
+        outcome: Outcome = "not_wanted"
+        try:
+            for _ in range(MOST_SETTLED):
+                wanting = await self._wanting(conversation_id)
+                if not wanting:
+                    return outcome
+                outcome = await self.run(*wanting[0])
+                if outcome != "kept":
+                    break
+        except DependencyUnavailableError as error:
+            log.warning("detail.not_now", reason=error.stable_code)
+            return "not_now"
+        if outcome in TRIED and len(wanting) > 1:
+            self._shell.outbox.send_detail(wanting[1][1])
+        return outcome
+
+    async def run(self, tenant_id: UUID, conversation_id: UUID, segment_id: str, *, urgent: bool = False) -> Outcome:
+        """Have one segment's L1 written, unless somebody else is at it.
+
+        Never raises for what a model does; two that run at once make one call.
+
+        Args:
+            tenant_id: Whose.
+            conversation_id: Where.
+            segment_id: Which.
+            urgent: Somebody waits: it is written also where it was not wanted, before its time, or given up.
+        """
+        if not urgent and await self._is_busy():
+            return "not_now"
+        claimed = await self._claimed(tenant_id, conversation_id, segment_id, urgent=urgent)
+        if not isinstance(claimed, _Claim):
+            return claimed
+        answer = await self._asked(claimed)
+        outcome = await self._stored(tenant_id, claimed, answer)
+        log.info(
+            "detail.done",
+            conversation_id=str(conversation_id),
+            from_seq=claimed.segment.from_seq,
+            to_seq=claimed.segment.to_seq,
+            outcome=outcome,
+            reason=answer.attempt.reason,
+            tries=claimed.tries,
+        )
+        return outcome
+
+    async def _wanting(self, conversation_id: UUID | None) -> list[tuple[UUID, UUID, str]]:
+        async with self._shell.uow(None) as uow:
+            return await uow.segments.wanting_detail(limit=2, conversation_id=conversation_id)
+
+    async def _is_busy(self) -> bool:
+        """Whether a compaction waits for somebody, or as many calls run as may."""
+        async with self._shell.uow(None) as uow:
+            if await uow.compactions.unsent(older_than=PATIENCE, limit=1):
+                return True
+            return await uow.detail_calls.running(CLAIM) >= self._slots
+
+    # --- the claim
+
+    async def _claimed(
+        self, tenant_id: UUID, conversation_id: UUID, segment_id: str, *, urgent: bool
+    ) -> _Claim | Outcome:
+        async with self._shell.uow(tenant_id) as uow:
+            try:
+                conversation = await uow.conversations.lock(conversation_id)
+                segment = await uow.segments.get(conversation_id, segment_id)
+            except NotFoundError:
+                return "not_wanted"
+            if urgent:
+                if await uow.detail_calls.running(CLAIM, conversation_id=conversation_id):
+                    return "not_now"
+                segment = replace(segment, detail_tries=0)
+            else:
+                wanted = await uow.segments.wanting_detail(limit=LOOKED_AT, conversation_id=conversation_id)
+                if not any(id_ == segment_id for _, _, id_ in wanted):
+                    return "not_wanted"
+            found = await self._looked_at(uow, conversation, segment, urgent=urgent)
+            await uow.commit()
+            return found
+
+    async def _looked_at(
+        self, uow: UnitOfWork, conversation: Conversation, segment: Segment, *, urgent: bool
+    ) -> _Claim | Outcome:
+        """The claim, written down with its call; or why there is none, with when to look again."""
+        resolved = self._shell.resolver(conversation)
+        try:
+            summarizer = summarizer_of(self._shell, resolved)
+        except InvalidInputError:  # its key is gone, for now
+            return await self._later(uow, segment, BACK_OFF)
+        metered = summarizer.profile.metered
+        useless = not metered or "L1" not in resolved.policy.levels or segment.tokens < WORTH
+        if useless or segment.detail_tries >= MOST_TRIES:
+            return await self._settled(uow, segment)
+        if not urgent and await uow.compactions.in_flight(conversation.id):
+            return await self._later(uow, segment, AGAIN)
+        if wait := await self._spending.wait(uow, resolved, metered=metered, spares=not urgent):
+            return await self._later(uow, segment, wait)
+        messages = _told(await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq))
+        stored = segment.levels.get("L1")
+        is_there = stored is not None and stored.content_hash == _hash(messages, summarizer.profile.name)
+        if is_there or not messages:
+            return await self._settled(uow, segment)
+        return await self._begun(uow, resolved, segment, messages, summarizer)
+
+    async def _begun(
+        self,
+        uow: UnitOfWork,
+        resolved: Resolved,
+        segment: Segment,
+        messages: tuple[Message, ...],
+        summarizer: Summarizer,
+    ) -> _Claim:
+        now, tries = self._shell.clock.now(), segment.detail_tries + 1
+        call = DetailCall(id=self._shell.new_id(), conversation_id=resolved.conversation.id, called_at=now)
+        claimed = {"wants_detail": True, "detail_tries": tries, "detail_after": now + CLAIM}
+        await uow.segments.update(segment.conversation_id, segment.id, **claimed)
+        await uow.detail_calls.begin(call)
+        return _Claim(
+            call_id=call.id,
+            conversation=resolved.conversation,
+            resolved=resolved,
+            segment=segment,
+            messages=messages,
+            summarizer=summarizer,
+            tries=tries,
+        )
+
+    async def _later(self, uow: UnitOfWork, segment: Segment, wait: timedelta) -> Outcome:
+        after = self._shell.clock.now() + wait
+        await uow.segments.update(segment.conversation_id, segment.id, detail_after=after)
+        return "not_now"
+
+    async def _settled(self, uow: UnitOfWork, segment: Segment) -> Outcome:
+        await uow.segments.update(segment.conversation_id, segment.id, wants_detail=False, detail_after=None)
+        return "kept"
+
+    # --- the call
+
+    async def _asked(self, claim: _Claim) -> _Answer:
+        started = self._shell.clock.monotonic()
+        request = await asyncio.to_thread(_request, claim)
+        proposal: Proposal | None = None
+        report = DetailReport(reason="internal_error")
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                proposal = await claim.summarizer.detail(request)
+            report = await asyncio.to_thread(check_detail, proposal, request)
+        except ModelUnavailableError as error:
+            report = DetailReport(reason=error.reason)
+        except TimeoutError:
+            report = DetailReport(reason="timeout")
+        except Exception:  # a defect of ours must cost an L1, never a worker's peace
+            log.exception("detail.crashed", conversation_id=str(claim.conversation.id))
+        duration = round((self._shell.clock.monotonic() - started) * 1000)
+        return _Answer(attempt=_attempt(claim, proposal, report, duration), text=report.text)
+
+    # --- what becomes of it
+
+    async def _stored(self, tenant_id: UUID, claim: _Claim, answer: _Answer) -> Outcome:
+        """Store the answer, unless the conversation's messages changed or the claim is another's by now."""
+        async with self._shell.uow(tenant_id) as uow:
+            try:
+                present = await uow.conversations.lock(claim.conversation.id)
+                await uow.detail_calls.end(claim.call_id, answer.attempt)
+                outcome = await self._outcome(uow, present, claim, answer)
+            except NotFoundError:
+                return "stale"
+            await uow.commit()
+            return outcome
+
+    async def _outcome(self, uow: UnitOfWork, present: Conversation, claim: _Claim, answer: _Answer) -> Outcome:
+        id_, tries = claim.segment.id, claim.tries
+        try:
+            segment = await uow.segments.get(present.id, id_)
+        except NotFoundError:  # erasure may give a segment another name
+            return "stale"
+        if not _is_last(claim, segment):
+            return "stale"
+        if _erased_meanwhile(claim.conversation, present):
+            await uow.segments.update(present.id, id_, detail_tries=tries - 1, detail_after=None)
+            return "stale"
+        if answer.attempt.outcome == "accepted":
+            await uow.segments.put_levels(present.id, id_, [self._level(claim, answer)])
+            await uow.segments.update(present.id, id_, wants_detail=False, detail_after=None)
+            return "written"
+        await self._postpone(uow, claim, answer.attempt)
+        return "refused" if answer.attempt.outcome == "refused" else "failed"
+
+    async def _postpone(self, uow: UnitOfWork, claim: _Claim, attempt: Attempt) -> None:
+        """After a try that brought nothing; where nobody was asked, it was none."""
+        tries = claim.tries - (attempt.reason == NOT_ASKED)
+        wait = BACK_OFF * BACK_OFF_FACTOR ** max(tries - 1, 0)
+        again = tries < MOST_TRIES
+        await uow.segments.update(
+            claim.conversation.id,
+            claim.segment.id,
+            detail_tries=tries,
+            wants_detail=again,
+            detail_after=self._shell.clock.now() + wait if again else None,
+        )
+
+    def _level(self, claim: _Claim, answer: _Answer) -> SegmentLevel:
+        model = answer.attempt.model
+        return SegmentLevel(
+            level="L1",
+            text=answer.text,
+            tokens=estimate_text(answer.text),
+            made_by=model,
+            content_hash=_hash(claim.messages, model),
+            created_at=self._shell.clock.now(),
+        )
+
+
+def _is_last(claim: _Claim, segment: Segment) -> bool:
+    """Whether nobody claimed the segment, or settled it, since."""
+    return segment.wants_detail and segment.detail_tries == claim.tries
+
+
+def _erased_meanwhile(read: Conversation, present: Conversation) -> bool:
+    return read.content_epoch != present.content_epoch
+
+
+def _told(messages: list[Message]) -> tuple[Message, ...]:
+    return tuple(message for message in messages if message.status != "erased" and not message.is_command)
+
+
+def _hash(messages: tuple[Message, ...], model: str) -> str:
+    return content_hash(messages, "L1", model, DETAIL_VERSION)
+
+
+def _request(claim: _Claim) -> DetailRequest:
+    """What the model is asked: the messages without their secrets, the largest elided where they outgrow its window."""
+    profile = claim.summarizer.profile
+    target = int(min(max(SHARE * claim.segment.tokens, LEAST_TARGET), MOST_TARGET))
+    return DetailRequest(
+        topic=redact(claim.segment.topic),
+        messages=tuple(redact_message(message) for message in claim.messages),
+        target_tokens=target,
+        max_output_tokens=min(max(OUTPUT_PER_TARGET * target, LEAST_OUTPUT), profile.output_limit),
+        locale=claim.conversation.locale,
+        instructions=claim.resolved.policy.instructions,
+        shown_tokens=chunk_tokens(profile),
+    )
+
+
+def _attempt(claim: _Claim, proposal: Proposal | None, report: DetailReport, duration: int) -> Attempt:
+    outcome: Literal["accepted", "refused", "error"] = "accepted" if report.reason is None else "refused"
+    return Attempt(
+        model=proposal.model if proposal else claim.summarizer.profile.name,
+        outcome=outcome if proposal else "error",
+        reason=report.reason,
+        duration_ms=duration,
+        usage=proposal.usage if proposal else Usage(),
+        metered=claim.summarizer.profile.metered and report.reason != NOT_ASKED,
+    )

@@ -1,0 +1,476 @@
+"""The way back: segments listed, expanded to any level of detail, and their levels made on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from app.core.anchors.rendering import line_of
+from app.core.model.anchors import Anchor
+from app.core.model.conversation import Conversation, Message
+from app.core.model.errors import (
+    ConflictError,
+    FieldError,
+    InvalidInputError,
+    NotFoldedError,
+    NotFoundError,
+    SummarizerFailedError,
+)
+from app.core.model.records import Page
+from app.core.model.redaction import redact_message
+from app.core.model.segments import (
+    ANCHORS,
+    EARLIER,
+    EXTRACTIVE,
+    LEVEL_OF,
+    NAME_OF,
+    RESERVED,
+    Expansion,
+    Level,
+    LevelName,
+    Marker,
+    Segment,
+    SegmentLevel,
+    Way,
+)
+from app.core.segments.naming import is_id
+from app.core.segments.paging import page_end, rows_within, segment_line, segment_marker
+from app.core.text.patterns import compiled
+from app.core.text.token_counts import estimate_text
+from app.usecases.compaction.chunk import summarizer_of
+from app.usecases.compaction.segmenting import described, extractive_hash, extractive_level
+from app.usecases.compaction.spending import SpendGuard
+from app.usecases.ports import UnitOfWork
+from app.usecases.segments.detailing import DetailService
+from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+MOST_TOKENS: Final = 8_000
+"""Tokens of a page where nothing else is asked for."""
+MOST_ROWS: Final = 100
+"""Messages, segments or anchors on one page."""
+MOST_NAMED: Final = 10
+"""Segments that a refusal names."""
+MOST_ANCHORS: Final = 200
+"""Anchors shown beside a segment, the last ones."""
+RETRY_AFTER: Final = 15.0
+_TRIES: Final = 5  # an erasure came between reading and writing: read again
+_NUMBER: Final = compiled("[0-9]{1,18}", re.ASCII)
+_HASH: Final = 12  # hex digits of a text's hash in a cursor
+_DEEPER: Final[dict[Level, Level]] = {"L3": "L2", "L2": "L1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expanded:
+    """One page of what a marker stands for."""
+
+    segment_id: str
+    level: LevelName
+    segment: Segment | None = None
+    """``None`` for a reserved id."""
+    content: str = ""
+    """Of a level's text this page: pages put together are the text. Empty where ``messages`` say it all."""
+    messages: tuple[Message, ...] = ()
+    """At ``full``: originals, as they were appended, in order; commands left out."""
+    segments: tuple[Segment, ...] = ()
+    """Of the reserved ``earlier``: those that this page lists."""
+    anchors: tuple[Anchor, ...] = ()
+    """Active ones that stand in the segment; of the reserved ``anchors``: those that this page lists."""
+    markers: tuple[Marker, ...] = ()
+    """Those in a list, and the one that leads from a level to the next deeper one."""
+    token_count: int = 0
+    """What this page weighs."""
+    made_by: str = EXTRACTIVE
+    following: str | None = None
+    """Where the next page begins; ``None``: this is the last."""
+    expansion: Expansion | None = None
+    """What was recorded, or is to be."""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether more follows."""
+        return self.following is not None
+
+    @property
+    def passages(self) -> int:
+        """Messages, segments or anchors that came back; a level's text is one."""
+        return len(self.messages) or len(self.segments) or (len(self.anchors) if self.segment is None else 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A segment in a list, with its levels and its active anchors."""
+
+    segment: Segment
+    anchors: tuple[Anchor, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """Which page of a list or of a segment."""
+
+    max_tokens: int
+    after: str | None
+
+
+class ExpansionService:
+    """Resolves every segment id ever given in a conversation, and the reserved ones."""
+
+    def __init__(self, shell: Shell, details: DetailService, spending: SpendGuard) -> None:
+        self._shell = shell
+        self._details = details
+        self._spending = spending
+
+    async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[Listed], str | None]:
+        """The current version's segments, by position. Raises ``NotFoundError``."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            found, following = await uow.segments.page(conversation_id, page)
+            last = max((segment.to_seq for segment in found), default=0)
+            active = await uow.anchors.active(conversation_id, through_seq=last) if found else []
+        listed = [Listed(segment=segment, anchors=_inside(active, segment)) for segment in found]
+        return listed, following
+
+    async def expand(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        segment_id: str,
+        level: LevelName = "full",
+        *,
+        max_tokens: int | None = None,
+        after: str | None = None,
+        way: Way = "explicit",
+        records: bool = True,
+    ) -> Expanded:
+        """One page of a segment at a level of detail; a level that is missing is made by code, and kept.
+
+        Args:
+            tenant_id: Whose.
+            conversation_id: Where.
+            segment_id: A segment's, current or not; or a reserved one, which has one level only, a list.
+            level: ``full`` are the originals.
+            max_tokens: The most that a page weighs: whole messages, sentences or words, at least one of them.
+            after: ``following`` of the page before.
+            way: How it came to this.
+            records: Whether the expansion is stored here; else the caller stores ``Expanded.expansion``.
+
+        Raises:
+            NotFoundError: There is no such conversation or segment.
+            InvalidInputError: The cursor cannot be read, or what it pointed into was written anew.
+        """
+        began, shell = self._shell.clock.monotonic(), self._shell
+        asked = _Asked(max_tokens=max_tokens or MOST_TOKENS, after=after)
+        wanted = LEVEL_OF[level]
+        if wanted is not None and segment_id not in RESERVED:
+            await ensure_level(shell, tenant_id, conversation_id, segment_id, wanted)
+        async with shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.get(conversation_id)
+            found = await self._read(uow, conversation, segment_id, level, asked)
+            expanded = replace(found, expansion=self._expansion(conversation_id, found, way, began))
+            if records and expanded.expansion:
+                await uow.expansions.add([expanded.expansion])
+                await uow.commit()
+        return expanded
+
+    async def make(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        place: str | tuple[int, int],
+        level: LevelName,
+        *,
+        idem: Idem | None = None,
+    ) -> Expanded:
+        """Make a level of a covered segment now, and show its first page; one that stands as it would be made stays.
+
+        Args:
+            tenant_id: Whose.
+            conversation_id: Where.
+            place: The segment's id, or its first and last ``seq``.
+            level: ``detailed`` is written by the summarizer where its calls cost money, the others by code; ``full``
+                are the originals, of which nothing is made.
+            idem: The same key does nothing more.
+
+        Raises:
+            NotFoundError: There is no such conversation or segment.
+            NotFoldedError: That is no whole segment of the present state.
+            RateLimitedError: The hour's model calls are used up.
+            SummarizerFailedError: The model wrote nothing usable; what there was stays.
+        """
+        shell, wanted = self._shell, LEVEL_OF[level]
+        async with shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, shell.clock.now())
+            resolved = shell.resolver(await uow.conversations.get(conversation_id))
+            segment = await _at(uow, resolved.conversation, (before["from_seq"], before["to_seq"]) if before else place)
+        if not before and wanted is not None:
+            await self._make(tenant_id, resolved, segment, wanted)
+        async with shell.uow(tenant_id) as uow:
+            again = await done_before(uow, idem, shell.clock.now())
+            segment = await _at(uow, resolved.conversation, (segment.from_seq, segment.to_seq))
+            shown = await _page_of(uow, segment, level, _Asked(max_tokens=MOST_TOKENS, after=None))
+            if not again:  # by its range: an id may have to change one day
+                await record(uow, idem, {"from_seq": segment.from_seq, "to_seq": segment.to_seq}, 200)
+                await uow.commit()
+        return shown
+
+    async def _make(self, tenant_id: UUID, resolved: Resolved, segment: Segment, level: Level) -> None:
+        """By code in any case, so that there is one; then an L1 by the model, where one writes them."""
+        shell, conversation_id = self._shell, segment.conversation_id
+        await ensure_level(shell, tenant_id, conversation_id, segment.id, level)
+        metered = summarizer_of(shell, resolved).profile.metered
+        if level != "L1" or not metered:
+            return
+        async with shell.uow(tenant_id) as uow:
+            await self._spending.check(uow, resolved, metered=metered)
+        outcome = await self._details.run(tenant_id, conversation_id, segment.id, urgent=True)
+        if outcome in {"refused", "failed"}:
+            raise SummarizerFailedError(f"the model wrote no usable text ({outcome}); what there was stays")
+        if outcome not in {"written", "kept"}:
+            message = "the model is busy with this conversation: the text is written as soon as it is free"
+            raise ConflictError(message, retry_after=RETRY_AFTER)
+
+    async def _read(
+        self, uow: UnitOfWork, conversation: Conversation, segment_id: str, level: LevelName, asked: _Asked
+    ) -> Expanded:
+        if segment_id == EARLIER:
+            levels = self._shell.resolver(conversation).policy.levels
+            return await _earlier(uow, conversation, levels[0] if levels else "L3", asked)
+        if segment_id == ANCHORS:
+            return await _anchors(uow, conversation, asked)
+        segment = await _segment(uow, conversation.id, segment_id)
+        return await _page_of(uow, segment, level, asked)
+
+    def _expansion(self, conversation_id: UUID, found: Expanded, way: Way, began: float) -> Expansion:
+        return Expansion(
+            id=self._shell.new_id(),
+            conversation_id=conversation_id,
+            way=way,
+            level=found.level,
+            segment_id=found.segment_id,
+            passages=found.passages,
+            tokens=found.token_count,
+            duration_ms=round((self._shell.clock.monotonic() - began) * 1_000),
+            created_at=self._shell.clock.now(),
+        )
+
+
+async def _page_of(uow: UnitOfWork, segment: Segment, level: LevelName, asked: _Asked) -> Expanded:
+    wanted = LEVEL_OF[level]
+    page = await _originals(uow, segment, asked) if wanted is None else _text(segment, wanted, asked)
+    return replace(page, anchors=await _anchors_in(uow, segment))
+
+
+async def _at(uow: UnitOfWork, conversation: Conversation, place: str | tuple[int, int]) -> Segment:
+    """The covered segment at that place. Raises ``NotFoundError`` and ``NotFoldedError``."""
+    if isinstance(place, str):
+        segment = await _segment(uow, conversation.id, place)
+        if segment.is_current:
+            return segment
+        place = (segment.from_seq, segment.to_seq)
+    exact = [one for one in await uow.segments.of_ranges(conversation.id, [place]) if one.is_current]
+    if exact:
+        return exact[0]
+    raise await _not_folded(uow, conversation, *place)
+
+
+async def _not_folded(uow: UnitOfWork, conversation: Conversation, first: int, last: int) -> NotFoldedError:
+    boundary = conversation.boundary_seq
+    if last < first or last > boundary:
+        message = f"only folded messages have levels, those up to {boundary}: compact first, or ask for less"
+        return NotFoldedError(message, errors=[FieldError(field="to_seq", message=message)])
+    near = (await uow.segments.within(conversation.id, first, last))[:MOST_NAMED]
+    there = ", ".join(f"{one.id} ({one.from_seq} to {one.to_seq})" for one in near) or "none"
+    message = f"levels are made of one whole segment at a time; in this range there are: {there}"
+    segments = [{"segment_id": one.id, "from_seq": one.from_seq, "to_seq": one.to_seq} for one in near]
+    return NotFoldedError(message, errors=[FieldError(field="from_seq", message=message)], extra={"segments": segments})
+
+
+async def _segment(uow: UnitOfWork, conversation_id: UUID, segment_id: str) -> Segment:
+    """What cannot be an id is one that nobody has."""
+    if not is_id(segment_id):
+        raise NotFoundError("No such segment.")
+    return await uow.segments.get(conversation_id, segment_id)
+
+
+async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, segment_id: str, level: Level) -> Segment:
+    """See to it that a segment has this level: by code, where there is none, or one that code writes otherwise today.
+
+    A level by a model stays. Raises ``NotFoundError``.
+    """
+    for _ in range(_TRIES):
+        async with shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.get(conversation_id)
+            segment = await _segment(uow, conversation_id, segment_id)
+            stored = segment.levels.get(level)
+            if stored is not None and stored.made_by != EXTRACTIVE:
+                return segment
+            originals = await uow.messages.between(conversation_id, segment.from_seq, segment.to_seq)
+        async with shell.work.on_record(tenant_id, conversation_id, "expansion"):
+            made = await asyncio.to_thread(_made, segment, originals, level, conversation.locale, shell.clock.now())
+        if made is None or (stored is not None and stored.content_hash == made.content_hash):
+            return segment
+        if await put_level(shell, tenant_id, conversation, segment, made):
+            return replace(segment, levels={**segment.levels, level: made})
+    raise ConflictError("the conversation changes too fast; try again")
+
+
+async def put_level(
+    shell: Shell, tenant_id: UUID, read: Conversation, segment: Segment, level: SegmentLevel, **changes: bool
+) -> bool:
+    """Store a level that was made of what ``read`` said; ``False`` when a message was erased meanwhile."""
+    async with shell.uow(tenant_id) as uow:
+        present = await uow.conversations.lock(read.id)
+        if present.content_epoch != read.content_epoch:
+            return False
+        await uow.segments.put_levels(read.id, segment.id, [level])
+        if changes:
+            await uow.segments.update(read.id, segment.id, **changes)
+        await uow.commit()
+    return True
+
+
+def _made(
+    segment: Segment, originals: Sequence[Message], level: Level, locale: str, now: datetime
+) -> SegmentLevel | None:
+    """A level by code, or the stored one where code would write the same; its words cost more than their hash."""
+    shown = [redact_message(message) for message in originals]
+    stored = segment.levels.get(level)
+    if stored is not None and stored.content_hash == extractive_hash(level, shown):
+        return stored
+    return extractive_level(level, shown, described(segment), locale=locale, now=now)
+
+
+async def _originals(uow: UnitOfWork, segment: Segment, asked: _Asked) -> Expanded:
+    """Whole messages; one that alone weighs more is a page of its own."""
+    start = _seq_in(asked.after, segment) if asked.after else segment.from_seq - 1
+    outline = await uow.messages.outline(segment.conversation_id, after_seq=start, limit=MOST_ROWS)
+    inside = [item for item in outline if item.seq <= segment.to_seq]
+    shown = inside[: rows_within([0 if item.is_command else item.token_count for item in inside], asked.max_tokens)]
+    last = shown[-1].seq if shown else segment.to_seq
+    messages = await uow.messages.between(segment.conversation_id, start + 1, last)
+    return Expanded(
+        segment_id=segment.id,
+        level="full",
+        segment=segment,
+        messages=tuple(messages),
+        token_count=sum(message.token_count for message in messages),
+        following=None if last >= segment.to_seq else str(last),
+    )
+
+
+def _text(segment: Segment, level: Level, asked: _Asked) -> Expanded:
+    """A page of a stored level; of one that has nothing left to tell, nothing."""
+    stored = segment.levels.get(level)
+    text = stored.text if stored else ""
+    start = _offset_in(asked.after, stored) if asked.after else 0
+    end = page_end(text, start, asked.max_tokens)
+    return Expanded(
+        segment_id=segment.id,
+        level=NAME_OF[level],
+        segment=segment,
+        content=text[start:end],
+        markers=deeper_markers(segment, level),
+        token_count=estimate_text(text[start:end]),
+        made_by=stored.made_by if stored else EXTRACTIVE,
+        following=f"{end}.{_mark(stored)}" if stored and end < len(text) else None,
+    )
+
+
+async def _earlier(uow: UnitOfWork, conversation: Conversation, level: Level, asked: _Asked) -> Expanded:
+    """All covered segments of the current version, oldest first, each on a line with its marker."""
+    page = Page(limit=MOST_ROWS, after=asked.after, order="asc")
+    found, following = await uow.segments.page(conversation.id, page)
+    lines = [segment_line(segment, level, conversation.locale) for segment in found]
+    count = rows_within([estimate_text(line) + 1 for line in lines], asked.max_tokens)
+    if count < len(found):
+        found, following = await uow.segments.page(conversation.id, replace(page, limit=count))
+    return _listed(
+        EARLIER,
+        lines[:count],
+        following,
+        segments=tuple(found),
+        markers=tuple(segment_marker(segment, level) for segment in found),
+    )
+
+
+async def _anchors(uow: UnitOfWork, conversation: Conversation, asked: _Asked) -> Expanded:
+    """All active anchors by position: those that the block shows, and those for which it had no room."""
+    page = Page(limit=MOST_ROWS, after=asked.after, order="asc")
+    found, following = await uow.anchors.page(conversation.id, page, status="active")
+    lines = [line_of(anchor) for anchor in found]
+    count = rows_within([estimate_text(line) + 1 for line in lines], asked.max_tokens)
+    if count < len(found):
+        found, following = await uow.anchors.page(conversation.id, replace(page, limit=count), status="active")
+    return _listed(ANCHORS, lines[:count], following, anchors=tuple(found))
+
+
+def _listed(
+    segment_id: str,
+    lines: Sequence[str],
+    following: str | None,
+    *,
+    segments: tuple[Segment, ...] = (),
+    anchors: tuple[Anchor, ...] = (),
+    markers: tuple[Marker, ...] = (),
+) -> Expanded:
+    content = "\n".join(lines)
+    return Expanded(
+        segment_id=segment_id,
+        level="tags",
+        content=content,
+        segments=segments,
+        anchors=anchors,
+        markers=markers,
+        token_count=estimate_text(content),
+        following=following,
+    )
+
+
+async def _anchors_in(uow: UnitOfWork, segment: Segment) -> tuple[Anchor, ...]:
+    """Active ones up to its end are read newest first: those within it are the first of them."""
+    active = await uow.anchors.active(segment.conversation_id, through_seq=segment.to_seq, limit=MOST_ANCHORS)
+    return _inside(active, segment)
+
+
+def _inside(anchors: Sequence[Anchor], segment: Segment) -> tuple[Anchor, ...]:
+    return tuple(anchor for anchor in anchors if segment.from_seq <= anchor.seq <= segment.to_seq)
+
+
+def deeper_markers(segment: Segment, level: Level) -> tuple[Marker, ...]:
+    """What leads from a level to the next deeper one; below L1 there are the originals, under the same id."""
+    deeper = _DEEPER.get(level)
+    return (segment_marker(segment, deeper),) if deeper else ()
+
+
+def _seq_in(cursor: str, segment: Segment) -> int:
+    if not _NUMBER.fullmatch(cursor) or not segment.from_seq <= int(cursor) < segment.to_seq:
+        raise _bad_cursor()
+    return int(cursor)
+
+
+def _offset_in(cursor: str, stored: SegmentLevel | None) -> int:
+    offset, _, key = cursor.partition(".")
+    if not _NUMBER.fullmatch(offset) or not key:
+        raise _bad_cursor()
+    if stored is None or key != _mark(stored) or int(offset) >= len(stored.text):
+        message = "this level was written anew since the page before; begin again without after"
+        raise InvalidInputError(message, errors=[FieldError(field="after", message=message)])
+    return int(offset)
+
+
+def _mark(stored: SegmentLevel) -> str:
+    """Of the text itself: a model may write another one of the same messages."""
+    return hashlib.sha256(stored.text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
+
+
+def _bad_cursor() -> InvalidInputError:
+    wrong = FieldError(field="after", message="not a cursor of this segment; use next_cursor of a page before")
+    return InvalidInputError("The cursor cannot be read.", errors=[wrong])

@@ -1,0 +1,44 @@
+"""A retried request has one effect: what a key did is recorded in the transaction that did it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from app.core.model.errors import FieldError, IdempotencyKeyReusedError
+from app.core.model.records import IdempotencyRecord
+from app.usecases.ports import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idem:
+    """A client's key, and the hash of method, path and body that it came with."""
+
+    key: str
+    fingerprint: str
+
+
+async def done_before(uow: UnitOfWork, idem: Idem | None, now: datetime) -> Mapping[str, Any] | None:
+    """Claim the key, or say what it did; a concurrent request with the same key is waited for.
+
+    Raises:
+        IdempotencyKeyReusedError: The key came with another request before.
+    """
+    if idem is None:
+        return None
+    record = IdempotencyRecord(key=idem.key, fingerprint=idem.fingerprint, ref={}, status=0, created_at=now)
+    existing = await uow.idempotency.claim(record)
+    if existing is None:
+        return None
+    if existing.fingerprint != idem.fingerprint:
+        message = "this Idempotency-Key was used for another request: use a new key for a new request"
+        raise IdempotencyKeyReusedError(message, errors=[FieldError(field="Idempotency-Key", message=message)])
+    return existing.ref
+
+
+async def record(uow: UnitOfWork, idem: Idem | None, ref: Mapping[str, Any], status: int = 201) -> None:
+    """Say what the key did, inside the transaction that does it."""
+    if idem is not None:
+        await uow.idempotency.update(idem.key, ref=ref, status=status)

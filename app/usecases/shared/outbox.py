@@ -1,0 +1,96 @@
+"""What goes out after a commit: events to the bus, compaction ids to the broker.
+
+Both are hints; Postgres is the truth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+
+from app.core.model.errors import DependencyUnavailableError
+from app.core.model.records import Event
+from app.usecases.ports import EventBus, JobQueue, UnitOfWorkFactory
+
+APPLIED: Final = "compaction.applied"
+
+log = structlog.get_logger(__name__)
+
+
+class Outbox:
+    """Delivers after the commit; never fails its caller, never makes it wait for the broker."""
+
+    def __init__(self, *, bus: EventBus, queue: JobQueue, uow: UnitOfWorkFactory) -> None:
+        self._bus = bus
+        self._queue = queue
+        self._uow = uow
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def deliver(self, events: Sequence[Event], jobs: Iterable[UUID] = ()) -> None:
+        """Publish events now, hand jobs to the broker in the background.
+
+        Whoever is cancelled here has committed already: its events are published all the same. A heartbeat that finds
+        its compaction ended cancels the run that has just ended it.
+        """
+        for compaction_id in jobs:
+            self._start(self._send(compaction_id))
+        for conversation_id in {event.conversation_id for event in events if event.type == APPLIED}:
+            self._start(self._send_wanted(conversation_id))
+        if events:
+            await asyncio.shield(self._start(self._bus.publish(events)))
+
+    def send_detail(self, conversation_id: UUID) -> None:
+        """Hint in the background that an L1 of this conversation is wanted."""
+        self._start(self._send_detail(conversation_id))
+
+    def send_verification(self, conversation_id: UUID) -> None:
+        """Hint in the background that a state of this conversation waits for its verifier."""
+        self._start(self._send_verification(conversation_id))
+
+    async def drain(self) -> None:
+        """Wait for what is under way; the sweeper sends the rest."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=3)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _send_wanted(self, conversation_id: UUID) -> None:
+        """After a compaction: hints, where its state is to be verified, or its segments told, by a model."""
+        try:
+            async with self._uow(None) as uow:
+                unverified = await uow.verifications.wanting(limit=1, conversation_id=conversation_id)
+                wanting = await uow.segments.wanting_detail(limit=1, conversation_id=conversation_id)
+        except DependencyUnavailableError:  # the sweeper finds them
+            return
+        if unverified:
+            await self._send_verification(conversation_id)
+        if wanting:
+            await self._send_detail(conversation_id)
+
+    async def _send_detail(self, conversation_id: UUID) -> None:
+        if not await self._queue.send_detail(conversation_id):
+            log.info("detail.not_sent", conversation_id=str(conversation_id))
+
+    async def _send_verification(self, conversation_id: UUID) -> None:
+        if not await self._queue.send_verification(conversation_id):
+            log.info("verification.not_sent", conversation_id=str(conversation_id))
+
+    async def _send(self, compaction_id: UUID) -> None:
+        request_id = structlog.contextvars.get_contextvars().get("request_id")
+        if not await self._queue.send(compaction_id, request_id):
+            log.warning("compaction.not_sent", compaction_id=str(compaction_id))
+            return
+        try:
+            async with self._uow(None) as uow:
+                await uow.compactions.mark_sent([compaction_id])
+                await uow.commit()
+        except DependencyUnavailableError:  # the sweeper sends it again: a double is harmless, a lost one is not
+            log.warning("compaction.sent_not_marked", compaction_id=str(compaction_id))

@@ -1,0 +1,220 @@
+"""From a stored row to what the core works on: policy, budgets, schema, system prompt, sizes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, TypedDict
+
+from app.core.context.assembly import system_text
+from app.core.context.awareness import awareness_block
+from app.core.context.tools import WORTHWHILE, most_offered, offered, tools_tokens
+from app.core.model.conversation import Conversation, Quiet
+from app.core.model.gauge import Breakdown, Gauge, breakdown_of, gauge_of
+from app.core.model.model_io import ContextMessage, ToolSpec
+from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
+from app.core.model.policies.policy_errors import field_error
+from app.core.model.policies.presets import PRESETS_OWN, TokenDefaults, resolve
+from app.core.model.schemas import schema_named
+from app.core.model.state import StateSchema
+from app.core.state.layout import messages_tokens
+from app.core.text.token_counts import Estimator
+from app.usecases.ports import Models
+
+
+class Sizes(TypedDict):
+    """The numbers that a trigger is evaluated with."""
+
+    tokens: int
+    messages: int
+    last_seq: int
+    quiet: Quiet
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A conversation with everything that follows from its row."""
+
+    conversation: Conversation
+    policy: CompactionPolicy
+    budgets: Budgets
+    schema: StateSchema
+    """The schema that the next compaction writes."""
+    system: str
+    system_tokens: int
+    """System prompt with awareness block, and the tools that are offered now."""
+    breakdown: Breakdown
+    """Where the context's tokens are, as we estimate them."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What the chat model is offered now."""
+    coming_tool_tokens: int = 0
+    """What the tools weigh that a compaction brings, once enough is out of sight."""
+    warnings: tuple[str, ...] = ()
+    """What of the stored policy does not hold any more, since the settings or their models changed."""
+
+    @property
+    def tokens(self) -> int:
+        """Numerator of utilization: the estimate, by what the provider reported of requests so far."""
+        return self.at_evaluation(self.breakdown.total)
+
+    @property
+    def messages(self) -> int:
+        """Messages after the boundary, commands and erased ones left out."""
+        return self.conversation.total.messages - self.conversation.covered.messages
+
+    def warned(self, warning: str) -> Resolved:
+        """With a further warning."""
+        return replace(self, warnings=(*self.warnings, warning))
+
+    def coming_with(self, folded_tokens: int) -> int:
+        """What the tools weigh that folding so many more tokens brings."""
+        return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= WORTHWHILE else 0
+
+    def at_evaluation(self, estimated: int) -> int:
+        """Estimated tokens as they count against thresholds."""
+        return math.ceil(estimated * self.conversation.token_factor)
+
+    @property
+    def in_estimates(self) -> Budgets:
+        """The budgets for planning, which reckons in estimates: the target is reached when evaluation says so.
+
+        What a compaction brings along is left free.
+        """
+        return replace(self.budgets, target=max(self.target_tokens - self.coming_tool_tokens, 0))
+
+    @property
+    def target_tokens(self) -> int:
+        """The target in estimates, for a context with everything in it that a compaction brings along."""
+        return math.floor(self.budgets.target / self.conversation.token_factor)
+
+    @property
+    def floor_tokens(self) -> int:
+        """What stands before the state block once the conversation has been compacted."""
+        return self.system_tokens + self.coming_tool_tokens
+
+    def sizes(self, now: datetime) -> Sizes:
+        """What ``evaluate`` looks at, at this moment."""
+        last_seq, quiet = self.conversation.last_seq, self.conversation.quiet
+        return {"tokens": self.tokens, "messages": self.messages, "last_seq": last_seq, "quiet": quiet, "now": now}
+
+    @property
+    def gauge(self) -> Gauge:
+        """What clients see of the size."""
+        layout = self.conversation.layout
+        behind = layout.anchors_behind_marker if layout else 0
+        shown = scaled(self.breakdown, self.tokens)
+        return gauge_of(self.policy, self.budgets, shown, anchors_behind_marker=behind)
+
+
+class Resolver:
+    """Resolves rows; O(1) in the history's length."""
+
+    def __init__(self, models: Models, further: Sequence[ToolSpec] = (), defaults: TokenDefaults = PRESETS_OWN) -> None:
+        """``further`` are the operator's tools, ``defaults`` the operator's numbers."""
+        self._models = models
+        self._further = tuple(further)
+        self._defaults = defaults
+
+    def __call__(self, conversation: Conversation, *, model: str | None = None) -> Resolved:
+        """Resolve for the configured chat model, or for the named one."""
+        policy = self.policy(conversation.preset, conversation.policy)
+        budgets = self.budgets(policy, model)
+        schema = schema_named(policy.state_schema)
+        shown = schema_named(conversation.state_schema) if conversation.state_schema else schema
+        awareness = awareness_block(shown, conversation.locale, policy.levels, anchor_share=policy.anchor_share)
+        system = system_text(conversation.system_prompt, awareness)
+        bare = breakdown_of(conversation, policy.estimator, system=_system_tokens(system, policy.estimator))
+        tools, coming = self._tools(conversation, policy, model, overflows=bare.total > budgets.budget)
+        breakdown = replace(bare, system=bare.system + tools_tokens(tools, policy.estimator))
+        resolved = Resolved(
+            conversation=conversation,
+            policy=policy,
+            budgets=budgets,
+            schema=schema,
+            system=system,
+            system_tokens=breakdown.system,
+            breakdown=breakdown,
+            tools=tools,
+            coming_tool_tokens=coming,
+        )
+        if policy.context_window and policy.context_window > budgets.limit:
+            resolved = resolved.warned(f"context_window_clamped:{budgets.limit}")
+        for name in policy.models.values():
+            if not self._models.allows(name):
+                resolved = resolved.warned(f"model_not_allowed:{name}")
+        return resolved
+
+    def refuse_beyond_model(self, window: int) -> None:
+        """Refuse a ``context_window`` that the chat model does not have. A guessed limit refuses nothing.
+
+        Raises:
+            PolicyInvalidError: With both numbers.
+        """
+        profile = self._models.chat().profile
+        if not profile.limit_known or window <= profile.input_limit:
+            return
+        raise field_error(
+            "context_window",
+            f"{window} tokens are more than the {profile.input_limit} that the chat model {profile.name} takes: set at"
+            " most that, or leave it out for the model's own limit",
+        )
+
+    def _tools(
+        self, conversation: Conversation, policy: CompactionPolicy, model: str | None, *, overflows: bool
+    ) -> tuple[tuple[ToolSpec, ...], int]:
+        """What is offered now, and what the tools weigh that will be offered beside them."""
+        if not self._models.chat(model).profile.calls_tools:
+            return (), 0
+        # What overflows is compacted before the model is asked, unless nothing is going to, or it failed.
+        stays_over = not policy.triggers or conversation.failure_count > 0
+        cut_off = overflows and stays_over and policy.on_failure == "truncate"
+        now = offered(
+            policy,
+            hidden_tokens=hidden_tokens(conversation),
+            overflows=cut_off,
+            further=self._further,
+            locale=conversation.locale,
+        )
+        most = most_offered(policy, self._further, conversation.locale)
+        return now, tools_tokens(most, policy.estimator) - tools_tokens(now, policy.estimator)
+
+    def policy(self, preset: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
+        """The resolved policy. Raises ``PolicyInvalidError`` or ``UnknownPresetError``."""
+        return resolve(preset, self._defaults.beneath(preset, overrides))
+
+    def budgets(self, policy: CompactionPolicy, model: str | None = None) -> Budgets:
+        """The policy's shares in tokens for a chat model, whose own limit stands above any ``context_window``."""
+        profile = self._models.chat(model).profile
+        limit = profile.input_limit
+        if profile.limit_known and policy.context_window and policy.context_window > limit:
+            policy = policy.model_copy(update={"context_window": limit})
+        if policy.state_share is None:
+            return budgets_of(policy, limit)
+        summarizer = self._models.chat() if policy.summarizer == "chat_model" else self._models.summarizer()
+        return budgets_of(policy, limit, output_limit=summarizer.profile.output_limit)
+
+
+def hidden_tokens(conversation: Conversation) -> int:
+    """What its state covers, in tokens; what is served word for word is not hidden."""
+    return conversation.covered.tokens - conversation.covered.held_tokens
+
+
+def scaled(breakdown: Breakdown, total: int) -> Breakdown:
+    """The breakdown in proportion, so that its parts add up to ``total``: each rounded where the running sum is."""
+    parts = asdict(breakdown)
+    if breakdown.total in (0, total):
+        return breakdown
+    ends = [share * total // breakdown.total for share in accumulate(parts.values())]
+    return Breakdown(**dict(zip(parts, map(operator.sub, ends, [0, *ends]), strict=True)))
+
+
+@lru_cache(maxsize=256)
+def _system_tokens(system: str, estimator: Estimator) -> int:
+    """A system prompt is weighed at every turn and hardly ever changes."""
+    return messages_tokens((ContextMessage(role="system", content=system),), estimator)

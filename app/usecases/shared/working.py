@@ -1,0 +1,168 @@
+"""What a process works on is on record before it begins, so that a text which ends processes is found and set aside.
+
+Only what is done with texts is on record, not the time that a model takes: a process that is killed while it waits for
+a model was not ended by a conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from app.core.model.errors import ConversationSetAsideError, DependencyUnavailableError
+from app.core.model.records import Crashes, Work, WorkKind
+from app.core.model.timings import Timings
+from app.usecases.ports import Clock, NewId, UnitOfWork, UnitOfWorkFactory
+
+MOST_CRASHES: Final = 2
+"""Once may be a machine's end; twice in a row, without the same work done in between, is the conversation's."""
+
+log = structlog.get_logger(__name__)
+
+
+class OnRecord:
+    """A piece of work that is on record; while it waits for somebody else it is not."""
+
+    def __init__(self, book: WorkBook, work: Work) -> None:
+        self._book = book
+        self.work = work
+
+    @asynccontextmanager
+    async def waiting(self) -> AsyncIterator[None]:
+        """Off record within the block."""
+        self._book.strike(self.work)
+        try:
+            yield
+        finally:
+            self.work = replace(self.work, id=self._book.new_id())  # the row before may still be there
+            await self._book.enter(self.work)
+
+
+@dataclass(slots=True)
+class WorkBook:
+    """The record of one process.
+
+    Args:
+        uow: Opens units of work; those of the record are short and their own.
+        clock: Time.
+        new_id: Makes ids.
+        process: Names this process: no other has the same id, also not one that is started in its place.
+        timings: How often a record is renewed, and how long it stays without.
+    """
+
+    uow: UnitOfWorkFactory
+    clock: Clock
+    new_id: NewId
+    process: UUID
+    timings: Timings
+    _done: set[UUID] = field(default_factory=set)
+    _striking: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def on_record(self, tenant_id: UUID, conversation_id: UUID, kind: WorkKind) -> AsyncIterator[OnRecord]:
+        """Work on a conversation's texts within the block.
+
+        Raises:
+            ConversationSetAsideError: Processes ended over it; nothing is begun.
+            DependencyUnavailableError: It cannot be put on record; nothing is begun.
+        """
+        work = Work(
+            id=self.new_id(), tenant_id=tenant_id, conversation_id=conversation_id, process=self.process, kind=kind
+        )
+        before = await self.enter(work)
+        record = OnRecord(self, work)
+        renewing = asyncio.create_task(self._renew(record))
+        try:
+            yield record
+        finally:
+            renewing.cancel()
+            self.strike(record.work)
+        if before is not None and before.kind == kind:
+            await self._acquit(work)
+
+    async def enter(self, work: Work) -> Crashes | None:
+        """Put it on record; what is known of its conversation. Raises ``ConversationSetAsideError``."""
+        async with self.uow(work.tenant_id) as uow:
+            crashes = await uow.works.begin(work, seconds=self._lease)
+        if crashes is not None and crashes.set_aside_at is not None:
+            self.strike(work)
+            raise set_aside(crashes)
+        return crashes
+
+    def strike(self, work: Work) -> None:
+        """Take it off the record, soon: nobody waits for that."""
+        self._done.add(work.id)
+        if self._striking is None or self._striking.done():
+            self._striking = asyncio.create_task(self._strike())
+
+    async def drain(self) -> None:
+        """Wait until everything that ended is off the record, at the end of the process."""
+        if self._striking is not None:
+            await asyncio.wait([self._striking], timeout=self.timings.heartbeat_seconds)
+            self._striking.cancel()
+
+    @property
+    def _lease(self) -> float:
+        """Longer than a process that hangs goes on living: only a process that has ended is counted."""
+        return self.timings.lease_seconds + self.timings.watchdog_seconds
+
+    async def _strike(self) -> None:
+        """All that ended meanwhile at once; again and again while the database is away."""
+        while self._done:
+            ended = frozenset(self._done)
+            try:
+                async with self.uow(None) as uow:
+                    await uow.works.end(ended)
+            except DependencyUnavailableError:
+                await self.clock.sleep(self.timings.heartbeat_seconds)
+            else:
+                self._done -= ended
+
+    async def _renew(self, record: OnRecord) -> None:
+        while True:
+            await self.clock.sleep(self.timings.heartbeat_seconds)
+            with suppress(DependencyUnavailableError):
+                async with self.uow(record.work.tenant_id) as uow:
+                    await uow.works.renew(record.work.id, seconds=self._lease)
+
+    async def _acquit(self, work: Work) -> None:
+        """What ended a process before has been done now."""
+        with suppress(DependencyUnavailableError):
+            async with self.uow(work.tenant_id) as uow:
+                await uow.works.forget_crashes(work.conversation_id, kind=work.kind)
+                await uow.commit()
+
+
+def set_aside(crashes: Crashes) -> ConversationSetAsideError:
+    """What a client is told, and what can be done about it."""
+    at = crashes.set_aside_at.isoformat() if crashes.set_aside_at else None
+    return ConversationSetAsideError(
+        f"{crashes.count} processes ended one after the other while they worked on this conversation (the last time:"
+        f" {crashes.kind}), so it is set aside and the others go on; its messages can be read. An operator takes it"
+        " back with POST /conversations/{id}/release or `throughline conversations release`",
+        extra={"reason": crashes.kind, "set_aside_at": at},
+    )
+
+
+async def is_set_aside(uow: UnitOfWork, conversation_id: UUID) -> bool:
+    """Whether nothing is done with a conversation's texts."""
+    crashes = await uow.works.crashes(conversation_id)
+    return crashes is not None and crashes.set_aside_at is not None
+
+
+async def count_crash(uow: UnitOfWork, work: Work, clock: Clock) -> Crashes | None:
+    """In a transaction of its own: count what a process left when it ended; ``None`` if another did."""
+    await uow.conversations.lock(work.conversation_id)
+    if not await uow.works.bury(work):
+        return None
+    crashes = await uow.works.count_crash(work, most=MOST_CRASHES)
+    if crashes.count == MOST_CRASHES:
+        data = {"reason": crashes.kind, "crashes": crashes.count}
+        await uow.events.add(work.conversation_id, "conversation.set_aside", data, clock.now())
+    return crashes

@@ -1,0 +1,1 @@
+"""Verification of a state by a model, after it was written."""

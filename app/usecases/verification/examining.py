@@ -1,0 +1,173 @@
+"""Looking for what earlier checks damaged in the state that is served, and mending what code can mend.
+
+Older versions and originals are never touched. Folding the same messages again, from the newest sound version on, is
+the better mend where a language model summarizes: a client does that by a restore and a compaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from app.core.model.conversation import Conversation, Message, Sums
+from app.core.model.errors import CompactionInProgressError
+from app.core.model.overlap import message_text
+from app.core.model.records import Compaction
+from app.core.model.redaction import redact_message
+from app.core.model.repairs import Repair
+from app.core.model.state import StateVersion
+from app.core.validation.damage import Damage, Made, Mended, damages, mended, sound_version
+from app.usecases.compaction.chunk import summarizer_of
+from app.usecases.history.conversations import check_version
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.shell import Shell
+from app.usecases.verification.pending import note_version
+from app.usecases.verification.rewriting import write_entries
+
+MOST_VERSIONS: Final = 200
+"""That are looked back to from the newest."""
+_READ: Final = 200  # messages at a time
+_LONGEST: Final = 100_000  # characters of a message in which entries are looked up
+_MOST_READ: Final = 20_000_000  # characters of all messages together, the newest first
+_RETRY_AFTER: Final = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What was found in a state, and what became of it."""
+
+    conversation_id: UUID
+    state_version: int
+    """That was examined; 0: there is no state."""
+    found: tuple[Damage, ...] = ()
+    sound_version: int | None = None
+    """The newest version before in which nothing is damaged; 0: before the first compaction. ``None``: nothing is."""
+    messages: int = 0
+    """That would be folded again from there."""
+    tokens: int = 0
+    """That those messages weigh, estimated."""
+    by_model: bool = False
+    """A language model would summarize it."""
+    repairs: tuple[Repair, ...] = ()
+    state_version_now: int = 0
+
+
+class ExaminationService:
+    """Examines states that earlier checks made."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def examine(
+        self, tenant_id: UUID, conversation_id: UUID, *, mend: bool = False, if_match: int | None = None
+    ) -> Examination:
+        """Look at the state that is served now; with ``mend`` write a new version of it where something is found.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+            CompactionInProgressError: It is to be mended, and a compaction is in flight.
+            StateVersionMismatchError: It is another version than ``if_match``.
+        """
+        shell = self._shell
+        async with shell.work.on_record(tenant_id, conversation_id, "examination"), shell.uow(tenant_id) as uow:
+            rows = uow.conversations
+            present = await (rows.lock(conversation_id) if mend else rows.get(conversation_id))
+            check_version(present, if_match)
+            if mend and await uow.compactions.in_flight(conversation_id):
+                raise CompactionInProgressError("a compaction is in flight: wait for it", retry_after=_RETRY_AFTER)
+            examination = await self._examined(uow, present, mend=mend)
+            await uow.commit()
+        await shell.outbox.deliver(uow.committed_events)
+        return examination
+
+    async def _examined(self, uow: UnitOfWork, present: Conversation, *, mend: bool) -> Examination:
+        versions = await _versions(uow, present)
+        lineage = [await _made(uow, version) for version in versions]
+        said = await _said(uow, present.id, lineage)
+        found = await asyncio.to_thread(damages, lineage, said)
+        number = present.state_version
+        if not found:
+            return Examination(conversation_id=present.id, state_version=number, state_version_now=number)
+        sound = await asyncio.to_thread(sound_version, lineage, said)
+        before = next((one.covered for one in versions if one.version == sound), Sums())
+        done = mended(versions[-1].entries, found, version=number + 1) if mend else Mended()
+        if done.repairs:
+            number = await self._written(uow, present, versions[-1], done)
+        return Examination(
+            conversation_id=present.id,
+            state_version=present.state_version,
+            found=found,
+            sound_version=sound,
+            messages=present.covered.messages - before.messages,
+            tokens=present.covered.tokens - before.tokens,
+            by_model=summarizer_of(self._shell, self._shell.resolver(present)).profile.reads_prompts,
+            repairs=done.repairs,
+            state_version_now=number,
+        )
+
+    async def _written(self, uow: UnitOfWork, present: Conversation, current: StateVersion, done: Mended) -> int:
+        version = await write_entries(self._shell, uow, present, current, done.entries, done.repairs)
+        await note_version(uow, self._shell, present.id, version)
+        log.info("state.mended", conversation_id=str(present.id), version=version.version, repairs=len(done.repairs))
+        return version.version
+
+
+async def _versions(uow: UnitOfWork, present: Conversation) -> list[StateVersion]:
+    """The versions that led to the present one, oldest first."""
+    found: list[StateVersion] = []
+    number: int | None = present.state_version
+    while number and len(found) < MOST_VERSIONS:
+        found.append(await uow.states.get(present.id, number))
+        number = found[-1].parent_version
+    return found[::-1]
+
+
+async def _made(uow: UnitOfWork, version: StateVersion) -> Made:
+    """How it was made; what a restore or a verification wrote goes on from what is on record before it."""
+    row = await uow.compactions.get(version.compaction_id) if version.compaction_id else None
+    return Made(
+        version=version.version,
+        boundary_seq=version.boundary_seq,
+        entries=version.entries,
+        changed=row.entries.ungrounded if row and version.made_by == "compaction" and _is_of_earlier_checks(row) else 0,
+        made_in=str(row.id if row else version.version),
+    )
+
+
+def _is_of_earlier_checks(row: Compaction) -> bool:
+    """Whether a language model's answer was checked before prompts had a version."""
+    accepted = [attempt for attempt in row.attempts if attempt.outcome == "accepted"]
+    return any(attempt.metered and attempt.prompt_version is None for attempt in accepted)
+
+
+async def _said(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[Made]) -> dict[int, str]:
+    """What the messages say on which entries rest that may be damaged."""
+    seqs = {
+        seq
+        for made in lineage
+        if made.changed
+        for entry in made.entries
+        if entry.since_version == made.version
+        for seq in entry.from_seqs
+    }
+    said: dict[int, str] = {}
+    wanted, read = sorted(seqs, reverse=True), 0
+    for start in range(0, len(wanted), _READ):
+        messages = await uow.messages.at_seqs(conversation_id, wanted[start : start + _READ])
+        texts = await asyncio.to_thread(_texts, messages)
+        said |= texts
+        read += sum(map(len, texts.values()))
+        if read > _MOST_READ:
+            break
+    return said
+
+
+def _texts(messages: Sequence[Message]) -> dict[int, str]:
+    return {message.seq: message_text(redact_message(message))[:_LONGEST] for message in messages}

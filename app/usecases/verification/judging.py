@@ -1,0 +1,265 @@
+"""What a verifier is asked about a version, and what it answers: read, split into calls, asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+from uuid import UUID
+
+import structlog
+
+from app.core.model.anchors import Anchor
+from app.core.model.claims import Claim
+from app.core.model.conversation import Message, Usage
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import ModelProfile, Proposal, VerificationRequest
+from app.core.model.overlap import message_text
+from app.core.model.records import Attempt
+from app.core.model.redaction import redact, redact_message
+from app.core.model.segments import EXTRACTIVE, Segment
+from app.core.model.state import StateVersion
+from app.core.state.apply import served
+from app.core.text.token_counts import estimate_text
+from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources
+from app.core.validation.retelling import retold_sources
+from app.core.validation.verdicts import Verdict, verdicts_of
+from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, shown_texts
+from app.usecases.compaction.attempts import BLOCKED, NOT_ASKED
+from app.usecases.compaction.chunk import chunk_tokens
+from app.usecases.ports import Clock, Summarizer, UnitOfWork
+
+CALL_SECONDS: Final = 50.0
+MOST_CALLS: Final = 4
+"""Of one verification."""
+CUT_OFF: Final = "cut_off"
+NO_VERDICTS: Final = "no_verdicts"
+MOST_VERSIONS: Final = 50
+"""That are looked back to from the newest."""
+EXCERPT: Final = 2_000  # characters of an earlier message
+OLDER_PART: Final = 4
+"""Earlier messages are shown in at most one part in so many of what a call may read."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A version and what it was made from, as they stand in the database."""
+
+    version: StateVersion
+    before: StateVersion | None
+    """The version that was verified last, or the one that the summarizer went on from."""
+    since: tuple[StateVersion, ...]
+    """The versions that are judged, the newest first."""
+    messages: tuple[Message, ...]
+    """Those that the summarizer was shown."""
+    digests: tuple[DigestText, ...]
+    anchors: tuple[Anchor, ...] = ()
+    """Those of which a summarizer claims something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is judged, without secrets, as claims."""
+
+    reading: Reading
+    messages: tuple[Message, ...]
+    claims: tuple[Claim, ...]
+    older: Mapping[int, Message] = field(default_factory=dict)
+    """Excerpts of earlier messages on which claims rest."""
+    retold: tuple[int, ...] = ()
+    """Those of them on which sentences of narratives rest."""
+
+    def requests(self, profile: ModelProfile, locale: str) -> list[VerificationRequest]:
+        """The calls, each about some of the claims."""
+        if not self.messages:
+            return []
+        before, seqs = self.reading.before, [message.seq for message in self.messages]
+        return [
+            VerificationRequest(
+                messages=self.messages,
+                claims=claims,
+                previous=served(before.entries) if before else (),
+                older=tuple(self.older[seq] for seq in self._rested(claims, seqs) if seq in self.older),
+                max_output_tokens=min(output_room(claims), profile.output_limit),
+                locale=locale,
+                chunk_tokens=chunk_tokens(profile),
+            )
+            for claims in batches(self.claims)
+        ]
+
+    def _rested(self, claims: Sequence[Claim], seqs: Sequence[int]) -> list[int]:
+        tells = any(claim.kind == "sentence" for claim in claims)
+        return sorted({*older_sources(claims, seqs), *(self.retold if tells else ())})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What came of the calls."""
+
+    attempts: tuple[Attempt, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    shown: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """By message, what the verifier saw of it."""
+
+    @property
+    def last(self) -> Attempt | None:
+        """The last call."""
+        return self.attempts[-1] if self.attempts else None
+
+
+async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVersion, most_tokens: int) -> Reading:
+    """The newest version with what it was made from.
+
+    Versions that one compaction wrote one after the other are judged together while their messages weigh no more than
+    a call may read; so are those that fold nothing, with the one before them.
+    """
+    since, base = await _since(uow, conversation_id, version, most_tokens)
+    start = base.boundary_seq if base else 0
+    messages = await uow.messages.between(conversation_id, start + 1, version.boundary_seq)
+    fresh = next((place for place, one in enumerate(since) if place and one.verified == "model"), len(since))
+    judged = since[:fresh]
+    segments = await uow.segments.named(conversation_id, [id_ for one in judged for id_ in one.segment_ids])
+    claimed = await uow.anchors.claimed(conversation_id, through_seq=version.boundary_seq, limit=MOST_CLAIMS)
+    return Reading(
+        version=version,
+        before=since[fresh] if fresh < len(since) else base,
+        since=judged,
+        messages=tuple(one for one in messages if one.status != "erased" and not one.is_command),
+        digests=tuple(told for segment in segments if (told := digest_text(segment)) is not None),
+        anchors=tuple(claimed),
+    )
+
+
+async def _since(
+    uow: UnitOfWork, conversation_id: UUID, version: StateVersion, most_tokens: int
+) -> tuple[tuple[StateVersion, ...], StateVersion | None]:
+    """The versions that belong together, the newest first, and the one before them."""
+    since, base = [version], await _parent(uow, conversation_id, version)
+    while base is not None and len(since) < MOST_VERSIONS:
+        before = await _parent(uow, conversation_id, base)
+        folds_nothing = since[-1].boundary_seq == base.boundary_seq
+        weight = version.covered.tokens - (before.covered.tokens if before else 0)
+        goes_on = base.compaction_id is not None and base.compaction_id == version.compaction_id
+        if not folds_nothing and not (goes_on and weight <= most_tokens):
+            break
+        since.append(base)
+        base = before
+    return tuple(since), base
+
+
+async def _parent(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> StateVersion | None:
+    return await uow.states.get(conversation_id, version.parent_version) if version.parent_version else None
+
+
+def digest_text(segment: Segment) -> DigestText | None:
+    """What a model told of a segment; ``None`` where code did."""
+    brief = segment.levels.get("L2")
+    if brief is None or brief.made_by == EXTRACTIVE:
+        return None
+    return DigestText(
+        id=segment.id, topic=segment.topic, brief=brief.text, from_seq=segment.from_seq, to_seq=segment.to_seq
+    )
+
+
+def subject_of(reading: Reading) -> Subject:
+    """Claims, and messages without their secrets; pure work over a whole chunk."""
+    claims = claims_of(
+        reading.before.entries if reading.before else (),
+        reading.version.entries,
+        digests=reading.digests,
+        repairs=[repair for version in reversed(reading.since) for repair in version.repairs],
+        anchors=[replace(anchor, content=redact(anchor.content)) for anchor in reading.anchors],
+    )
+    return Subject(
+        reading=reading, claims=claims, messages=tuple(redact_message(message) for message in reading.messages)
+    )
+
+
+def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) -> Subject:
+    """The subject with excerpts of those earlier messages on which claims rest, while there is room.
+
+    First the sources that entries name, then what narratives retell; of both the newest first.
+    """
+    named = older_sources(subject.claims, [message.seq for message in subject.messages])
+    retold = retold_sources(subject.claims, subject.messages, messages)
+    wanted = [message for message in messages if message.seq in {*named, *retold}]
+    room, older = most_tokens // OLDER_PART, dict[int, Message]()
+    for message in sorted(wanted, key=lambda one: (one.seq not in named, -one.seq)):
+        text = message_text(redact_message(message))[:EXCERPT]
+        room -= estimate_text(text)
+        if room < 0:
+            break
+        older[message.seq] = replace(message, content=text, parts=())
+    return replace(subject, older=older, retold=retold)
+
+
+async def judge(summarizer: Summarizer, requests: Sequence[VerificationRequest], clock: Clock) -> Judgement:
+    """Ask about all claims, in at most ``MOST_CALLS`` calls; never raises for what a model does.
+
+    What is cut off by the output limit is asked for in halves, once. Whoever blocks a request, or does not answer, is
+    not asked any more.
+    """
+    waiting = deque((request, True) for request in requests)
+    attempts: list[Attempt] = []
+    verdicts: list[Verdict] = []
+    shown: dict[int, tuple[str, ...]] = {}
+    while waiting and len(attempts) < MOST_CALLS:
+        request, may_be_halved = waiting.popleft()
+        attempt, found = await _asked(summarizer, request, clock)
+        attempts.append(attempt)
+        parts = halves(request) if attempt.reason == CUT_OFF and may_be_halved else ()
+        if parts and len(attempts) + len(parts) <= MOST_CALLS:
+            waiting.extendleft((part, False) for part in reversed(parts))
+            continue
+        if found:
+            verdicts += found
+            for seq, texts in (await asyncio.to_thread(shown_texts, request)).items():
+                shown[seq] = tuple(dict.fromkeys((*shown.get(seq, ()), *texts)))
+        if attempt.outcome == "error" or attempt.reason == BLOCKED:
+            break
+    return Judgement(attempts=tuple(attempts), verdicts=tuple(verdicts), shown=shown)
+
+
+async def _asked(
+    summarizer: Summarizer, request: VerificationRequest, clock: Clock
+) -> tuple[Attempt, tuple[Verdict, ...]]:
+    """One call, and what of its answer can be read."""
+    started = clock.monotonic()
+    proposal: Proposal | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    reason: str | None = None
+    try:
+        async with asyncio.timeout(CALL_SECONDS):
+            proposal = await summarizer.verify(request)
+        verdicts = await asyncio.to_thread(verdicts_of, proposal.text, request.claims)
+        reason = _wrong(proposal, verdicts)
+    except ModelUnavailableError as error:
+        reason = error.reason
+    except TimeoutError:
+        reason = "timeout"
+    except Exception:  # a defect of ours must cost a verification, never a worker's peace
+        log.exception("verification.crashed")
+        proposal, verdicts, reason = None, (), "internal_error"
+    outcome: Literal["accepted", "refused", "error"] = "accepted" if verdicts else "refused"
+    attempt = Attempt(
+        model=proposal.model if proposal else summarizer.profile.name,
+        outcome=outcome if proposal else "error",
+        reason=reason,
+        duration_ms=round((clock.monotonic() - started) * 1000),
+        usage=proposal.usage if proposal else Usage(),
+        metered=summarizer.profile.metered and reason != NOT_ASKED,
+        prompt_version=VERIFY_VERSION,
+    )
+    return attempt, verdicts if reason in {None, CUT_OFF} else ()
+
+
+def _wrong(proposal: Proposal, verdicts: Sequence[Verdict]) -> str | None:
+    if proposal.finish == "blocked":
+        return BLOCKED
+    if proposal.finish == "length":
+        return CUT_OFF
+    return None if verdicts and not proposal.called_tool else NO_VERDICTS

@@ -1,0 +1,75 @@
+"""A new version of a state with the same boundary: other entries, and what was done to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from app.core.model.conversation import Conversation
+from app.core.model.repairs import Repair
+from app.core.model.schemas import schema_named
+from app.core.model.state import StateEntry, StateVersion
+from app.core.state.apply import served
+from app.core.state.layout import layout_of
+from app.core.state.pruning import most_tokens, prune, state_of
+from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.ports import UnitOfWork
+from app.usecases.shared.layouts import lay_out
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+
+async def write_entries(
+    shell: Shell,
+    uow: UnitOfWork,
+    present: Conversation,
+    current: StateVersion,
+    entries: Sequence[StateEntry],
+    repairs: Sequence[Repair],
+) -> StateVersion:
+    """Store a version that a verification makes; nothing that counts compactions, or tells of them, moves."""
+    resolved, schema = shell.resolver(present), schema_named(current.state_schema)
+    fitting = await asyncio.to_thread(_within_cap, entries, current, resolved)
+    state = state_of(schema, fitting)
+    layout = await lay_out(uow, resolved, schema=schema, state=state, boundary_seq=current.boundary_seq)
+    version = replace(
+        current,
+        version=current.version + 1,
+        parent_version=current.version,
+        state=state,
+        entries=fitting,
+        covered=present.covered,
+        layout=layout,
+        segment_ids=(),
+        repairs=tuple(one.redacted() for one in repairs),
+        made_by="verification",
+        created_at=shell.clock.now(),
+    )
+    await uow.states.add(present.id, version)
+    changed = await uow.conversations.update(
+        present.id,
+        compressed_state=version.state,
+        state_version=version.version,
+        layout=layout,
+        layout_version=present.layout_version + 1,
+    )
+    await refresh_sizes(uow, shell.resolver(changed))
+    return version
+
+
+def _within_cap(entries: Sequence[StateEntry], current: StateVersion, resolved: Resolved) -> tuple[StateEntry, ...]:
+    """Entries that came back have to fit like all others; what was served above the cap may go on."""
+    policy, schema = resolved.policy, schema_named(current.state_schema)
+
+    def weight(given: Sequence[StateEntry]) -> int:
+        state = state_of(schema, given)
+        return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens
+
+    most = max(most_tokens(schema, resolved.budgets), weight(served(current.entries)))
+
+    def fits(state: dict[str, object]) -> bool:
+        return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens <= most
+
+    kept, pushed_out = prune(schema, entries, fits=fits)
+    return (*kept, *pushed_out, *(entry for entry in entries if entry.pruned))

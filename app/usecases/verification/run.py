@@ -1,0 +1,443 @@
+"""The verifier: a model judges what a compaction wrote, in the background: one claim, few calls, one commit.
+
+It is no compaction: it never takes the slot, and waits for whoever has it. Whatever fails changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from functools import reduce
+from typing import Final, Literal
+from uuid import UUID
+
+import structlog
+
+from app.core.model.claims import Claim
+from app.core.model.conversation import Conversation, Usage
+from app.core.model.errors import DependencyUnavailableError, InvalidInputError, NotFoundError
+from app.core.model.records import Compaction, Verification, VerificationStatus
+from app.core.model.redaction import redact_message
+from app.core.model.segments import Level
+from app.core.model.state import StateVersion, VerificationCounts
+from app.core.segments.describing import describe
+from app.core.validation.claims import older_sources
+from app.core.validation.retelling import sought_words
+from app.core.validation.verdicts import VerifiedState, applied_verdicts
+from app.core.validation.verifier_prompts import VERIFY_VERSION
+from app.usecases.compaction.attempts import NOT_ASKED
+from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
+from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.compaction.segmenting import described, extractive_level
+from app.usecases.compaction.spending import SpendGuard
+from app.usecases.history.anchors import settle_claims
+from app.usecases.history.holding import laid_out_again
+from app.usecases.ports import Summarizer, UnitOfWork
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+from app.usecases.verification.judging import (
+    NO_VERDICTS,
+    Judgement,
+    Reading,
+    Subject,
+    digest_text,
+    judge,
+    read_version,
+    subject_of,
+    with_older,
+)
+from app.usecases.verification.pending import PENDING, is_wanted, note_version
+from app.usecases.verification.rewriting import write_entries
+
+CLAIM: Final = timedelta(seconds=300)
+"""Longer than all calls take, and the wait for a compaction that began meanwhile."""
+WAIT_SECONDS: Final = 60.0
+"""For a compaction that runs when the verdicts are there."""
+MOST_TRIES: Final = 3
+BACK_OFF: Final = timedelta(minutes=1)  # ten times as long after the second failure
+BACK_OFF_FACTOR: Final = 10
+PATIENCE: Final = timedelta(seconds=1)
+"""A compaction that waits longer finds no worker free."""
+AGAIN: Final = timedelta(seconds=15)  # while a compaction of the conversation runs
+SOUGHT: Final = 200
+"""Earlier messages that are looked at for what a narrative retells."""
+RETOLD: Final[tuple[Level, ...]] = ("L2", "L3")
+"""The levels that a summarizer writes with the state."""
+
+Outcome = Literal["changed", "verified", "failed", "skipped", "stale", "not_now", "not_wanted"]
+"""``changed``: verdicts led to a new version. ``not_now``: it is looked at again later."""
+TRIED: Final = frozenset[Outcome]({"changed", "verified", "failed", "skipped", "stale"})
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claimed:
+    """The right to ask about a version, for as long as ``CLAIM``."""
+
+    row: Verification
+    """As it is while this claim holds: another claim has another number of tries."""
+    resolved: Resolved
+    reading: Reading
+    summarizer: Summarizer
+
+    @property
+    def conversation(self) -> Conversation:
+        return self.resolved.conversation
+
+
+class VerificationService:
+    """Has models verify states.
+
+    Args:
+        shell: The ports.
+        spending: Calls are made only while it has room, and count against it.
+        slots: How many verifications may run at once, over all processes.
+        model: The verifier; ``None``: whatever summarizes.
+    """
+
+    def __init__(self, shell: Shell, spending: SpendGuard, *, slots: int = 1, model: str | None = None) -> None:
+        self._shell = shell
+        self._spending = spending
+        self._slots = slots
+        self._model = model
+
+    async def work(self, conversation_id: UUID | None = None) -> Outcome:
+        """Have one state verified, of that conversation or of any, and send a hint where more wait.
+
+        With the database away nothing happens: the sweeper asks again.
+        """
+        try:
+            async with self._shell.uow(None) as uow:
+                wanting = await uow.verifications.wanting(limit=2, conversation_id=conversation_id)
+            if not wanting:
+                return "not_wanted"
+            outcome = await self.run(*wanting[0])
+        except DependencyUnavailableError as error:
+            log.warning("verification.not_now", reason=error.stable_code)
+            return "not_now"
+        if outcome in TRIED and len(wanting) > 1:
+            self._shell.outbox.send_verification(wanting[1][1])
+        return outcome
+
+    async def after(self, compaction: Compaction | None) -> None:
+        """Verify what a compaction has just written, where it was applied; whatever happens is no failure of it."""
+        if compaction is None or compaction.status != "applied":
+            return
+        try:
+            await self.work(compaction.conversation_id)
+        except Exception:
+            log.exception("verification.crashed", conversation_id=str(compaction.conversation_id))
+
+    async def run(self, tenant_id: UUID, conversation_id: UUID) -> Outcome:
+        """Have the newest version of one conversation verified, unless somebody else is at it.
+
+        Never raises for what a model does; two that run at once make one verification.
+        """
+        if await self._is_busy():
+            return "not_now"
+        if self._model is not None and self._shell.verifies:
+            await self._prepare(self._model)
+        claimed = await self._claimed(tenant_id, conversation_id)
+        if not isinstance(claimed, _Claimed):
+            return claimed
+        subject = await self._subject(tenant_id, claimed)
+        requests = subject.requests(claimed.summarizer.profile, claimed.conversation.locale)
+        judgement = await judge(claimed.summarizer, requests, self._shell.clock)
+        outcome = await self._stored(tenant_id, claimed, subject, judgement)
+        log.info(
+            "verification.done",
+            conversation_id=str(conversation_id),
+            version=claimed.row.version,
+            outcome=outcome,
+            claims=len(subject.claims),
+            calls=len(judgement.attempts),
+            reason=judgement.last.reason if judgement.last else None,
+            tries=claimed.row.tries,
+        )
+        return outcome
+
+    async def _prepare(self, model: str) -> None:
+        try:
+            await self._shell.models.prepare(model)
+        except InvalidInputError as error:  # the claim is put off for it
+            log.warning("verification.model_unavailable", model=model, detail=error.detail)
+
+    async def _is_busy(self) -> bool:
+        """Whether a compaction waits for somebody, or as many verifications run as may."""
+        async with self._shell.uow(None) as uow:
+            if await uow.compactions.unsent(older_than=PATIENCE, limit=1):
+                return True
+            return await uow.verifications.running() >= self._slots
+
+    def _verifier(self, resolved: Resolved) -> Summarizer | None:
+        """Whoever judges; ``None`` while it cannot be built, as when its key is gone."""
+        try:
+            return self._shell.models.summarizer(self._model) if self._model else summarizer_of(self._shell, resolved)
+        except InvalidInputError:
+            return None
+
+    # --- the claim
+
+    async def _claimed(self, tenant_id: UUID, conversation_id: UUID) -> _Claimed | Outcome:
+        async with self._shell.uow(tenant_id) as uow:
+            try:
+                conversation = await uow.conversations.lock(conversation_id)
+            except NotFoundError:
+                return "not_wanted"
+            is_due = await uow.verifications.wanting(limit=1, conversation_id=conversation_id)
+            row = await uow.verifications.open_of(conversation_id)
+            if row is None or not is_due:
+                return "not_wanted"
+            found = await self._looked_at(uow, self._shell.resolver(conversation), row)
+            await uow.commit()
+            return found
+
+    async def _looked_at(self, uow: UnitOfWork, resolved: Resolved, row: Verification) -> _Claimed | Outcome:
+        """The claim, written down; or why there is none, with when to look again."""
+        conversation = resolved.conversation
+        number = conversation.state_version
+        version = await uow.states.get(conversation.id, number) if number else None
+        if version is None or version.verified != PENDING:
+            return await self._ended(uow, row, "stale", "superseded")
+        row = replace(row, version=version.version)
+        if row.tries >= MOST_TRIES:
+            return await self._ended(uow, row, "failed", row.reason or "given_up")
+        summarizer = self._verifier(resolved)
+        if not is_wanted(self._shell, resolved.policy) or (summarizer and not summarizer.profile.metered):
+            return await self._ended(uow, row, "skipped", "off")
+        wait = await self._wait(uow, resolved) if summarizer else BACK_OFF
+        if summarizer is None or wait is not None:
+            return await self._later(uow, row, wait or BACK_OFF)
+        return await self._begun(uow, resolved, row, version, summarizer)
+
+    async def _wait(self, uow: UnitOfWork, resolved: Resolved) -> timedelta | None:
+        """How long compactions, or the spend guard, come first."""
+        if await uow.compactions.in_flight(resolved.conversation.id):
+            return AGAIN
+        return await self._spending.wait(uow, resolved, metered=True, spares=True)
+
+    async def _begun(
+        self,
+        uow: UnitOfWork,
+        resolved: Resolved,
+        row: Verification,
+        version: StateVersion,
+        summarizer: Summarizer,
+    ) -> _Claimed:
+        now = self._shell.clock.now()
+        claimed = replace(row, status="running", tries=row.tries + 1, after=now + CLAIM, asked_at=now)
+        await uow.verifications.update(
+            row.id,
+            status=claimed.status,
+            version=claimed.version,
+            tries=claimed.tries,
+            after=claimed.after,
+            asked_at=claimed.asked_at,
+        )
+        reading = await read_version(uow, resolved.conversation.id, version, chunk_tokens(summarizer.profile))
+        return _Claimed(row=claimed, resolved=resolved, reading=reading, summarizer=summarizer)
+
+    async def _later(self, uow: UnitOfWork, row: Verification, wait: timedelta) -> Outcome:
+        await uow.verifications.update(row.id, status="queued", after=self._shell.clock.now() + wait)
+        return "not_now"
+
+    async def _ended(
+        self, uow: UnitOfWork, row: Verification, status: VerificationStatus, reason: str | None
+    ) -> Outcome:
+        """The end of a row that changes nothing: its version was judged by code alone."""
+        now = self._shell.clock.now()
+        await uow.verifications.update(
+            row.id,
+            status=status,
+            reason=reason,
+            version=row.version,
+            after=None,
+            attempts=row.attempts,
+            finished_at=now,
+        )
+        await uow.states.unmark(row.conversation_id, before=row.version + 1)
+        return "failed" if status == "failed" else "stale" if status == "stale" else "skipped"
+
+    async def _subject(self, tenant_id: UUID, claimed: _Claimed) -> Subject:
+        """The claims, with excerpts of the earlier messages that they rest on."""
+        subject = await asyncio.to_thread(subject_of, claimed.reading)
+        if not subject.messages:
+            return subject
+        first, id_ = subject.messages[0].seq, claimed.conversation.id
+        words = await asyncio.to_thread(sought_words, subject.claims, subject.messages)
+        async with self._shell.uow(tenant_id) as uow:
+            told = await uow.messages.sources(id_, stems=words, limit=SOUGHT, neighbours=False) if words else None
+            seqs = {source.seq for source in told.sources if source.seq < first} if told else set[int]()
+            rested = older_sources(subject.claims, [message.seq for message in subject.messages])
+            earlier = await uow.messages.at_seqs(id_, sorted({*rested, *seqs}))
+        return await asyncio.to_thread(with_older, subject, earlier, chunk_tokens(claimed.summarizer.profile))
+
+    # --- what becomes of it
+
+    async def _stored(self, tenant_id: UUID, claimed: _Claimed, subject: Subject, judgement: Judgement) -> Outcome:
+        """Apply the verdicts, unless messages were erased or the claim is another's by now.
+
+        A compaction that runs is waited for: a version in between would cost it all that it has done.
+        """
+        deadline = self._shell.clock.monotonic() + WAIT_SECONDS
+        while True:
+            async with self._shell.uow(tenant_id) as uow:
+                try:
+                    present = await uow.conversations.lock(claimed.conversation.id)
+                except NotFoundError:
+                    return "stale"
+                row = await uow.verifications.open_of(present.id)
+                if row is None or (row.id, row.tries) != (claimed.row.id, claimed.row.tries):
+                    return "stale"
+                row = replace(row, attempts=(*row.attempts, *judgement.attempts))
+                compaction = await uow.compactions.in_flight(present.id)
+                waits = judgement.verdicts and compaction is not None and compaction.status == "running"
+                if not waits or self._shell.clock.monotonic() > deadline:
+                    outcome = await self._outcome(uow, present, row, claimed, subject, judgement, is_late=bool(waits))
+                    await uow.commit()
+                    break
+            await self._shell.clock.sleep(self._shell.timings.poll_seconds)
+        await self._shell.outbox.deliver(uow.committed_events)
+        return outcome
+
+    async def _outcome(
+        self,
+        uow: UnitOfWork,
+        present: Conversation,
+        row: Verification,
+        claimed: _Claimed,
+        subject: Subject,
+        judgement: Judgement,
+        *,
+        is_late: bool,
+    ) -> Outcome:
+        if claimed.conversation.content_epoch != present.content_epoch or is_late:
+            return await self._put_back(uow, row, AGAIN if is_late else None)
+        if not subject.claims or not subject.messages:
+            return await self._ended(uow, row, "skipped", "nothing_to_verify")
+        if not judgement.verdicts:
+            return await self._in_vain(uow, row, judgement)
+        changed = await self._apply(uow, present, subject, judgement)
+        now = self._shell.clock.now()
+        await uow.verifications.update(
+            row.id, status="done", reason=None, after=None, attempts=row.attempts, finished_at=now
+        )
+        await self._go_on(uow, present.id)
+        return "changed" if changed else "verified"
+
+    async def _put_back(self, uow: UnitOfWork, row: Verification, wait: timedelta | None) -> Outcome:
+        """To be asked about what stands there now; no try of it was in vain."""
+        after = None if wait is None else self._shell.clock.now() + wait
+        tries = row.tries - (wait is None)
+        await uow.verifications.update(row.id, status="queued", after=after, tries=tries, attempts=row.attempts)
+        return "stale"
+
+    async def _in_vain(self, uow: UnitOfWork, row: Verification, judgement: Judgement) -> Outcome:
+        """After calls that brought nothing: who was away is asked again later, who answered otherwise is not."""
+        last = judgement.last
+        tries = row.tries - (last is not None and last.reason == NOT_ASKED)
+        if last is None or last.outcome != "error" or tries >= MOST_TRIES:
+            return await self._ended(uow, row, "failed", last.reason if last else NO_VERDICTS)
+        wait = BACK_OFF * BACK_OFF_FACTOR ** max(tries - 1, 0)
+        await uow.verifications.update(
+            row.id,
+            status="queued",
+            reason=last.reason,
+            tries=tries,
+            after=self._shell.clock.now() + wait,
+            attempts=row.attempts,
+        )
+        return "failed"
+
+    async def _go_on(self, uow: UnitOfWork, conversation_id: UUID) -> None:
+        """A version that was written meanwhile still waits."""
+        present = await uow.conversations.get(conversation_id)
+        await note_version(uow, self._shell, conversation_id, await uow.states.get(present.id, present.state_version))
+
+    # --- the verdicts
+
+    async def _apply(self, uow: UnitOfWork, present: Conversation, subject: Subject, judgement: Judgement) -> bool:
+        """Apply verdicts to the version that is current now; whether that led to a new one."""
+        judged, current = subject.reading.version, await uow.states.get(present.id, present.state_version)
+        verified = await self._verdicts(current, subject, judgement)
+        counts = _counts(verified, judgement)
+        moves_anchors = await settle_claims(uow, present, verified)
+        await uow.states.mark(present.id, judged.version, "model", counts)
+        if current.state_schema != judged.state_schema:
+            if moves_anchors:
+                await self._lay_out_again(uow, present)
+            return False
+        is_same = current.version == judged.version
+        if is_same:
+            current = replace(current, verified="model", verification=counts)
+        retold = await self._retold(uow, present, subject, verified.digests)
+        if retold or (verified.is_changed and not verified.is_order_only and not _is_by_digests(verified, current)):
+            await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs)
+            return True
+        if moves_anchors:
+            await self._lay_out_again(uow, present)
+        if verified.is_order_only:
+            # What is served stays as it is until the next compaction: a new version costs the cached prefix.
+            repairs = (*current.repairs, *(one.redacted() for one in verified.repairs))
+            await uow.states.rewrite(present.id, replace(current, entries=verified.entries, repairs=repairs))
+        return False
+
+    async def _lay_out_again(self, uow: UnitOfWork, present: Conversation) -> None:
+        """Serve the state without the anchors that went."""
+        await refresh_sizes(uow, await laid_out_again(uow, self._shell, self._shell.resolver(present)))
+
+    async def _verdicts(self, current: StateVersion, subject: Subject, judgement: Judgement) -> VerifiedState:
+        """What the verdicts make of the current version; what stood before is as it was: nothing was erased since."""
+        before = subject.reading.before
+        is_alike = before is not None and before.state_schema == current.state_schema
+        return await asyncio.to_thread(
+            applied_verdicts,
+            current.entries,
+            subject.claims,
+            judgement.verdicts,
+            shown=judgement.shown,
+            before=before.entries if before is not None and is_alike else (),
+        )
+
+    async def _retold(
+        self, uow: UnitOfWork, present: Conversation, subject: Subject, segment_ids: Sequence[str]
+    ) -> bool:
+        """Tell segments whose digest was contradicted by code, where they still say what was judged."""
+        texts = {claim.target: claim for claim in subject.claims if claim.kind == "digest"}
+        retold = [await self._retell(uow, present, texts[id_]) for id_ in segment_ids]
+        return any(retold)
+
+    async def _retell(self, uow: UnitOfWork, present: Conversation, claim: Claim) -> bool:
+        try:
+            segment = await uow.segments.get(present.id, claim.target)
+        except NotFoundError:  # erasure may give a segment another name
+            return False
+        told = digest_text(segment)
+        found = await uow.messages.between(present.id, segment.from_seq, segment.to_seq)
+        messages = [redact_message(one) for one in found if one.status != "erased" and not one.is_command]
+        if told is None or told.text != claim.text or not messages:
+            return False
+        topic = (await asyncio.to_thread(describe, messages)).topic
+        cut, now = replace(described(segment), topic=topic), self._shell.clock.now()
+        made = [
+            await asyncio.to_thread(extractive_level, level, messages, cut, locale=present.locale, now=now)
+            for level in RETOLD
+            if level in segment.levels
+        ]
+        levels = {**segment.levels, **{level.level: level for level in made if level is not None}}
+        await uow.segments.rewrite(replace(segment, topic=topic, levels=levels))
+        return True
+
+
+def _is_by_digests(verified: VerifiedState, current: StateVersion) -> bool:
+    """Whether only digests were contradicted, so that the entries stay as they are."""
+    return verified.entries == current.entries
+
+
+def _counts(verified: VerifiedState, judgement: Judgement) -> VerificationCounts:
+    model = judgement.last.model if judgement.last else ""
+    usage = reduce(Usage.plus, (attempt.usage for attempt in judgement.attempts), Usage())
+    return VerificationCounts(model=model, prompt_version=VERIFY_VERSION, usage=usage, **asdict(verified.counts))
