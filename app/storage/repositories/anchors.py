@@ -63,7 +63,7 @@ class SqlAnchors(Repository):
     async def servable(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
     ) -> list[FoundAnchor]:
-        """The same, without what only changing them needs: half the time again, for thousands in one context."""
+        """The same, without what only changing them needs, in half the time: thousands are read for one context."""
         rows = await self._session.rows(_newest_active(_SERVED, conversation_id, through_seq, limit))
         return [
             FoundAnchor(
@@ -115,7 +115,7 @@ class SqlAnchors(Repository):
         return [Anchor(**dict(zip(_FIELDS, row, strict=True))) for row in reversed(rows)]
 
     async def rank(self, conversation_id: UUID, ranking: Ranking) -> None:
-        """Write down what a language model said of active ones that no user set."""
+        """Write down what a language model said of anchors; those that a user set are left as they are."""
         of_others = col(AnchorRow.proposed_by) != "user"
         for ids, passed_over in ((ranking.confirmed, False), (ranking.passed_over, True)):
             if ids:
@@ -139,7 +139,7 @@ class SqlAnchors(Repository):
         await self._session.execute(_these(conversation_id, [anchor_id]).values(**values))
 
     async def change(self, conversation_id: UUID, transitions: Sequence[Transition]) -> None:
-        """Set statuses; what was claimed of an anchor is forgotten."""
+        """Set statuses; what was claimed of these anchors is forgotten."""
         for transition in transitions:
             await self._session.execute(
                 update(AnchorRow)
@@ -153,7 +153,10 @@ class SqlAnchors(Repository):
             )
 
     async def delete_of(self, conversation_id: UUID, seqs: Sequence[int]) -> int:
-        """Delete the anchors of these messages; references to them, and claims that rest on them, are cleared."""
+        """Delete the anchors of these messages; how many there were.
+
+        References to them are cleared, and so are claims that rest on these messages.
+        """
         listed = literal(list(seqs), ARRAY(BigInteger))
         here = col(AnchorRow.conversation_id) == conversation_id
         await self._session.execute(

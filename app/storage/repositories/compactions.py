@@ -38,7 +38,10 @@ class SqlCompactions(LeasedRepository):
     """``ports.CompactionRepository``."""
 
     async def claim(self, compaction: Compaction) -> Compaction | None:
-        """Insert unless one is in flight; waits for a transaction that is just claiming the same slot."""
+        """Insert unless one is in flight (``ON CONFLICT DO NOTHING`` on the partial unique index).
+
+        A row inserted as ``running`` gets ``lease_until = now() + 9 s`` and ``claims = 1``.
+        """
         self._check_tenant(compaction.tenant_id)
         values = _columns(columns(compaction))
         if compaction.status == "running":
@@ -74,7 +77,7 @@ class SqlCompactions(LeasedRepository):
     async def page(
         self, page: Page, *, conversation_id: UUID | None = None, status: str | None = None
     ) -> tuple[list[Compaction], str | None]:
-        """By id, which is by time."""
+        """Newest first by default."""
         statement = select(CompactionRow)
         if conversation_id is not None:
             statement = statement.where(col(CompactionRow.conversation_id) == conversation_id)
@@ -84,7 +87,7 @@ class SqlCompactions(LeasedRepository):
         return cut(found, page.limit, lambda compaction: (compaction.id,))
 
     async def focused(self, conversation_id: UUID) -> list[Compaction]:
-        """Those with a focus, by id."""
+        """Those that were asked to keep something in view."""
         focus = col(CompactionRow.request).op("->>")("focus")
         of = col(CompactionRow.conversation_id) == conversation_id
         return await self._all(select(CompactionRow).where(of, focus.is_not(None)).order_by(_id))
@@ -107,7 +110,7 @@ class SqlCompactions(LeasedRepository):
         )
 
     async def takeable(self, compaction_id: UUID) -> bool:
-        """Queued, or running with its lease over; not locked."""
+        """Whether ``take`` would succeed now; a look without a lock, for those who wait."""
         statement = select(CompactionRow).where(_id == compaction_id, or_(_QUEUED, _expired()))
         return await self._maybe(statement) is not None
 
@@ -136,27 +139,30 @@ class SqlCompactions(LeasedRepository):
         return await self._session.first(statement.returning(_id)) is not None
 
     async def release_owner(self, owner: str) -> int:
-        """Back to ``queued``, uncounted, everything that process holds."""
+        """Back to ``queued``, uncounted, everything that process holds (SIGTERM)."""
         statement = update(CompactionRow).where(_RUNNING, col(CompactionRow.owner) == owner)
         return len(await self._session.all(statement.values(**_queued(count=False)).returning(_id)))
 
     async def mark_sent(self, compaction_ids: Sequence[UUID]) -> None:
-        """``sent_at`` is now."""
+        """``sent_at = now()``."""
         await self._session.execute(update(CompactionRow).where(_id.in_(compaction_ids)).values(sent_at=now()))
 
     async def expired(self, *, limit: int) -> list[Compaction]:
-        """Running rows whose lease is over, the longest dead first; not locked."""
+        """Running rows whose lease is over, all tenants, the longest dead first; not locked."""
         statement = select(CompactionRow).where(_expired()).order_by(col(CompactionRow.lease_until))
         return await self._all(statement.limit(limit))
 
     async def unsent(self, *, older_than: timedelta, limit: int) -> list[Compaction]:
-        """Queued rows neither queued nor sent within that time, locked; a row put back is due at once."""
+        """Queued rows neither queued nor sent within that time, all tenants, ``FOR UPDATE SKIP LOCKED``.
+
+        A row that was put back is due at once.
+        """
         touched = func.greatest(col(CompactionRow.queued_at), col(CompactionRow.sent_at))
         statement = select(CompactionRow).where(_QUEUED, or_(touched.is_(None), touched < now() - older_than))
         return await self._all(statement.order_by(_id).limit(limit).with_for_update(skip_locked=True))
 
     async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Metered model calls recorded within that time, of a conversation or of the whole tenant."""
+        """Metered model calls recorded within that time (database time), of a conversation or of the whole tenant."""
         row = CompactionRow
         metered = func.jsonb_path_query_array(
             col(row.attempts), literal_column("'$[*] ? (@.metered == true)'::jsonpath")

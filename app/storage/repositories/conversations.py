@@ -36,8 +36,9 @@ class SqlConversations(Repository):
         return _conversation(await self._session.first(select(ConversationRow).where(_is(conversation_id))))
 
     async def lock(self, conversation_id: UUID) -> Conversation:
-        """Read with a lock that other writers wait for. Raises ``NotFoundError``.
+        """Read with a lock that other writers wait for: every writer begins with this. Raises ``NotFoundError``.
 
+        The law of lock order: the conversation before any of its compactions or turns, or two writers deadlock.
         ``NO KEY``: rows that refer to the conversation can be inserted meanwhile. A plain ``FOR UPDATE`` would
         deadlock with a claim that waits for us by its foreign key while we wait for it by the unique index.
         """
@@ -45,13 +46,13 @@ class SqlConversations(Repository):
         return _conversation(await self._session.first(statement))
 
     async def update(self, conversation_id: UUID, **changes: Any) -> Conversation:
-        """Set fields by their names in ``Conversation``; ``updated_at`` is now unless given."""
+        """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``live`` … as values)."""
         values = {"updated_at": now()} | _columns(changes)
         statement = update(ConversationRow).where(_is(conversation_id)).values(**values).returning(ConversationRow)
         return _conversation(await self._session.first(statement))
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
-        """By the time of the last message, or of creation, then id; and the next cursor."""
+        """By ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor."""
         statement = select(ConversationRow)
         if user_id is not None:
             statement = statement.where(col(ConversationRow.user_id) == user_id)
@@ -66,13 +67,17 @@ class SqlConversations(Repository):
         return dict(await self._session.rows(statement))
 
     async def delete(self, conversation_id: UUID) -> None:
-        """Delete with everything derived. Raises ``NotFoundError``."""
+        """Delete with everything derived (foreign keys cascade). Raises ``NotFoundError``."""
         statement = delete(ConversationRow).where(_is(conversation_id)).returning(col(ConversationRow.id))
         if await self._session.first(statement) is None:
             raise _not_found()
 
     async def due(self, *, limit: int) -> list[tuple[UUID, UUID]]:
-        """(tenant, conversation) due for a compaction, in random order: one that cannot be served starves no other."""
+        """(tenant, conversation) due for a compaction, over all tenants, by the partial index; database time.
+
+        Due: ``context_tokens >= trigger_tokens``, quiet over (all three of ``Quiet``), no row in flight,
+        no running turn with a live lease.
+        """
         row = ConversationRow
         statement = (
             select(col(row.tenant_id), col(row.id))

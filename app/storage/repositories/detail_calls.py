@@ -33,7 +33,7 @@ class SqlDetailCalls(Repository):
         await self._session.execute(update(DetailCallRow).where(col(DetailCallRow.id) == call_id).values(attempt=told))
 
     async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Metered calls begun within that time, of a conversation or of the whole tenant; running ones count."""
+        """Metered calls begun within that time (database time), of a conversation or of the whole tenant; running ones count."""
         row = DetailCallRow
         metered = or_(_UNENDED, literal_column("attempt -> 'metered' = 'true'::jsonb"))
         # The transaction's time, not the clock's: what moves within a statement no index can be searched for.
@@ -44,7 +44,7 @@ class SqlDetailCalls(Repository):
         return int(await self._session.first(statement))
 
     async def running(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Calls begun within that time that have not ended, of a conversation or of all that may be seen."""
+        """Calls begun within that time that have not ended, of a conversation or of all that the unit of work sees."""
         row = DetailCallRow
         recent = col(row.called_at) > func.transaction_timestamp() - span
         statement = select(func.count()).select_from(row).where(_UNENDED, recent)

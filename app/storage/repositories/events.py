@@ -26,7 +26,7 @@ class SqlEvents(Repository):
         self._added = added
 
     async def add(self, conversation_id: UUID, type_: str, data: Mapping[str, Any], at: datetime) -> Event:
-        """One event: see :meth:`add_many`."""
+        """Take the next number from the conversation row and insert; collected for publishing by the unit of work."""
         (event,) = await self.add_many(conversation_id, [(type_, data)], at)
         return event
 

@@ -39,7 +39,7 @@ class SqlIdempotency(Repository):
         return None
 
     async def update(self, key: str, *, ref: Mapping[str, Any], status: int) -> None:
-        """Set what the key did. Raises ``NotFoundError``."""
+        """Set what the key did, in the transaction that did it."""
         statement = update(IdempotencyRow).where(_key == key).values(ref=dict(ref), status=status).returning(_key)
         if await self._session.first(statement) is None:
             raise NotFoundError("No such idempotency key.")

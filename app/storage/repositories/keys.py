@@ -44,7 +44,7 @@ class SqlKeys(Repository):
         return None if row is None else _key(row)
 
     async def all(self) -> list[ApiKey]:
-        """Every key, oldest first."""
+        """Every key (of the tenant, if the unit of work has one)."""
         order = (col(ApiKeyRow.created_at), col(ApiKeyRow.id))
         return [_key(row) for row in await self._session.all(select(ApiKeyRow).order_by(*order))]
 

@@ -60,7 +60,10 @@ class SqlMessages(Repository):
     """``ports.MessageRepository``."""
 
     async def append(self, messages: Sequence[Message], sums: Sequence[Sums]) -> None:
-        """Insert in one round trip. Raises ``NotFoundError`` when there is no such conversation."""
+        """Insert in one round trip; ``sums[i]`` are the running sums through ``messages[i]``.
+
+        Raises ``NotFoundError`` when there is no such conversation.
+        """
         keys = await _keys(messages)
         rows = [
             _columns(message, through) | {"term_keys": of_message}
@@ -133,9 +136,10 @@ class SqlMessages(Repository):
     async def newest(
         self, conversation_id: UUID, *, after_seq: int, max_tokens: int, each_at_most: int | None = None
     ) -> list[Message]:
-        """The newest messages after ``after_seq`` that weigh at most ``max_tokens``, by the index on the sums.
+        """The newest messages after ``after_seq`` while they weigh at most ``max_tokens``, in order.
 
-        Those whose predecessor's sum is within ``max_tokens`` of the last sum; and the newest, whatever it weighs.
+        Commands are left out; the newest one is always there. With ``each_at_most`` a message counts for no more than
+        that, so that a giant hides nothing behind it; this looks at every message after ``after_seq``.
         """
         row = MessageRow
         if each_at_most is not None:
@@ -249,7 +253,11 @@ class SqlMessages(Repository):
         event_types: Collection[str],
         seqs: Collection[int],
     ) -> list[Message]:
-        """The messages, neither commands nor erased, that are held or that rules may hold, in order."""
+        """What protection is decided for again after a policy change, in order; neither commands nor erased messages.
+
+        The first message, pinned ones, those that are held or found no room, those of these roles or event types, and
+        those at these positions.
+        """
         row = MessageRow
         may_be_held = or_(
             col(row.protected_reason) != "compressible",
@@ -272,7 +280,7 @@ class SqlMessages(Repository):
         return [(seq, content) for seq, content in await self._session.rows(statement)]
 
     async def pin(self, conversation_id: UUID, message_id: UUID, *, is_pinned: bool, reason: str) -> Message:
-        """Set ``is_pinned`` and ``protected_reason``. Raises ``NotFoundError``."""
+        """Set ``is_pinned`` and ``protected_reason``. The caller recomputes the sums (``recompute``)."""
         statement = (
             update(MessageRow)
             .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message_id)
@@ -282,7 +290,10 @@ class SqlMessages(Repository):
         return _message(await self._session.first(statement))
 
     async def erase(self, conversation_id: UUID, changed: Sequence[Message]) -> None:
-        """Store these messages' text, parts, status, event type, weights, reason, model, usage and metadata."""
+        """Store these messages' ``content``, ``parts``, ``status``, weights, reason, ``usage`` and ``metadata``.
+
+        The one exception to "never changed": tombstones, and the stubbed halves of tool pairs.
+        """
         for message, keys in zip(changed, await _keys(changed), strict=True):
             values = _columns(message, Sums()) | {"term_keys": keys}
             names = (*_REWRITTEN, "call_ids", "result_ids", "meta", "is_protected", "term_keys")
@@ -300,7 +311,7 @@ class SqlMessages(Repository):
         return await self._messages(_of(conversation_id).where(or_(makes, answers)).order_by(_seq))
 
     async def quoting(self, conversation_id: UUID, seq: int) -> list[Message]:
-        """Results of tools that quote this message, by ``seq``."""
+        """Later results of tools that quote this message (a part's ``quotes`` are ranges of ``seq``), in order."""
         parts, place = cast(col(MessageRow.parts), JSONB), cast({"seq": seq}, JSONB)
         quotes = func.jsonb_path_exists(parts, cast(_QUOTES, JSONPATH), place, literal(value=True))
         is_there = (col(MessageRow.role) == "tool", col(MessageRow.status) != "erased", _seq > seq)
@@ -312,7 +323,7 @@ class SqlMessages(Repository):
         return await self._messages(_of(conversation_id).where(*answers).order_by(_seq))
 
     async def protected_tokens(self, conversation_id: UUID, estimator: Estimator) -> int:
-        """What pinned and protected messages weigh together, those held by their role apart."""
+        """What pinned and protected messages weigh together, those held by their role (``system``) apart."""
         row = MessageRow
         statement = select(
             func.coalesce(func.sum(col(row.token_count)), 0), func.coalesce(func.sum(col(row.byte_length)), 0)
@@ -333,13 +344,22 @@ class SqlMessages(Repository):
     async def sources(
         self, conversation_id: UUID, *, stems: Sequence[str], limit: int, neighbours: bool = True
     ) -> Narrowed:
-        """The messages among which those that fit these stems are: see ``narrowing.py``."""
+        """The messages among which those that fit these stems are: all of a small conversation (1 500 messages).
+
+        Of a larger one at most ``limit`` messages that hold stems, those that hold the rarest ones first, and the
+        neighbours of the best quarter of them, forty at least, up to three places away. Without ``neighbours`` also of
+        a small one no more than the messages that hold stems.
+        """
         return await Narrowing(self._session, conversation_id).sources(stems, limit=limit, neighbours=neighbours)
 
     async def holding(
         self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int
     ) -> list[Source]:
-        """The newest messages that hold each of these texts literally, whatever the case; blanks are alike."""
+        """The newest messages that hold each of these texts literally, whatever the case; blanks are alike.
+
+        Of a long text the first 200 characters are sought: the caller looks whether the rest follows.
+        With ``stems`` (all of them in the message) by the index, else among the newest 20 000 messages.
+        """
         return await Narrowing(self._session, conversation_id).holding(texts, stems=stems, limit=limit)
 
     async def _messages(self, statement: Any) -> list[Message]:

@@ -48,7 +48,8 @@ class SqlSegments(Repository):
     async def add(self, segments: Sequence[Segment]) -> None:
         """Insert, with their levels, in two round trips.
 
-        Raises ``NotFoundError`` without the conversation, ``ConflictError`` for an id or a range twice.
+        The caller has looked for the same range (``of_ranges``) and for free ids. Raises ``NotFoundError`` without the
+        conversation, ``ConflictError`` for an id or a range twice.
         """
         if not segments:
             return
@@ -66,7 +67,7 @@ class SqlSegments(Repository):
         return found[0]
 
     async def of_ranges(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Segment]:
-        """Those that have exactly one of these ranges, current or not, with levels, by ``from_seq``."""
+        """Those that have exactly one of these (first, last) ``seq``s, current or not, with levels, by ``from_seq``."""
         if not ranges:
             return []
         firsts, lasts = (literal(list(seqs), _BIGINTS) for seqs in zip(*ranges, strict=True))
@@ -87,7 +88,7 @@ class SqlSegments(Repository):
         return cut(in_order, page.limit, lambda segment: (segment.from_seq,))
 
     async def newest(self, conversation_id: UUID, *, limit: int) -> list[Segment]:
-        """The newest current ones, with their L2 and L3, by ``from_seq``."""
+        """The newest current ones, with their L2 and L3, by ``from_seq``; one query, bounded by ``limit``."""
         statement = select(SegmentRow).where(_of(conversation_id), _CURRENT).order_by(_from.desc()).limit(limit)
         return await self._whole(statement, _SERVED)
 
@@ -97,7 +98,7 @@ class SqlSegments(Repository):
         return int(await self._session.first(counted))
 
     async def covering(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Segment]:
-        """The current ones that hold any of these messages, without levels: for each one probe of the index."""
+        """The current ones that hold any of these messages, without levels, by ``from_seq``: each is one probe of the index."""
         wanted = func.unnest(literal(sorted(set(seqs)), _BIGINTS)).table_valued("seq", name="wanted").render_derived()
         begins = select(func.max(col(_PICKED.from_seq))).where(
             col(_PICKED.conversation_id) == conversation_id,
@@ -144,14 +145,17 @@ class SqlSegments(Repository):
         await self._session.execute(statement, [here | columns(level) for level in levels])
 
     async def rewrite(self, segment: Segment) -> None:
-        """Store a segment's topic, counts, identifiers and levels again; no other level stays."""
+        """Store a segment's topic, counts, identifiers and levels again (no other level stays).
+
+        For erasures, and for what a model told of it and a message contradicts.
+        """
         values = {name: item for name, item in columns(segment).items() if name not in _FIXED}
         await self._set(segment.conversation_id, segment.id, values)
         await self._session.execute(delete(SegmentLevelRow).where(*_levels_of(segment.conversation_id, segment.id)))
         await self.put_levels(segment.conversation_id, segment.id, list(segment.levels.values()))
 
     async def rename(self, conversation_id: UUID, segment_id: str, new_id: str) -> None:
-        """Another id for a segment, wherever one stands: its levels, versions, expansions. The old one is forgotten."""
+        """Another id for a segment, wherever one stands (levels, versions, expansions), for an erasure; the old one is forgotten."""
         levels = await self._session.all(
             delete(SegmentLevelRow).where(*_levels_of(conversation_id, segment_id)).returning(SegmentLevelRow)
         )
@@ -172,7 +176,7 @@ class SqlSegments(Repository):
         await self._set(conversation_id, segment_id, changes)
 
     async def make_current(self, conversation_id: UUID, version: int) -> None:
-        """Recompute ``is_current`` from the chain of parents of that version; rows that stay are not written."""
+        """Recompute ``is_current`` from the chain of parents of that version, for restores; rows that stay are not written."""
         ids = await self._session.all(_ids_of_chain(conversation_id, version))
         counts = _id == any_(literal(sorted({*ids}), _TEXTS))
         await self._session.execute(
@@ -189,7 +193,10 @@ class SqlSegments(Repository):
         )
 
     async def wanting_detail(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID, str]]:
-        """(tenant, conversation, segment) of current ones that want an L1 now, oldest first."""
+        """(tenant, conversation, segment) of current ones that want an L1 and whose ``detail_after`` is over.
+
+        Oldest first, over all tenants for the sweeper, by the partial index; database time.
+        """
         row, after = SegmentRow, col(SegmentRow.detail_after)
         statement = select(col(row.tenant_id), col(row.conversation_id), _id)
         if conversation_id is not None:

@@ -61,7 +61,10 @@ class SqlStates(Repository):
         return [_version(row) for row in await self._session.all(statement)]
 
     async def rewrite(self, conversation_id: UUID, version: StateVersion) -> None:
-        """Store a version's ``state``, ``entries``, ``covered``, ``layout``, ``repairs`` and ``verified`` again."""
+        """Store a version's ``state``, ``entries``, ``covered``, ``layout``, ``repairs`` and ``verified`` again.
+
+        For erasures, and for verdicts that change only the order in which entries are served from the next version on.
+        """
         values = _columns(version)
         await self._session.execute(
             update(StateVersionRow)
@@ -82,7 +85,7 @@ class SqlStates(Repository):
         )
 
     async def unmark(self, conversation_id: UUID, *, before: int) -> None:
-        """Versions before that one that wait for a model are judged by code alone."""
+        """Versions before that one that wait for a model are not looked at any more: code alone judged them."""
         waits = col(StateVersionRow.verified) == "pending"
         await self._session.execute(
             update(StateVersionRow)

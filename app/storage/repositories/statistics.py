@@ -70,7 +70,7 @@ class SqlStatistics(Repository):
         await self._session.one_moment()
 
     async def measured(self, conversation_id: UUID | None = None, *, since: datetime | None = None) -> Measured:
-        """Everything counted, of a conversation or of the whole tenant; of what ended at or after ``since``."""
+        """Everything counted, of a conversation or of the whole tenant; of what was asked for at or after ``since``."""
         compactions = _scope(CompactionRow, "finished_at", conversation_id, since)
         expansions = _scope(ExpansionRow, "created_at", conversation_id, since)
         details = _scope(DetailCallRow, "called_at", conversation_id, since)
@@ -103,7 +103,7 @@ class SqlStatistics(Repository):
         return await self._levels([conversation_id], col(SegmentRow.id).in_(made))
 
     async def ended(self, since: datetime, *, limit: int) -> Ended:
-        """What ended after ``since``, over all tenants; at most ``limit`` of each, the first."""
+        """What ended after ``since``, over all tenants, by indexes on time; at most ``limit`` of each, the first."""
         compactions = select(CompactionRow).where(col(_row.finished_at) > since).order_by(col(_row.finished_at))
         expansions = select(ExpansionRow).where(col(ExpansionRow.created_at) > since)
         details = (

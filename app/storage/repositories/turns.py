@@ -29,7 +29,7 @@ class SqlTurns(LeasedRepository):
     """``ports.TurnRepository``."""
 
     async def start(self, turn: Turn) -> Turn | None:
-        """Insert with a fresh lease; ``None`` while one runs, or a dead one was not ended."""
+        """Insert with a fresh lease, in database time; ``None`` while one runs, or a dead one was not ended."""
         self._check_tenant(turn.tenant_id)
         values = columns(turn, warnings=list(turn.warnings), lease_until=lease_end(self._lease_seconds))
         statement = (

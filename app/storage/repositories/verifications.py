@@ -28,7 +28,7 @@ class SqlVerifications(Repository):
     """``ports.VerificationRepository``."""
 
     async def open(self, verification: Verification) -> None:
-        """Insert unless one is open."""
+        """Insert, unless one waits or runs: that one will look at the newest version."""
         statement = insert(_row).values(**_columns(columns(verification)))
         await self._session.execute(
             statement.on_conflict_do_nothing(
@@ -46,7 +46,7 @@ class SqlVerifications(Repository):
         await self._session.execute(update(_row).where(col(_row.id) == verification_id).values(**_columns(changes)))
 
     async def wanting(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
-        """(tenant, conversation) of those that wait and are due, or whose process died; the oldest first."""
+        """(tenant, conversation) of those that are due, and of those whose process died; over all tenants by index."""
         after = col(_row.after)
         statement = select(col(_row.tenant_id), col(_row.conversation_id)).where(
             _OPEN, or_(after.is_(None), after <= now())
@@ -57,7 +57,7 @@ class SqlVerifications(Repository):
         return [(line.tenant_id, line.conversation_id) for line in lines]
 
     async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Metered calls of those that asked within that time, of a conversation or of the whole tenant."""
+        """Metered calls of those that asked within that time (database time); one that runs counts as one more."""
         metered = func.jsonb_path_query_array(
             col(_row.attempts), literal_column("'$[*] ? (@.metered == true)'::jsonpath")
         )
@@ -69,7 +69,7 @@ class SqlVerifications(Repository):
         return int(await self._session.first(_of(statement, conversation_id)))
 
     async def running(self, *, conversation_id: UUID | None = None) -> int:
-        """How many are at it, of a conversation or of all that may be seen."""
+        """How many are at it, of a conversation or of all that the unit of work sees."""
         statement = select(func.count()).select_from(_row).where(_IS_RUNNING)
         return int(await self._session.first(_of(statement, conversation_id)))
 
