@@ -24,7 +24,7 @@ from app.providers.callables import load_tools
 from app.providers.registry import ModelRegistry
 from app.settings import OFFLINE_MODEL, Settings
 from app.storage.database import make_engine, ping
-from app.storage.unit_of_work import unit_of_work_factory
+from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.admin.keys import KeyService
 from app.usecases.admin.measuring import Measuring
 from app.usecases.admin.stats import StatsService
@@ -51,7 +51,7 @@ from app.usecases.history.messages import MessageService
 from app.usecases.history.pins import PinService
 from app.usecases.history.releasing import ReleaseService
 from app.usecases.history.states import StateService
-from app.usecases.ports import Clock, EventBus, JobQueue, Models, UnitOfWorkFactory
+from app.usecases.ports import Clock, EventBus, JobQueue, Models
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.expansion import ExpansionService
 from app.usecases.shared.outbox import Outbox

@@ -34,9 +34,9 @@ from app.devserver import EmbeddedServers
 from app.infrastructure.ids import new_id
 from app.storage.database import make_engine
 from app.storage.migrations import run_migrations
-from app.storage.unit_of_work import unit_of_work_factory
+from app.storage.repositories.narrowing import Narrowed
+from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.context.recalling import candidates_for, sought
-from app.usecases.ports import Narrowed, UnitOfWorkFactory
 from bench import measurements
 from bench.fidelity_measures import SHARES
 from bench.recall_talks import CATEGORIES, Asked, Talk, talks

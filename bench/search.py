@@ -43,12 +43,12 @@ from app.settings import Settings
 from app.storage.database import make_engine
 from app.storage.migrations import run_migrations
 from app.storage.repositories import messages as repository
-from app.storage.unit_of_work import unit_of_work_factory
+from app.storage.repositories.narrowing import Narrowed
+from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.context.recalling import CANDIDATES as RECALLED_FROM
 from app.usecases.context.search import CANDIDATES
 from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import NewConversation
-from app.usecases.ports import Narrowed, UnitOfWorkFactory
 from bench.report import print_table, write_json
 
 SMALL_MULTIPLE: Final = 10.0

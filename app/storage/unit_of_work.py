@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 from uuid import UUID
 
@@ -10,63 +10,50 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.records import Event
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
-from app.storage.repositories.anchors import SqlAnchors
-from app.storage.repositories.compactions import SqlCompactions
-from app.storage.repositories.conversations import SqlConversations
-from app.storage.repositories.detail_calls import SqlDetailCalls
-from app.storage.repositories.events import SqlEvents
-from app.storage.repositories.expansions import SqlExpansions
-from app.storage.repositories.idempotency import SqlIdempotency
-from app.storage.repositories.keys import SqlKeys
-from app.storage.repositories.messages import SqlMessages
-from app.storage.repositories.segments import SqlSegments
-from app.storage.repositories.states import SqlStates
-from app.storage.repositories.statistics import SqlStatistics
-from app.storage.repositories.turns import SqlTurns
-from app.storage.repositories.verifications import SqlVerifications
-from app.storage.repositories.works import SqlWorks
+from app.storage.repositories.anchors import AnchorRepository
+from app.storage.repositories.compactions import CompactionRepository
+from app.storage.repositories.conversations import ConversationRepository
+from app.storage.repositories.detail_calls import DetailCallRepository
+from app.storage.repositories.events import EventRepository
+from app.storage.repositories.expansions import ExpansionRepository
+from app.storage.repositories.idempotency import IdempotencyRepository
+from app.storage.repositories.keys import KeyRepository
+from app.storage.repositories.messages import MessageRepository
+from app.storage.repositories.segments import SegmentRepository
+from app.storage.repositories.states import StateRepository
+from app.storage.repositories.statistics import StatisticsRepository
+from app.storage.repositories.turns import TurnRepository
+from app.storage.repositories.verifications import VerificationRepository
+from app.storage.repositories.works import WorkRepository
 from app.storage.scoped_session import TenantSession
-from app.usecases import ports
 
 
-class SqlUnitOfWork:
-    """``ports.UnitOfWork``; the connection is taken at the first statement."""
+class UnitOfWork:
+    """One short transaction of one tenant; rolled back on exit unless committed. Use cases commit, only they.
 
-    conversations: ports.ConversationRepository
-    messages: ports.MessageRepository
-    compactions: ports.CompactionRepository
-    states: ports.StateRepository
-    anchors: ports.AnchorRepository
-    segments: ports.SegmentRepository
-    expansions: ports.ExpansionRepository
-    detail_calls: ports.DetailCallRepository
-    verifications: ports.VerificationRepository
-    statistics: ports.StatisticsRepository
-    turns: ports.TurnRepository
-    events: ports.EventRepository
-    idempotency: ports.IdempotencyRepository
-    keys: ports.KeyRepository
-    works: ports.WorkRepository
+    The connection is taken at the first statement. After ``commit`` the events added in it stand in
+    ``committed_events``, for publishing.
+    """
 
     def __init__(self, engine: AsyncEngine, tenant_id: UUID | None, timings: Timings = DEFAULT_TIMINGS) -> None:
         self.session = TenantSession(engine, tenant_id)
         self._added: list[Event] = []
         self._committed: tuple[Event, ...] = ()
-        self.conversations = SqlConversations(self.session)
-        self.messages = SqlMessages(self.session)
-        self.compactions = SqlCompactions(self.session, timings.lease_seconds)
-        self.states = SqlStates(self.session)
-        self.anchors = SqlAnchors(self.session)
-        self.segments = SqlSegments(self.session)
-        self.expansions = SqlExpansions(self.session)
-        self.detail_calls = SqlDetailCalls(self.session)
-        self.verifications = SqlVerifications(self.session)
-        self.statistics = SqlStatistics(self.session)
-        self.turns = SqlTurns(self.session, timings.lease_seconds)
-        self.events = SqlEvents(self.session, self._added)
-        self.idempotency = SqlIdempotency(self.session)
-        self.keys = SqlKeys(self.session)
-        self.works = SqlWorks(self.session)
+        self.conversations = ConversationRepository(self.session)
+        self.messages = MessageRepository(self.session)
+        self.compactions = CompactionRepository(self.session, timings.lease_seconds)
+        self.states = StateRepository(self.session)
+        self.anchors = AnchorRepository(self.session)
+        self.segments = SegmentRepository(self.session)
+        self.expansions = ExpansionRepository(self.session)
+        self.detail_calls = DetailCallRepository(self.session)
+        self.verifications = VerificationRepository(self.session)
+        self.statistics = StatisticsRepository(self.session)
+        self.turns = TurnRepository(self.session, timings.lease_seconds)
+        self.events = EventRepository(self.session, self._added)
+        self.idempotency = IdempotencyRepository(self.session)
+        self.keys = KeyRepository(self.session)
+        self.works = WorkRepository(self.session)
 
     @property
     def committed_events(self) -> Sequence[Event]:
@@ -88,10 +75,14 @@ class SqlUnitOfWork:
         await self.session.close()
 
 
-def unit_of_work_factory(engine: AsyncEngine, timings: Timings = DEFAULT_TIMINGS) -> ports.UnitOfWorkFactory:
+UnitOfWorkFactory = Callable[[UUID | None], UnitOfWork]
+"""The argument is the tenant; ``None`` = all tenants, for the sweeper, key look-ups and the worker's first read."""
+
+
+def unit_of_work_factory(engine: AsyncEngine, timings: Timings = DEFAULT_TIMINGS) -> UnitOfWorkFactory:
     """Units of work over one engine."""
 
-    def begin(tenant_id: UUID | None) -> ports.UnitOfWork:
-        return SqlUnitOfWork(engine, tenant_id, timings)
+    def begin(tenant_id: UUID | None) -> UnitOfWork:
+        return UnitOfWork(engine, tenant_id, timings)
 
     return begin

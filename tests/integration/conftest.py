@@ -13,8 +13,7 @@ from sqlalchemy import AsyncAdaptedQueuePool
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.storage.database import make_engine
-from app.storage.unit_of_work import unit_of_work_factory
-from app.usecases.ports import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from tests.integration.rows import make_tenant
 
 _COMPILED: Final[dict[Any, Any]] = {}

@@ -13,7 +13,7 @@ from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.records import Compaction, IdempotencyRecord, Turn
 from app.core.model.segments import EXTRACTIVE, Expansion, Level, Segment, SegmentLevel
 from app.infrastructure.ids import new_id
-from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 START = datetime(2026, 1, 2, 9, 0, 0, 123456, tzinfo=UTC)
 

@@ -15,9 +15,9 @@ from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction, Event, Page
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import NewConversation
-from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import FakeJobQueue, FakeModels, ScriptedChatModel, SummaryEntry
 from tests.fakes import ScriptedSummarizer as Summarizer
 

@@ -17,12 +17,12 @@ from app.core.model.errors import NotFoundError
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.policies.policy import quiet_after
 from app.core.model.records import Page
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import saving
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import anchoring, appending
 from app.usecases.history.anchoring import add_proposed
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import anchor, make_tenant
 from tests.integration.services import WORDS, Gate, Service, honest, proposal
 

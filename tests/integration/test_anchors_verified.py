@@ -12,7 +12,7 @@ import pytest
 from app.core.model.anchors import Anchor
 from app.core.model.claims import Claim
 from app.core.model.records import Page
-from app.usecases.ports import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
 from tests.fakes import ScriptedSummarizer, VerificationEntry
 from tests.integration.services import Service
 from tests.integration.test_verification import append, candidate, compact, newest, verdicts, work

@@ -27,9 +27,9 @@ from app.core.summarizer.candidate import CandidateError, parse_candidate
 from app.core.validation import gate
 from app.core.validation.exact import Examined
 from app.core.validation.gate import GateReport
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import attempts as ladder
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.services import Service, honest, proposal
 from tests.unit.talk import answer, fact
 from tests.unit.timing import often

@@ -26,11 +26,11 @@ from app.core.text.language import detect, differs
 from app.core.validation import gate
 from app.core.validation.exact import Examined
 from app.providers.offline import OfflineSummarizer
-from app.storage.repositories.messages import SqlMessages
+from app.storage.repositories.messages import MessageRepository
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer, SummaryEntry
 from tests.integration.services import WORDS, Service, honest
 from tests.unit.talk import answer, fact
@@ -523,7 +523,7 @@ async def test_control_with_nobody_who_holds_it(
     async def none(*_: object, **__: object) -> list[Message]:
         return []
 
-    monkeypatch.setattr(SqlMessages, "held", none)
+    monkeypatch.setattr(MessageRepository, "held", none)
     if path is truncation:
         monkeypatch.setattr("app.core.context.fitting.held_indexes", lambda _: frozenset())
     with pytest.raises(AssertionError, match="identical text"):

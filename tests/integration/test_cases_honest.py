@@ -18,9 +18,9 @@ from app.core.model.records import Compaction
 from app.core.model.schemas import SESSION
 from app.core.summarizer.candidate import candidate_json_schema, parse_candidate
 from app.core.text.relative import undated
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.services import Service
 from tests.unit.talk import answer, fact
 

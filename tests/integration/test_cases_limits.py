@@ -22,13 +22,13 @@ from app.core.model.errors import (
     TooLargeError,
 )
 from app.core.state.layout import messages_tokens
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.usecases.compaction.job import UNLIMITED, Job, Limits
 from app.usecases.compaction.run import CompactionService
 from app.usecases.history.conversations import NewConversation
-from app.usecases.ports import UnitOfWorkFactory
 from app.usecases.shared.lease import Lease
 from tests.fakes import FAKE_PROFILE
 from tests.integration.services import WORDS, Service
@@ -347,7 +347,7 @@ def cannot_count(*_: object, **__: object) -> None:
 
 
 BREAKS: Final = [
-    pytest.param("app.storage.repositories.states.SqlStates.add", away, id="the store, while saving"),
+    pytest.param("app.storage.repositories.states.StateRepository.add", away, id="the store, while saving"),
     pytest.param("app.usecases.compaction.chunk.plan_compaction", cannot_count, id="counting, while planning"),
     pytest.param("app.usecases.compaction.job.apply_candidate", cannot_count, id="counting, while applying"),
 ]

@@ -21,8 +21,8 @@ from app.core.model.errors import (
 )
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import FAKE_PROFILE
 from tests.integration.services import Gate, Service, honest, together
 

@@ -12,12 +12,12 @@ from app.core.context.assembly import AssembledContext
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.summarizer.offline.extractive import digest as extractive_digest
-from app.storage.repositories.anchors import SqlAnchors
-from app.storage.repositories.messages import SqlMessages
+from app.storage.repositories.anchors import AnchorRepository
+from app.storage.repositories.messages import MessageRepository
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import context as module
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.services import Service
 
 TOLD = 73
@@ -36,13 +36,13 @@ def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
     """Every reading of the anchors that could be served."""
     seen: list[UUID] = []
-    read = SqlAnchors.servable
+    read = AnchorRepository.servable
 
-    async def counted(self: SqlAnchors, conversation_id: UUID, **given: Any) -> list[FoundAnchor]:
+    async def counted(self: AnchorRepository, conversation_id: UUID, **given: Any) -> list[FoundAnchor]:
         seen.append(conversation_id)
         return await read(self, conversation_id, **given)
 
-    monkeypatch.setattr(SqlAnchors, "servable", counted)
+    monkeypatch.setattr(AnchorRepository, "servable", counted)
     return seen
 
 
@@ -161,14 +161,14 @@ ASKED = 200
 def tails(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many messages of the tail each reading brought."""
     seen: list[int] = []
-    read = SqlMessages.newest
+    read = MessageRepository.newest
 
-    async def counted(self: SqlMessages, conversation_id: UUID, **given: Any) -> list[Message]:
+    async def counted(self: MessageRepository, conversation_id: UUID, **given: Any) -> list[Message]:
         found = await read(self, conversation_id, **given)
         seen.append(len(found))
         return found
 
-    monkeypatch.setattr(SqlMessages, "newest", counted)
+    monkeypatch.setattr(MessageRepository, "newest", counted)
     return seen
 
 

@@ -18,8 +18,7 @@ from app.storage import database
 from app.storage.database import make_engine, ping
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow
-from app.storage.unit_of_work import SqlUnitOfWork, unit_of_work_factory
-from app.usecases.ports import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from tests.integration.rows import START, conversation, stored
 from tests.servers import unused_port
 
@@ -71,7 +70,7 @@ async def test_a_cancelled_statement_gives_the_connection_back(narrow: AsyncEngi
     inside = asyncio.Event()
 
     async def work() -> None:
-        async with SqlUnitOfWork(narrow, tenant) as unit:
+        async with UnitOfWork(narrow, tenant) as unit:
             await unit.conversations.update(made.id, title="never")
             inside.set()
             await unit.session.execute(SLOW)
@@ -189,7 +188,7 @@ async def test_a_connection_cut_in_the_middle_is_a_domain_error_and_then_over(
     made = await stored(begin, tenant)
 
     async def sleep() -> None:
-        async with SqlUnitOfWork(narrow, tenant) as unit:
+        async with UnitOfWork(narrow, tenant) as unit:
             await unit.session.execute(SLOW)
 
     task = asyncio.create_task(sleep())

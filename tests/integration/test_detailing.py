@@ -22,11 +22,11 @@ from app.core.model.timings import Timings
 from app.core.validation.exact import Examined
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import spending
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from app.usecases.segments import detailing
 from tests.gemini_faults import FOREIGN, INVENTED
 from tests.gemini_server import KEY, Gemini, running_gemini

@@ -15,11 +15,11 @@ from app.core.model.records import Compaction
 from app.core.model.segments import Segment
 from app.core.segments.digests import WAY_BACK
 from app.core.state import digesting
-from app.storage.repositories.segments import SqlSegments
+from app.storage.repositories.segments import SegmentRepository
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import saving
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from app.usecases.shared import layouts
 from tests.integration.services import Service
 
@@ -199,16 +199,16 @@ async def test_a_small_budget_shows_fewer_and_reads_segments_only_then(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[int] = []
-    read = SqlSegments.newest
+    read = SegmentRepository.newest
 
-    async def counted(self: SqlSegments, conversation_id: UUID, *, limit: int) -> list[Segment]:
+    async def counted(self: SegmentRepository, conversation_id: UUID, *, limit: int) -> list[Segment]:
         reads.append(limit)
         return await read(self, conversation_id, limit=limit)
 
     conversation_id = await service.conversation()
     await service.say(conversation_id, 66)
     await in_background(service)
-    monkeypatch.setattr(SqlSegments, "newest", counted)
+    monkeypatch.setattr(SegmentRepository, "newest", counted)
     whole = await assembled(service, conversation_id)
     assert reads == []
     spent = whole.gauge.tokens - whole.gauge.breakdown.system

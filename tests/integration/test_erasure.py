@@ -20,12 +20,12 @@ from app.core.model.records import Compaction, Page
 from app.core.model.state import StateVersion
 from app.core.state import erasing
 from app.core.text.parts import Part
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction import saving
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import erasure
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import Reply, ScriptedChatModel
 from tests.integration.services import Gate, Service, honest

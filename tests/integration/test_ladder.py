@@ -29,13 +29,14 @@ from app.core.model.records import Compaction
 from app.core.planning.withholding import WITHHELD
 from app.core.summarizer.framing import unframe
 from app.providers.registry import ModelRegistry
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction.attempts import Asking
 from app.usecases.compaction.chunk import Chunk, check_models
 from app.usecases.compaction.job import Job, Limits
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import Models, UnitOfWorkFactory
+from app.usecases.ports import Models
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer
 from tests.gemini_faults import Behaviour
 from tests.gemini_server import Gemini, running_gemini

@@ -20,11 +20,11 @@ from app.core.retrieval.serving import Passage
 from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.chat.continuing import REBUILT
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import ScriptedChatModel
 from tests.integration import tool_samples
 from tests.integration.services import Service

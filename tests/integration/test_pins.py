@@ -26,15 +26,15 @@ from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.policies.protection import decided
 from app.core.model.records import Page
 from app.core.text.token_counts import weigh
-from app.storage.repositories.conversations import SqlConversations
-from app.storage.repositories.messages import SqlMessages
+from app.storage.repositories.conversations import ConversationRepository
+from app.storage.repositories.messages import MessageRepository
 from app.storage.tables import MessageRow
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction import saving
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import holding
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant, running
 from tests.integration.services import WORDS, Gate, Service, together
 
@@ -296,7 +296,7 @@ async def test_pins_at_once_never_exceed_the_share(
     if not guarded:
         barrier = asyncio.Barrier(len(said))
 
-        async def unlocked(self: SqlConversations, id_: UUID) -> Conversation:
+        async def unlocked(self: ConversationRepository, id_: UUID) -> Conversation:
             return await self.get(id_)
 
         async def together_then(*args: Any, **given: Any) -> int:
@@ -304,9 +304,9 @@ async def test_pins_at_once_never_exceed_the_share(
             await barrier.wait()
             return used
 
-        counted = SqlMessages.protected_tokens
-        monkeypatch.setattr(SqlConversations, "lock", unlocked)
-        monkeypatch.setattr(SqlMessages, "protected_tokens", together_then)
+        counted = MessageRepository.protected_tokens
+        monkeypatch.setattr(ConversationRepository, "lock", unlocked)
+        monkeypatch.setattr(MessageRepository, "protected_tokens", together_then)
     pin = service.container.pins.pin
     answers = await together(*[partial(pin, service.tenant, conversation_id, one.id) for one in said])
     held = [entry for entry in await read(service, conversation_id) if entry.is_protected]
@@ -628,15 +628,15 @@ class TestChangeOfPolicy:
         conversation_id = await service.conversation(protect=["turn_0"])
         await service.say(conversation_id, 300)
         read_rows: list[int] = []
-        whole = SqlMessages._messages
+        whole = MessageRepository._messages
 
-        async def counted(repository: SqlMessages, statement: Any) -> list[Message]:
+        async def counted(repository: MessageRepository, statement: Any) -> list[Message]:
             found = await whole(repository, statement)
             read_rows.append(len(found))
             return found
 
         before = await versions(begin, service.tenant, conversation_id)
-        monkeypatch.setattr(SqlMessages, "_messages", counted)
+        monkeypatch.setattr(MessageRepository, "_messages", counted)
         changed = {"policy": {"protect": ["goal", "goal_statements"], "triggers": []}}
         await service.container.conversations.patch(service.tenant, conversation_id, changed)
         after = await versions(begin, service.tenant, conversation_id)
@@ -649,16 +649,16 @@ class TestChangeOfPolicy:
         conversation_id = await service.conversation(protect=[])
         goal = MessageDraft(role="user", content="My goal is to finish by May.")
         await append(service, conversation_id, goal)
-        said = SqlMessages.said
+        said = MessageRepository.said
         came: list[Message] = []
 
-        async def meanwhile(repository: SqlMessages, *given: Any, **named: Any) -> list[tuple[int, str]]:
+        async def meanwhile(repository: MessageRepository, *given: Any, **named: Any) -> list[tuple[int, str]]:
             found = await said(repository, *given, **named)
             if not came:
                 came.extend(await asyncio.wait_for(append(service, conversation_id, goal, goal), PATIENCE / 6))
             return found
 
-        monkeypatch.setattr(SqlMessages, "said", meanwhile)
+        monkeypatch.setattr(MessageRepository, "said", meanwhile)
         await service.container.conversations.patch(
             service.tenant, conversation_id, {"policy": {"protect": ["goal_statements"]}}
         )
@@ -670,7 +670,7 @@ async def versions(begin: UnitOfWorkFactory, tenant: UUID, conversation_id: UUID
     """Which version of each row is the present one: another one was written meanwhile."""
     xmin: Any = literal_column("messages.xmin::text")
     async with begin(tenant) as unit:
-        rows = await unit.messages._session.rows(  # type: ignore[attr-defined]
+        rows = await unit.messages._session.rows(
             select(col(MessageRow.seq), xmin).where(col(MessageRow.conversation_id) == conversation_id)
         )
     return dict(rows)

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.core.model.conversation import Conversation, Sums
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Compaction, IdempotencyRecord, Page
-from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import START, append, compaction, message, running, stored, turn
 
 Answer = TypeVar("Answer")

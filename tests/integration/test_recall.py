@@ -11,13 +11,14 @@ import pytest
 from app.core.context.assembly import AssembledContext
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.serving import Passage
-from app.storage.repositories.messages import SqlMessages
+from app.storage.repositories.messages import MessageRepository
+from app.storage.repositories.narrowing import Narrowed
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context.recalling import Asked
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import Narrowed, UnitOfWorkFactory
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import ScriptedChatModel
 from tests.integration.services import Service
@@ -160,13 +161,13 @@ async def test_a_typed_command_and_its_answer_are_never_recalled(service: Servic
     assert "/compact" not in text_of(found.messages)
 
 
-async def broken(self: SqlMessages, conversation_id: UUID, **given: Any) -> Narrowed:
+async def broken(self: MessageRepository, conversation_id: UUID, **given: Any) -> Narrowed:
     raise RuntimeError("the index is away")
 
 
 async def test_a_recall_that_fails_never_fails_a_turn(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     conversation_id = await folded(service)
-    monkeypatch.setattr(SqlMessages, "sources", broken)
+    monkeypatch.setattr(MessageRepository, "sources", broken)
     result = await turn(service, conversation_id)
 
     assert result.reply.content
@@ -181,7 +182,7 @@ async def test_a_conversation_that_is_served_whole_is_not_searched(
 ) -> None:
     conversation_id = await service.conversation(triggers=[])
     await said(service, conversation_id, FACT)
-    monkeypatch.setattr(SqlMessages, "sources", broken)
+    monkeypatch.setattr(MessageRepository, "sources", broken)
 
     assert FACT in text_of((await context(service, conversation_id, budget=None)).messages)
     assert (await turn(service, conversation_id)).warnings == ()

@@ -28,10 +28,10 @@ from app.core.model.state import StateVersion
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.main import create_app
 from app.settings import Settings
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import attempts as ladder
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant
 from tests.integration.services import Service, proposal
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction.repeating import would_repeat
-from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.services import Service
 
 PATIENCE = 60.0

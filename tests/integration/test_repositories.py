@@ -22,7 +22,7 @@ from app.core.model.records import Page
 from app.core.model.state import StateEntry, StateVersion
 from app.infrastructure.ids import new_id
 from app.storage.repositories.cursor import encode
-from app.usecases.ports import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
 from tests.integration.rows import (
     START,
     append,

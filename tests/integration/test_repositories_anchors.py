@@ -16,7 +16,7 @@ from app.core.model.conversation import Message, Sums
 from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.model.records import Page
 from app.storage.repositories.cursor import encode
-from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import anchor, append, message, moment, running, stored, talk
 from tests.integration.test_repositories import assert_no_default, pages, state_version, statements
 

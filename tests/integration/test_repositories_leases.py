@@ -18,7 +18,7 @@ from app.core.model.records import ApiKey, Attempt, Compaction, EntryCounts, Fol
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.ids import new_id
 from app.storage.repositories.turns import LEASE_EXPIRED
-from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import START, compaction, idempotent, make_tenant, moment, stored, turn
 
 HOUR = timedelta(hours=1)

@@ -18,8 +18,8 @@ from app.storage.database import make_engine
 from app.storage.migrations import alembic_config, run_migrations
 from app.storage.repositories import messages as messages_module
 from app.storage.repositories import narrowing, term_keys
-from app.storage.unit_of_work import unit_of_work_factory
-from app.usecases.ports import Narrowed, UnitOfWorkFactory
+from app.storage.repositories.narrowing import Narrowed
+from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from tests.integration.rows import make_tenant, message, stored, talk
 
 KETTLE = "The copper kettle whistles in the pantry."

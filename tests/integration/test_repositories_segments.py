@@ -16,7 +16,7 @@ from app.core.model.errors import ConflictError, NotFoundError
 from app.core.model.records import Page
 from app.core.model.segments import Segment
 from app.storage.tables import TenantScoped
-from app.usecases.ports import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
 from tests.integration.rows import START, append, expansion, level, message, moment, segment, stored
 from tests.integration.test_repositories import assert_no_default, pages, state_version, statements
 

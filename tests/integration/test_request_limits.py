@@ -16,8 +16,8 @@ from app.bootstrap import Container, Parts, compose, make_models
 from app.infrastructure.clock import SystemClock
 from app.main import create_app
 from app.settings import Settings
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.chunk import fallback_of
-from app.usecases.ports import UnitOfWorkFactory
 from app.usecases.shared.shell import Shell
 from tests.fakes import FakeJobQueue
 from tests.integration.services import PollingBus

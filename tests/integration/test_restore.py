@@ -8,8 +8,8 @@ import pytest
 
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.services import Service
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from app.core.model.errors import InvalidInputError, NotFoundError
 from app.storage.repositories import narrowing
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import search as search_module
 from app.usecases.context.search import Place, SearchHit
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import make_tenant
 from tests.integration.services import Service
 

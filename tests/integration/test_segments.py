@@ -30,12 +30,12 @@ from app.core.segments import cutting
 from app.core.segments.markers import find, render
 from app.core.text.token_counts import estimate_text
 from app.providers.offline import OfflineSummarizer
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction import segmenting
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import erasure
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from app.usecases.segments import expansion
 from app.usecases.segments.expansion import Expanded
 from app.usecases.shared.idempotency import Idem

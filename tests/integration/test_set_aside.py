@@ -16,11 +16,11 @@ from app.core.model.errors import ConversationSetAsideError, DependencyUnavailab
 from app.core.model.records import Crashes, Page, Work, WorkKind
 from app.settings import Settings
 from app.storage.tables import WorkRow
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import context as context_module
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
 from tests.fakes import FAKE_PROFILE
 from tests.integration.services import Gate, Service
 
@@ -52,7 +52,7 @@ async def crashes(service: Service, conversation_id: UUID) -> Crashes | None:
 async def on_record(service: Service) -> list[str]:
     """What is on record now."""
     async with service.begin(service.tenant) as uow:
-        found: list[Any] = await uow.works._session.all(select(WorkRow))  # type: ignore[attr-defined]
+        found: list[Any] = await uow.works._session.all(select(WorkRow))
     return [row.kind for row in found]
 
 

@@ -15,10 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.core.model.errors import RateLimitedError
 from app.http.errors import status_of
 from app.settings import Settings
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.compaction.spending import WINDOW, _wait
-from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import FAKE_PROFILE
 from tests.integration.rows import make_tenant
 from tests.integration.services import WORDS, Service, honest

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.usecases.ports import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
 from tests.integration.rows import compaction, stored
 
 pytestmark = pytest.mark.own_database  # its plans follow from the statistics of its own rows

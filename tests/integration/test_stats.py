@@ -24,14 +24,13 @@ from app.http.stats_present import present_conversation_stats, present_service_s
 from app.infrastructure.ids import new_id
 from app.infrastructure.metrics import ProcessMeter
 from app.storage.database import make_engine
-from app.storage.repositories.statistics import SqlStatistics
-from app.storage.unit_of_work import unit_of_work_factory
+from app.storage.repositories.statistics import StatisticsRepository
+from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.admin import measuring
 from app.usecases.admin.measuring import Measuring
 from app.usecases.admin.stats import StatsService, mark_used
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from tests.integration.rows import compaction, expansion, make_tenant, message, moment, stored, talk, turn
 from tests.integration.services import Service
 from tests.servers import unused_port
@@ -132,14 +131,14 @@ async def test_calls_are_counted_by_their_prompt_and_those_of_older_rows_apart(
 async def slips_in(begin: UnitOfWorkFactory, row: Conversation, patch: pytest.MonkeyPatch) -> Measured:
     """Look, while another compaction ends between two statements of the look."""
     await ended(begin, row)
-    calls = SqlStatistics._calls
+    calls = StatisticsRepository._calls
 
-    async def after_another(self: SqlStatistics, *scopes: Any) -> Any:
+    async def after_another(self: StatisticsRepository, *scopes: Any) -> Any:
         await ended(begin, row)
         return await calls(self, *scopes)
 
     with patch.context() as context:
-        context.setattr(SqlStatistics, "_calls", after_another)
+        context.setattr(StatisticsRepository, "_calls", after_another)
         return await measured(begin, row)
 
 
@@ -152,10 +151,10 @@ async def test_a_look_is_of_one_moment(begin: UnitOfWorkFactory, tenant: UUID, m
 async def test_control_without_one_moment_figures_disagree(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def nothing(self: SqlStatistics) -> None:
+    async def nothing(self: StatisticsRepository) -> None:
         """Every statement sees what is committed by then."""
 
-    monkeypatch.setattr(SqlStatistics, "one_moment", nothing)
+    monkeypatch.setattr(StatisticsRepository, "one_moment", nothing)
     assert not figures_agree(await slips_in(begin, await stored(begin, tenant), monkeypatch))
 
 

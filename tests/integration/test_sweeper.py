@@ -18,9 +18,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.core.model.conversation import Conversation, Quiet
 from app.core.model.records import Compaction, IdempotencyRecord, RanIn, Turn
 from app.core.model.timings import DEFAULT_TIMINGS
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.compaction import stand_in
 from app.usecases.compaction.sweeper import JITTER, MAX_CLAIMS, Sweeper
-from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
 from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue
 from tests.integration.rows import compaction, stored, turn
 

@@ -29,11 +29,12 @@ from app.core.model.state import StateVersion
 from app.core.model.statistics import Measured
 from app.storage import tenancy
 from app.storage.repositories.cursor import encode
+from app.storage.repositories.narrowing import Narrowed
+from app.storage.repositories.statistics import Ended
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, MessageRow, TenantScoped
 from app.storage.tenancy import ScopedSession, UnscopedStatementError
-from app.storage.unit_of_work import SqlUnitOfWork
-from app.usecases.ports import Ended, Narrowed, UnitOfWork, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import (
     START,
     anchor,
@@ -389,7 +390,7 @@ async def test_a_twin_acts_on_its_own_rows_only(begin: UnitOfWorkFactory, engine
     mine, theirs = [await furnish(begin, owner) for owner in ("a", "b")]
     (before,) = await dumps(engine, theirs)
     for name, (call, nothing) in CALLS.items():
-        async with SqlUnitOfWork(engine, mine) as unit:
+        async with UnitOfWork(engine, mine) as unit:
             answer = await call(unit)
             # Looked at from inside, and then rolled back: the next call finds the same rows.
             seen = await dump(await unit.session._session.connection(), theirs)

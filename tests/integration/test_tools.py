@@ -21,12 +21,12 @@ from app.core.segments.paging import segment_marker
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.tables import ExpansionRow
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat import lookups, toolbox
 from app.usecases.chat.reply import Answer
 from app.usecases.chat.turn_handle import ChatEvent
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.gemini_faults import Behaviour
@@ -116,7 +116,7 @@ async def expansions(service: Service, conversation_id: UUID) -> list[tuple[str,
     row = ExpansionRow
     asked = select(row).where(col(row.conversation_id) == conversation_id, col(row.way) != "automatic")
     async with service.begin(service.tenant) as uow:
-        found = await uow.expansions._session.execute(asked.order_by(col(row.created_at)))  # type: ignore[attr-defined]
+        found = await uow.expansions._session.execute(asked.order_by(col(row.created_at)))
         return [(one.way, one.segment_id, one.passages) for one in found.scalars()]
 
 

@@ -15,11 +15,11 @@ from app.core.model.conversation import Quiet, Role
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Compaction
 from app.core.text.parts import Part
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from tests.fakes import Reply
 from tests.integration.services import WORDS, Service
 

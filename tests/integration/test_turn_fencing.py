@@ -17,13 +17,13 @@ from app.core.model.conversation import Message
 from app.core.model.errors import DependencyUnavailableError, NotFoundError, TurnLostError
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Turn
-from app.storage.repositories.turns import SqlTurns, as_turn
+from app.storage.repositories.turns import TurnRepository, as_turn
 from app.storage.tables import TurnRow
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.chat.turn_handle import ChatResult, TurnHandle
 from app.usecases.chat.turn_watch import Watch
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.integration.services import Service
@@ -140,7 +140,7 @@ async def test_a_turn_that_others_ended_stores_no_second_reply(
     assert await both.endings(conversation_id) == ["reply.failed", "reply.completed"]
 
 
-async def unfenced(repository: SqlTurns, turn_id: UUID, **changes: Any) -> Turn | None:
+async def unfenced(repository: TurnRepository, turn_id: UUID, **changes: Any) -> Turn | None:
     """What ``end`` was: it sets the fields whatever the row says."""
     changes |= {"warnings": list(changes["warnings"])} if "warnings" in changes else {}
     row = await repository._session.first(
@@ -151,7 +151,7 @@ async def unfenced(repository: SqlTurns, turn_id: UUID, **changes: Any) -> Turn 
 
 @pytest.mark.usefixtures("nobody_looks")
 async def test_without_the_fence_there_are_two_replies(both: Stopped, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SqlTurns, "end", unfenced)
+    monkeypatch.setattr(TurnRepository, "end", unfenced)
     conversation_id = await both.other.conversation()
     handle = await both.stop(conversation_id)
     await both.other.container.sweeper.sweep()
@@ -255,7 +255,7 @@ async def test_a_commit_whose_answer_was_lost_is_not_repeated(begin: UnitOfWorkF
         commit = unit.commit
 
         async def commit_and_break() -> None:
-            ends = any(event.type == "reply.completed" for event in unit._added)  # type: ignore[attr-defined]
+            ends = any(event.type == "reply.completed" for event in unit._added)
             await commit()
             if ends:
                 broken.append(tenant)

@@ -25,9 +25,9 @@ from app.core.model.errors import (
 )
 from app.core.model.model_io import ChatRequest, ModelProfile, StepEvent, StepFinish
 from app.core.state.layout import messages_tokens
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.chat.turn_handle import ChatResult, TurnHandle
-from app.usecases.ports import UnitOfWorkFactory
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel

@@ -22,10 +22,10 @@ from app.core.model.state import StateVersion
 from app.core.model.timings import Timings
 from app.core.validation.verifier_prompts import VERIFY_VERSION
 from app.settings import Settings
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWorkFactory
 from app.usecases.verification import judging
 from app.usecases.verification import run as verification
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer, VerificationEntry

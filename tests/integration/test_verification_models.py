@@ -12,7 +12,7 @@ import pytest
 from app.core.model.state import StateVersion
 from app.core.validation.claims import claims_of
 from app.providers.registry import ModelRegistry
-from app.usecases.ports import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.verification.judging import digest_text
 from tests.gemini_server import Gemini, running_gemini
 from tests.integration.services import Service

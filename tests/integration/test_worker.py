@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.records import Compaction
 from app.infrastructure.job_queue import CeleryJobQueue
-from app.usecases.ports import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
 from tests.integration.rows import compaction, stored
 from tests.servers import ROOT
 

@@ -26,9 +26,8 @@ from app.infrastructure.event_bus import RedisEventBus
 from app.infrastructure.job_queue import CeleryJobQueue
 from app.settings import Settings
 from app.storage.database import make_engine
-from app.storage.unit_of_work import unit_of_work_factory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.compaction.sweeper import Sweeper
-from app.usecases.ports import UnitOfWork, UnitOfWorkFactory
 
 HEARTBEAT_SECONDS = 0.2
 

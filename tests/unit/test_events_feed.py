@@ -16,8 +16,8 @@ from app.core.model.conversation import Conversation
 from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.model.records import Event
 from app.core.model.timings import DEFAULT_TIMINGS
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.history.events import PAGE, EventFeed
-from app.usecases.ports import UnitOfWork
 from tests.fakes import FakeClock, FakeEventBus, settle
 from tests.profiles import examples
 

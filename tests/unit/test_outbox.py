@@ -9,7 +9,8 @@ from typing import cast
 from uuid import uuid4
 
 from app.core.model.records import Event
-from app.usecases.ports import EventBus, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.ports import EventBus
 from app.usecases.shared.outbox import Outbox
 from tests.builders import START
 from tests.fakes import FakeJobQueue

@@ -33,8 +33,8 @@ _SERVED = tuple(_column(item.name) for item in fields(FoundAnchor))
 _PLACE = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
 
 
-class SqlAnchors(Repository):
-    """``ports.AnchorRepository``."""
+class AnchorRepository(Repository):
+    """Rows of ``anchors``."""
 
     async def add(self, anchors: Sequence[Anchor]) -> None:
         """Insert; one that stands at the same place with the same type already is left as it is."""

@@ -34,8 +34,8 @@ _RUNNING = text(RUNNING)
 _QUEUED = text(QUEUED)
 
 
-class SqlCompactions(LeasedRepository):
-    """``ports.CompactionRepository``."""
+class CompactionRepository(LeasedRepository):
+    """Rows of ``compactions``. Leases are reckoned in database time."""
 
     async def claim(self, compaction: Compaction) -> Compaction | None:
         """Insert unless one is in flight (``ON CONFLICT DO NOTHING`` on the partial unique index).

@@ -23,8 +23,8 @@ _JSON = ("policy", "compressed_state", "scratchpad")
 _LISTED_AT = func.coalesce(col(ConversationRow.last_message_at), col(ConversationRow.created_at))
 
 
-class SqlConversations(Repository):
-    """``ports.ConversationRepository``."""
+class ConversationRepository(Repository):
+    """Rows of ``conversations`` of one tenant."""
 
     async def add(self, conversation: Conversation) -> None:
         """Insert. Raises ``NotFoundError`` when there is no such tenant."""

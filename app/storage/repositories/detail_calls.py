@@ -19,8 +19,8 @@ _ATTEMPT: TypeAdapter[Attempt | None] = TypeAdapter(Attempt | None)
 _UNENDED = text(UNENDED)
 
 
-class SqlDetailCalls(Repository):
-    """``ports.DetailCallRepository``."""
+class DetailCallRepository(Repository):
+    """Rows of ``detail_calls``: model calls outside of compactions, for the spend guard and the measures."""
 
     async def begin(self, call: DetailCall) -> None:
         """Insert. Raises ``NotFoundError`` without the conversation."""
@@ -33,7 +33,10 @@ class SqlDetailCalls(Repository):
         await self._session.execute(update(DetailCallRow).where(col(DetailCallRow.id) == call_id).values(attempt=told))
 
     async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Metered calls begun within that time (database time), of a conversation or of the whole tenant; running ones count."""
+        """Metered calls begun within that time (database time), of a conversation or of the whole tenant.
+
+        Running ones count.
+        """
         row = DetailCallRow
         metered = or_(_UNENDED, literal_column("attempt -> 'metered' = 'true'::jsonb"))
         # The transaction's time, not the clock's: what moves within a statement no index can be searched for.

@@ -18,8 +18,8 @@ from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, EventRow
 
 
-class SqlEvents(Repository):
-    """``ports.EventRepository``; ``added`` collects what the unit of work will have committed."""
+class EventRepository(Repository):
+    """Rows of ``events``."""
 
     def __init__(self, session: TenantSession, added: list[Event]) -> None:
         super().__init__(session)

@@ -14,8 +14,8 @@ from app.storage.repositories.mapping import columns
 from app.storage.tables import ExpansionRow
 
 
-class SqlExpansions(Repository):
-    """``ports.ExpansionRepository``."""
+class ExpansionRepository(Repository):
+    """Rows of ``expansions``: what was brought back, in numbers."""
 
     async def add(self, expansions: Sequence[Expansion]) -> None:
         """Insert. Raises ``NotFoundError`` without the conversation."""

@@ -20,8 +20,8 @@ from app.storage.tables import IdempotencyRow
 _key = col(IdempotencyRow.key)
 
 
-class SqlIdempotency(Repository):
-    """``ports.IdempotencyRepository``."""
+class IdempotencyRepository(Repository):
+    """Rows of ``idempotency_keys`` of one tenant."""
 
     async def claim(self, record: IdempotencyRecord) -> IdempotencyRecord | None:
         """Insert, or the record that is already there, locked: of two requests with one key the second waits."""
@@ -39,7 +39,7 @@ class SqlIdempotency(Repository):
         return None
 
     async def update(self, key: str, *, ref: Mapping[str, Any], status: int) -> None:
-        """Set what the key did, in the transaction that did it."""
+        """Set what the key did, in the transaction that did it. Raises ``NotFoundError``."""
         statement = update(IdempotencyRow).where(_key == key).values(ref=dict(ref), status=status).returning(_key)
         if await self._session.first(statement) is None:
             raise NotFoundError("No such idempotency key.")

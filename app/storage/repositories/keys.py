@@ -17,8 +17,8 @@ from app.storage.tables import ApiKeyRow, TenantRow
 _USABLE = col(ApiKeyRow.revoked_at).is_(None)
 
 
-class SqlKeys(Repository):
-    """``ports.KeyRepository``."""
+class KeyRepository(Repository):
+    """Tenants and API keys; ``by_hash`` works without a tenant."""
 
     async def add_tenant(self, tenant_id: UUID, name: str) -> None:
         """Insert unless it exists. Raises ``ConflictError`` when another tenant has the name."""
@@ -44,7 +44,7 @@ class SqlKeys(Repository):
         return None if row is None else _key(row)
 
     async def all(self) -> list[ApiKey]:
-        """Every key (of the tenant, if the unit of work has one)."""
+        """Every key (of the tenant, if the unit of work has one), oldest first."""
         order = (col(ApiKeyRow.created_at), col(ApiKeyRow.id))
         return [_key(row) for row in await self._session.all(select(ApiKeyRow).order_by(*order))]
 

@@ -39,10 +39,9 @@ from app.core.text.token_counts import Estimator, tokens_of
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, cut, paged
 from app.storage.repositories.mapping import columns, plain, value, without
-from app.storage.repositories.narrowing import Narrowing
+from app.storage.repositories.narrowing import Narrowed, Narrowing
 from app.storage.repositories.term_keys import keys_of
 from app.storage.tables import ACTIVE, MAKES_CALLS, AnchorRow, MessageRow
-from app.usecases.ports import Narrowed
 
 ON_LOOP = 20_000  # bytes of text whose words are taken apart in the event loop: some milliseconds
 _seq = col(MessageRow.seq)
@@ -56,8 +55,8 @@ _REWRITTEN = (
 _SUMS = (col(MessageRow.message_sum), col(MessageRow.token_sum), col(MessageRow.byte_sum))
 
 
-class SqlMessages(Repository):
-    """``ports.MessageRepository``."""
+class MessageRepository(Repository):
+    """Rows of ``messages``: appended, never changed."""
 
     async def append(self, messages: Sequence[Message], sums: Sequence[Sums]) -> None:
         """Insert in one round trip; ``sums[i]`` are the running sums through ``messages[i]``.

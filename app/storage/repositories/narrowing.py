@@ -23,7 +23,22 @@ from app.core.text.token_counts import weigh
 from app.storage.repositories.term_keys import TermKeys
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import MessageRow
-from app.usecases.ports import Narrowed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowed:
+    """What recall and search choose from: a whole small conversation, or the part of a large one that may fit."""
+
+    sources: list[Source]
+    """By ``seq``; without commands and without what was erased."""
+    documents: Mapping[str, int]
+    """In how many messages of the conversation each stem stands; of a common one only about.
+
+    Empty when ``sources`` are the whole conversation: they can be counted.
+    """
+    total: int
+    """Messages in the whole conversation."""
+
 
 WHOLE: Final = 1_500
 """Messages; a conversation up to this is given whole: everything in it can be looked at in no time."""

@@ -42,8 +42,8 @@ _CURRENT = text(f"segments.{CURRENT}")
 _WANTING = text(WANTS_DETAIL)
 
 
-class SqlSegments(Repository):
-    """``ports.SegmentRepository``."""
+class SegmentRepository(Repository):
+    """Rows of ``segments`` and ``segment_levels``. Every segment ever made stays; ``is_current`` says which count."""
 
     async def add(self, segments: Sequence[Segment]) -> None:
         """Insert, with their levels, in two round trips.
@@ -98,7 +98,7 @@ class SqlSegments(Repository):
         return int(await self._session.first(counted))
 
     async def covering(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Segment]:
-        """The current ones that hold any of these messages, without levels, by ``from_seq``: each is one probe of the index."""
+        """The current ones that hold any of these messages, without levels, by ``from_seq``: one index probe each."""
         wanted = func.unnest(literal(sorted(set(seqs)), _BIGINTS)).table_valued("seq", name="wanted").render_derived()
         begins = select(func.max(col(_PICKED.from_seq))).where(
             col(_PICKED.conversation_id) == conversation_id,
@@ -155,7 +155,10 @@ class SqlSegments(Repository):
         await self.put_levels(segment.conversation_id, segment.id, list(segment.levels.values()))
 
     async def rename(self, conversation_id: UUID, segment_id: str, new_id: str) -> None:
-        """Another id for a segment, wherever one stands (levels, versions, expansions), for an erasure; the old one is forgotten."""
+        """Another id for a segment, wherever one stands (levels, versions, expansions); the old one is forgotten.
+
+        For erasures only.
+        """
         levels = await self._session.all(
             delete(SegmentLevelRow).where(*_levels_of(conversation_id, segment_id)).returning(SegmentLevelRow)
         )
@@ -176,7 +179,10 @@ class SqlSegments(Repository):
         await self._set(conversation_id, segment_id, changes)
 
     async def make_current(self, conversation_id: UUID, version: int) -> None:
-        """Recompute ``is_current`` from the chain of parents of that version, for restores; rows that stay are not written."""
+        """Recompute ``is_current`` from the chain of parents of that version; rows that stay are not written.
+
+        For restores.
+        """
         ids = await self._session.all(_ids_of_chain(conversation_id, version))
         counts = _id == any_(literal(sorted({*ids}), _TEXTS))
         await self._session.execute(

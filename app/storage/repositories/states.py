@@ -27,8 +27,8 @@ _number = col(StateVersionRow.version)
 _REWRITTEN = ("state", "entries", "layout", "repairs", "verified", "verification")
 
 
-class SqlStates(Repository):
-    """``ports.StateRepository``."""
+class StateRepository(Repository):
+    """Rows of ``state_versions``."""
 
     async def add(self, conversation_id: UUID, version: StateVersion) -> None:
         """Insert. Raises ``NotFoundError`` without the conversation, ``ConflictError`` for a version twice."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -13,7 +14,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col
 
 from app.core.model.conversation import Usage
-from app.core.model.records import Attempt, DetailCall, EntryCounts
+from app.core.model.records import Attempt, Compaction, DetailCall, EntryCounts, Turn, Verification
 from app.core.model.segments import Expansion, Level
 from app.core.model.statistics import (
     APPLIED,
@@ -46,7 +47,34 @@ from app.storage.tables import (
     TurnRow,
     VerificationRow,
 )
-from app.usecases.ports import Ended, EndedTurn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedTurn:
+    """A turn that is over, with what its conversation looks like by now."""
+
+    turn: Turn
+    usage: Mapping[str, Any] | None
+    """Of its reply."""
+    preset: str
+    policy: Mapping[str, Any]
+    """The overrides."""
+    context_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What ended of late, over all tenants: for metrics, which forget whose it was."""
+
+    compactions: list[Compaction]
+    turns: list[EndedTurn]
+    expansions: list[Expansion]
+    details: list[DetailCall]
+    """Each under the time at which it began."""
+    verifications: list[Verification] = field(default_factory=list)
+    levels: Mapping[UUID, Sequence[LevelMeasure]] = field(default_factory=dict)
+    """Of the segments that an applied compaction made, by its id."""
+
 
 _ENTRIES: Final = ("added", "kept", "superseded", "dropped", "restored_by_code", "ungrounded")
 _TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens")
@@ -62,15 +90,15 @@ _ITS_SEGMENT: Final = and_(
 _KNOWN: Final = and_(_IS_APPLIED, col(_row.tokens_before).is_not(None), col(_row.tokens_after).is_not(None))
 
 
-class SqlStatistics(Repository):
-    """``ports.StatisticsRepository``."""
+class StatisticsRepository(Repository):
+    """Sums over rows, made by the database: exact by construction, whoever writes meanwhile."""
 
     async def one_moment(self) -> None:
         """Let every statement of this transaction see the same moment; before any other statement of it."""
         await self._session.one_moment()
 
     async def measured(self, conversation_id: UUID | None = None, *, since: datetime | None = None) -> Measured:
-        """Everything counted, of a conversation or of the whole tenant; of what was asked for at or after ``since``."""
+        """Everything counted, of a conversation or of the whole tenant; of what ended at or after ``since``."""
         compactions = _scope(CompactionRow, "finished_at", conversation_id, since)
         expansions = _scope(ExpansionRow, "created_at", conversation_id, since)
         details = _scope(DetailCallRow, "called_at", conversation_id, since)

@@ -25,8 +25,8 @@ _id = col(TurnRow.id)
 _RUNNING = text(RUNNING)
 
 
-class SqlTurns(LeasedRepository):
-    """``ports.TurnRepository``."""
+class TurnRepository(LeasedRepository):
+    """Rows of ``turns``."""
 
     async def start(self, turn: Turn) -> Turn | None:
         """Insert with a fresh lease, in database time; ``None`` while one runs, or a dead one was not ended."""

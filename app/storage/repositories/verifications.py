@@ -24,8 +24,8 @@ _OPEN = text(VERIFICATION_OPEN)
 _IS_RUNNING = and_(text(RUNNING), col(_row.after) > now())
 
 
-class SqlVerifications(Repository):
-    """``ports.VerificationRepository``."""
+class VerificationRepository(Repository):
+    """Rows of ``verifications``: at most one of a conversation waits or runs."""
 
     async def open(self, verification: Verification) -> None:
         """Insert, unless one waits or runs: that one will look at the newest version."""
@@ -57,7 +57,10 @@ class SqlVerifications(Repository):
         return [(line.tenant_id, line.conversation_id) for line in lines]
 
     async def calls_within(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Metered calls of those that asked within that time (database time); one that runs counts as one more."""
+        """Metered calls of those that asked within that time (database time), of a conversation or of the whole tenant.
+
+        One that runs counts as one more.
+        """
         metered = func.jsonb_path_query_array(
             col(_row.attempts), literal_column("'$[*] ? (@.metered == true)'::jsonpath")
         )

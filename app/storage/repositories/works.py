@@ -20,8 +20,8 @@ _row = WorkRow
 _crash = CrashRow
 
 
-class SqlWorks(Repository):
-    """``ports.WorkRepository``."""
+class WorkRepository(Repository):
+    """Rows of ``works`` and ``crashes``: what processes work on, and how often one ended over it."""
 
     async def begin(self, work: Work, *, seconds: float) -> Crashes | None:
         """Insert with a lease of so many seconds, and read what is known of the conversation; committed at once.

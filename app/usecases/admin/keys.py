@@ -11,7 +11,7 @@ from uuid import UUID
 
 from app.core.model.errors import ForbiddenError, NotFoundError, UnauthenticatedError
 from app.core.model.records import ApiKey, Scope
-from app.usecases.ports import UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.shell import Shell
 
 DEFAULT_TENANT = "default"

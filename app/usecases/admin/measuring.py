@@ -19,7 +19,8 @@ from app.core.model.errors import DomainError
 from app.core.model.records import IN_FLIGHT, Attempt, Compaction, Verification
 from app.core.model.segments import Expansion
 from app.core.model.statistics import APPLIED, LevelMeasure
-from app.usecases.ports import Ended, EndedTurn, Meter
+from app.storage.repositories.statistics import Ended, EndedTurn
+from app.usecases.ports import Meter
 from app.usecases.shared.shell import Shell
 
 FRESH: Final = 1.0

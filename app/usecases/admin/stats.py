@@ -13,7 +13,7 @@ from app.core.model.records import Compaction, Page
 from app.core.model.statistics import CostPerQuery, LevelMeasure, Measured
 from app.core.retrieval.used import draws_on
 from app.core.text.token_counts import tokens_of
-from app.usecases.ports import UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from app.core.model.calibration import learn
 from app.core.model.conversation import Conversation
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 

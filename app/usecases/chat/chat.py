@@ -18,6 +18,7 @@ from app.core.model.errors import (
 )
 from app.core.model.records import Event, Turn
 from app.core.retrieval.serving import Passage
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.turn import Started, TurnRunner, ref_of
 from app.usecases.chat.turn_end import tell_failed
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle, created_event
@@ -32,7 +33,6 @@ from app.usecases.history.appending import (
     refuse_too_large,
     refuse_without_room,
 )
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.compaction_views import views_of
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved

@@ -15,8 +15,8 @@ from app.core.model.live_context import Sent, live_after, sent_of
 from app.core.model.model_io import ChatRequest, Continuation
 from app.core.model.records import Turn
 from app.core.retrieval.serving import Passage
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 

@@ -19,6 +19,7 @@ from app.core.context.tools import MOST_CALLS
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Event, Turn
 from app.core.text.parts import Part
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.asking import Asker
 from app.usecases.chat.continuing import LiveContexts, keep_live
 from app.usecases.chat.lookups import ToolResult
@@ -30,7 +31,6 @@ from app.usecases.compaction.inline import InlineClaim, InlineCompaction, Inline
 from app.usecases.context.context import ContextService
 from app.usecases.context.recalling import Asked
 from app.usecases.history.appending import MessageDraft, append
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 

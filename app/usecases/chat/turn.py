@@ -13,6 +13,7 @@ from app.core.model.conversation import Message
 from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
 from app.core.model.records import Compaction, Turn, TurnStatus
 from app.core.retrieval.used import draws_on
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.stats import mark_used
 from app.usecases.chat.calibrating import calibrated
 from app.usecases.chat.continuing import keep_live
@@ -27,7 +28,6 @@ from app.usecases.compaction.due import claim_after_reply, end_quiet_of_turn
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.usecases.context.recalling import NOTHING, Asked
 from app.usecases.history.appending import MessageDraft, append
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.idempotency import Idem, record
 from app.usecases.shared.resolve import Resolved

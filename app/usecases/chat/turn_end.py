@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from app.core.model.records import Event, Turn
-from app.usecases.ports import UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
 
 
 async def tell_failed(uow: UnitOfWork, turn: Turn, at: datetime) -> Event:

@@ -11,7 +11,8 @@ import structlog
 
 from app.core.model.errors import DependencyUnavailableError, TurnLostError
 from app.core.model.records import Turn
-from app.usecases.ports import EventBus, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.ports import EventBus
 
 log = structlog.get_logger(__name__)
 

@@ -28,9 +28,10 @@ from app.core.state.adopting import adopted, asked_tokens, from_anchors, next_af
 from app.core.state.apply import Applying, served
 from app.core.summarizer.stretches import output_room
 from app.core.summarizer.system_context import system_context
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import BLOCKED, TOO_LONG
 from app.usecases.compaction.segmenting import cut_span
-from app.usecases.ports import Models, Summarizer, UnitOfWork
+from app.usecases.ports import Models, Summarizer
 from app.usecases.shared.layouts import MOST_ANCHORS, MOST_OUTDATED, held_messages
 from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.resolve import Resolved

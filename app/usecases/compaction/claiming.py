@@ -9,7 +9,7 @@ from uuid import UUID
 from app.core.model.conversation import Conversation, Quiet
 from app.core.model.policies.policy import Trigger, trigger_messages, trigger_tokens
 from app.core.model.records import Compaction, FoldRequest, RanIn
-from app.usecases.ports import UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 

@@ -18,9 +18,9 @@ from app.core.model.policies.policy import (
     moments_of_append,
     moments_of_reply,
 )
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_background
 from app.usecases.compaction.repeating import NOTHING_FOLDED, would_repeat
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.working import is_set_aside

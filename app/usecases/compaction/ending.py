@@ -9,9 +9,9 @@ import structlog
 
 from app.core.model.conversation import Conversation, Quiet
 from app.core.model.records import Attempt, Compaction, CompactionStatus
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import WITHHELD, Climb
 from app.usecases.compaction.claiming import quiet_after_failure, record_event
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.shell import Shell
 
 EVENTS: dict[CompactionStatus, str] = {

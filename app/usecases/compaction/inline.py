@@ -12,13 +12,13 @@ import structlog
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.policies.policy import Trigger
 from app.core.model.records import Compaction, Event, RanIn
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_running
 from app.usecases.compaction.ending import FAILURES
 from app.usecases.compaction.job import IN_TURN, LAST_TRY
 from app.usecases.compaction.repeating import would_repeat
 from app.usecases.compaction.run import CompactionService
 from app.usecases.compaction.spending import SPEND_LIMIT
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.lease import Lease, LeaseLostError
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell

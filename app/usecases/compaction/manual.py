@@ -20,13 +20,13 @@ from app.core.model.errors import (
 from app.core.model.records import ERASURE, Compaction, FoldRequest, Page
 from app.core.model.redaction import redact
 from app.core.planning.compaction import CompactionPlan, NothingToFold
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import plan, read_tail, summarizer_of
 from app.usecases.compaction.claiming import claim_queued, claim_running, new_compaction
 from app.usecases.compaction.ending import FAILURES
 from app.usecases.compaction.job import UNLIMITED
 from app.usecases.compaction.run import CompactionService
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard, limited
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.lease import Lease

@@ -18,12 +18,12 @@ from app.core.state.apply import Applied, repairs_on_record
 from app.core.state.layout import layout_of
 from app.core.state.pruning import most_tokens, prune, state_of
 from app.core.validation.gate import GateReport
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import Asking, Calls, Climb, climb
 from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, fallback_of, summarizer_of
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.ending import count, end_row, finish
 from app.usecases.compaction.job import JOB_DEADLINE
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.layouts import MOST_ANCHORS, lay_out
 from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.resolve import Resolved

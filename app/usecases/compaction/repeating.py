@@ -7,8 +7,8 @@ from typing import Final
 
 from app.core.model.policies.policy import Trigger, quiet_after
 from app.core.planning.compaction import NothingToFold
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import before_running_turn, plan, read_tail
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 
 NOTHING_FOLDED: Final = frozenset({"nothing_to_compact", "irreducible_floor"})

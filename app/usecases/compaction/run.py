@@ -14,6 +14,7 @@ from app.core.model.conversation import Quiet
 from app.core.model.errors import DependencyUnavailableError, DomainError, InvalidInputError, NotFoundError
 from app.core.model.policies.policy import quiet_after
 from app.core.model.records import ERASURE, Compaction, CompactionStatus, RanIn
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction import job as jobs
 from app.usecases.compaction.attempts import Climb
 from app.usecases.compaction.chunk import Chunk, Nothing, summarizer_of
@@ -24,7 +25,6 @@ from app.usecases.compaction.job import UNLIMITED, Job, Limits
 from app.usecases.compaction.remaking import remake
 from app.usecases.compaction.saving import save_chunk
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.lease import Lease, LeaseLostError, check_held, held
 from app.usecases.shared.shell import Shell
 

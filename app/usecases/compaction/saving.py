@@ -13,13 +13,13 @@ from app.core.model.records import Compaction
 from app.core.model.state import Verified
 from app.core.state.apply import Applied, Applying, version_of
 from app.core.validation.fidelity import exact_values, fidelity
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import Climb
 from app.usecases.compaction.chunk import Chunk, summarizer_of
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.ending import count, end_row, finish
 from app.usecases.compaction.segmenting import ToldSegment, store_segments, told_segments
 from app.usecases.history.anchoring import add_proposed
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.lease import Lease, LeaseLostError, check_held
 from app.usecases.shared.shell import Shell

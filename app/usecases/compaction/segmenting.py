@@ -30,7 +30,7 @@ from app.core.segments.naming import ids_for, stem_of
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.text.escaping import clean
 from app.core.text.token_counts import estimate_text
-from app.usecases.ports import UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
 
 CODE_VERSION: Final = "extractive-2"
 """Part of a level's content hash: what code wrote by other rules is written again."""

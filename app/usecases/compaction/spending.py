@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.model.errors import RateLimitedError
-from app.usecases.ports import UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 
 WINDOW: Final = timedelta(hours=1)

@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 
 from app.core.model.records import RanIn
-from app.usecases.ports import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
 
 # A compaction takes CPU and a model call from the process that serves chats.
 LANES = 2

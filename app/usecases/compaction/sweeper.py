@@ -18,9 +18,10 @@ import structlog
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Compaction, Turn, Work
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.turn_end import tell_failed
 from app.usecases.compaction.stand_in import AsideLane, Executor, StandIn
-from app.usecases.ports import Clock, EventBus, JobQueue, UnitOfWork, UnitOfWorkFactory
+from app.usecases.ports import Clock, EventBus, JobQueue
 from app.usecases.shared.working import count_crash
 
 # Of the time between two passes, more or less: keeps sweepers that started together from sweeping together.

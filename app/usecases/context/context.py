@@ -23,9 +23,9 @@ from app.core.model.schemas import schema_named
 from app.core.model.segments import Expansion
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.core.text.token_counts import estimate_text, tokens_of, weigh
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.context.recalling import NOTHING, Asked, chosen, expansion_of, gather, question_in, with_gathered
 from app.usecases.history.appending import MessageDraft
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.layouts import MOST_ANCHORS, digestible, held_messages
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell

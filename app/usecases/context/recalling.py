@@ -24,7 +24,8 @@ from app.core.retrieval.question import question_of
 from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
 from app.core.state.digesting import NO_DIGESTS, Digests
 from app.core.text.parts import own_parts
-from app.usecases.ports import Narrowed, UnitOfWork
+from app.storage.repositories.narrowing import Narrowed
+from app.storage.unit_of_work import UnitOfWork
 
 CANDIDATES: Final = 300
 """Messages that hold the question's words, beside their neighbours, in a conversation too long to look at whole."""

@@ -11,11 +11,11 @@ from app.core.context.assembly import AssembledContext, recalled_seqs
 from app.core.model.errors import IdempotencyInProgressError
 from app.core.model.records import Compaction
 from app.core.model.segments import Segment
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.due import due_before_call
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.usecases.context.context import ContextService, Looked
 from app.usecases.context.recalling import NOTHING, Asked, located
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved

@@ -13,8 +13,8 @@ from app.core.model.errors import FieldError, InvalidInputError
 from app.core.model.overlap import message_text
 from app.core.retrieval.corpus import Source, words_of
 from app.core.retrieval.search import Query, Ranked, query_of, rank, says, snippet
+from app.storage.repositories.narrowing import Narrowed
 from app.usecases.context.recalling import segment_of
-from app.usecases.ports import Narrowed
 from app.usecases.shared.shell import Shell
 
 CANDIDATES: Final = 200

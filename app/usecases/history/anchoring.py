@@ -14,7 +14,8 @@ from app.core.anchors.statements import Statement, statements
 from app.core.anchors.transitions import CHANGING, transitions
 from app.core.model.anchors import Anchor, FoundAnchor, Transition
 from app.core.model.conversation import Conversation, Message
-from app.usecases.ports import NewId, UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 

@@ -9,9 +9,9 @@ from app.core.model.conversation import Conversation
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.core.validation.verdicts import VerifiedState
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.holding import laid_out_again
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.shell import Shell
 
 

@@ -16,10 +16,11 @@ from app.core.model.errors import ConversationMovedOnError, FieldError, InvalidI
 from app.core.model.gauge import GaugeStatus
 from app.core.text.parts import Part
 from app.core.text.token_counts import tokens_of, weigh
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.anchoring import anchor_messages
 from app.usecases.history.holding import decide_new, hold_halves, laid_out_again, tell_over_allotment, threshold
-from app.usecases.ports import NewId, UnitOfWork
+from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 

@@ -16,11 +16,11 @@ from app.core.model.policies.contradictions import contradictions, without_trigg
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.presets import DEFAULT_PRESET
 from app.core.model.records import Page
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due import claim_at_rest
 from app.usecases.history.holding import NO_GOALS, Goals, asks_for_goals, decide_again, goals_stated, laid_out_again
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell

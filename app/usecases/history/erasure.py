@@ -29,11 +29,11 @@ from app.core.state.layout import layout_of
 from app.core.state.pruning import state_of
 from app.core.summarizer.offline.extractive import digest
 from app.core.text.token_counts import estimate_text, weigh
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_queued, new_compaction, refresh_sizes
 from app.usecases.compaction.commands import compact_command
 from app.usecases.compaction.ending import end_row
 from app.usecases.history.forgetting import concerned, forget, in_doubt
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.shell import Shell
 

@@ -8,7 +8,8 @@ from uuid import UUID
 from app.core.model.errors import FieldError, InvalidInputError, NotFoundError
 from app.core.model.records import Event
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
-from app.usecases.ports import Clock, EventBus, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.ports import Clock, EventBus
 
 # What is left to a heartbeat may be less than the clock can tell.
 SHORTEST_WAIT = 0.01

@@ -10,8 +10,8 @@ from app.core.model.anchors import Anchor
 from app.core.model.conversation import Message
 from app.core.model.records import Page
 from app.core.model.state import StateVersion
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.history.conversations import ConversationService, ConversationView
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.shell import Shell
 
 PAGE: Final = 500

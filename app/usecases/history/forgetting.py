@@ -15,9 +15,9 @@ from app.core.model.state import StateVersion
 from app.core.segments.describing import describe
 from app.core.segments.naming import FALLBACK
 from app.core.state.erasing import STUB, Erased, Remaining, told_by
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.compaction.segmenting import described, extractive_level
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 

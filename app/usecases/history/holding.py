@@ -11,7 +11,7 @@ from app.core.model.conversation import Conversation, Message, ProtectedReason, 
 from app.core.model.policies.goals import states_goal
 from app.core.model.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, takes_room, units_of
 from app.core.model.schemas import schema_named
-from app.usecases.ports import UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell

@@ -9,10 +9,10 @@ from uuid import UUID
 from app.core.model.conversation import Message, Quiet, Sums
 from app.core.model.errors import NotPinnableError, PinBudgetExceededError
 from app.core.model.policies.protection import size_of
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due import claim_at_rest
 from app.usecases.history.holding import decide, laid_out_again, summed_again, unit_of, used_beside
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 

@@ -12,9 +12,9 @@ from app.core.model.records import Page
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateVersion
 from app.core.model.state_difference import StateDifference, difference
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.conversations import ConversationService, ConversationView, check_version
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.shell import Shell

@@ -24,10 +24,11 @@ from app.core.segments.hashing import content_hash
 from app.core.summarizer.details import DETAIL_VERSION
 from app.core.text.token_counts import estimate_text
 from app.core.validation.details import DetailReport, check_detail
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
 from app.usecases.compaction.spending import SpendGuard
-from app.usecases.ports import Summarizer, UnitOfWork
+from app.usecases.ports import Summarizer
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 

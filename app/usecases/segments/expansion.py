@@ -43,10 +43,10 @@ from app.core.segments.naming import is_id
 from app.core.segments.paging import page_end, rows_within, segment_line, segment_marker
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.compaction.segmenting import described, extractive_hash, extractive_level
 from app.usecases.compaction.spending import SpendGuard
-from app.usecases.ports import UnitOfWork
 from app.usecases.segments.detailing import DetailService
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved

@@ -9,7 +9,7 @@ from app.core.model.records import Compaction
 from app.core.model.repairs import Repair
 from app.core.model.schemas import schema_named
 from app.core.state.rendering import render_text
-from app.usecases.ports import UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.core.model.errors import FieldError, IdempotencyKeyReusedError
 from app.core.model.records import IdempotencyRecord
-from app.usecases.ports import UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from app.core.state.digesting import Digestible
 from app.core.state.layout import layout_of, with_digests
 from app.core.state.outdated_digests import without_outdated
 from app.core.text.token_counts import tokens_of
-from app.usecases.ports import UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 
 MOST_ANCHORS: Final = 4_000

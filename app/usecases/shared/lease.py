@@ -12,7 +12,8 @@ import structlog
 
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Compaction
-from app.usecases.ports import Clock, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.ports import Clock
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,8 @@ import structlog
 
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Event
-from app.usecases.ports import EventBus, JobQueue, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.ports import EventBus, JobQueue
 
 APPLIED: Final = "compaction.applied"
 

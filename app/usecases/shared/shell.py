@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
-from app.usecases.ports import Clock, EventBus, Models, NewId, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.ports import Clock, EventBus, Models, NewId
 from app.usecases.shared.outbox import Outbox
 from app.usecases.shared.resolve import Resolver
 from app.usecases.shared.working import WorkBook

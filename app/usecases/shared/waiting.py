@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.model.conversation import Message
-from app.usecases.ports import UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
 
 REACH: Final = 200
 """Messages that are looked at: a turn that broke off more often than that between its calls is begun anew."""

@@ -18,7 +18,8 @@ import structlog
 from app.core.model.errors import ConversationSetAsideError, DependencyUnavailableError
 from app.core.model.records import Crashes, Work, WorkKind
 from app.core.model.timings import Timings
-from app.usecases.ports import Clock, NewId, UnitOfWork, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from app.usecases.ports import Clock, NewId
 
 MOST_CRASHES: Final = 2
 """Once may be a machine's end; twice in a row, without the same work done in between, is the conversation's."""

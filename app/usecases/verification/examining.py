@@ -22,9 +22,9 @@ from app.core.model.redaction import redact_message
 from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
 from app.core.validation.damage import Damage, Made, Mended, damages, mended, sound_version
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.history.conversations import check_version
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import note_version
 from app.usecases.verification.rewriting import write_entries

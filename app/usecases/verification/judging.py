@@ -27,9 +27,10 @@ from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_
 from app.core.validation.retelling import retold_sources
 from app.core.validation.verdicts import Verdict, verdicts_of
 from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, shown_texts
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import BLOCKED, NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens
-from app.usecases.ports import Clock, Summarizer, UnitOfWork
+from app.usecases.ports import Clock, Summarizer
 
 CALL_SECONDS: Final = 50.0
 MOST_CALLS: Final = 4

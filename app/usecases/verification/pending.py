@@ -8,7 +8,7 @@ from uuid import UUID
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.records import Verification
 from app.core.model.state import StateVersion, Verified
-from app.usecases.ports import UnitOfWork
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.shell import Shell
 
 PENDING: Final[Verified] = "pending"

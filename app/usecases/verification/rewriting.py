@@ -13,8 +13,8 @@ from app.core.model.state import StateEntry, StateVersion
 from app.core.state.apply import served
 from app.core.state.layout import layout_of
 from app.core.state.pruning import most_tokens, prune, state_of
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
-from app.usecases.ports import UnitOfWork
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell

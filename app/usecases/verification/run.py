@@ -27,6 +27,7 @@ from app.core.validation.claims import older_sources
 from app.core.validation.retelling import sought_words
 from app.core.validation.verdicts import VerifiedState, applied_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
 from app.usecases.compaction.claiming import refresh_sizes
@@ -34,7 +35,7 @@ from app.usecases.compaction.segmenting import described, extractive_level
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.anchors import settle_claims
 from app.usecases.history.holding import laid_out_again
-from app.usecases.ports import Summarizer, UnitOfWork
+from app.usecases.ports import Summarizer
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.judging import (
