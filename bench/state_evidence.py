@@ -1,0 +1,143 @@
+"""What the state alone tells of later questions: offline summaries of whole talks, and questions whose evidence is known.
+
+``python -m bench.state_evidence [--data FILE …] [--windows 8000 32000] [--out FILE]`` plays each talk message by message in
+each window, folded whenever it is due and once at its end, and asks of each question
+
+* *named*: the state has an entry that names one of the messages which hold the answer, and
+* *told*: one entry tells most of the answer: every number in it, and at least six tenths of its other words.
+
+Anchors, digests and recall are left out: what they bring is measured by ``bench.fidelity``. Figures of two commits are
+compared question by question: ``--against FILE`` prints the difference with its 95 % interval over talks (bootstrap).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from app.core.model.state import StateEntry
+from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
+from bench.fidelity_made import FOLDER
+from bench.recall_talks import DATA, Asked, Talk, talks
+from bench.replay import EVERYTHING, Replay
+from bench.report import print_table, write_json
+
+_MOST_OF: Final = 0.6
+_RESAMPLED: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What the state tells of one question."""
+
+    talk: str
+    window: int
+    question: str
+    named: bool
+    told: bool
+
+
+def played(talk: Talk, window: int) -> Replay:
+    """The talk in a window, folded when it is due, and wholly at its end."""
+    replay = Replay.in_window(window)
+    for message in talk.messages:
+        replay.say(message["role"], message["content"], message.get("parts") or ())
+        if replay.is_due:
+            replay.fold()
+    replay.fold(EVERYTHING)
+    return replay
+
+
+def answered(talk: Talk, window: int) -> Iterator[Answered]:
+    """Every question of a talk."""
+    entries = played(talk, window).entries
+    told = [_words(entry.text) for entry in entries]
+    for asked in talk.questions:
+        yield Answered(
+            talk=talk.id,
+            window=window,
+            question=asked.text,
+            named=_is_named(asked, entries),
+            told=any(_tells(words, asked.answer) for words in told),
+        )
+
+
+def _is_named(asked: Asked, entries: Sequence[StateEntry]) -> bool:
+    return any(set(asked.evidence) & set(entry.from_seqs) for entry in entries if entry.role != "narrative")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(stems(text)) - FRAME_STEMS - GENERIC_STEMS
+
+
+def _tells(told: frozenset[str], answer: str) -> bool:
+    wanted = _words(answer)
+    exact = {word for word in wanted if any(sign.isdigit() for sign in word)}
+    return bool(wanted) and exact <= told and len(wanted & told) >= _MOST_OF * len(wanted)
+
+
+def shares(found: Sequence[Answered]) -> list[dict[str, object]]:
+    """By window and kind of talk: how many questions of a hundred."""
+    rows: list[dict[str, object]] = []
+    for window in sorted({one.window for one in found}):
+        for kind, is_made in (("made up", True), ("LoCoMo", False)):
+            those = [one for one in found if one.window == window and one.talk.startswith("made-") == is_made]
+            if those:
+                named, told = (100 * statistics.mean(getattr(one, of) for one in those) for of in ("named", "told"))
+                rows.append({"window": window, "talks": kind, "questions": len(those), "named": named, "told": told})
+    return rows
+
+
+def difference(now: Sequence[Answered], before: Sequence[Answered], of: str) -> tuple[float, float, float]:
+    """In points, with its 95 % interval: talks are drawn again and again, with all their questions."""
+    earlier = {(one.talk, one.window, one.question): getattr(one, of) for one in before}
+    by_talk: dict[str, list[int]] = {}
+    for one in now:
+        was = earlier[one.talk, one.window, one.question]
+        by_talk.setdefault(one.talk, []).append(int(getattr(one, of)) - int(was))
+    chosen = random.Random(1)
+    names = sorted(by_talk)
+    means = []
+    for _ in range(_RESAMPLED):
+        drawn = [value for name in chosen.choices(names, k=len(names)) for value in by_talk[name]]
+        means.append(100 * statistics.mean(drawn))
+    means.sort()
+    whole = 100 * statistics.mean(value for values in by_talk.values() for value in values)
+    return whole, means[round(0.025 * _RESAMPLED)], means[round(0.975 * _RESAMPLED) - 1]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the table; keep every answer with ``--out``."""
+    parser = argparse.ArgumentParser(prog="python -m bench.state_evidence", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--data", type=Path, nargs="+", default=[*sorted(FOLDER.glob("*.jsonl")), DATA])
+    parser.add_argument("--windows", type=int, nargs="+", default=[8_000, 32_000])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--against", type=Path, help="what --out kept of another commit")
+    given = parser.parse_args(argv)
+    found = [
+        one for path in given.data for talk in talks(path) for window in given.windows for one in answered(talk, window)
+    ]
+    rows = shares(found)
+    print_table(
+        ["window", "talks", "questions", "named %", "told %"],
+        [[str(r["window"]), str(r["talks"]), str(r["questions"]), f"{r['named']:.1f}", f"{r['told']:.1f}"] for r in rows],
+    )
+    if given.against:
+        before = [Answered(**one) for one in json.loads(given.against.read_text(encoding="utf-8"))]
+        for of in ("named", "told"):
+            whole, low, high = difference(found, before, of)
+            print(f"{of}: {whole:+.1f} points ({low:+.1f} to {high:+.1f})")
+    if given.out:
+        write_json(given.out, [asdict(one) for one in found])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
