@@ -1,7 +1,7 @@
-"""What the state alone tells of later questions: offline summaries of whole talks, and questions whose evidence is known.
+"""What the state alone tells of later questions: offline summaries of whole talks whose evidence is known.
 
-``python -m bench.state_evidence [--data FILE …] [--windows 8000 32000] [--out FILE]`` plays each talk message by message in
-each window, folded whenever it is due and once at its end, and asks of each question
+``python -m bench.state_evidence [--data FILE …] [--windows 8000 32000] [--out FILE]`` plays each talk message by
+message in each window, folded whenever it is due and once at its end, and asks of each question
 
 * *named*: the state has an entry that names one of the messages which hold the answer, and
 * *told*: one entry tells most of the answer: every number in it, and at least six tenths of its other words.
@@ -25,9 +25,10 @@ from typing import Final
 from app.core.model.state import StateEntry
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 from bench.fidelity_made import FOLDER
-from bench.recall_talks import DATA, Asked, Talk, talks
+from bench.recall_talks import Asked, Talk, talks
 from bench.replay import EVERYTHING, Replay
-from bench.report import print_table, write_json
+from bench.report import print_table
+from bench.survival import DATA
 
 _MOST_OF: Final = 0.6
 _RESAMPLED: Final = 2_000
@@ -49,7 +50,7 @@ def played(talk: Talk, window: int) -> Replay:
     replay = Replay.in_window(window)
     for message in talk.messages:
         replay.say(message["role"], message["content"], message.get("parts") or ())
-        if replay.is_due:
+        if replay.is_due():
             replay.fold()
     replay.fold(EVERYTHING)
     return replay
@@ -91,7 +92,15 @@ def shares(found: Sequence[Answered]) -> list[dict[str, object]]:
             those = [one for one in found if one.window == window and one.talk.startswith("made-") == is_made]
             if those:
                 named, told = (100 * statistics.mean(getattr(one, of) for one in those) for of in ("named", "told"))
-                rows.append({"window": window, "talks": kind, "questions": len(those), "named": named, "told": told})
+                rows.append(
+                    {
+                        "window": window,
+                        "talks": kind,
+                        "questions": len(those),
+                        "named": round(named, 1),
+                        "told": round(told, 1),
+                    }
+                )
     return rows
 
 
@@ -115,7 +124,9 @@ def difference(now: Sequence[Answered], before: Sequence[Answered], of: str) -> 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; keep every answer with ``--out``."""
-    parser = argparse.ArgumentParser(prog="python -m bench.state_evidence", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.state_evidence", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--data", type=Path, nargs="+", default=[*sorted(FOLDER.glob("*.jsonl")), DATA])
     parser.add_argument("--windows", type=int, nargs="+", default=[8_000, 32_000])
     parser.add_argument("--out", type=Path)
@@ -127,7 +138,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = shares(found)
     print_table(
         ["window", "talks", "questions", "named %", "told %"],
-        [[str(r["window"]), str(r["talks"]), str(r["questions"]), f"{r['named']:.1f}", f"{r['told']:.1f}"] for r in rows],
+        [
+            [str(r["window"]), str(r["talks"]), str(r["questions"]), f"{r['named']:.1f}", f"{r['told']:.1f}"]
+            for r in rows
+        ],
     )
     if given.against:
         before = [Answered(**one) for one in json.loads(given.against.read_text(encoding="utf-8"))]
@@ -135,7 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             whole, low, high = difference(found, before, of)
             print(f"{of}: {whole:+.1f} points ({low:+.1f} to {high:+.1f})")
     if given.out:
-        write_json(given.out, [asdict(one) for one in found])
+        given.out.write_text(json.dumps([asdict(one) for one in found], ensure_ascii=False) + "\n", encoding="utf-8")
     return 0
 
 
