@@ -17,7 +17,7 @@ from app.devserver.supervisor import Child, Emit, Signals, StopRequestedError, S
 from app.settings import Settings
 
 # The packages that the children import lie beside this one, whatever the working directory is.
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parents[2]
 _ROOT_WARNING = "ignore:You're running the worker with superuser privileges"
 # Imports take two seconds; a machine under load, or one that reads them for the first time, much longer.
 _READY_SECONDS = 90.0
