@@ -109,7 +109,7 @@ class Session:
     def run(self, lines: Iterator[str]) -> None:
         """Answer each line, until there is none, or one says so."""
         for line in lines:
-            self._tell()
+            self.tell()
             text = line.rstrip("\n")
             if not self.is_interactive:
                 self.screen.line((PROMPT, DIM), text)
@@ -120,7 +120,7 @@ class Session:
                 self._turn(text)
             elif self._unanswered and self.is_interactive:
                 self._turn(None)
-        self._tell()
+        self.tell()
 
     def _command(self, text: str) -> bool:
         """Whether the chat goes on."""
@@ -135,7 +135,7 @@ class Session:
         over = threading.Event()
         try:
             with _on_interrupt(lambda: self._interrupt(over)):
-                self._follow(text)
+                self.follow(text)
         except KeyboardInterrupt:
             self.screen.line()
             self.screen.line((self._say.text("cli.not_listening"), "yellow"))
@@ -147,8 +147,8 @@ class Session:
         finally:
             over.set()
 
-    def _follow(self, text: str | None) -> None:
-        """The reply as it comes, and what there is to say of the turn."""
+    def follow(self, text: str | None) -> None:
+        """One turn: the reply as it comes, and what there is to say of it; errors are the caller's."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -185,7 +185,7 @@ class Session:
         self._unanswered = False
         if type_ == "reply.interrupted" or result.reply.status == "interrupted":
             self.screen.line((self._say.text("cli.interrupted"), "yellow"))
-        self._tell()
+        self.tell()
         if seqs := [seq for one in result.recalled for seq in one.seqs]:
             self.screen.line((self._say.text("cli.recalled", seqs=runs_of(seqs)), DIM))
         for warning in result.warnings:
@@ -210,7 +210,8 @@ class Session:
             self.screen.line((f"{mark}{message.content}", DIM))
         self._unanswered = bool(last) and last[-1].role == "user"
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Show what was heard of compactions since the last look."""
         for words in self._notices.waiting():
             self.screen.line((f"· {words}", "cyan"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from threading import Lock
 from typing import Annotated
 
@@ -15,22 +14,17 @@ from rich.text import Text
 from app.cli import inspect
 from app.cli.chat import chat
 from app.cli.complaints import complain, one_clear_line
-from app.cli.demo.client import DemoError
-from app.cli.demo.command import demo as play_demo
+from app.cli.demo.command import demo
 from app.cli.doctor import doctor
-from app.cli.interrupts import EXIT_INTERRUPTED
 from app.cli.keys import keys
 from app.cli.operating import conversations
 from app.cli.transfer import export_conversation, import_file
-from app.devserver import EmbeddedServers, running_at
+from app.devserver import EmbeddedServers
 from app.devserver.preflight import check_database, overlooked, read_settings
 from app.devserver.preflight import migrate as run_migrations
 from app.devserver.run import Service, address
 from app.http.description import VERSION
 from app.settings import OFFLINE_MODEL, Settings
-
-EXIT_UNEXPECTED = 1
-"""What ``demo`` returns when something expected does not happen; stderr holds one line about it."""
 
 app = typer.Typer(
     name="throughline",
@@ -89,25 +83,7 @@ def migrate(
         typer.echo("The database is up to date.")
 
 
-@app.command()
-def demo(
-    url: Annotated[str | None, typer.Option(help="Where to play; unset: PORT, or a service of its own.")] = None,
-    key: Annotated[str | None, typer.Option(help="Its API key.", envvar="THROUGHLINE_API_KEY")] = None,
-    *,
-    fast: Annotated[bool, typer.Option("--fast", help="Without pauses.")] = False,
-) -> None:
-    """Play a long conversation and watch it being compacted."""
-    with one_clear_line():
-        settings = read_settings()
-        try:
-            play_demo(settings, url=url, key=key, running=running_at(settings.data_dir), fast=fast)
-        except DemoError as error:
-            sys.stderr.write(f"{error}\n")
-            raise typer.Exit(EXIT_UNEXPECTED) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(EXIT_INTERRUPTED) from None
-
-
+app.command()(demo)
 app.command()(chat)
 app.command(name="list")(inspect.list_conversations)
 app.command()(inspect.context)

@@ -28,13 +28,18 @@ _UNKNOWN: Final = "yellow"
 
 def show_gauge(screen: Screen, gauge: Gauge) -> None:
     """The line; with a bar where there is a terminal, in colour unless ``NO_COLOR`` is set."""
+    screen.line(*gauge_parts(screen, gauge))
+
+
+def gauge_parts(screen: Screen, gauge: Gauge) -> list[Text | tuple[str, str]]:
+    """The line for that screen, for whoever puts it beside something else."""
     colour = _COLOURS.get(gauge.status, _UNKNOWN)
     say = screen.say
     words = say.text("cli.gauge.full", percent=_percent(gauge, say), tokens=gauge.tokens, budget=gauge.budget)
     shown: list[Text | tuple[str, str]] = [_bar(gauge, colour), (f" {words}", colour)] if screen.is_terminal else []
     begin, end = ("", "") if screen.is_terminal else (f"[{words}", "]")
     told = f"{say.word('cli.gauge', gauge.status)} · {parts_of(gauge, say)}{_ahead(gauge, say)}"
-    screen.line(*shown, (f"{begin} · {told}{end}", DIM))
+    return [*shown, (f"{begin} · {told}{end}", DIM)]
 
 
 def parts_of(gauge: Gauge, say: Catalogue = CATALOGUES[FALLBACK]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pydantic import BaseModel
 from rich.cells import cell_len
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -23,9 +25,11 @@ _KEPT: Final = "\n\t"
 class Screen:
     """Stdout. Texts come from models and strangers: control characters in them never reach a terminal."""
 
-    def __init__(self, say: Catalogue = CATALOGUES[FALLBACK]) -> None:
+    def __init__(self, say: Catalogue = CATALOGUES[FALLBACK], *, wraps: bool = False) -> None:
         self.say: Final = say
         """Our own words, in the language of whoever reads."""
+        self._wraps = wraps
+        """Whether lines break between words: better to read, worse to copy."""
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
         self._console = Console(highlight=False)
@@ -38,11 +42,27 @@ class Screen:
 
     def line(self, *parts: str | tuple[str, str] | Text) -> None:
         """One line, or more where the text has line ends; a part may have a style."""
-        self._out(_text(parts), "\n")
+        self._out(_text(parts), "\n", wraps=self._wraps)
 
     def piece(self, text: str) -> None:
         """A piece of a text that goes on; it is seen at once."""
         self._out(Text(safe(text)), "")
+
+    @contextmanager
+    def status(self) -> Iterator[Callable[..., None]]:
+        """Yield what shows a line, of parts as ``line`` has them, below everything that is printed meanwhile.
+
+        It is cut at the terminal's width, and gone in the end; outside a terminal nothing is shown.
+        """
+        if not self.is_terminal:
+            yield lambda *_: None
+            return
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            yield lambda *parts: live.update(self._in_one_row(parts), refresh=True)
+
+    def row(self, *parts: str | tuple[str, str] | Text) -> None:
+        """One line, cut at the width of a terminal."""
+        self._out(self._in_one_row(parts), "\n")
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Rows under their names; nothing is cut off outside a terminal."""
@@ -65,11 +85,17 @@ class Screen:
             cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
             self._write(_BETWEEN.join(cells).rstrip() + "\n")
 
-    def _out(self, text: Text, end: str) -> None:
+    def _out(self, text: Text, end: str, *, wraps: bool = False) -> None:
         if self.is_terminal:
-            self._console.print(text, end=end, soft_wrap=True)
+            self._console.print(text, end=end, soft_wrap=not wraps)
         else:
             self._write(text.plain + end)
+
+    def _in_one_row(self, parts: Iterable[str | tuple[str, str] | Text]) -> Text:
+        text = _text(parts)
+        if self.is_terminal:
+            text.truncate(self.width - len("^C"), overflow="ellipsis")
+        return text
 
     @staticmethod
     def _write(text: str) -> None:

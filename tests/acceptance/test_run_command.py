@@ -19,6 +19,8 @@ from typer.testing import CliRunner, Result
 
 from app.cli import app
 from app.devserver import EmbeddedServers, Endpoints
+from app.devserver.run import child_environment
+from app.settings import Settings
 from tests.servers import ROOT, unused_port
 
 STAND_IN = [sys.executable, "-m", "tests.acceptance.stand_in", "run"]
@@ -109,6 +111,10 @@ def refused(folder: Path, settings: Mapping[str, str]) -> str:
     lines = done.stderr.splitlines()
     assert len(lines) == 1, done.stderr
     return lines[0]
+
+
+def test_the_children_import_the_packages_of_this_checkout_wherever_they_run() -> None:
+    assert child_environment(Settings(_env_file=None))["PYTHONPATH"].split(os.pathsep)[0] == str(ROOT)
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ from uuid import uuid4
 import httpx
 import pytest
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 
 from app.cli import screen as module
@@ -164,6 +165,44 @@ def test_a_bar_is_never_wider_than_it_may_be(terminal: tuple[Screen, io.StringIO
     screen, shown = terminal
     show_gauge(screen, gauge(tokens))
     assert sum(shown.getvalue().count(sign) for sign in "█░│") == 24
+
+
+def test_a_status_is_one_row_below_what_is_printed_and_gone_in_the_end(
+    terminal: tuple[Screen, io.StringIO], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen, shown = terminal
+    with screen.status() as show:
+        show("status " * 20)
+        assert "status status" in shown.getvalue()
+        assert shown.getvalue().count("\n") == 0, "cut at the width"
+        screen.line("printed")
+    assert shown.getvalue().index("printed") < shown.getvalue().rindex("status")
+    assert shown.getvalue().endswith("\x1b[1A\x1b[2K"), "up, and erased"
+    monkeypatch.undo()
+    with Screen().status() as show:
+        show("status")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("wraps", "lines"), [(False, 1), (True, 3)])
+def test_lines_break_between_words_where_that_is_asked_for(
+    terminal: tuple[Screen, io.StringIO], *, wraps: bool, lines: int
+) -> None:
+    _, shown = terminal
+    Screen(wraps=wraps).line("something " * 15)
+    assert len(shown.getvalue().splitlines()) == lines
+    assert shown.getvalue().count("something") == 15
+
+
+def test_a_row_is_cut_at_the_width_of_a_terminal_only(
+    terminal: tuple[Screen, io.StringIO], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen, shown = terminal
+    screen.row(("Ines", "cyan"), "word " * 30)
+    assert cell_len(re.sub(r"\x1b\[[0-9;]*m|\n", "", shown.getvalue())) == 58
+    monkeypatch.undo()
+    Screen().row("word " * 30)
+    assert capsys.readouterr().out.count("word") == 30
 
 
 def test_runs() -> None:

@@ -1,18 +1,30 @@
+"""The story of the demo, the figures that it ends with, and what it says when something goes wrong."""
+
 from __future__ import annotations
 
-import httpx
-import pytest
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
-from app.cli.demo import story
-from app.cli.demo.client import Compaction, DemoError, Gauge, Throughline
-from app.cli.demo.gauge_bar import bar, marks
-from app.cli.demo.script import CONTEXT_WINDOW, LINES, SCENES, Line, read_scene
-from app.cli.demo.view import event_words
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import app
+from app.cli.complaints import ComplaintError
+from app.cli.demo import command
+from app.cli.demo.play import figures
+from app.cli.demo.story import Line, load_story
+from app.client import Compaction, ConnectionFailedError, Message
+from app.client.errors import error_of
 from app.core.model.policies.policy import budgets_of
 from app.core.model.policies.presets import resolve
 from app.core.text.token_counts import estimate_text
 
-BUDGETS = budgets_of(resolve("semantic", {"context_window": CONTEXT_WINDOW}), model_limit=1_000_000)
+STORY = load_story()
+LINES = STORY.messages
+BUDGETS = budgets_of(resolve("semantic", {"context_window": STORY.context_window}), model_limit=1_000_000)
 IMPORTED = [line for line in LINES if line.manner == "imported"]
 JUMP = next(line for line in LINES if line.manner == "jump")
 
@@ -42,9 +54,10 @@ def test_user_and_assistant_take_turns() -> None:
 
 
 def test_time_goes_on() -> None:
-    times = [line.at for line in LINES]
+    times = [line.created_at for line in LINES]
     assert times == sorted(set(times))
-    assert all(scene.lines[0].at == scene.at for scene in SCENES)
+    assert all(STORY.lines_of(scene)[0].created_at == scene.at for scene in STORY.scenes)
+    assert [line for scene in STORY.scenes for line in STORY.lines_of(scene)] == LINES
     assert (times[-1] - times[0]).days > 90
 
 
@@ -67,7 +80,7 @@ def test_the_tone_goes_from_friendly_to_frustrated_to_relieved() -> None:
 
 
 def test_the_context_fills_long_before_the_script_ends() -> None:
-    before_jump = list(LINES[: LINES.index(JUMP)])
+    before_jump = LINES[: LINES.index(JUMP)]
     assert tokens(before_jump) > 1.2 * BUDGETS.budget
     assert tokens(before_jump[:40]) < 0.5 * BUDGETS.budget
 
@@ -83,77 +96,65 @@ def test_nothing_else_is_long() -> None:
 
 
 def test_the_agreement_answers_what_is_asked_about_it() -> None:
-    assert "half of the fee\nis owed, which is 1,075 euros" in story.AGREEMENT
-    assert JUMP.content.endswith(story.AGREEMENT)
+    assert "half of the fee\nis owed, which is 1,075 euros" in JUMP.content
 
 
-def test_a_scene_is_read_as_it_is_written() -> None:
-    scene = read_scene("2025-03-04 09:10", "Two", "\nU: One\n    and more: text\nA: Two\n?: Three\n")
-    found = [(line.role, line.manner, line.content, line.at.minute) for line in scene.lines]
-    assert found == [
-        ("user", "imported", "One and more: text", 10),
-        ("assistant", "imported", "Two", 12),
-        ("user", "asked", "Three", 14),
-    ]
-
-
-def test_a_scene_without_a_mark_is_refused() -> None:
-    with pytest.raises(ValueError, match="does not begin with a mark"):
-        read_scene("2025-03-04 09:10", "Broken", "One\n")
-
-
-def test_an_event_is_one_line() -> None:
-    compaction = Compaction(
-        id="1",
-        trigger="background",
-        ran_in="worker",
-        status="applied",
-        reason=None,
-        messages_covered=24,
-        to_seq=24,
-        tokens_before=2143,
-        tokens_after=1799,
-    )
-    assert event_words("applied", compaction) == (
-        "compaction.applied · background, in the worker: 2,143 → 1,799 tokens, 24 messages folded"
-    )
+def test_the_example_is_the_story_up_to_its_sixtieth_message() -> None:
+    example = Path(__file__).parents[2] / "examples" / "lantern-nights.json"
+    told = [message["content"] for message in json.loads(example.read_text(encoding="utf-8"))["messages"]]
+    assert told == [line.content for line in IMPORTED[:60]]
 
 
 @pytest.mark.parametrize(
-    ("tail", "pending", "shown", "filled"),
-    [(0, 0, "0 %", 0), (500, 0, "50 %", 36), (500, 200, "70 %", 51), (900, 300, "120 %", 73)],
-)
-def test_the_bar_fills_with_the_context(tail: int, pending: int, shown: str, filled: int) -> None:
-    gauge = Gauge(tokens=tail, budget=1_000, background_at=700, sync_at=850, breakdown={"tail": tail})
-    plain = bar(gauge, 80, pending=pending).plain
-    assert len(plain) == 80
-    assert plain.endswith(f" {shown}")
-    assert plain.count("█") + plain.count("▓") == filled
-
-
-def test_the_marks_stand_where_the_bar_has_them() -> None:
-    gauge = Gauge(tokens=0, budget=1_000, background_at=700, sync_at=850, breakdown={})
-    in_bar = [place for place, sign in enumerate(bar(gauge, 80).plain) if sign == "│"]
-    below = [place for place, sign in enumerate(marks(gauge, 80).plain) if sign == "▲"]
-    assert in_bar == below == [51, 62]
-
-
-def answering(answer: httpx.Response) -> Throughline:
-    """A client of a service that gives everybody the same answer."""
-    return Throughline("http://127.0.0.1:1/", key="secret", transport=httpx.MockTransport(lambda _: answer))
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
+    ("error", "said"),
     [
-        (httpx.Response(401, json={"detail": "no key"}), "give it one with --key or THROUGHLINE_API_KEY."),
-        (httpx.Response(502, json={"title": "Bad", "detail": "the model\nfailed"}), "502: the model failed (http_502)"),
-        (httpx.Response(500, text="<html>"), "500: <html> (http_500)"),
+        (error_of(401, {"detail": "no key"}), "give it one with --key or THROUGHLINE_API_KEY."),
+        (error_of(502, {"title": "Bad", "detail": "the model\nfailed"}), "the model failed (http_502)"),
+        (ConnectionFailedError("refused"), "The service does not answer: refused."),
+        (ComplaintError("The worker\nstarted none."), "The worker started none."),
     ],
 )
-def test_an_answer_that_is_no_success_is_one_line(answer: httpx.Response, said: str) -> None:
-    with answering(answer) as service, pytest.raises(DemoError) as caught:
-        service.count("x")
-    assert str(caught.value).endswith(said)
-    assert "\n" not in str(caught.value)
-    assert "secret" not in str(caught.value)
+def test_whatever_goes_wrong_is_one_line(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(command, "find_service", lambda url: url)
+    monkeypatch.setattr(command, "play", fail)
+    done = CliRunner().invoke(app, ["demo", "--url", "http://127.0.0.1:1", "--key", "secret"])
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert done.stderr.endswith(f"{said}\n")
+    assert done.stderr.count("\n") == 1
+    assert "secret" not in done.stderr
+
+
+def message(tokens: int, model: str | None = None, sent: int = 0) -> Message:
+    about: dict[str, Any] = {
+        "id": uuid4(), "conversation_id": uuid4(), "seq": 1, "turn": 1, "role": "user", "content": "", "parts": [],
+        "event_type": "casual", "status": "complete", "is_protected": False, "protected_reason": "compressible",
+        "token_count": tokens, "model": model, "usage": {"input_tokens": sent} if model else None, "metadata": {},
+        "created_at": datetime.now(UTC),
+    }  # fmt: skip
+    return Message.model_validate(about)
+
+
+def compaction(**fields: Any) -> Compaction:
+    return Compaction.model_construct(**fields)
+
+
+def test_the_figures_compare_what_was_sent_with_the_whole_history() -> None:
+    history = [message(100), message(20), message(10, "offline", sent=60), message(30), message(5, "offline", sent=70)]
+    applied = [
+        compaction(trigger="background", tokens_before=90, tokens_after=50),
+        compaction(trigger="sync", tokens_before=95, tokens_after=60),
+        compaction(trigger="background", tokens_before=80, tokens_after=50),
+    ]
+    assert dict(figures(history, applied, 1_065)) == {
+        "messages in the history": "5, unchanged",
+        "tokens ever written": "165",
+        "fullest context, before compaction": "95 tokens",
+        "context now": "1,065 tokens",
+        "sent in the 2 turns answered now": "130 tokens, instead of 280",
+        "compactions by background": "2, 70 tokens taken out of the context",
+        "compactions by sync": "1, 35 tokens taken out of the context",
+    }

@@ -2,75 +2,74 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
-from collections.abc import Sequence
+import sys
+from typing import Annotated, Final
 
-from app.cli.demo.client import DemoError, Throughline
+import typer
+
+from app.cli.complaints import ComplaintError, complain, one_clear_line, words_of
+from app.cli.connecting import Key, find_service
 from app.cli.demo.play import play
-from app.cli.demo.view import View, choose_view
+from app.cli.screen import DIM, Screen
+from app.client import ThroughlineError
+from app.devserver.preflight import read_settings
 from app.devserver.run import Service, address
 from app.devserver.supervisor import StopRequestedError
-from app.settings import Settings
+
+EXIT_UNEXPECTED: Final = 1
+"""Something expected did not happen; stderr holds one line about it."""
 
 
 def demo(
-    settings: Settings,
+    url: Annotated[str | None, typer.Option(help="Where to play; unset: PORT, or a service of its own.")] = None,
+    key: Key = None,
     *,
-    url: str | None = None,
-    key: str | None = None,
-    running: str | None = None,
-    fast: bool = False,
+    fast: Annotated[bool, typer.Option("--fast", help="Without pauses.")] = False,
 ) -> None:
-    """Play the demo.
-
-    Args:
-        settings: Say where a service would run, and with what the demo's own one is started.
-        url: A service that must answer; nothing is started then.
-        key: An API key, where the service asks for one.
-        running: The address of a service that holds the data folder, where the folder's note has one.
-        fast: Without pauses.
-
-    Raises:
-        DemoError: No service answers at ``url``, or something expected did not happen.
-        CannotStartError: A service of its own cannot start; likewise ``EmbeddedError`` and ``ChildFailedError``.
-    """
-    view = choose_view(fast=fast)
-    found = _first_ready([url] if url else [address(settings), running or ""])
-    if found:
-        _play_at(found, key, view)
-    elif url:
-        raise DemoError(f"No Throughline answers at {url}/readyz.")
-    else:
-        _with_own_service(settings, key, view)
+    """Play a long conversation and watch it being compacted."""
+    with one_clear_line():
+        screen = Screen(wraps=True)
+        try:
+            found = _running_service(url)
+            if found is None:
+                _play_on_own_service(screen, key, fast=fast)
+            else:
+                play(found, key, screen, fast=fast)
+                _show_next_steps(screen, found, option=f" --url {url}" if url else "")
+        except (ComplaintError, ThroughlineError) as error:
+            complain(words_of(error))
+            raise typer.Exit(EXIT_UNEXPECTED) from None
 
 
-def _first_ready(urls: Sequence[str]) -> str | None:
-    for url in filter(None, urls):
-        with Throughline(url) as service:
-            if service.ready():
-                return url
-    return None
+def _running_service(url: str | None) -> str | None:
+    """The service at the address, which has to answer, or the one that the settings name, if it does."""
+    try:
+        return find_service(url)
+    except ComplaintError:
+        if url is not None:
+            raise
+        return None
 
 
-def _play_at(url: str, key: str | None, view: View, *, later: str | None = None) -> None:
-    with Throughline(url, key) as service:
-        play(service, view, later=later)
-
-
-def _with_own_service(settings: Settings, key: str | None, view: View) -> None:
+def _play_on_own_service(screen: Screen, key: str | None, *, fast: bool) -> None:
     """Start a service on a free port, play, and stop it, whatever happens."""
-    view.wait("No service answers yet: starting one for the demo, over the same data folder …")
+    screen.line(("No service answers yet: starting one for the demo, over the same data folder …", DIM))
+    settings = read_settings()
     own = settings.model_copy(update={"host": "127.0.0.1", "port": _free_port()})
     finished = False
 
     def started() -> None:
         nonlocal finished
-        _play_at(address(own), key, view, later=address(settings))
+        play(address(own), key, screen, fast=fast)
+        _show_next_steps(screen, address(settings), is_over=True)
         finished = True
         # The service runs until it is asked to stop; that is what a signal does, too.
         raise StopRequestedError
 
-    Service(own, emit=lambda *_: None).run(started, stopping=lambda: view.wait("Stopping the demo's service …"))
+    Service(own, emit=lambda *_: None).run(started, lambda: screen.line(("Stopping the demo's service …", DIM)))
     if not finished:
         raise KeyboardInterrupt
 
@@ -80,3 +79,21 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _show_next_steps(screen: Screen, url: str, *, option: str = "", is_over: bool = False) -> None:
+    """Commands to go on with; ``option`` names the service where they would not find it by themselves."""
+    program = "throughline" if shutil.which("throughline") else f"{os.path.relpath(sys.executable)} -m app.cli"
+    steps = [
+        ("talk on", f"{program} chat last{option}"),
+        ("the state, with the messages that each entry came from", f"{program} state last{option}"),
+        ("what the next model call would be sent", f"{program} context last --full{option}"),
+        ("the whole contract, to click through", f"{url}/docs"),
+    ]
+    if is_over:
+        steps.insert(0, ("this service ends with the demo; start one that stays, over the same data", "make run"))
+    screen.line()
+    screen.line(("Try next", "bold"))
+    for words, command in steps:
+        screen.line(f"   {words}:")
+        screen.line((f"      {command}", "cyan"))

@@ -1,334 +1,272 @@
-"""The flow of the demo: six acts over one conversation, and what must happen in each."""
+"""The demo in six acts: one conversation, shown as ``throughline chat`` shows it, and what must happen in each act."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from itertools import groupby
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from typing import Final
 
-from app.cli.demo import story
-from app.cli.demo.client import Compaction, DemoError, Gauge, Throughline, Turn, Written
-from app.cli.demo.listener import Listener
-from app.cli.demo.script import CONTEXT_WINDOW, LINES, SCENES, SYSTEM_PROMPT, Line
-from app.cli.demo.view import WHERE, Closing, Opening, Progress, View, saved
+from app.cli.chat import PROMPT, Session
+from app.cli.complaints import ComplaintError
+from app.cli.connecting import open_client
+from app.cli.demo.story import Line, Story, load_story
+from app.cli.gauge_line import gauge_parts, show_gauge
+from app.cli.notices import Notices
+from app.cli.screen import DIM, Screen, one_line
+from app.cli.showing import compaction_words, show_context, show_state
+from app.client import Compaction, Gauge, Message, Throughline
+from app.settings import OFFLINE_MODEL
 
 PATIENCE_SECONDS: Final = 30.0
 """How long the worker may take to begin; longer, and there is none."""
-# A provider's model writes a state in some ten seconds, and a refused one is asked for again.
-_MODEL_SECONDS: Final = 90.0
-_TITLE: Final = "Lantern Nights (demo)"
-_OFFLINE: Final = "offline"
-_OFFLINE_NOTE: Final = (
-    "The offline model only quotes what it is sent: the first message, which is always held word for word, the state "
-    "and the tail. With GOOGLE_API_KEY set, a real model answers in its own words."
-)
+
+_MODEL_SECONDS: Final = 90.0  # a provider's model writes a state in some ten, and a refused one is asked for again
+_POLL_SECONDS: Final = 0.2
+_MESSAGE_SECONDS: Final = 0.06
+_READING_SECONDS: Final = 2.0
+_EVERY: Final = 10  # messages between two lines of the gauge, where no terminal shows it all the time
+_PAGE: Final = 100
 
 
-def play(service: Throughline, view: View, *, patience: float = PATIENCE_SECONDS, later: str | None = None) -> None:
+def play(url: str, key: str | None, screen: Screen, *, fast: bool = False, patience: float = PATIENCE_SECONDS) -> None:
     """Play it from the first to the last act.
 
     Args:
-        service: Where; it answers.
-        view: How it is shown.
+        url: Of a service that answers.
+        key: An API key, where the service asks for one.
+        screen: Where it is shown.
+        fast: Without pauses; outside a terminal there are none anyway.
         patience: Seconds for the worker to begin.
-        later: Where a service over the same data will be, when this one ends with the demo.
 
     Raises:
-        DemoError: Something expected did not happen.
+        ComplaintError: Something expected did not happen.
+        ThroughlineError: The service refused, or does not answer.
     """
-    listener = Listener(service)
-    try:
-        _Play(service, listener, view, patience).run(later)
-    finally:
-        listener.stop()
-        view.finish()
+    story = load_story()
+    policy = {"context_window": story.context_window}
+    with open_client(url, key) as client:
+        talk = client.create_conversation(title=story.title, system_prompt=story.system_prompt, policy=policy)
+        notices = Notices(talk, lambda: open_client(url, key))
+        session = Session(client, talk, screen, notices)
+        session.is_interactive = False
+        screen.line(("Throughline demo", "bold"), f": {len(story.messages)} messages against {url}")
+        session.open(is_new=True)
+        notices.listen(0)
+        has_pauses = screen.is_terminal and not fast
+        _Play(client, str(talk.id), session, screen, story, patience, has_pauses, talk.context).run()
 
 
+@dataclass(slots=True)
 class _Play:
-    def __init__(self, service: Throughline, listener: Listener, view: View, patience: float) -> None:
-        self._service = service
-        self._listener = listener
-        self._view = view
-        self._patience = patience
-        self._written: list[Written] = []
-        self._turns: list[tuple[int, int]] = []  # of each turn: tokens sent, tokens of the whole history
-        self._in_flight: set[str] = set()
-        self._begun = False
-        self._announced = False
-        self._applied: list[Compaction] = []
-        self._problem: Compaction | None = None
-        self._fullest = 0
+    client: Throughline
+    id: str
+    session: Session
+    screen: Screen
+    story: Story
+    patience: float
+    has_pauses: bool
+    gauge: Gauge
+    has_compacted: bool = False
+    said: list[str] = field(default_factory=list)
 
-    def run(self, later: str | None) -> None:
-        self._open()
+    def run(self) -> None:
         self._talk()
-        self._compact_now()
+        self._compact()
         self._show_state()
         self._ask_about_the_beginning()
-        self._check_history()
-        self._close(later)
+        self._close()
 
     # Acts 1 to 3
 
-    def _open(self) -> None:
-        service = self._service
-        service.create(title=_TITLE, system_prompt=SYSTEM_PROMPT, context_window=CONTEXT_WINDOW)
-        self._listener.start()
-        self._view.open(
-            Opening(
-                url=service.url,
-                conversation_id=service.conversation_id,
-                messages=len(LINES),
-                gauge=service.usage(),
-                context_window=CONTEXT_WINDOW,
-            )
-        )
-
     def _talk(self) -> None:
-        self._view.act(1, "The context fills", "Message by message, with nothing compacted yet.")
-        for scene in SCENES:
-            self._view.scene(scene)
-            for line in scene.lines:
-                self._say(line)
-        self._settle()
-
-    def _say(self, line: Line) -> None:
-        if line.manner == "jump":
-            self._jump(line)
-        elif line.manner == "asked":
-            self._turn(line.content)
-        else:
-            self._remember(self._service.append(line.role, line.content, line.at))
-            gauge = self._service.usage()
-            self._show(self._written[-1], gauge)
-            self._hear()
-            # The worker may have been quicker than our look at the gauge.
-            if not self._announced and (self._applied or gauge.tokens >= gauge.background_at):
-                self._first_compaction()
-            elif gauge.tokens >= gauge.background_at:
-                self._calm()  # in step with the worker: on a slow machine too each compaction finds the same messages
-
-    def _first_compaction(self) -> None:
-        """Act 2: the worker was called by the append that reached 70 %."""
-        self._announced = True
-        self._view.wait("70 % reached: waiting for the worker's event …")
-        self._settle()
-        first = self._expect(lambda item: item.trigger == "background", "no background compaction was applied")
-        self._view.act(
-            2,
-            "70 %: the worker compacts",
-            "The append was answered at once; the news came as an event over SSE. From now on the worker keeps pace, "
-            "while messages go on being accepted.",
+        self._act(1)
+        self._tell(
+            f"A window of {self.story.context_window:,} tokens leaves a budget of {self.gauge.budget:,}: the worker "
+            f"compacts at {self.gauge.background_at or 0:,} (70 %), the turn at {self.gauge.sync_at or 0:,} (85 %)."
         )
-        row = next((row for row in self._service.compactions() if row.id == first.id), first)
-        self._view.compacted(replace(row, summary=""), self._service.usage())
+        for scene in self.story.scenes:
+            self.screen.line((f"── {scene.at:%-d %B %Y} · {scene.title}", "bold"))
+            for manner, lines in groupby(self.story.lines_of(scene), key=lambda line: line.manner):
+                if manner == "imported":
+                    self._import(lines)
+                else:
+                    for line in lines:
+                        self._ask(line.content) if manner == "asked" else self._jump(line.content)
+        self._settle()
 
-    def _jump(self, line: Line) -> None:
+    def _import(self, lines: Iterable[Line]) -> None:
+        with self.screen.status() as show:
+            for line in lines:
+                seq = self.client.append(self.id, line.role, line.content, created_at=line.created_at).seq
+                self.said.append(line.content)
+                before, self.gauge = self.gauge.tokens, self.client.usage(self.id)
+                shown = (f"{seq:>4}/{self.story.length} messages  ", *gauge_parts(self.screen, self.gauge))
+                if self.screen.is_terminal:
+                    speaker = ("Ines       ", "cyan") if line.role == "user" else ("assistant  ", "green")
+                    self.screen.row(speaker, one_line(line.content))
+                    show(*shown)
+                elif seq % _EVERY == 0:
+                    self.screen.line(*shown)
+                self.session.tell()
+                # The worker may have been quicker than our look at the gauge.
+                if _is_due(self.gauge) or self.gauge.tokens < before:
+                    self._let_worker_compact()
+                self._pause(_MESSAGE_SECONDS)
+
+    def _let_worker_compact(self) -> None:
+        """Wait for it, so that on a slow machine each compaction finds the same messages; the first is act 2."""
+        if self.has_compacted:
+            self._settle()
+            return
+        self.has_compacted = True
+        self.screen.line("70 % reached: waiting for the worker …")
+        self._settle()
+        self._act(2)
+        self._show(self._applied(trigger="background"))
+
+    def _jump(self, content: str) -> None:
         """Act 3: one message that leaves no time for the worker."""
-        before = self._calm()
-        added = self._service.count(line.content)
-        self._view.act(
-            3,
-            "A jump over 85 %, inside one turn",
-            f"Ines pastes the harbour's whole agreement and wants a reply. {WHERE['worker'].capitalize()} it would "
-            "come too late, so the turn compacts first, and answers then.",
-        )
-        self._view.overflow(before, added)
-        self._fullest = max(self._fullest, before.tokens + added)
-        turn = self._turn(line.content, shown=False)
-        if turn.compaction is None or turn.compaction.status != "applied":
-            raise DemoError("The long message was answered, but no compaction came with the reply.")
-        if turn.compaction.ran_in != "turn":
-            raise DemoError(f"The long message was compacted {turn.compaction.ran_in}, not inside its turn.")
-        self._view.compacted(replace(turn.compaction, summary=""), turn.gauge)
-        self._view.answer("Here's the whole agreement … (all of it is still there, word for word)", turn)
+        self._settle()
+        self._act(3)
+        before, added = self.gauge, self.client.count_tokens(content).tokens
+        share = int((before.tokens + added) / before.budget * 100)
+        self._tell(f"{before.tokens:,} tokens + {added:,} of this message: {share} % of the budget.")
+        self._ask(content, shown=f"{content.splitlines()[0]} … (the agreement, {added:,} tokens)")
+        if (ran_in := self._applied(trigger="sync").ran_in) != "turn":
+            raise ComplaintError(f"The long message was compacted in the {ran_in}, not inside its turn.")
 
-    def _turn(self, content: str, *, shown: bool = True) -> Turn:
+    def _ask(self, content: str, *, shown: str = "") -> None:
         """A turn of the configured model."""
-        self._view.wait("the model answers …")
-        turn, both = self._service.chat(content)
-        if not turn.reply.strip():
-            raise DemoError("The model's reply was empty.")
-        self._remember(*both)
-        self._turns.append((turn.input_tokens, self._history_tokens - both[1].tokens))
-        if shown:
-            self._show(both[0], turn.gauge)
-            self._show(both[1], turn.gauge, model=turn.model)
-        self._hear()
-        return turn
+        self.screen.line()
+        self.screen.line((PROMPT, "bold cyan"), shown or content)
+        self.session.follow(content)
+        self.said.append(content)
+        self.gauge = self.client.usage(self.id)
+        self._pause(_READING_SECONDS)
 
     # Acts 4 to 6
 
-    def _compact_now(self) -> None:
-        self._view.act(4, "POST …/compact", "On demand: everything but the last turn goes into the state.")
-        compaction = self._service.compact()
-        if compaction.status != "applied":
-            raise DemoError(f"POST …/compact ended {compaction.status}: {compaction.reason}.")
-        self._view.compacted(replace(compaction, summary=""), self._service.usage())
-        self._hear()
+    def _compact(self) -> None:
+        self._act(4)
+        self.client.compact(self.id)
+        self._show(self._applied(trigger="manual"))
 
     def _show_state(self) -> None:
-        version, state = self._service.state()
-        if not any(state.values()):
-            raise DemoError("The conversation has no state, although it was compacted.")
-        self._view.act(5, "The state itself", "What stands for the covered messages, and what a model is sent now.")
-        self._view.state(version, state)
-        context = self._service.context()
-        if not any(message["content"] == LINES[0].content for message in context["messages"]):
-            raise DemoError("The first message is not in the context, although it is held.")
-        system = next((part["tokens"] for part in context["sections"] if part["kind"] == "system"), 0)
-        self._view.context(
-            list(_sections(context["sections"])),
-            sent=context["gauge"]["tokens"],
-            full=system + self._history_tokens,
-        )
+        self._act(5)
+        version = next(self.client.states(self.id, order="desc", page_size=1), None)
+        if version is None or not any(version.state.values()):
+            raise ComplaintError("The conversation has no state, although it was compacted.")
+        show_state(self.screen, version)
+        self._pause(_READING_SECONDS)
+        self.screen.line()
+        context = self.client.look_at_context(self.id)
+        if not any(message["content"] == self.said[0] for message in context.messages):
+            raise ComplaintError("The first message is not in the context, although it is held.")
+        show_context(self.screen, context)
+        whole = context.gauge.breakdown.system + sum(message.token_count for message in self._history())
+        self._tell(f"Without compaction every turn would cost {whole:,} tokens.")
 
     def _ask_about_the_beginning(self) -> None:
-        self._view.act(6, "Back to the very beginning", f"{len(self._written)} messages later.")
-        model = ""
-        for question in (story.FIRST_QUESTION, story.SECOND_QUESTION):
-            turn = self._turn(question, shown=False)
-            self._view.answer(question, turn)
-            model = turn.model
-        if model == _OFFLINE:
-            self._view.note(_OFFLINE_NOTE)
+        self._act(6)
+        for question in self.story.questions:
+            self._ask(question)
 
-    def _check_history(self) -> None:
-        """Nothing is lost: what was written is what GET …/messages has."""
-        found = [(message.seq, message.role, message.content) for message in self._service.history()]
-        written = [(place, message.role, message.content) for place, message in enumerate(self._written, 1)]
-        if found != written:
-            raise DemoError(f"GET …/messages has {len(found)} messages, not the {len(written)} that were written.")
-        self._view.note(f"GET …/messages: all {len(found)} messages are there, every one as it was written.")
+    def _close(self) -> None:
+        """Nothing is lost: what was written is what the history has."""
+        history = self._history()
+        self.screen.line()
+        if history[-1].model == OFFLINE_MODEL:
+            self._tell(self.story.offline_note)
+        if [message.content for message in history if message.model is None] != self.said:
+            raise ComplaintError(f"GET …/messages has not the {len(self.said)} messages that were written.")
+        self._tell(f"GET …/messages: all {len(history)} messages are there, every one as it was written.")
+        self.screen.line()
+        self.screen.line(("What it came to", "bold"))
+        applied = [row for row in self._compactions() if row.status == "applied"]
+        for name, value in figures(history, applied, self.gauge.tokens):
+            self.screen.line((f"   {name:<36}", DIM), value)
 
-    def _close(self, later: str | None) -> None:
-        rows = [row for row in self._service.compactions() if row.status == "applied"]
-        times = Counter(row.trigger for row in rows)
-        freed = {trigger: sum(saved(row) for row in rows if row.trigger == trigger) for trigger in times}
-        sent, whole = (sum(values) for values in zip(*self._turns, strict=True))
-        facts = (
-            ("messages in the history", f"{len(self._written)}, unchanged"),
-            ("tokens ever written", f"{self._history_tokens:,}"),
-            ("fullest context, before compaction", f"{self._fullest:,} tokens"),
-            ("context now", f"{self._service.usage().tokens:,} tokens"),
-            (f"sent in the {len(self._turns)} turns answered now", f"{sent:,} tokens, instead of {whole:,}"),
-        )
-        compactions = [(trigger, times[trigger], freed[trigger]) for trigger in times]
-        self._view.close(Closing(facts=facts, compactions=compactions, next_steps=list(self._next_steps(later))))
-
-    def _next_steps(self, later: str | None) -> Iterator[tuple[str, str]]:
-        service = self._service
-        if later:
-            yield "this service ends with the demo; start one that stays, over the same data", "make run"
-        url = f"{later or service.url}{service.path}"
-        yield "every version of the state, with the messages that each entry came from", f"curl {url}/states"
-        yield "what the next model call would be sent", f"curl {url}/context"
-        yield "talk on", f"""curl {url}/chat -H 'content-type: application/json' -d '{{"content": "What is open?"}}'"""
-        yield "the whole contract, to click through", f"{later or service.url}/docs"
-
-    # What is heard and remembered
-
-    @property
-    def _history_tokens(self) -> int:
-        return sum(message.tokens for message in self._written)
-
-    def _remember(self, *messages: Written) -> None:
-        self._written.extend(messages)
-
-    def _show(self, message: Written, gauge: Gauge, *, model: str = "") -> None:
-        self._fullest = max(self._fullest, gauge.tokens)
-        self._view.message(
-            Progress(
-                number=message.seq,
-                total=max(_TOTAL, message.seq),
-                role=message.role,
-                content=message.content,
-                model=model,
-                gauge=gauge,
-                written=self._history_tokens,
-            )
-        )
-
-    def _hear(self, seconds: float = 0.0) -> bool:
-        """Take note of every event that has arrived, waiting for the first of them; whether there was one."""
-        heard = self._listener.next(seconds)
-        if heard is None:
-            return False
-        while heard is not None:
-            self._note(*heard)
-            heard = self._listener.next()
-        return True
-
-    def _note(self, kind: str, compaction: Compaction) -> None:
-        if kind in {"queued", "started"}:
-            self._in_flight.add(compaction.id)
-            self._begun = self._begun or kind == "started"
-            return
-        self._in_flight.discard(compaction.id)
-        self._view.event(kind, compaction)
-        if kind == "applied":
-            self._applied.append(compaction)
-        elif kind == "failed":
-            self._problem = compaction
+    # What happens beside, and how it is shown
 
     def _settle(self) -> None:
-        """Wait until no compaction is in flight."""
-        self._hear(0.3)
-        self._until(lambda: self._begun or bool(self._applied), self._patience, "started none")
-        self._until(lambda: not self._in_flight, _MODEL_SECONDS, "did not finish one")
-
-    def _calm(self) -> Gauge:
-        """The gauge, when no compaction is in flight and none is due."""
-        deadline = time.monotonic() + self._patience
+        """Wait until no compaction is due, and none goes on."""
+        begin = time.monotonic()
         while True:
-            self._settle()
-            gauge = self._service.usage()
-            if gauge.tokens < gauge.background_at:
-                return gauge
-            if time.monotonic() >= deadline:
-                raise DemoError(f"The context stays at {gauge.tokens} tokens, above the 70 %.{self._reason()}")
-            self._hear(1.0)
-
-    def _until(self, done: Callable[[], bool], seconds: float, what: str) -> None:
-        deadline = time.monotonic() + seconds
-        while not done():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise DemoError(
-                    f"A compaction is due, but within {seconds:g} seconds the worker {what}; is it running, and does "
-                    f"it share Redis and Postgres with the service?{self._reason()}"
+            time.sleep(_POLL_SECONDS)
+            statuses = [row.status for row in self._compactions()]
+            self.gauge = self.client.usage(self.id)
+            self.session.tell()
+            if not _is_due(self.gauge) and not {"queued", "running"} & {*statuses}:
+                return
+            seconds, done = (_MODEL_SECONDS, "finished") if "running" in statuses else (self.patience, "started")
+            if time.monotonic() - begin > seconds:
+                raise ComplaintError(
+                    f"A compaction is due, but within {seconds:g} seconds the worker {done} none; is it running, and "
+                    f"does it share Redis and Postgres with the service? The newest one: {', '.join(statuses[:1])}."
                 )
-            self._hear(min(left, 1.0))
 
-    def _expect(self, wanted: Callable[[Compaction], bool], otherwise: str) -> Compaction:
-        found = next((item for item in self._applied if wanted(item)), None)
-        if found is None:
-            raise DemoError(f"At 70 % {otherwise}.{self._reason()}")
-        return found
+    def _applied(self, *, trigger: str) -> Compaction:
+        """The newest compaction by that trigger, which must have taken effect."""
+        row = next((row for row in self._compactions() if row.trigger == trigger), None)
+        if row is None or row.status != "applied":
+            why = f": {compaction_words(row, self.screen.say)}" if row else ""
+            raise ComplaintError(f"No compaction by {trigger} was applied{why}.")
+        return row
 
-    def _reason(self) -> str:
-        problem = self._problem
-        return f" The last one ended {problem.status}: {problem.reason}." if problem else ""
+    def _compactions(self) -> list[Compaction]:
+        """The newest first; a demo makes about ten."""
+        return list(islice(self.client.compactions(self.id, order="desc", page_size=_PAGE), _PAGE))
+
+    def _history(self) -> list[Message]:
+        return list(self.client.messages(self.id, order="asc", page_size=_PAGE))
+
+    def _show(self, row: Compaction) -> None:
+        self.session.tell()
+        self.screen.line((compaction_words(row, self.screen.say), "green"))
+        show_gauge(self.screen, self.client.usage(self.id))
+        self._pause(_READING_SECONDS)
+
+    def _act(self, number: int) -> None:
+        act = self.story.acts[number - 1]
+        self.screen.line()
+        self.screen.line((f"{number}. {act.title}", "bold cyan"))
+        self._tell(act.words)
+
+    def _tell(self, words: str) -> None:
+        """Sentences of the demo's own, with a pause to read them."""
+        self.screen.line(words)
+        self._pause(_READING_SECONDS)
+
+    def _pause(self, seconds: float) -> None:
+        if self.has_pauses:
+            time.sleep(seconds)
 
 
-_TOTAL: Final = len(LINES) + sum(line.manner != "imported" for line in LINES)
-"""With the replies that are made while the demo runs."""
+def figures(history: Sequence[Message], applied: Sequence[Compaction], tokens: int) -> Iterator[tuple[str, str]]:
+    """What a conversation came to, as names and values.
+
+    Args:
+        history: Every message, the first first; the replies that were made now have a model.
+        applied: The compactions that took effect, the newest first.
+        tokens: Of the context now.
+    """
+    written = sent = whole = turns = 0
+    for message in history:
+        if message.model is not None:
+            turns, whole = turns + 1, whole + written
+            sent += int((message.usage or {}).get("input_tokens", 0))
+        written += message.token_count
+    yield "messages in the history", f"{len(history)}, unchanged"
+    yield "tokens ever written", f"{written:,}"
+    yield "fullest context, before compaction", f"{max(row.tokens_before or 0 for row in applied):,} tokens"
+    yield "context now", f"{tokens:,} tokens"
+    yield f"sent in the {turns} turns answered now", f"{sent:,} tokens, instead of {whole:,}"
+    for trigger in dict.fromkeys(row.trigger for row in reversed(applied)):
+        freed = [(row.tokens_before or 0) - (row.tokens_after or 0) for row in applied if row.trigger == trigger]
+        yield f"compactions by {trigger}", f"{len(freed)}, {sum(freed):,} tokens taken out of the context"
 
 
-def _sections(parts: list[dict[str, Any]]) -> Iterator[tuple[str, int, str]]:
-    """Kind, tokens, words; neighbours of one kind as one."""
-    words = {
-        "system": "the system prompt, and how to read the state",
-        "state": "what stands for the covered messages",
-        "anchors": "decisions, promises and numbers, word for word",
-        "digests": "the covered messages by topic, with the way back",
-        "held": "the first message, word for word",
-    }
-    for kind, found in groupby(parts, key=lambda part: str(part["kind"])):
-        same = list(found)
-        seqs = sum(len(part["seqs"]) for part in same)
-        tail = f"the last {seqs} messages, word for word" if kind == "tail" else ""
-        yield kind, sum(part["tokens"] for part in same), words.get(kind, tail)
+def _is_due(gauge: Gauge) -> bool:
+    return gauge.tokens >= (gauge.background_at or gauge.budget)
