@@ -106,19 +106,7 @@ def ratio_of(before: int | None, after: int | None) -> float | None:
 
 def present_state(value: state.StateVersion) -> schemas.StateVersion:
     """A version of the state, with the provenance of each entry."""
-    return schemas.StateVersion(
-        version=value.version,
-        state=dict(value.state),
-        state_schema=value.state_schema,
-        provenance=[present_entry(entry) for entry in value.entries],
-        repairs=[schemas.Repair.model_validate(repair) for repair in value.repairs],
-        made_by=value.made_by,
-        verified=value.verified,
-        verification=schemas.VerificationCounts.model_validate(value.verification) if value.verification else None,
-        compaction_id=value.compaction_id,
-        boundary_seq=value.boundary_seq,
-        created_at=value.created_at,
-    )
+    return schemas.StateVersion.model_validate(value)
 
 
 def present_examination(value: Examination) -> schemas.Examination:
@@ -145,47 +133,14 @@ def present_examination(value: Examination) -> schemas.Examination:
     )
 
 
-def present_entry(entry: state.StateEntry) -> schemas.Provenance:
-    """Where one entry came from."""
-    return schemas.Provenance(
-        entry_id=entry.id,
-        field=entry.field,
-        text=entry.text,
-        from_seqs=list(entry.from_seqs),
-        since_version=entry.since_version,
-        origins=list(entry.origins),
-        superseded=list(entry.superseded),
-        in_doubt=entry.in_doubt,
-        pruned=entry.pruned,
-    )
-
-
 def present_anchor(value: Anchor) -> schemas.Anchor:
     """An anchor."""
-    return schemas.Anchor(
-        id=value.id,
-        type=value.type,
-        content=value.content,
-        original_position=value.seq,
-        offset=value.offset,
-        message_id=value.message_id,
-        speaker=value.speaker,
-        pasted=value.pasted,
-        status=value.status,
-        proposed_by=value.proposed_by,
-        superseded_by=value.superseded_by,
-    )
+    return schemas.Anchor.model_validate(value)
 
 
 def present_difference(value: StateDifference) -> schemas.StateDifference:
     """What changed between two versions."""
-    return schemas.StateDifference(
-        a=value.a,
-        b=value.b,
-        added=[present_entry(entry) for entry in value.added],
-        removed=[present_entry(entry) for entry in value.removed],
-        changed=[schemas.EntryChange.model_validate(change) for change in value.changed],
-    )
+    return schemas.StateDifference.model_validate(value)
 
 
 def present_context(view: ContextView, format_: Format) -> schemas.AssembledContext:

@@ -215,7 +215,7 @@ class Compaction(Output):
 class Provenance(Output):
     """Where an entry of a state came from; ``pruned`` only in the version whose cap pushed it out."""
 
-    entry_id: str
+    entry_id: str = Field(validation_alias="id")
     field: str
     text: str
     from_seqs: list[int]
@@ -246,7 +246,7 @@ class StateVersion(Output):
     version: int
     state: dict[str, Any]
     state_schema: str
-    provenance: list[Provenance]
+    provenance: list[Provenance] = Field(validation_alias="entries")
     repairs: list[Repair] = Field(description="What was done to the summary that it was made from.")
     made_by: MadeBy
     verified: Verified = Field(description="By code alone (exact); a model is going to (pending); a model did (model).")
@@ -289,7 +289,7 @@ class Anchor(Output):
     id: UUID
     type: AnchorType
     content: str
-    original_position: int
+    original_position: int = Field(validation_alias="seq")
     offset: int = Field(description="Where it begins in the message's content, in characters.")
     message_id: UUID
     speaker: Speaker
