@@ -108,7 +108,7 @@ class ReplyStream:
         if not received.data:
             return
         type_, data = received.event, received.json()
-        number = int(received.id) if received.id != self._id else None
+        number = int(received.id) if received.id not in {"", self._id} else None
         self._id = received.id
         if type_ == DELTA:
             yield from self._delta(str(data.get("text", "")))
