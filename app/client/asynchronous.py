@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Self, TypeVar
 
 import httpx
+from httpx_sse import EventSource
 
 from app.client.calls import Call, ListCall
 from app.client.errors import ApiError, ConnectionFailedError
@@ -85,11 +87,12 @@ class AsyncThroughline(Awaiting, Methods):
             try:
                 async with self._http.stream(**request_of(stream.call())) as response:
                     if response.is_success:
-                        async for received in response.aiter_bytes():
-                            for item in stream.feed(received):
-                                yield item
-                            if stream.has_ended:
-                                break
+                        async with aclosing(EventSource(response).aiter_sse()) as events:
+                            async for received in events:
+                                for item in stream.feed(received):
+                                    yield item
+                                if stream.has_ended:
+                                    break
                     else:
                         error = Reply(response.status_code, response.headers, await response.aread()).error
             except httpx.TransportError as failure:

@@ -1,11 +1,12 @@
-"""Server-sent events, and streams that go on where they broke off. Nothing here does any I/O."""
+"""Streams that go on where they broke off, event by event. Nothing here does any I/O."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
+
+from httpx_sse import ServerSentEvent
 
 from app.client.calls import EVENT_STREAM, Call
 from app.client.errors import ApiError, ConnectionFailedError, error_of
@@ -20,46 +21,6 @@ ENDINGS: Final = frozenset({"reply.completed", "reply.interrupted", FAILED})
 DELTA: Final = "reply.delta"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """One event on the wire."""
-
-    type: str
-    id: str | None
-    data: Any
-
-
-@dataclass(slots=True)
-class Frames:
-    """Bytes to events; comments and hints are passed over. Lines end as the standard says, not as Unicode does."""
-
-    _rest: bytes = b""
-    _fields: dict[str, list[str]] = field(default_factory=dict)
-
-    def feed(self, received: bytes) -> Iterator[Frame]:
-        """The events that are complete with these bytes."""
-        *lines, self._rest = (self._rest + received).split(b"\n")
-        for line in lines:
-            found = self._line(line.removesuffix(b"\r").decode())
-            if found is not None:
-                yield found
-
-    def _line(self, line: str) -> Frame | None:
-        if line:
-            name, _, value = line.partition(":")
-            self._fields.setdefault(name, []).append(value.removeprefix(" "))
-            return None
-        fields, self._fields = self._fields, {}
-        if "data" not in fields:
-            return None
-        ids = fields.get("id")
-        return Frame(
-            type=fields.get("event", ["message"])[-1],
-            id=ids[-1] if ids else None,
-            data=json.loads("\n".join(fields["data"])),
-        )
-
-
 class Stream(Protocol[Item]):
     """A stream as its transport sees it: which call to send, what to do with what comes."""
 
@@ -71,8 +32,8 @@ class Stream(Protocol[Item]):
     def call(self) -> Call[Any]:
         """The request that begins it, or goes on where it broke off."""
 
-    def feed(self, received: bytes) -> Iterator[Item]:
-        """What to give to the reader."""
+    def feed(self, received: ServerSentEvent) -> Iterator[Item]:
+        """What to give to the reader; nothing for a comment or a hint, which have no data."""
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
         """The connection is over, with an error or without: seconds until the next. Raises when there is none."""
@@ -99,20 +60,18 @@ class EventStream:
         self._call = call.with_headers(Accept=EVENT_STREAM)
         self._last = None if after is None else str(after)
         self._patience = _Patience(retrying)
-        self._frames = Frames()
         self.is_over = self.has_ended = False
 
     def call(self) -> Call[Any]:
         """From after the last event that was given."""
-        self._frames = Frames()
         return self._call if self._last is None else self._call.with_headers(Last_Event_ID=self._last)
 
-    def feed(self, received: bytes) -> Iterator[Event]:
+    def feed(self, received: ServerSentEvent) -> Iterator[Event]:
         """Events; one that is seen is never asked for again."""
-        for frame in self._frames.feed(received):
-            self._last = frame.id or self._last
+        if received.data:
+            self._last = received.id or self._last
             self._patience.failures = 0
-            yield Event.model_validate(frame.data)
+            yield Event.model_validate_json(received.data)
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
         """A service that stops ends its streams politely: it may be back in a moment."""
@@ -129,7 +88,8 @@ class ReplyStream:
     def __init__(self, call: Call[Any], retrying: Retrying) -> None:
         self._call = call.with_headers(Accept=EVENT_STREAM)
         self._patience = _Patience(retrying)
-        self._frames = Frames()
+        self._id = ""
+        """The last one of this connection, which the standard hands on to events that have none."""
         self._given = ""
         """The reply as far as the reader has it."""
         self._came = ""
@@ -140,22 +100,26 @@ class ReplyStream:
 
     def call(self) -> Call[Any]:
         """The same request under the same key."""
-        self._frames, self._came, self._failure, self.has_ended = Frames(), "", None, False
+        self._id, self._came, self._failure, self.has_ended = "", "", None, False
         return self._call
 
-    def feed(self, received: bytes) -> Iterator[ChatEvent]:
+    def feed(self, received: ServerSentEvent) -> Iterator[ChatEvent]:
         """What is new."""
-        for frame in self._frames.feed(received):
-            if frame.type == DELTA:
-                yield from self._delta(str(frame.data.get("text", "")))
-            elif frame.type == FAILED:
-                self._failure, self.has_ended = error_of(int(frame.data.get("status") or 0), frame.data), True
-            elif frame.type in ENDINGS:
-                self.is_over = self.has_ended = True
-                yield _event(frame, result=ChatResult.model_validate(frame.data))
-            elif (name := frame.type if frame.type == CREATED else f"{frame.id}") not in self._seen:
-                self._seen.add(name)
-                yield _event(frame)
+        if not received.data:
+            return
+        type_, data = received.event, received.json()
+        number = int(received.id) if received.id not in {"", self._id} else None
+        self._id = received.id
+        if type_ == DELTA:
+            yield from self._delta(str(data.get("text", "")))
+        elif type_ == FAILED:
+            self._failure, self.has_ended = error_of(int(data.get("status") or 0), data), True
+        elif type_ in ENDINGS:
+            self.is_over = self.has_ended = True
+            yield ChatEvent(type=type_, id=number, result=ChatResult.model_validate(data))
+        elif (name := type_ if type_ == CREATED else f"{number}") not in self._seen:
+            self._seen.add(name)
+            yield ChatEvent(type=type_, id=number, data=data)
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
         """Over when the reply is there; else the turn goes on without us, and is asked for again."""
@@ -170,8 +134,3 @@ class ReplyStream:
         if len(self._came) > len(self._given) and self._came.startswith(self._given):
             new, self._given = self._came[len(self._given) :], self._came
             yield ChatEvent(type=DELTA, data={"text": new})
-
-
-def _event(frame: Frame, result: ChatResult | None = None) -> ChatEvent:
-    data = {} if result is not None else frame.data
-    return ChatEvent(type=frame.type, id=int(frame.id) if frame.id else None, data=data, result=result)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, Self, TypeVar
 
 import httpx
+from httpx_sse import EventSource
 
 from app.client.calls import Call, ListCall
 from app.client.errors import ApiError, ConnectionFailedError
@@ -97,7 +98,7 @@ class Throughline(Blocking, Methods):
             try:
                 with self._http.stream(**request_of(stream.call())) as response:
                     if response.is_success:
-                        for received in response.iter_bytes():
+                        for received in EventSource(response).iter_sse():
                             yield from stream.feed(received)
                             if stream.has_ended:
                                 break

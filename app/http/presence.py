@@ -35,6 +35,11 @@ async def while_present(work: Coroutine[Any, Any, Result], receive: Receive) -> 
             return working.result()
         raise ClientGoneError
     finally:
-        for task in (working, leaving):
-            task.cancel()
-        await asyncio.gather(working, leaving, return_exceptions=True)
+        await cancel(working, leaving)
+
+
+async def cancel(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks and wait until they have ended; however they did is not raised."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

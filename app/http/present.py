@@ -47,9 +47,9 @@ def present_conversation(view: ConversationView) -> schemas.Conversation:
     return schemas.Conversation(
         **_summary(view),
         policy=view.policy.model_dump(mode="json"),
-        compressed_state=_json(view.conversation.compressed_state),
-        scratchpad=dict(view.conversation.scratchpad),
-        live_context=_live_context(view.conversation.live),
+        compressed_state=view.conversation.compressed_state,
+        scratchpad=view.conversation.scratchpad,
+        live_context=view.conversation.live,
     )
 
 
@@ -77,19 +77,19 @@ def present_compaction(view: CompactionView) -> schemas.Compaction:
         model=row.model,
         focus=row.request.focus,
         joined=view.joined,
-        attempts=[schemas.Attempt.model_validate(attempt) for attempt in row.attempts],
+        attempts=row.attempts,
         from_seq=row.from_seq,
         to_seq=row.to_seq,
         messages_covered=row.messages_covered,
         tokens_before=row.tokens_before,
         tokens_after=row.tokens_after,
         ratio=ratio_of(row.tokens_before, row.tokens_after),
-        entries=schemas.EntryCounts.model_validate(row.entries),
+        entries=row.entries,
         state_version_before=row.state_version_before,
         state_version_after=row.state_version_after,
-        repairs=[schemas.Repair.model_validate(repair) for repair in view.repairs],
+        repairs=view.repairs,
         summary=view.summary,
-        usage=schemas.Usage.model_validate(row.usage),
+        usage=row.usage,
         cost_usd=row.usage.cost_usd,
         duration_ms=row.duration_ms,
         retry_of=row.retry_of,
@@ -106,86 +106,22 @@ def ratio_of(before: int | None, after: int | None) -> float | None:
 
 def present_state(value: state.StateVersion) -> schemas.StateVersion:
     """A version of the state, with the provenance of each entry."""
-    return schemas.StateVersion(
-        version=value.version,
-        state=dict(value.state),
-        state_schema=value.state_schema,
-        provenance=[present_entry(entry) for entry in value.entries],
-        repairs=[schemas.Repair.model_validate(repair) for repair in value.repairs],
-        made_by=value.made_by,
-        verified=value.verified,
-        verification=schemas.VerificationCounts.model_validate(value.verification) if value.verification else None,
-        compaction_id=value.compaction_id,
-        boundary_seq=value.boundary_seq,
-        created_at=value.created_at,
-    )
+    return schemas.StateVersion.model_validate(value)
 
 
 def present_examination(value: Examination) -> schemas.Examination:
     """What was found in a state, and what became of it."""
-    return schemas.Examination(
-        conversation_id=value.conversation_id,
-        state_version=value.state_version,
-        damages=[
-            schemas.Damage(
-                kind=one.kind,
-                field=one.entry.field,
-                entry_id=one.entry.id,
-                text=one.entry.text,
-                state_version=one.version,
-            )
-            for one in value.found
-        ],
-        sound_version=value.sound_version,
-        messages=value.messages,
-        tokens=value.tokens,
-        by_model=value.by_model,
-        repairs=[schemas.Repair.model_validate(repair) for repair in value.repairs],
-        state_version_now=value.state_version_now,
-    )
-
-
-def present_entry(entry: state.StateEntry) -> schemas.Provenance:
-    """Where one entry came from."""
-    return schemas.Provenance(
-        entry_id=entry.id,
-        field=entry.field,
-        text=entry.text,
-        from_seqs=list(entry.from_seqs),
-        since_version=entry.since_version,
-        origins=list(entry.origins),
-        superseded=list(entry.superseded),
-        in_doubt=entry.in_doubt,
-        pruned=entry.pruned,
-    )
+    return schemas.Examination.model_validate(value)
 
 
 def present_anchor(value: Anchor) -> schemas.Anchor:
     """An anchor."""
-    return schemas.Anchor(
-        id=value.id,
-        type=value.type,
-        content=value.content,
-        original_position=value.seq,
-        offset=value.offset,
-        message_id=value.message_id,
-        speaker=value.speaker,
-        pasted=value.pasted,
-        status=value.status,
-        proposed_by=value.proposed_by,
-        superseded_by=value.superseded_by,
-    )
+    return schemas.Anchor.model_validate(value)
 
 
 def present_difference(value: StateDifference) -> schemas.StateDifference:
     """What changed between two versions."""
-    return schemas.StateDifference(
-        a=value.a,
-        b=value.b,
-        added=[present_entry(entry) for entry in value.added],
-        removed=[present_entry(entry) for entry in value.removed],
-        changed=[schemas.EntryChange.model_validate(change) for change in value.changed],
-    )
+    return schemas.StateDifference.model_validate(value)
 
 
 def present_context(view: ContextView, format_: Format) -> schemas.AssembledContext:
@@ -198,8 +134,8 @@ def present_context(view: ContextView, format_: Format) -> schemas.AssembledCont
         sections=[present_section(section) for section in value.sections],
         markers=[present_marker(marker) for marker in value.markers],
         recalled=[present_recalled_message(one, view.segments) for one in value.recalled],
-        gauge=present_gauge(value.gauge),
-        warnings=list(value.warnings),
+        gauge=value.gauge,
+        warnings=value.warnings,
         truncated=schemas.SeqRange(from_seq=value.truncated[0], to_seq=value.truncated[1]) if value.truncated else None,
         compaction=present_compaction(view.compaction) if view.compaction else None,
     )
@@ -211,7 +147,7 @@ def present_section(value: assembly.Section) -> schemas.Section:
         kind=value.kind,
         level=level_name(value.level),
         segment_id=value.segment_id,
-        seqs=list(value.seqs),
+        seqs=value.seqs,
         tokens=value.tokens,
     )
 
@@ -262,8 +198,8 @@ def present_expanded(value: Expanded) -> schemas.Segment:
         is_current=segment.is_current if segment else True,
         level=value.level,
         content=value.content,
-        messages=[present_message(message) for message in value.messages],
-        anchors=[present_anchor(anchor) for anchor in value.anchors],
+        messages=value.messages,
+        anchors=value.anchors,
         expansion_markers=[present_marker(marker) for marker in value.markers],
         token_count=value.token_count,
         made_by=value.made_by,
@@ -279,7 +215,7 @@ def present_recalled_message(value: Recalled, segments: Sequence[Segment]) -> sc
         level=FULL,
         seqs=[value.source.seq],
         score=value.score,
-        reasons=dict(value.reasons),
+        reasons=value.reasons,
     )
 
 
@@ -298,12 +234,12 @@ def present_recalled(seqs: Sequence[int], segments: Sequence[Segment]) -> list[s
 def present_chat(result: ChatResult) -> schemas.ChatResult:
     """A turn that is over."""
     return schemas.ChatResult(
-        message=present_message(result.message),
-        reply=present_message(result.reply),
-        context=present_gauge(result.gauge),
+        message=result.message,
+        reply=result.reply,
+        context=result.gauge,
         compaction=present_compaction(result.compaction) if result.compaction else None,
         recalled=present_recalled(result.recalled, result.segments),
-        warnings=list(result.warnings),
+        warnings=result.warnings,
     )
 
 
@@ -319,8 +255,8 @@ def present_event(event: records.Event, notification: Notification | None = None
         type=event.type,
         conversation_id=event.conversation_id,
         occurred_at=event.occurred_at,
-        data=dict(event.data),
-        notification=present_notification(notification),
+        data=event.data,
+        notification=notification,
     )
 
 
@@ -340,10 +276,6 @@ def present_preset(preset: designs.Preset) -> schemas.Preset:
     )
 
 
-def _live_context(value: conversation.LiveContext | None) -> schemas.LiveContext | None:
-    return None if value is None else schemas.LiveContext.model_validate(value)
-
-
 def _summary(view: ConversationView) -> dict[str, Any]:
     row = view.conversation
     return {
@@ -357,14 +289,10 @@ def _summary(view: ConversationView) -> dict[str, Any]:
         "compressed_at_message_id": row.compressed_at_message_id,
         "state_version": row.state_version,
         "compression_count": row.compression_count,
-        "metadata": dict(row.metadata),
+        "metadata": row.metadata,
         "message_count": row.last_seq,
         "last_message_at": row.last_message_at,
-        "context": present_gauge(view.gauge),
+        "context": view.gauge,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
     }
-
-
-def _json(value: Any) -> dict[str, Any] | None:
-    return None if value is None else dict(value)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AliasPath, BaseModel, ConfigDict, Field
 
 from app.core.model.anchors import AnchorStatus, AnchorType, Proposer, Speaker
 from app.core.model.conversation import MessageStatus, ProtectedReason, Role
@@ -23,7 +23,7 @@ Moment = Annotated[datetime, AfterValidator(lambda value: value.astimezone(UTC))
 
 
 class Output(BaseModel):
-    """A response body, read from a value's attributes."""
+    """A response body, read from a value's attributes; a ``validation_alias`` is the attribute's own name."""
 
     model_config = ConfigDict(from_attributes=True, frozen=True)
 
@@ -215,7 +215,7 @@ class Compaction(Output):
 class Provenance(Output):
     """Where an entry of a state came from; ``pruned`` only in the version whose cap pushed it out."""
 
-    entry_id: str
+    entry_id: str = Field(validation_alias="id")
     field: str
     text: str
     from_seqs: list[int]
@@ -246,7 +246,7 @@ class StateVersion(Output):
     version: int
     state: dict[str, Any]
     state_schema: str
-    provenance: list[Provenance]
+    provenance: list[Provenance] = Field(validation_alias="entries")
     repairs: list[Repair] = Field(description="What was done to the summary that it was made from.")
     made_by: MadeBy
     verified: Verified = Field(description="By code alone (exact); a model is going to (pending); a model did (model).")
@@ -260,10 +260,10 @@ class Damage(Output):
     """One text that earlier checks damaged, and that is served."""
 
     kind: DamageKind
-    field: str
-    entry_id: str
-    text: str
-    state_version: int = Field(description="The version in which it was damaged.")
+    field: str = Field(validation_alias=AliasPath("entry", "field"))
+    entry_id: str = Field(validation_alias=AliasPath("entry", "id"))
+    text: str = Field(validation_alias=AliasPath("entry", "text"))
+    state_version: int = Field(validation_alias="version", description="The version in which it was damaged.")
 
 
 class Examination(Output):
@@ -271,7 +271,7 @@ class Examination(Output):
 
     conversation_id: UUID
     state_version: int = Field(description="The version that was examined; 0: there is no state.")
-    damages: list[Damage]
+    damages: list[Damage] = Field(validation_alias="found")
     sound_version: int | None = Field(
         description="The newest version before in which nothing is damaged; 0: before the first compaction. "
         "Restored and compacted again from there, the state is made anew. Null: nothing is damaged."
@@ -289,7 +289,7 @@ class Anchor(Output):
     id: UUID
     type: AnchorType
     content: str
-    original_position: int
+    original_position: int = Field(validation_alias="seq")
     offset: int = Field(description="Where it begins in the message's content, in characters.")
     message_id: UUID
     speaker: Speaker

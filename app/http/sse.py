@@ -1,13 +1,13 @@
 """Server-sent events: one response class that notices a client that leaves and a process that ends.
 
 A stream holds no database session. The framework's own generator routes cannot say 404 before they start,
-nor tell a disconnect from an end, so only its encoder is used here.
+nor tell a disconnect from an end, so only its encoder is used here; for sse-starlette see docs/decisions/0026.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from app.core.model.timings import DEFAULT_TIMINGS
-from app.http.presence import gone
+from app.http.presence import cancel, gone
 from app.http.shutdown import Stopping
 
 Step = TypeVar("Step")
@@ -67,8 +67,7 @@ class Steps(Generic[Step]):
     async def aclose(self) -> None:
         """Let go of the source."""
         if self._pending is not None:
-            self._pending.cancel()
-            await asyncio.gather(self._pending, return_exceptions=True)
+            await cancel(self._pending)
         close = getattr(self._source, "aclose", None)
         if close is not None:
             await close()
@@ -93,7 +92,6 @@ class EventStream(Response, Generic[Step]):
         grace: float = 0.0,
         preamble: bytes = b"",
         on_disconnect: Callable[[], Awaitable[None]] | None = None,
-        headers: Mapping[str, str] | None = None,
     ) -> None:
         """Make a stream.
 
@@ -104,9 +102,8 @@ class EventStream(Response, Generic[Step]):
             grace: Seconds that the stream may still go on then.
             preamble: Sent first.
             on_disconnect: Called when the client leaves before the end.
-            headers: Beside those of every stream.
         """
-        super().__init__(headers={**HEADERS, **(headers or {})})
+        super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._steps = steps
         self._render = render
@@ -125,7 +122,7 @@ class EventStream(Response, Generic[Step]):
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             left = leaving.done() and not sending.done()
         finally:
-            await _cancelled(*tasks)
+            await cancel(*tasks)
             await self._steps.aclose()
         await self._finish(sending, send, left=left)
 
@@ -150,9 +147,3 @@ class EventStream(Response, Generic[Step]):
 def retry_preamble() -> bytes:
     """How soon a client that lost the stream should come back."""
     return format_sse_event(retry=RETRY_MS)
-
-
-async def _cancelled(*tasks: asyncio.Task[None]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -8,12 +8,11 @@ from typing import Any, TypeVar
 
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.segments import NAME_OF
-from app.core.model.statistics import ExpansionTally, Latency, LevelMeasure, Measured, share
+from app.core.model.statistics import ExpansionTally, LevelMeasure, Measured, share
 from app.core.model.wording import figure_labels, trigger_label
 from app.core.text.localization.catalogue import Catalogue
 from app.http import stats_schemas as shown
 from app.http.present import ratio_of
-from app.http.schemas import EntryCounts
 from app.usecases.admin.stats import ConversationMeasures, LastCompaction, ServiceMeasures
 
 Labelled = TypeVar("Labelled", bound=shown.Stats)
@@ -36,7 +35,7 @@ def present_conversation_stats(value: ConversationMeasures, say: Catalogue) -> s
                 history_tokens=value.history_tokens,
                 saved_now=value.history_tokens - gauge.tokens,
                 saved_share=share(value.history_tokens - gauge.tokens, value.history_tokens),
-                cost_per_query=shown.CostPerQuery.model_validate(value.cost_per_query),
+                cost_per_query=value.cost_per_query,
             ),
             levels=_levels(value.levels, say),
             last=_last(value.last, say, resolved.policy) if value.last else None,
@@ -81,9 +80,7 @@ def _figures(value: Measured, say: Catalogue, policy: CompactionPolicy | None) -
         ),
         "model_calls": _calls(value, say),
         "expansions": _expansions(value, say),
-        "latency": shown.LatencyStats(
-            compaction=_latency(value.in_turns), expansion=_latency(value.expanding), turn=_latency(value.turns)
-        ),
+        "latency": shown.LatencyStats(compaction=value.in_turns, expansion=value.expanding, turn=value.turns),
         "summary": _summary(value, say),
     }
 
@@ -102,7 +99,7 @@ def _compactions(value: Measured, say: Catalogue, policy: CompactionPolicy | Non
         by_place=_counted(say, "place", value.by("ran_in")),
         by_reason=_counted(say, "reason", value.by("reason")),
         messages_covered=value.messages,
-        entries=EntryCounts.model_validate(value.entries),
+        entries=value.entries,
         repairs=[
             shown.RepairStats(
                 reason=one.reason,
@@ -112,7 +109,7 @@ def _compactions(value: Measured, say: Catalogue, policy: CompactionPolicy | Non
             )
             for one in sorted(value.repairs, key=lambda one: (-one.count, one.reason, one.prompt_version or ""))
         ],
-        fidelity=shown.FidelityStats.model_validate(value.fidelity),
+        fidelity=value.fidelity,
     )
 
 
@@ -123,12 +120,12 @@ def _calls(value: Measured, say: Catalogue) -> shown.CallStats:
         by_purpose=_counted(say, "purpose", value.calls_by("purpose")),
         by_outcome=_counted(say, "outcome", value.calls_by("outcome")),
         by_reason=_counted(say, "reason", value.calls_by("reason")),
-        by_prompt_version=[shown.PromptStats.model_validate(tally) for tally in value.by_prompt_version],
+        by_prompt_version=value.by_prompt_version,
         input_tokens=usage.input_tokens,
         cached_tokens=usage.cached_tokens,
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost_usd,
-        per_compaction=shown.CostOfOne.model_validate(value.cost_of_one),
+        per_compaction=value.cost_of_one,
     )
 
 
@@ -157,10 +154,6 @@ def _way(value: ExpansionTally, say: Catalogue) -> shown.WayStats:
         judged=value.judged,
         used=value.used,
     )
-
-
-def _latency(value: Latency) -> shown.LatencyFigures:
-    return shown.LatencyFigures.model_validate(value)
 
 
 def _levels(values: Iterable[LevelMeasure], say: Catalogue) -> list[shown.LevelStats]:

@@ -7,48 +7,48 @@ up by hand): then it exports what Prometheus reads, under the same names with do
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from opentelemetry.metrics import get_meter
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from app.core.model.instruments import INSTRUMENTS, Instrument
+from app.core.text.patterns import compiled
 
 PREFIX: Final = "throughline_"
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 MOST_SERIES: Final = 200
 """Per instrument: whatever a label may hold one day, nothing can fill the memory of those who collect."""
 OTHER: Final = "other"
-_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+_WHOLE_BOUND: Final = compiled(r'([{,]le="\d{1,6})\.0"')
+"""Whole bounds are written ``le="1"``; queries name them so, and not every collector takes ``1.0`` for the same."""
 
-Labels = tuple[str, ...]
-
-
-@dataclass(slots=True)
-class _Distribution:
-    counts: list[int]
-    total: float = 0.0
-
-    def add(self, value: float, buckets: tuple[float, ...]) -> None:
-        self.counts[bisect_left(buckets, value)] += 1
-        self.total += value
+# Series of the time at which each other series began: twice the size, and no instrument of ours.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Family:
     instrument: Instrument
+    shown: Any
+    """Prometheus' metric."""
     exported: Any
     """OpenTelemetry's instrument."""
-    numbers: dict[Labels, float] = field(default_factory=dict)
-    distributions: dict[Labels, _Distribution] = field(default_factory=dict)
+    known: set[tuple[str, ...]] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def key(self, labels: Mapping[str, str]) -> Labels:
-        """The labels' values in order. Raises ``KeyError`` where one is missing."""
-        key = tuple(labels[name] for name in self.instrument.labels)
-        known = self.numbers.keys() | self.distributions.keys()
-        return key if key in known or len(known) < MOST_SERIES else (OTHER,) * len(key)
+    def series(self, labels: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
+        """Prometheus' series and the labels that it has. Raises ``KeyError`` where one is missing."""
+        names = self.instrument.labels
+        key = tuple(labels[name] for name in names)
+        with self.lock:
+            if key not in self.known and len(self.known) >= MOST_SERIES:
+                key = (OTHER,) * len(key)
+            self.known.add(key)
+        return self.shown.labels(*key) if key else self.shown, dict(zip(names, key, strict=True))
 
 
 class ProcessMeter:
@@ -56,41 +56,43 @@ class ProcessMeter:
 
     def __init__(self) -> None:
         meter = get_meter("throughline")
-        self._lock = threading.Lock()
-        self._families = {one.name: _Family(one, _exported(meter, one)) for one in INSTRUMENTS}
+        self._registry = CollectorRegistry()
+        self._families = {
+            one.name: _Family(one, _shown(self._registry, one), _exported(meter, one)) for one in INSTRUMENTS
+        }
 
     def count(self, instrument: Instrument, amount: float = 1, **labels: str) -> None:
         """Add to a counter. Raises ``ValueError`` for less than nothing."""
-        if amount < 0:
-            raise ValueError(f"{instrument.name} never goes down")
         family = self._families[instrument.name]
-        with self._lock:
-            key = family.key(labels)
-            family.numbers[key] = family.numbers.get(key, 0) + amount
-        family.exported.add(amount, _attributes(instrument, key))
+        series, attributes = family.series(labels)
+        series.inc(amount)
+        family.exported.add(amount, attributes)
 
     def observe(self, instrument: Instrument, value: float, **labels: str) -> None:
         """Add one value to a distribution."""
         family = self._families[instrument.name]
-        with self._lock:
-            key = family.key(labels)
-            if key not in family.distributions:
-                family.distributions[key] = _Distribution([0] * (len(instrument.buckets) + 1))
-            family.distributions[key].add(value, instrument.buckets)
-        family.exported.record(value, _attributes(instrument, key))
+        series, attributes = family.series(labels)
+        series.observe(value)
+        family.exported.record(value, attributes)
 
     def set(self, instrument: Instrument, value: float, **labels: str) -> None:
         """What a gauge shows from now on."""
         family = self._families[instrument.name]
-        with self._lock:
-            key = family.key(labels)
-            family.numbers[key] = value
-        family.exported.set(value, _attributes(instrument, key))
+        series, attributes = family.series(labels)
+        series.set(value)
+        family.exported.set(value, attributes)
 
     def render(self) -> str:
         """Everything, in Prometheus' text format."""
-        with self._lock:
-            return "".join(f"{line}\n" for family in self._families.values() for line in _lines(family))
+        return _WHOLE_BOUND.sub(r'\1"', generate_latest(self._registry).decode())
+
+
+def _shown(registry: CollectorRegistry, instrument: Instrument) -> Counter | Gauge | Histogram:
+    name = PREFIX + instrument.name
+    if instrument.kind == "histogram":
+        return Histogram(name, instrument.help, instrument.labels, registry=registry, buckets=instrument.buckets)
+    kind = Counter if instrument.kind == "counter" else Gauge
+    return kind(name, instrument.help, instrument.labels, registry=registry)
 
 
 def _exported(meter: Any, instrument: Instrument) -> Any:
@@ -105,36 +107,3 @@ def _exported(meter: Any, instrument: Instrument) -> Any:
         description=instrument.help,
         explicit_bucket_boundaries_advisory=instrument.buckets,
     )
-
-
-def _attributes(instrument: Instrument, key: Labels) -> dict[str, str]:
-    return dict(zip(instrument.labels, key, strict=True))
-
-
-def _lines(family: _Family) -> Iterator[str]:
-    instrument = family.instrument
-    name = PREFIX + instrument.name
-    yield f"# HELP {name} {instrument.help}"
-    yield f"# TYPE {name} {instrument.kind}"
-    for key, number in sorted(family.numbers.items()):
-        yield f"{name}{_labels(instrument.labels, key)} {_written(number)}"
-    for key, one in sorted(family.distributions.items()):
-        yield from _bucket_lines(name, instrument, key, one)
-
-
-def _bucket_lines(name: str, instrument: Instrument, key: Labels, one: _Distribution) -> Iterator[str]:
-    below = 0
-    for bound, count in zip([*map(_written, instrument.buckets), "+Inf"], one.counts, strict=True):
-        below += count
-        yield f"{name}_bucket{_labels((*instrument.labels, 'le'), (*key, bound))} {below}"
-    yield f"{name}_sum{_labels(instrument.labels, key)} {_written(one.total)}"
-    yield f"{name}_count{_labels(instrument.labels, key)} {below}"
-
-
-def _labels(names: tuple[str, ...], values: Labels) -> str:
-    pairs = (f'{name}="{value.translate(_ESCAPES)}"' for name, value in zip(names, values, strict=True))
-    return f"{{{','.join(pairs)}}}" if names else ""
-
-
-def _written(number: float) -> str:
-    return str(int(number)) if float(number).is_integer() else repr(float(number))

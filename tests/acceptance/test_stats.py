@@ -12,7 +12,7 @@ from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service, until
 from tests.acceptance.talk import WINDOW, good, refused
 
-DONE: Final = 'throughline_compactions_total{trigger="background",status="applied",ran_in="worker"}'
+DONE: Final = 'throughline_compactions_total{ran_in="worker",status="applied",trigger="background"}'
 TURNS: Final = 'throughline_turns_total{status="completed"}'
 
 

@@ -355,7 +355,7 @@ class Watcher:
         return {name.removeprefix("throughline_"): float(number) for name, number in pairs}
 
 
-APPLIED = 'compactions_total{trigger="background",status="applied",ran_in="turn"}'
+APPLIED = 'compactions_total{ran_in="turn",status="applied",trigger="background"}'
 
 
 async def test_what_any_process_ended_is_counted_once(begin: UnitOfWorkFactory, tenant: UUID) -> None:
@@ -368,7 +368,7 @@ async def test_what_any_process_ended_is_counted_once(begin: UnitOfWorkFactory, 
     seen = await watcher.samples()
     assert seen[APPLIED] == 3
     assert seen['tokens_saved_total{trigger="background"}'] == 3 * SAVED
-    assert seen['model_calls_total{purpose="compaction",outcome="accepted"}'] == 3
+    assert seen['model_calls_total{outcome="accepted",purpose="compaction"}'] == 3
     for _ in range(20):
         assert (await watcher.samples())[APPLIED] == 3
     assert watcher.measuring._seen == {}
@@ -391,8 +391,8 @@ async def test_calls_for_verdicts_are_counted_once_each(begin: UnitOfWorkFactory
         await unit.commit()
     for _ in range(2):
         seen = await watcher.samples()
-        assert seen['model_calls_total{purpose="verification",outcome="accepted"}'] == 1
-        assert seen['model_calls_total{purpose="verification",outcome="error"}'] == 1
+        assert seen['model_calls_total{outcome="accepted",purpose="verification"}'] == 1
+        assert seen['model_calls_total{outcome="error",purpose="verification"}'] == 1
         assert seen['model_call_reasons_total{purpose="verification",reason="timeout"}'] == 1
 
 
@@ -499,7 +499,7 @@ async def test_a_turn_is_timed_and_its_context_weighed(begin: UnitOfWorkFactory,
     seen = await watcher.samples()
     assert seen['turns_total{status="completed"}'] == 1
     assert (seen['turn_duration_seconds_bucket{le="2.5"}'], seen["turn_duration_seconds_sum"]) == (1, 2)
-    assert seen['model_tokens_total{purpose="chat",kind="input"}'] == 900
+    assert seen['model_tokens_total{kind="input",purpose="chat"}'] == 900
     assert (seen['context_utilization_bucket{le="0.8"}'], seen['context_utilization_bucket{le="0.7"}']) == (1, 0)
 
 

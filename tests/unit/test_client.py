@@ -33,7 +33,6 @@ from app.client import (
     endpoints,
 )
 from app.client.methods import Methods
-from app.client.sse import Frames
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -125,8 +124,8 @@ class Broken(httpx.AsyncByteStream, httpx.SyncByteStream):
             yield piece
 
 
-def stream(*frames: str, breaks: bool = False) -> httpx.Response:
-    pieces = [frame.encode() for frame in frames]
+def stream(*frames: str | bytes, breaks: bool = False) -> httpx.Response:
+    pieces = [frame.encode() if isinstance(frame, str) else frame for frame in frames]
     return httpx.Response(200, headers={"Content-Type": "text/event-stream"}, stream=Broken(*pieces, breaks=breaks))
 
 
@@ -480,35 +479,59 @@ def test_events_go_on_where_they_broke_off(run: Run) -> None:
             problem(404, "not_found", retryable=False),
         ],
     )
-    numbers: list[str] = []
+    found: list[Any] = []
 
     def follow(client: Any) -> Any:
-        found = client.events(ID, after=2)
-        return _kept(found, numbers) if isinstance(found, Iterator) else _kept_async(found, numbers)
+        events = client.events(ID, after=2)
+        return _kept(events, found) if isinstance(events, Iterator) else _kept_async(events, found)
 
     with pytest.raises(NotFoundError):
         run(world, follow)
-    assert numbers == ["3", "4", "5"]
+    assert [one.id for one in found] == ["3", "4", "5"]
     assert [request.headers["last-event-id"] for request in world.seen] == ["2", "4", "4", "5", "5"]
 
 
-def _kept(events: Iterator[Any], numbers: list[str]) -> None:
+def _kept(events: Iterator[Any], found: list[Any]) -> None:
     for one in events:
-        numbers.append(one.id)  # noqa: PERF401 - the iteration ends with an error
+        found.append(one)  # noqa: PERF402 - the iteration ends with an error
 
 
-async def _kept_async(events: AsyncIterator[Any], numbers: list[str]) -> None:
+async def _kept_async(events: AsyncIterator[Any], found: list[Any]) -> None:
     async for one in events:
-        numbers.append(one.id)  # noqa: PERF401 - the same
+        found.append(one)  # noqa: PERF401 - the same
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1_000])
-def test_frames_from_any_pieces(size: int) -> None:
-    text = 'id: 7\r\nevent: a\r\ndata: {"x":\r\ndata: "\u2028\x85"}\r\n\r\n: ping\n\nid: 8\n\ndata:[1]\n\ndata: [2]'
-    wire = text.encode()
-    frames = Frames()
-    found = [one for at in range(0, len(wire), size) for one in frames.feed(wire[at : at + size])]
-    assert [(one.type, one.id, one.data) for one in found] == [("a", "7", {"x": "\u2028\x85"}), ("message", None, [1])]
+def test_events_from_any_pieces(run: Run, size: int) -> None:
+    raw = event(3).replace("\\u2028", "\u2028\x85").replace(', "type"', ',\ndata: "type"').replace("\n", "\r\n")
+    wire = "".join(["retry: 2000\n\n", raw, ": ping\n\n", event(4), event(5).removesuffix("\n")]).encode()
+    pieces = [wire[at : at + size] for at in range(0, len(wire), size)]
+    world = World([stream(*pieces), problem(404, "not_found", retryable=False)])
+    found: list[Any] = []
+
+    def follow(client: Any) -> Any:
+        events = client.events(ID)
+        return _kept(events, found) if isinstance(events, Iterator) else _kept_async(events, found)
+
+    with pytest.raises(NotFoundError):
+        run(world, follow)
+    assert [(one.id, one.data["words"]) for one in found] == [("3", "one\u2028\x85line"), ("4", "one\u2028line")]
+    assert world.seen[-1].headers["last-event-id"] == "4", "what was cut off is asked for again"
+
+
+def test_an_event_without_an_id_has_none(run: Run) -> None:
+    interrupted = frame("reply.interrupted", RESULT)
+    applied = frame("compaction.applied", {}, 6)
+    found = run(
+        World([stream(CREATED, applied, delta("ok"), interrupted)]), lambda client: client.chat_stream(ID, "hi")
+    )
+    assert [one.id for one in found] == [5, 6, None, None]
+
+
+def test_a_page_that_is_no_stream_is_tried_again(run: Run) -> None:
+    page = httpx.Response(200, headers={"Content-Type": "text/html"}, stream=Broken(b"<p>", breaks=False))
+    found = run(World([page, stream(CREATED, COMPLETED)]), lambda client: client.chat_stream(ID, "hi"))
+    assert told(found) == ["message.created", "reply.completed"]
 
 
 # Types

@@ -1,10 +1,10 @@
 """Catalogues of messages. A language is added by adding ``<language>.toml`` beside this module; nothing names one.
 
-The keys of a file: ``language`` (ISO 639-1); ``name``, what its speakers call it; ``[plurals]``, the CLDR's rules for
-cardinal numbers, form by form; ``[numbers]`` with ``group`` and ``decimal``, the signs within a number; and messages in
-any tables, known by their path (``stats.tokens.saved``). A message is a text, or a table of plural forms chosen by its
-``{count}``. ``{words}`` in braces are filled in. What a file lacks is said in English. ``[own]`` holds what the English
-file lacks, since its English stands in the code: ``use.<schema>``, ``title.<error code>``, ``warning.<code>``.
+The keys of a file: ``language`` (ISO 639-1); ``name``, what its speakers call it; ``[numbers]`` with ``group`` and
+``decimal``, the signs within a number; and messages in any tables, known by their path (``stats.tokens.saved``). A
+message is a text, or a table of plural forms chosen by its ``{count}`` as the CLDR chooses them for the language.
+``{words}`` in braces are filled in. What a file lacks is said in English. ``[own]`` holds what the English file lacks,
+since its English stands in the code: ``use.<schema>``, ``title.<error code>``, ``warning.<code>``.
 """
 
 from __future__ import annotations
@@ -12,23 +12,30 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from types import MappingProxyType
 from typing import Any, Final
 
-from app.core.text.localization.plurals import FORMS, OTHER, PluralRules, plural_rules
+from babel import Locale
+from babel.plural import PluralRule
+
 from app.core.text.patterns import compiled
 
 FALLBACK: Final = "en"
 """The language that has every message."""
+FORMS: Final = frozenset({"zero", "one", "two", "few", "many", "other"})
+"""The names that the CLDR gives to plural forms."""
+OTHER: Final = "other"
+"""The form of every number that no rule takes; every language has it."""
 
 _PLACE: Final = compiled(r"\{(\w{1,40})\}")
 _RANGE: Final = compiled(
     r"\s{0,8}([A-Za-z]{1,8})(?:[-_][A-Za-z0-9_-]{1,40})?\s{0,8}(?:;\s{0,8}q=([01](?:\.\d{0,3})?)\s{0,8})?"
 )
 _LONGEST_HEADER: Final = 1_000
-_HEAD: Final = frozenset({"language", "name", "plurals", "numbers", "own"})
+_HEAD: Final = frozenset({"language", "name", "numbers", "own"})
 
 Number = int | float
 
@@ -39,7 +46,7 @@ class Catalogue:
 
     language: str
     name: str
-    plurals: PluralRules
+    plurals: PluralRule
     group: str
     decimal: str
     messages: Mapping[str, str | Mapping[str, str]]
@@ -73,7 +80,7 @@ class Catalogue:
         message = home.messages[key]
         count = given.get("count", 0)
         if not isinstance(message, str):
-            form = home.plurals.form(_digits(count) if not isinstance(count, str) else count)
+            form = home.plurals(Decimal(count if isinstance(count, str) else _digits(count)))
             message = message.get(form, message[OTHER])
         filled = {name: item if isinstance(item, str) else self._written(item) for name, item in given.items()}
         return _PLACE.sub(lambda place: filled.get(place[1], place[0]), message)
@@ -96,7 +103,8 @@ def read_catalogues(folder: Traversable) -> Mapping[str, Catalogue]:
 
     Raises:
         KeyError: A file lacks ``language``, or the signs of its numbers.
-        ValueError: A plural rule cannot be read, or a plural message has no form ``other``.
+        UnknownLocaleError: The CLDR does not know the language.
+        ValueError: A plural message has no form ``other``.
     """
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
     made = (_catalogue(tomllib.loads(entry.read_text(encoding="utf-8"))) for entry in found)
@@ -108,7 +116,7 @@ def _catalogue(given: Mapping[str, Any]) -> Catalogue:
     return Catalogue(
         language=given["language"],
         name=given.get("name", given["language"]),
-        plurals=plural_rules(given.get("plurals", {})),
+        plurals=Locale(given["language"]).plural_form,
         group=given["numbers"]["group"],
         decimal=given["numbers"]["decimal"],
         messages=MappingProxyType(dict(_messages(said, ""))),
@@ -121,7 +129,7 @@ def _messages(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, str | 
         key = f"{path}{name}"
         if isinstance(item, str):
             yield key, item
-        elif item and set(item) <= set(FORMS):
+        elif item and set(item) <= FORMS:
             if OTHER not in item:
                 raise ValueError(f"{key} has no form {OTHER!r}")
             yield key, item
