@@ -105,7 +105,7 @@ openapi: $(FOR_TEST) ## Write openapi.json from the code
 
 # The tools of the site stand apart from those that run and test: build/docs has an environment of its own.
 docs: build/docs/.installed ## Build the pages of docs/ as a site into build/site; a link that leads nowhere is an error
-	@build/docs/bin/python -m mkdocs build --strict --quiet
+	@build/docs/bin/python -m mkdocs build --strict
 
 build/docs/.installed: requirements-docs.lock | check-python
 	@$(FOUND) -m venv build/docs
