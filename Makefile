@@ -1,7 +1,7 @@
 # One command runs Throughline, one tests it; both set up what they need and are instant the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo live test test-all test-processes coverage check format lock openapi clean check-python \
+.PHONY: help setup run demo live test test-all test-processes coverage check format lock openapi docs clean check-python \
 	check-style check-format check-types check-layers check-openapi
 
 # Where the environment forbids it, every process would compile the whole service, and every run all tests.
@@ -97,10 +97,20 @@ lock: ## Make the lock files anew from pyproject.toml (needs uv)
 	@$(EXPORT) --no-dev --group build -o requirements.lock
 	@$(EXPORT) -o requirements-dev.lock
 	@$(EXPORT) --group bench -o requirements-bench.lock
+	@$(EXPORT) --only-group docs -o requirements-docs.lock
 	@rm uv.lock
 
 openapi: $(FOR_TEST) ## Write openapi.json from the code
 	@$(BIN)/python -m app.http.openapi
+
+# The tools of the site stand apart from those that run and test: build/docs has an environment of its own.
+docs: build/docs/.installed ## Build the pages of docs/ as a site into build/site; a link that leads nowhere is an error
+	@build/docs/bin/python -m mkdocs build --strict
+
+build/docs/.installed: requirements-docs.lock | check-python
+	@$(FOUND) -m venv build/docs
+	@build/docs/bin/python -m pip --disable-pip-version-check -qq install --require-hashes -r requirements-docs.lock
+	@touch $@
 
 clean: ## Remove the environment and the caches; the data stays
 	@rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
