@@ -23,7 +23,6 @@ from app.cli.screen import Screen, one_line
 from app.cli.speaking import spoken, told
 from app.client import (
     ApiError,
-    ConnectionFailedError,
     InvalidInputError,
     Message,
     NotFoundError,
@@ -85,7 +84,10 @@ def export_conversation(
     """Export a conversation: the full history, however long."""
     with connected(url, key) as client:
         id_ = conversation_id(client, conversation)
-        received = client.follow(lambda _: _Download(id_, format_))
+        describe: Callable[[str], Call[Any]] = endpoints.export
+        if format_ is FileFormat.MARKDOWN:
+            describe = endpoints.export_markdown
+        received = client.download(describe(id_))
         if output is None:
             for piece in received:
                 sys.stdout.buffer.write(piece)
@@ -93,30 +95,6 @@ def export_conversation(
             return
         size = _write_whole(output, received)
         Screen().line(told("export", file=str(output), count=size))
-
-
-class _Download:
-    """An export as a stream of bytes; one that breaks off is an error."""
-
-    def __init__(self, id_: str, format_: FileFormat) -> None:
-        describe = endpoints.export if format_ is FileFormat.JSON else endpoints.export_markdown
-        self._call: Call[Any] = describe(id_)
-        self.is_over = self.has_ended = False
-
-    def call(self) -> Call[Any]:
-        """The request."""
-        return self._call
-
-    def feed(self, received: bytes) -> Iterator[bytes]:
-        """What came."""
-        yield received
-
-    def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
-        """Over, or broken off."""
-        if error is not None:
-            raise error
-        self.is_over = True
-        return 0.0
 
 
 def _write_whole(output: Path, pieces: Iterator[bytes]) -> int:

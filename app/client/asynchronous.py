@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 from httpx_sse import EventSource
@@ -98,6 +98,18 @@ class AsyncThroughline(Awaiting, Methods):
             except httpx.TransportError as failure:
                 error = failed(failure)
             await self._sleep(stream.ended(error))
+
+    async def download(self, call: Call[Any]) -> AsyncIterator[bytes]:
+        """An answer as it comes, however long. Raises where it breaks off: what came until then is not all."""
+        try:
+            async with self._http.stream(**request_of(call)) as response:
+                if not response.is_success:
+                    error = Reply(response.status_code, response.headers, await response.aread()).error
+                    raise error or ConnectionFailedError(f"the service answered with status {response.status_code}")
+                async for piece in response.aiter_bytes():
+                    yield piece
+        except httpx.TransportError as failure:
+            raise failed(failure) from failure
 
     async def _do(self, command: Command) -> Outcome:
         if not isinstance(command, Send):

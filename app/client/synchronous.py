@@ -108,6 +108,17 @@ class Throughline(Blocking, Methods):
                 error = failed(failure)
             self._sleep(stream.ended(error))
 
+    def download(self, call: Call[Any]) -> Iterator[bytes]:
+        """An answer as it comes, however long. Raises where it breaks off: what came until then is not all."""
+        try:
+            with self._http.stream(**request_of(call)) as response:
+                if not response.is_success:
+                    error = Reply(response.status_code, response.headers, response.read()).error
+                    raise error or ConnectionFailedError(f"the service answered with status {response.status_code}")
+                yield from response.iter_bytes()
+        except httpx.TransportError as failure:
+            raise failed(failure) from failure
+
     def _do(self, command: Command) -> Outcome:
         if not isinstance(command, Send):
             self._sleep(command.seconds)

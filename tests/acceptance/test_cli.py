@@ -311,7 +311,7 @@ class TestTransfer:
             raise ConnectionFailedError("the line went dead")
 
         with monkeypatch.context() as patch:
-            patch.setattr(Throughline, "follow", breaks)
+            patch.setattr(Throughline, "download", breaks)
             assert run("export", talk.id, "-o", str(file)).exit_code == 2
         assert file.read_text() == "what was there before"
         assert [one.name for one in tmp_path.iterdir()] == ["talk.json"]
