@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +19,7 @@ from app.client import (
     PreconditionFailedError,
     Retrying,
     Throughline,
+    endpoints,
 )
 from tests.acceptance.conftest import StartService
 from tests.acceptance.service import Service
@@ -63,10 +65,13 @@ def test_a_conversation_from_beginning_to_end(client: Throughline) -> None:
     assert client.usage(made.id).tokens > 0
     assert client.export(made.id)["messages"]
     assert "I want to see the sea." in client.export_markdown(made.id)
+    assert b"I want to see the sea." in b"".join(client.download(endpoints.export(made.id)))
     assert client.interrupt(made.id).interrupted is False
     client.delete_conversation(made.id)
     with pytest.raises(NotFoundError):
         client.conversation(made.id)
+    with pytest.raises(NotFoundError):
+        next(client.download(endpoints.export(made.id)))
 
 
 def test_lists_and_what_compaction_leaves(client: Throughline, folded: str) -> None:
@@ -154,9 +159,13 @@ def test_awaited(offline: Service) -> None:
             assert expanded.messages[0].seq == segment.from_seq
             context = await client.context(talk.id, query="oak tables", compact="if_needed", format="gemini")
             assert context.messages[0]["role"] == "user"
+            pieces = [piece async for piece in client.download(endpoints.export(talk.id))]
+            assert len(json.loads(b"".join(pieces))["messages"]) == 62
             await client.delete_conversation(talk.id)
             with pytest.raises(NotFoundError):
                 await client.usage(talk.id)
+            with pytest.raises(NotFoundError):
+                await anext(client.download(endpoints.export(talk.id)))
 
     asyncio.run(main())
 
