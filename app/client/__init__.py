@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from app.client.asynchronous import AsyncThroughline
-from app.client.compressor import AsyncContextCompressor, ContextCompressor
-from app.client.errors import (
+from .asynchronous import AsyncThroughline
+from .compressor import AsyncContextCompressor, ContextCompressor
+from .errors import (
     ApiError,
     BadRequestError,
     ConflictError,
@@ -26,7 +26,7 @@ from app.client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from app.client.resources import (
+from .resources import (
     Anchor,
     ChatEvent,
     ChatResult,
@@ -46,8 +46,8 @@ from app.client.resources import (
     StateDifference,
     StateVersion,
 )
-from app.client.retrying import Retrying
-from app.client.synchronous import Throughline
+from .retrying import Retrying
+from .synchronous import Throughline
 
 __all__ = [
     "Anchor",

@@ -10,13 +10,13 @@ from typing import Any, Self, TypeVar
 import httpx
 from httpx_sse import EventSource
 
-from app.client.calls import Call, ListCall
-from app.client.errors import ApiError, ConnectionFailedError
-from app.client.methods import Awaiting, Methods
-from app.client.resources import Page
-from app.client.retrying import Command, Outcome, Reply, Retrying, Send, Steps, exchange
-from app.client.sse import Stream
-from app.client.synchronous import TIMEOUT, failed, headers_of, request_of
+from .calls import Call, ListCall
+from .errors import ApiError, ConnectionFailedError
+from .methods import Awaiting, Methods
+from .resources import Page
+from .retrying import Command, Outcome, Reply, Retrying, Send, Steps, exchange
+from .sse import Stream
+from .synchronous import TIMEOUT, failed, headers_of, request_of
 
 T = TypeVar("T")
 Item = TypeVar("Item")

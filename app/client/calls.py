@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from app.client.resources import Page
+from .resources import Page
 
 T = TypeVar("T")
 Item = TypeVar("Item")

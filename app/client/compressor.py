@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from app.client import endpoints
-from app.client.asynchronous import AsyncThroughline
-from app.client.calls import Call, Id
-from app.client.endpoints import ContextOptions, LevelName
-from app.client.resources import Context, Segment
-from app.client.retrying import Retrying, Steps, exchange
-from app.client.synchronous import Throughline
+from . import endpoints
+from .asynchronous import AsyncThroughline
+from .calls import Call, Id
+from .endpoints import ContextOptions, LevelName
+from .resources import Context, Segment
+from .retrying import Retrying, Steps, exchange
+from .synchronous import Throughline
 
 Level = Literal[0, 1, 2, 3] | LevelName
 """0 full, 1 detailed, 2 brief, 3 tags."""

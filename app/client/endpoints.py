@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
-from app.client import resources as res
-from app.client.calls import Call, Id, ListCall, any_json, change, get, given, nothing, one, post, text
-from app.client.retrying import Retrying
-from app.client.sse import EventStream, ReplyStream
+from . import resources as res
+from .calls import Call, Id, ListCall, any_json, change, get, given, nothing, one, post, text
+from .retrying import Retrying
+from .sse import EventStream, ReplyStream
 
 Item = TypeVar("Item")
 Order = Literal["asc", "desc"]

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from app.client import endpoints
-from app.client.calls import Call, ListCall
-from app.client.retrying import Retrying, Steps
-from app.client.sse import Stream
+from . import endpoints
+from .calls import Call, ListCall
+from .retrying import Retrying, Steps
+from .sse import Stream
 
 P = ParamSpec("P")
 T = TypeVar("T")

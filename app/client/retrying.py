@@ -7,8 +7,8 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from app.client.calls import Call
-from app.client.errors import RETRIED, ApiError, ConnectionFailedError, error_of, problem_in
+from .calls import Call
+from .errors import RETRIED, ApiError, ConnectionFailedError, error_of, problem_in
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ from typing import Any, Final, Protocol, TypeVar
 
 from httpx_sse import ServerSentEvent
 
-from app.client.calls import EVENT_STREAM, Call
-from app.client.errors import ApiError, ConnectionFailedError, error_of
-from app.client.resources import ChatEvent, ChatResult, Event
-from app.client.retrying import Retrying
+from .calls import EVENT_STREAM, Call
+from .errors import ApiError, ConnectionFailedError, error_of
+from .resources import ChatEvent, ChatResult, Event
+from .retrying import Retrying
 
 Item = TypeVar("Item", covariant=True)  # noqa: PLC0105 - read in one sentence with the class
 

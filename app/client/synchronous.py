@@ -9,12 +9,12 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 from httpx_sse import EventSource
 
-from app.client.calls import Call, ListCall
-from app.client.errors import ApiError, ConnectionFailedError
-from app.client.methods import Blocking, Methods
-from app.client.resources import Page
-from app.client.retrying import Command, Outcome, Reply, Retrying, Send, Steps, exchange
-from app.client.sse import Stream
+from .calls import Call, ListCall
+from .errors import ApiError, ConnectionFailedError
+from .methods import Blocking, Methods
+from .resources import Page
+from .retrying import Command, Outcome, Reply, Retrying, Send, Steps, exchange
+from .sse import Stream
 
 T = TypeVar("T")
 Item = TypeVar("Item")
