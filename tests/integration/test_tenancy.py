@@ -7,7 +7,6 @@ The control takes the tenant's condition away and must see the leak.
 from __future__ import annotations
 
 import inspect
-import typing
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +15,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import delete, func, insert, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import aliased
 from sqlmodel import col
 
@@ -28,6 +27,7 @@ from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
 from app.core.model.statistics import Measured
 from app.storage import tenancy
+from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import encode
 from app.storage.repositories.narrowing import Narrowed
 from app.storage.repositories.statistics import Ended
@@ -362,11 +362,11 @@ async def outcome(begin: UnitOfWorkFactory, tenant_id: UUID, call: Call) -> Any:
 
 def methods() -> set[str]:
     """Every method of every repository of the unit of work."""
-    repositories = typing.get_type_hints(UnitOfWork)
     return {
         f"{name}.{method}"
-        for name, repository in repositories.items()
-        for method, _ in inspect.getmembers(repository, inspect.isfunction)
+        for name, repository in vars(UnitOfWork(create_async_engine("postgresql+asyncpg://"), None)).items()
+        if isinstance(repository, Repository)
+        for method, _ in inspect.getmembers(type(repository), inspect.isfunction)
         if not method.startswith("_")
     }
 

@@ -591,6 +591,14 @@ def test_open_entries_go_before_facts() -> None:
     assert [each.id for each in gone] == ["O2", "O3"]
 
 
+@pytest.mark.parametrize("exact", ["鹿特丹仓库里有 2417 个托盘。", "We run PostgreSQL 16.4 there", "В порту 38 кранов"])
+def test_a_fact_with_an_exact_value_goes_after_those_without(exact: str) -> None:
+    plain = [entry(f"F{number}", f"Somebody likes {word} tea") for number, word in enumerate("abcdef", start=2)]
+    kept, gone = prune(SESSION, [entry("F1", exact), *plain], fits=words_fit(18))
+    assert exact in [each.text for each in kept]
+    assert [each.id for each in gone][:2] == ["F2", "F3"]
+
+
 def test_a_rule_goes_after_facts_that_bind_nobody() -> None:
     texts = [
         "We must never store card numbers in the clear",

@@ -15,13 +15,13 @@ from app.core.state.thinning import thinned
 from app.core.summarizer.offline.kinds import OBJECTIVE
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.language import detect
+from app.core.text.values import values
 from app.core.text.words import sentences, stems
-from app.core.validation.told_claims import is_critical
 
 _SPARED: Final = 2
 """The newest entries of each field that go only in the last round: in a state that is always full of facts, tone and
 shared knowledge would otherwise never be served at all."""
-_FIRST: Final = 3
+_FIRST: Final = 6
 """The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
 _DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
 
@@ -170,7 +170,7 @@ def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
 
 
 def _first_exact(served: Sequence[StateEntry]) -> set[str]:
-    exact = (entry.id for entry in _of(served, "fact") if is_critical(entry.text))
+    exact = (entry.id for entry in _of(served, "fact") if values(entry.text))
     return set(islice(exact, _FIRST))
 
 
@@ -183,7 +183,7 @@ def _first_aims(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:
 
 def _is_firm(text: str) -> bool:
     """Whether a fact has an exact value, or binds until it is taken back."""
-    return is_critical(text) or "rule" in cues_of(text)
+    return bool(values(text)) or "rule" in cues_of(text)
 
 
 def _doubles(entries: Sequence[StateEntry]) -> set[str]:
