@@ -22,6 +22,7 @@ from typing import Any, Final
 from app.core.model.overlap import Overlap
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
+from bench.checkouts import script_for
 from bench.trust.rounds import HERE, WINDOW, Case, Talk
 
 SCRIPT: Final = HERE / "folding.py"
@@ -53,7 +54,7 @@ def kept_by(corpus: Sequence[Case], checkout: Path = ROOT) -> dict[str, Kept]:
     lines = [cases for _, cases in _lines(corpus)]
     told = json.dumps([line_of(cases) for cases in lines], ensure_ascii=False)
     done = subprocess.run(
-        [sys.executable, str(SCRIPT)],
+        [sys.executable, "-c", script_for(SCRIPT, checkout)],
         cwd=checkout,
         env={**os.environ, "PYTHONPATH": str(checkout), "PYTHONSAFEPATH": "1"},
         input=told,
