@@ -27,7 +27,7 @@ A language is added by adding a file to ``tables/``; nothing here or anywhere el
 
 Patterns are regular expressions without regard to case, with straight apostrophes. They see the first
 ``cues.LONGEST`` characters of a text, which is as long as a statement may be. That alone bounds no pattern's time: each
-is measured as those of the code are (see ``words.patterns``).
+is measured as those of the code are (see ``app.core.text.patterns``).
 """
 
 from __future__ import annotations

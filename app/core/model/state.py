@@ -44,8 +44,8 @@ class StateField:
     ask: str
     """The words of the summarizer's prompt."""
     takes: frozenset[str] = frozenset()
-    """Kinds of statements that the offline model puts here (its cues and those of ``extraction.kinds``), whatever their
-    role; a role's first field without any takes the rest."""
+    """Kinds of statements that the offline summarizer puts here, whatever their role (its cues, and those of its module
+    ``kinds``); a role's first field without any takes the rest."""
 
     @property
     def is_list(self) -> bool:
