@@ -66,7 +66,7 @@ async def running(servers: Endpoints, clock: Clock, **settings: Any) -> AsyncIte
     container = compose(chosen, replace(built.parts, clock=clock), OWNER)
     transport = httpx.ASGITransport(create_app(container=container))
     try:
-        async with httpx.AsyncClient(base_url="http://bench", transport=transport, timeout=_TIMEOUT) as http:
+        async with httpx.AsyncClient(base_url="http://localhost", transport=transport, timeout=_TIMEOUT) as http:
             yield Process(container=container, transport=transport, http=http)
     finally:
         await container.close()

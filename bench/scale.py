@@ -277,7 +277,7 @@ async def bench_on(servers: Endpoints) -> AsyncIterator[Bench]:
     container = await build_container(settings)
     engine = make_engine(servers.database_url)
     transport = httpx.ASGITransport(create_app(container=container))
-    async with AsyncThroughline("http://bench", transport=transport, timeout=600) as client:
+    async with AsyncThroughline("http://localhost", transport=transport, timeout=600) as client:
         yield Bench(container, client, engine)
     await engine.dispose()
     await container.close()

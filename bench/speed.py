@@ -304,7 +304,7 @@ async def contexts(servers: Endpoints, sizes: Sequence[int], rounds: int = _CONT
     """By kind of request and number of messages, the seconds of each round, in turns."""
     async with running(servers, SystemClock(), embedded=True) as process:
         engine = make_engine(servers.database_url)
-        async with AsyncThroughline("http://bench", transport=process.transport, timeout=600) as client:
+        async with AsyncThroughline("http://localhost", transport=process.transport, timeout=600) as client:
             bench = Bench(process.container, client, engine)
             built = {size: await bench.build(size) for size in sizes}
             numbers = itertools.count()

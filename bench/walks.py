@@ -241,7 +241,7 @@ class Walker:
 
         self._container = process.container
         self._profiler = profiler
-        self._client = AsyncThroughline("http://bench", transport=process.transport, timeout=600)
+        self._client = AsyncThroughline("http://localhost", transport=process.transport, timeout=600)
         self._seeds = itertools.count(11)
 
     async def posted(self) -> Walk:
