@@ -26,15 +26,15 @@ from app.core.state.layout import layout_of
 from app.core.state.merge import MergeResult, merge
 from app.core.state.outdated import Outdated
 from app.core.state.pruning import marked, most_tokens, prune, state_of
-from app.core.state.survival import forgotten, lost_quotes, untold, with_quotes
+from app.core.state.survival import forgotten, untold, with_quotes
 from app.core.state.thinning import left_out
 from app.core.summarizer.candidate import without_giving_up
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.relative import undated
-from app.core.text.token_counts import MESSAGE_OVERHEAD, estimate_text
+from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
 from app.core.validation.dates import dated
 from app.core.validation.gate import GateReport, not_smaller
-from app.core.validation.survival import lost_sentences
+from app.core.validation.survival import LostSentence, lost_sentences
 
 QUOTES_SHARE: Final = 4
 """One part in four of the state's cap is for values that code brings back; in one text, also what it leaves free."""
@@ -203,13 +203,8 @@ def _lost_of_model(
     room = to.budgets.state_cap // QUOTES_SHARE
     older = _told_before(merged, to, room)
     room -= sum(estimate_text(text, to.policy.estimator) for _, text in older)
-    kept: list[tuple[int, str]] = []
-    for one in lost:
-        weight = estimate_text(one.said, to.policy.estimator)
-        if weight <= room:
-            kept.append((one.seq, one.said))
-            room -= weight
-    return (*older, *sorted(kept)), tuple((one.seq, one.text) for one in lost)
+    kept = _as_many_as_fit(lost, room, to.policy.estimator)
+    return (*older, *kept), tuple((one.seq, one.text) for one in lost)
 
 
 def _told_before(merged: MergeResult, to: Applying, room: int) -> list[tuple[int, str]]:
@@ -241,15 +236,25 @@ def _lost_of_span(
     shown = _served(to, found).shown
     span = {message.seq for message in to.span}
     hidden = [anchor for anchor in (*to.anchors, *found) if anchor.seq in span and anchor not in shown]
-    return lost_quotes(
-        merged.entries,
+    lost = lost_sentences(
         to.span,
+        [marked(entry) for entry in merged.entries if not entry.pruned],
         shown=shown,
         hidden=hidden,
-        room=room,
-        estimator=to.policy.estimator,
-        outdated=Outdated(to.outdated, to.anchors),
+        stale=Outdated(to.outdated, to.anchors).values,
     )
+    return _as_many_as_fit(lost, room, to.policy.estimator)
+
+
+def _as_many_as_fit(lost: Sequence[LostSentence], room: int, estimator: Estimator) -> list[tuple[int, str]]:
+    """(message, text), those that matter most first to be taken, in order."""
+    kept: list[tuple[int, str]] = []
+    for one in lost:
+        weight = estimate_text(one.said, estimator)
+        if weight <= room:
+            kept.append((one.seq, one.said))
+            room -= weight
+    return sorted(kept)
 
 
 def _applied(
