@@ -31,6 +31,7 @@ from app.core.state.thinning import left_out
 from app.core.summarizer.candidate import without_giving_up
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.relative import undated
+from app.core.text.sentences import sentences
 from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
 from app.core.validation.dates import dated
 from app.core.validation.gate import GateReport, not_smaller
@@ -308,7 +309,8 @@ def _with_what_went(applied: Applied, whole: MergeResult, to: Applying) -> Appli
     pruned: list[StateEntry] = []
     for number, (entry, text) in enumerate(gone, start=applied.next_entry):
         before = next((one for one in to.previous if text in one.text), None)
-        seqs = overlap.sources(text) if before is None else before.from_seqs
+        drawn = {seq for sentence in sentences(text) for seq in overlap.sources(sentence)}
+        seqs = tuple(sorted(drawn)) if before is None else before.from_seqs
         pruned.append(
             replace(
                 entry,

@@ -16,7 +16,8 @@ from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.reading.cues import Cue, cues_of
 from app.core.reading.scoring import OPENING
 from app.core.state.outdated import Outdated
-from app.core.summarizer.offline.retold import closed, is_about, is_told, statements, unframed
+from app.core.summarizer.offline.retold import is_about, is_told, statements, unframed
+from app.core.text.sentences import closed
 from app.core.text.token_counts import Estimator, estimate_text
 from app.core.text.words import stems
 from app.core.validation.survival import Told, critical_values

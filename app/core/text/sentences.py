@@ -49,6 +49,8 @@ _SHORTEST_LAST_WORD: Final = 3
 _SOFT_WRAP: Final = 60
 """A line at least this long may go on in the next."""
 _ENDS: Final = ".!?:;…。！？"
+_STOPS: Final = frozenset(".!?…。！？")
+_CLOSING: Final = "\"'”’»」』)]"
 
 
 def sentences(text: str) -> list[str]:
@@ -59,6 +61,11 @@ def sentences(text: str) -> list[str]:
     addresses and German ordinals do not split.
     """
     return [_in_one_line(text[start:end]) for start, end in sentence_spans(text)]
+
+
+def closed(text: str) -> str:
+    """The text with an end that another sentence can follow; a quotation that ends has one."""
+    return text if not text or text.rstrip(_CLOSING)[-1:] in _STOPS else f"{text}."
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:

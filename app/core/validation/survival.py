@@ -12,11 +12,11 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.provenance import origin_of
 from app.core.model.redaction import redact
+from app.core.reading.quoting import quoted
 from app.core.text.language import detect
 from app.core.text.patterns import any_literal, compiled
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
-from app.core.validation.quoting import quoted
 
 _LONGEST: Final = 300  # characters of a sentence that is kept whole; of a longer one the clauses with its values are
 _MOST: Final = 2_000  # values that are looked after in one chunk
