@@ -19,7 +19,8 @@ from app.core.text.clauses import tight
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
-from app.core.text.words import sentences, stems
+from app.core.text.sentences import sentences
+from app.core.text.words import stems
 
 _LABEL: Final = compiled(r"\s*([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): ")
 _LABELLED_SHARE: Final = 0.6  # of a role's messages must begin with the same name for it to be the speaker's

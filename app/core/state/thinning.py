@@ -16,7 +16,7 @@ from app.core.reading.passages import clip
 from app.core.summarizer.offline.items import cost, parted
 from app.core.summarizer.offline.keeping import option_of
 from app.core.summarizer.offline.retold import statements
-from app.core.text.words import sentences
+from app.core.text.sentences import sentences
 from app.core.validation.survival import critical_values
 
 _STEPS: Final = 64

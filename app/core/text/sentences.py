@@ -36,6 +36,7 @@ _SOMETIMES: Final = frozenset(
     std min sek""".split()
 )
 """A sentence ends after them only where the next word begins with a capital, and that is no name of a day."""
+_SHORTENED: Final = _NEVER | _SOMETIMES
 _BEFORE_ORDINALS: Final = frozenset(
     """am im zum vom der die das dem den des beim ab bis seit jeder jedes jede ein eine einen einem einer ersten zur
     ins ihr ihre ihren mein meine dieser diese dieses diesem diesen sein seine unser unsere""".split()
@@ -71,6 +72,10 @@ def closed(text: str) -> str:
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Where each sentence begins and ends in the text itself."""
     spans: list[tuple[int, int]] = []
+    if text.isprintable() and "```" not in text and "~~~" not in text:  # one line
+        start, end = _stripped(text, 0, len(text))
+        is_text = start < end and not _TABLE_RULE.fullmatch(text)
+        return [span for span in _split(text, start, end) if span[0] < span[1]] if is_text else []
     for start, end, is_code in _blocks(text):
         if is_code:
             spans.append(_stripped(text, start, end))
@@ -137,6 +142,9 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _is_end(text: str, match: re.Match[str], start: int, end: int) -> bool:
     if not match.group().startswith(".") or match.group().startswith(".."):
         return True
+    plain = text[text.rfind(" ", start, match.start()) + 1 : match.start()].lower()
+    if len(plain) >= _SHORTEST_LAST_WORD and plain.isalpha() and plain not in _SHORTENED:
+        return True  # so do most, and the rest takes longer
     words = _LAST_WORDS.search(text[max(start, match.start() - _BEFORE) : match.start() + 1])
     if words is None:
         return True

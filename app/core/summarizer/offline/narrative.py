@@ -13,9 +13,8 @@ from app.core.reading.passages import Passage, clip
 from app.core.summarizer.offline.topics import topics
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.patterns import compiled
-from app.core.text.sentences import closed
+from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import estimate_text
-from app.core.text.words import sentences
 
 _LONGEST_PART: Final = 130  # characters of a quoted sentence
 _EARLIER: Final = 160  # characters kept of a story without a template

@@ -12,8 +12,7 @@ from app.core.reading.labels import PHRASES, phrases
 from app.core.reading.quoting import is_quoted
 from app.core.summarizer.offline.items import ANSWERED
 from app.core.text.patterns import compiled
-from app.core.text.sentences import closed
-from app.core.text.words import sentences
+from app.core.text.sentences import closed, sentences
 
 _LABEL: Final = compiled(r"([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
 _BEFORE_LABEL: Final = compiled(r"(?<=[.!?…。！？)]) (?=[^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
