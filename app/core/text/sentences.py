@@ -139,12 +139,15 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield _stripped(text, start, end)
 
 
+def _ends_plainly(text: str, match: re.Match[str], start: int) -> bool:
+    """Whether a whole word stands before the full stop, as before most: it is quickly seen."""
+    word = text[text.rfind(" ", start, match.start()) + 1 : match.start()].lower()
+    return len(word) >= _SHORTEST_LAST_WORD and word.isalpha() and word not in _SHORTENED
+
+
 def _is_end(text: str, match: re.Match[str], start: int, end: int) -> bool:
-    if not match.group().startswith(".") or match.group().startswith(".."):
+    if not match.group().startswith(".") or match.group().startswith("..") or _ends_plainly(text, match, start):
         return True
-    plain = text[text.rfind(" ", start, match.start()) + 1 : match.start()].lower()
-    if len(plain) >= _SHORTEST_LAST_WORD and plain.isalpha() and plain not in _SHORTENED:
-        return True  # so do most, and the rest takes longer
     words = _LAST_WORDS.search(text[max(start, match.start() - _BEFORE) : match.start() + 1])
     if words is None:
         return True

@@ -154,8 +154,8 @@ def _with_orders_quoted(candidate: Candidate, request: SummaryRequest) -> Candid
     return replace(candidate, items=tuple(items))
 
 
-def not_smaller(span_tokens: int, block_before: int, block_after: int) -> bool:
-    """Whether folding saves less than a tenth of the folded span, at the same tail.
+def saves_too_little(span_tokens: int, block_before: int, block_after: int) -> bool:
+    """Whether folding saves less than a tenth of the folded span's tokens, at the same tail: reason ``not_smaller``.
 
     Args:
         span_tokens: What leaves the context.
