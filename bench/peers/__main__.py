@@ -6,9 +6,9 @@ loaded, the reply is stored. No model is asked. Each peer has a database of its 
 environment of its own, which times itself by the clock and by the processor; services are called over HTTP, and their
 time is that of the caller, their CPU that of the caller and the service. The database's own CPU is nobody's.
 
-A ratio is the median of one round's ratios, with the 95 % interval of that median. Prompt tokens are those of our own
-estimator for everybody; *from cache* is the longest beginning that the prompt before had too. A framework whose
-packages cannot be installed is left out, and named.
+A ratio is the median of one round's ratios against the first row, with the 95 % interval of that median. Prompt tokens
+are those of our own estimator for everybody; *from cache* is the longest beginning that the prompt before had too, and
+*paid* counts that at a tenth. A framework whose packages cannot be installed is left out, and named.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ LONG: Final = 1_000
 
 @contextlib.contextmanager
 def opened(names: Sequence[str], servers: Endpoints, folder: Path) -> Iterator[list[Peer]]:
-    """Ours in both windows, then those of these names that can be had."""
+    """Those of these names that can be had, ours first."""
     with contextlib.ExitStack() as stack:
         found: list[Peer] = []
-        for name, one in stack.enter_context(ours(_database(servers, "ours"), servers.redis_url, folder)).items():
-            if name == OURS or name in names:
-                found.append(one)
+        if not set(OURS).isdisjoint(names):
+            both = stack.enter_context(ours(_database(servers, "ours"), servers.redis_url, folder))
+            found += [both[name] for name in OURS if name in names]
         for name in names:
             try:
                 if name in BARE:
@@ -91,16 +91,16 @@ def page(played: Played) -> str:
     """For ``docs/measurements.md``."""
     made = f"Python {platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[1]:.0f}"
     said = f"{played.messages:,} messages, {played.rounds} rounds ({datetime.now(UTC).date()}, {made}):"
-    return f"{said}\n\n{markdown(HEADERS, table(played, OURS))}"
+    return f"{said}\n\n{markdown(HEADERS, table(played))}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play, print, write."""
-    everybody = ("throughline", *BARE, *FRAMEWORKS)
+    everybody = (*OURS, *BARE, *FRAMEWORKS)
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description="Throughline beside others.")
     parser.add_argument("--quick", action="store_true", help="short conversations, few rounds")
     parser.add_argument("--messages", type=int, nargs="+", help="of a conversation, even numbers")
-    parser.add_argument("--peers", nargs="*", choices=everybody, default=everybody, help="beside ours in 32 000 tokens")
+    parser.add_argument("--peers", nargs="+", choices=everybody, default=everybody, help="ratios are against the first")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--write", action="store_true", help="into docs/measurements.md")
     asked = parser.parse_args(arguments)
@@ -111,8 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found: list[dict[str, Any]] = []
     for played in run(messages, asked.peers, rounds, rounds if asked.quick else TURNS):
         print(f"\n{played.messages} messages")
-        print_table(HEADERS, table(played, OURS))
-        found.append(figures(played, OURS))
+        print_table(HEADERS, table(played))
+        found.append(figures(played))
         write_json("peers", {"settings": settings, "played": found})
         if asked.write:
             write(f"bench:peers-{played.messages}", page(played))

@@ -30,10 +30,11 @@ from tests.acceptance.service import SHORT_TIMINGS, running_service
 
 WINDOW: Final = 32_000
 """Of the second of our conversations; LlamaIndex's memory has 30 000 by default."""
-OURS: Final = f"throughline-{WINDOW}"
+OURS: Final = (f"throughline-{WINDOW}", "throughline")
 BARE: Final = ("honest", "naive")
 _BATCH: Final = 1_000
 _POLL: Final = 0.05
+_LONGEST_POLL: Final = 2.0
 _QUIET: Final = 2.0  # seconds without a compaction, though the context is above its threshold
 _TENANT: Final = "00000000-0000-7000-8000-000000000001"
 _SECRET: Final = "bench"  # noqa: S105 - of a bare service that nobody else reaches
@@ -187,11 +188,12 @@ class OurService:
 
     def _settle(self, at: str) -> None:
         """Until nothing is to be folded, or what is left cannot be."""
-        quiet_since = time.monotonic()
-        while self._folding(at) or (self._due(at) and time.monotonic() < quiet_since + _QUIET):
-            if self._folding(at):
+        quiet_since, pause = time.monotonic(), _POLL
+        while (folding := self._folding(at)) or (self._due(at) and time.monotonic() < quiet_since + _QUIET):
+            if folding:
                 quiet_since = time.monotonic()
-            time.sleep(_POLL)
+            time.sleep(pause)
+            pause = min(1.5 * pause, _LONGEST_POLL)
 
     def _folding(self, at: str) -> bool:
         newest = self._caller.get(f"{at}/compactions", limit=1)["data"]
@@ -234,7 +236,7 @@ def ours(database: Database, redis_url: str, folder: Path) -> Iterator[dict[str,
     ):
         http.timeout = httpx.Timeout(600)
         caller = _Caller(http, service.api.pid)
-        made = [OurService(caller, database, window) for window in (None, WINDOW)]
+        made = [OurService(caller, database, window) for window in (WINDOW, None)]
         yield {each.name: each for each in made}
 
 

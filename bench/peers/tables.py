@@ -10,8 +10,8 @@ from bench.peers.rounds import Played, Row
 from bench.speed import Ratio, ratio_of
 
 HEADERS: Final = (
-    "a turn of", "ms", "times ours", "95 % interval", "CPU ms", "times ours", "prompt tokens", "from cache", "fresh",
-    "paid: times ours", "stored: kB",
+    "a turn of", "ms", "times", "95 % interval", "CPU ms", "times", "prompt tokens", "from cache", "fresh",
+    "paid: times", "stored: kB",
 )  # fmt: skip
 LARGEST_WINDOW: Final = 1_048_576
 """Tokens that Gemini takes; a prompt above it is marked."""
@@ -19,9 +19,9 @@ CACHED_PRICE: Final = 0.1
 """Of a token from a provider's cache, where one that is read anew costs 1."""
 
 
-def ratios(name: str, row: Row, ours: Row) -> tuple[Ratio, Ratio]:
-    """By the clock and by the processor: how many times as long as ours a turn takes."""
-    return ratio_of(name, row.seconds, ours.seconds), ratio_of(name, row.cpu, ours.cpu)
+def ratios(name: str, row: Row, base: Row) -> tuple[Ratio, Ratio]:
+    """By the clock and by the processor: how many times as long as the other's a turn takes."""
+    return ratio_of(name, row.seconds, base.seconds), ratio_of(name, row.cpu, base.cpu)
 
 
 def paid(row: Row) -> float:
@@ -29,9 +29,9 @@ def paid(row: Row) -> float:
     return row.fresh + CACHED_PRICE * (row.tokens - row.fresh)
 
 
-def cells(name: str, row: Row, ours: Row) -> list[str]:
+def cells(name: str, row: Row, base: Row) -> list[str]:
     """A line of the table."""
-    clock, cpu = ratios(name, row, ours)
+    clock, cpu = ratios(name, row, base)
     return [
         row.title,
         shown(clock.ms),
@@ -42,7 +42,7 @@ def cells(name: str, row: Row, ours: Row) -> list[str]:
         f"{row.tokens:,.0f}{' †' if row.tokens > LARGEST_WINDOW else ''}",
         f"{row.tokens - row.fresh:,.0f}",
         f"{row.fresh:,.0f}",
-        shown(paid(row) / paid(ours)),
+        shown(paid(row) / paid(base)),
         shown(row.stored / 1_000),
     ]
 
@@ -52,25 +52,25 @@ def shown(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def table(played: Played, baseline: str) -> list[list[str]]:
-    """The lines of one length, ours first."""
-    ours = played.rows[baseline]
-    return [cells(name, row, ours) for name, row in played.rows.items()]
+def table(played: Played) -> list[list[str]]:
+    """The lines of one length; their ratios are against the first."""
+    base = next(iter(played.rows.values()))
+    return [cells(name, row, base) for name, row in played.rows.items()]
 
 
-def figures(played: Played, baseline: str) -> dict[str, Any]:
+def figures(played: Played) -> dict[str, Any]:
     """Everything as JSON."""
-    ours = played.rows[baseline]
+    base = next(iter(played.rows.values()))
     return {
         "messages": played.messages,
         "rounds": played.rounds,
         "filled": played.filled,
-        "rows": {name: _figures(name, row, ours) for name, row in played.rows.items()},
+        "rows": {name: _figures(name, row, base) for name, row in played.rows.items()},
     }
 
 
-def _figures(name: str, row: Row, ours: Row) -> dict[str, Any]:
-    clock, cpu = ratios(name, row, ours)
+def _figures(name: str, row: Row, base: Row) -> dict[str, Any]:
+    clock, cpu = ratios(name, row, base)
     return {
         "title": row.title,
         "ms": clock.ms,
@@ -79,7 +79,7 @@ def _figures(name: str, row: Row, ours: Row) -> dict[str, Any]:
         "cpu_times": [cpu.ratio, cpu.low, cpu.high],
         "tokens": round(row.tokens),
         "fresh": round(row.fresh),
-        "paid_times": round(paid(row) / paid(ours), 3),
+        "paid_times": round(paid(row) / paid(base), 3),
         "stored_bytes": round(row.stored),
         "turns": len(row.counted),
         "largest_prompt": max(each.tokens for each in row.counted),
