@@ -24,7 +24,6 @@ WORKDIR /app
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /app /app
 COPY alembic.ini ./
-COPY alembic ./alembic
 # By number: orchestrators that forbid root look at the number.
 USER 10001:10001
 EXPOSE 8000

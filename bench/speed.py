@@ -165,8 +165,14 @@ class Visited:
 
     def cpu(self) -> float:
         """Seconds of the processor that all threads of its process have used."""
-        tasks = Path(f"/proc/{self.pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+        return sum(map(_ran, Path(f"/proc/{self.pid}/task").iterdir())) / 1e9
+
+
+def _ran(task: Path) -> int:
+    """Nanoseconds of a thread; none where it ended a moment ago."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return int((task / "schedstat").read_text().split()[0])
+    return 0
 
 
 @contextlib.contextmanager

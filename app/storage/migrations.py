@@ -5,18 +5,21 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from alembic import command
 from alembic.config import Config
 
-from alembic import command
 from app.storage.database_errors import translated
 
-ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = Path(__file__).resolve().parent / "alembic"
+"""What a wheel has too; ``alembic.ini``, which a checkout has, is for the command line."""
 URL_ATTRIBUTE = "database_url"
 
 
 def alembic_config(url: str) -> Config:
     """Alembic's settings for that database."""
-    config = Config(ROOT / "alembic.ini")
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
     config.attributes[URL_ATTRIBUTE] = url
     return config
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from alembic import command
 from app.core.model.errors import DependencyUnavailableError
-from app.storage.migrations import ROOT, alembic_config, run_migrations
+from app.storage.migrations import alembic_config, run_migrations
 from app.storage.tables import TenantScoped
-from tests.servers import execute_sql, unused_port
+from tests.servers import ROOT, execute_sql, unused_port
 
 TABLES = {
     "tenants",

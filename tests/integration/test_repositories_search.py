@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from alembic import command
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from alembic import command
 from app.core.model.conversation import Message
 from app.core.text.words import stems
 from app.storage.database import make_engine

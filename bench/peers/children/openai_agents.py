@@ -1,0 +1,52 @@
+"""OpenAI Agents SDK: ``SQLAlchemySession``.
+
+It keeps every item as a row of JSON. It sends the whole history: ``SessionSettings.limit`` is ``None`` unless it is
+set, and compaction (``OpenAIResponsesCompactionSession``, by OpenAI's own service) is there for who asks for it. A turn
+does what ``Runner.run`` does of a session: the history is read, the user's message added, then the reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from agents.extensions.memory import SQLAlchemySession
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from bench.peers.children.protocol import Said, database_url, serve
+
+
+class OpenAIAgents:
+    """Sessions of one engine."""
+
+    def __init__(self) -> None:
+        self._engine = create_async_engine(database_url("postgresql+asyncpg"))
+
+    def _session(self, conversation: str) -> Any:
+        return SQLAlchemySession(conversation, engine=self._engine, create_tables=True)
+
+    async def fill(self, conversation: str, messages: Sequence[Said]) -> None:
+        """All at once."""
+        await self._session(conversation).add_items([_item(*said) for said in messages])
+
+    async def turn(self, conversation: str, user: str, assistant: str) -> Any:
+        """The history and the new message are sent."""
+        session = self._session(conversation)
+        asked = _item("user", user)
+        history = await session.get_items()
+        await session.add_items([asked])
+        await session.add_items([_item("assistant", assistant)])
+        return [*history, asked]
+
+    def prompt(self, sent: Any) -> list[Said]:
+        """Roles and texts."""
+        return [(item["role"], item["content"]) for item in sent]
+
+
+def _item(role: str, text: str) -> dict[str, str]:
+    return {"role": role, "content": text}
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(OpenAIAgents(), ("openai-agents", "sqlalchemy", "asyncpg")))

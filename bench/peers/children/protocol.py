@@ -1,0 +1,96 @@
+"""What a framework's process and the bench say to each other: one JSON object a line, a request and its answer.
+
+``{"do": "fill", "conversation", "file", "count"}`` makes a conversation of the first lines of a file of
+``[role, text]`` and is answered by ``{"seconds"}``. ``{"do": "turn", "conversation", "user", "assistant"}`` plays a
+turn and is answered by ``{"seconds", "cpu", "common", "rest"}``: how long it took by the clock and by the processor,
+and what the model would have been sent, as the number of messages that the last prompt began with too, and all others
+as ``[role, text]``.
+
+Only the standard library: it runs in environments that have nothing of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+Said = tuple[str, str]
+"""A message as its role and its text."""
+
+
+class Framework(Protocol):
+    """A framework's memory over the database of ``DATABASE_URL``."""
+
+    async def fill(self, conversation: str, messages: Sequence[Said]) -> None:
+        """Make a conversation of these messages, as fast as the framework can."""
+
+    async def turn(self, conversation: str, user: str, assistant: str) -> Any:
+        """Keep the user's message, load what the model is sent, keep the reply; what was sent, in any form."""
+
+    def prompt(self, sent: Any) -> list[Said]:
+        """What was sent, as roles and texts."""
+
+
+def common(before: Sequence[Said], now: Sequence[Said]) -> int:
+    """How many messages both begin with."""
+    pairs = zip(before, now, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def database_url(driver: str) -> str:
+    """The address of the database for that driver."""
+    return f"{driver}://{os.environ['DATABASE_URL'].partition('://')[2]}"
+
+
+class _Served:
+    def __init__(self, framework: Framework) -> None:
+        self._framework = framework
+        self._prompts: dict[str, list[Said]] = {}
+
+    async def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if asked["do"] == "fill":
+            return await self._fill(asked["conversation"], asked["file"], asked["count"])
+        return await self._turn(asked["conversation"], asked["user"], asked["assistant"])
+
+    async def _fill(self, conversation: str, file: str, count: int) -> dict[str, Any]:
+        messages = await asyncio.to_thread(_read, Path(file), count)
+        began = time.perf_counter()
+        await self._framework.fill(conversation, messages)
+        return {"seconds": time.perf_counter() - began}
+
+    async def _turn(self, conversation: str, user: str, assistant: str) -> dict[str, Any]:
+        cpu, began = time.process_time(), time.perf_counter()
+        sent = await self._framework.turn(conversation, user, assistant)
+        took = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
+        prompt = self._framework.prompt(sent)
+        same = common(self._prompts.get(conversation, []), prompt)
+        self._prompts[conversation] = prompt
+        return {**took, "common": same, "rest": prompt[same:]}
+
+
+def _read(file: Path, count: int) -> list[Said]:
+    with file.open(encoding="utf-8") as lines:
+        return [(role, text) for role, text in map(json.loads, itertools.islice(lines, count))]
+
+
+async def serve(framework: Framework, packages: Sequence[str]) -> None:
+    """Answer until the input ends; the first line names the versions of these packages."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever a library prints is no answer
+    served = _Served(framework)
+    _say(answers, {"versions": {name: version(name) for name in packages}})
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        _say(answers, await served.answer(json.loads(line)))
+
+
+def _say(answers: TextIO, value: dict[str, Any]) -> None:
+    answers.write(json.dumps(value, ensure_ascii=False) + "\n")
+    answers.flush()
