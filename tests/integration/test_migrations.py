@@ -119,6 +119,11 @@ async def test_every_table_has_the_tenant_first_in_its_key(database_url: str) ->
     assert {table.__tablename__ for table in TenantScoped.__subclasses__()} == TABLES
 
 
+async def test_no_table_draws_its_numbers_from_a_sequence(database_url: str) -> None:
+    """A restore of a backup sets none."""
+    assert await rows(database_url, "SELECT relname FROM pg_class WHERE relkind = 'S'") == set()
+
+
 def test_two_at_once_take_turns(empty_database_url: str, tmp_path: Path) -> None:
     both = [process(empty_database_url, "upgrade", "head", cwd=tmp_path) for _ in range(2)]
     said = [running.communicate(timeout=60)[1] for running in both]
