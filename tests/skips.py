@@ -1,4 +1,6 @@
-"""In CI a test may be skipped only for want of Docker, of a Debian package, or of time; anything else is a failure.
+"""In CI a test may be skipped only for want of Docker, of a Debian package, of the history, or of time.
+
+Anything else is a failure.
 
 A plugin of pytest: ``pytest_plugins = ["tests.skips"]`` in ``tests/conftest.py`` puts it to work where ``CI`` is true.
 """
@@ -18,6 +20,7 @@ ALLOWED: Final[Mapping[str, re.Pattern[str]]] = {
         r"needs the Debian package \S+|the distribution's PostgreSQL is not installed|the example calls curl"
         r"|the examples are for a shell"
     ),
+    "the git history": re.compile(r"needs the git history: "),
     "time": re.compile(r"left out: "),
 }
 """What may be missing, by how the reason of a skip begins."""
