@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import Any
 
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, event
 
 from alembic import context
 from app.settings import Settings
@@ -18,6 +19,7 @@ from app.storage.tables import TenantScoped
 
 # Any fixed number: two processes that migrate at once take turns.
 MIGRATION_LOCK = 7_430_211_002
+POLL_SECONDS = 0.2
 
 
 def database_url() -> str:
@@ -45,12 +47,26 @@ async def run() -> None:
     engine = make_patient_engine(database_url())
     try:
         async with engine.connect() as turn, engine.connect() as connection:
-            # Held by a transaction, which a pooler keeps on one connection, for as long as the revisions take.
-            await turn.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
-            await turn.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": MIGRATION_LOCK})
+            await take_turn((await turn.get_raw_connection()).driver_connection)
             await connection.run_sync(migrate)
     finally:
         await engine.dispose()
+
+
+async def take_turn(connection: Any) -> None:
+    """Open a transaction that holds the lock for as long as the revisions take, also through a pooler.
+
+    Nobody may wait with a snapshot, be it for the lock or with it: CREATE INDEX CONCURRENTLY waits for those who do.
+    """
+    while True:
+        transaction = connection.transaction()
+        await transaction.start()
+        if await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", MIGRATION_LOCK):
+            break
+        await transaction.rollback()
+        await asyncio.sleep(POLL_SECONDS)
+    # A simple query, which ends the one before it with its snapshot.
+    await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
 
 
 def print_sql() -> None:
