@@ -133,5 +133,10 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-COPY_ERRORS: Final = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.SyntaxOrAccessError)
-"""What Postgres says of rows that do not fit their table."""
+COPY_ERRORS: Final = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.SyntaxOrAccessError,
+    asyncpg.DiskFullError,
+)
+"""What Postgres says of rows that do not fit their table, or the disk."""

@@ -22,6 +22,14 @@ _OTHERS: Final = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid()
 """
+_INDEXES: Final = """
+    SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS definition
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+    WHERE c.relname = ANY($1) AND c.relnamespace = current_schema()::regnamespace
+    AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = i.indexrelid)
+"""
+"""Of plain columns: PostgreSQL does not print an expression as it was given."""
+_INDEX_MEMORY: Final = "256MB"
 _GOING_SECONDS: Final = 2.0
 _SAYS_NOTHING: Final = frozenset({"tenants"})
 """Tables whose rows are made by looking at an empty service."""
@@ -104,6 +112,7 @@ async def _load(database_url: str, archive: ArchiveReader, progress: Progress) -
         copying.one_transaction(connection, isolation="read_committed"),
     ):
         await _check_shape(connection, manifest)
+        indexes = await _drop_indexes(connection)
         for table in manifest.tables:
 
             def advance(rows: int, name: str = table.name) -> None:
@@ -112,6 +121,8 @@ async def _load(database_url: str, archive: ArchiveReader, progress: Progress) -
                 progress(name, done, total)
 
             await _copy(connection, archive, table, advance)
+        for definition in indexes:
+            await connection.execute(definition)
         found = await copying.history_of(connection)
         if found != manifest.history:
             raise BackupError(
@@ -127,6 +138,15 @@ async def _check_shape(connection: Any, manifest: Manifest) -> None:
             raise BackupError(f"The backup does not fit its schema {manifest.revision}: table {table.name} is another.")
     if {table.name for table in manifest.tables} != set(await copying.tables_of(connection)):
         raise BackupError(f"The backup does not fit its schema {manifest.revision}: it has other tables.")
+
+
+async def _drop_indexes(connection: Any) -> list[str]:
+    """Drop what no constraint needs, and return how it is made again: over all rows at once that is far quicker."""
+    await connection.execute(f"SET LOCAL maintenance_work_mem = '{_INDEX_MEMORY}'")
+    found = await connection.fetch(_INDEXES, list(await copying.tables_of(connection)))
+    for row in found:
+        await connection.execute(f"DROP INDEX {row['name']}")
+    return [row["definition"] for row in found]
 
 
 async def _copy(connection: Any, archive: ArchiveReader, table: TableContent, advance: Callable[[int], None]) -> None:

@@ -30,6 +30,8 @@ from app.storage.migrations import run_migrations
 from app.storage.restore import restore
 from bench.fixture import rows
 from bench.fixture.__main__ import FOLDER, ROWS
+from tests.integration.test_migrations import COLUMNS, CONSTRAINTS, INDEXES
+from tests.integration.test_migrations import rows as found
 from tests.servers import ROOT, execute_sql, with_database
 
 THEN: Final = rows.Dump.unpacked((ROOT / FOLDER / ROWS).read_bytes())
@@ -129,6 +131,8 @@ def test_every_row_comes_back_from_an_older_schema_in_todays(
         load(empty_database_url, tmp_path / "before.zip")
         run_migrations(migrated)
         assert kept(empty_database_url) == kept(migrated)
+        for shape in (COLUMNS, INDEXES, CONSTRAINTS):
+            assert asyncio.run(found(empty_database_url, shape)) == asyncio.run(found(migrated, shape))
     count = len(kept(empty_database_url)["messages"].rows)
     assert before.history.messages == count == len(next(each for each in data.tables if each.name == "messages").rows)
     # The checksum is one of the history, whatever the schema.
@@ -182,6 +186,9 @@ def test_one_changed_message_under_a_changed_manifest_rolls_everything_back(
     rewritten(made, tmp_path / "other.zip", text=lambda text: text.replace(b"the", b"thy", 1), manifest=consistent)
     assert "is not that of the backup" in refused(empty_database_url, tmp_path / "other.zip")
     assert all(not table.rows for table in kept(empty_database_url).values())
+    # What is left is empty, so that the right file still fits into it.
+    load(empty_database_url, made)
+    assert len(kept(empty_database_url)["messages"].rows) > 100
 
 
 def test_what_a_later_version_made_is_named(made: Path, empty_database_url: str, tmp_path: Path) -> None:
