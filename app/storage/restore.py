@@ -25,8 +25,9 @@ _OTHERS: Final = """
 _INDEXES: Final = """
     SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS definition
     FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
-    WHERE c.relname = ANY($1) AND c.relnamespace = current_schema()::regnamespace
-    AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = i.indexrelid)
+    JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema()
+    LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid
+    WHERE c.relname = ANY($1) AND k.oid IS NULL AND i.indpred IS NULL AND i.indexprs IS NULL
 """
 """Of plain columns: PostgreSQL does not print an expression as it was given."""
 _INDEX_MEMORY: Final = "256MB"

@@ -298,7 +298,7 @@ class TestTransfer:
         for one in ids:
             client.delete_conversation(one)
 
-    @pytest.mark.parametrize("name", ["chatgpt", "claude"])
+    @pytest.mark.parametrize("name", ["chatgpt", pytest.param("claude", marks=pytest.mark.long)])
     def test_an_export_of_another_program_comes_in_once(
         self, run: Run, client: Throughline, tmp_path: Path, name: str
     ) -> None:
