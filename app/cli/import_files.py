@@ -35,6 +35,9 @@ _SPACE: Final = " \t\r\n"
 _SOON_OVER: Final = 12
 """Characters before the end of what is read so far, within which an error may mean that the rest is missing."""
 
+_DAMAGES: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+"""Of an archive; the last is said of one with a password."""
+
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 
@@ -54,10 +57,12 @@ def open_source(file: Path) -> Source:
         ComplaintError: It cannot be read, is too large, or holds nothing of that kind.
     """
     try:
-        openers = _openers(file)
+        openers = _of_archive(file) if _is_archive(file) else [lambda: file.open("rb")]
         kind = _kind(openers, str(file))
         if kind is not None:
             return Source(partial(_exported, openers, kind, str(file)))
+        if _is_archive(file):
+            raise ComplaintError(told("import.no_list_in_archive", where=str(file)))
         if file.stat().st_size > MOST_WHOLE:
             limit = f"{MOST_WHOLE // 1_000_000:,}"
             raise ComplaintError(told("import.too_large", where=str(file), limit=limit))
@@ -71,17 +76,19 @@ def open_source(file: Path) -> Source:
     return Source(lambda: iter(found), text)
 
 
-def _openers(file: Path) -> list[Opener]:
-    """What opens the file, or each list of conversations in an archive."""
+def _is_archive(file: Path) -> bool:
     with file.open("rb") as stream:
-        if not stream.read(4).startswith(b"PK\x03\x04"):
-            return [lambda: file.open("rb")]
+        return stream.read(4) == b"PK\x03\x04"
+
+
+def _of_archive(file: Path) -> list[Opener]:
+    """What opens each list of conversations in an archive."""
     try:
         with zipfile.ZipFile(file) as archive:
             names = sorted(name for name in archive.namelist() if _MEMBER.fullmatch(name))
             size = sum(archive.getinfo(name).file_size for name in names)
             is_backup = _BACKUP in archive.namelist()
-    except (zipfile.BadZipFile, NotImplementedError):
+    except _DAMAGES:
         raise ComplaintError(told("import.no_archive", where=str(file))) from None
     if is_backup:
         raise ComplaintError(told("import.is_backup", where=str(file)))
@@ -100,7 +107,11 @@ class _Member:
         self._name = name
 
     def __enter__(self) -> IO[bytes]:
-        return self._archive.open(self._name)
+        try:
+            return self._archive.open(self._name)
+        except _DAMAGES:
+            self._archive.close()
+            raise ComplaintError(told("import.no_archive", where=str(self._archive.filename))) from None
 
     def __exit__(self, *_: object) -> None:
         self._archive.close()
@@ -109,11 +120,11 @@ class _Member:
 def _kind(openers: list[Opener], name: str) -> Kind | None:
     """By the first conversation; a file that is no list of JSON is none of an export."""
     for opener in openers:
-        try:
-            with opener() as stream:
+        with opener() as stream:
+            try:
                 first = next(_values(stream, name), None)
-        except (ComplaintError, UnicodeDecodeError):
-            return None
+            except (ComplaintError, UnicodeDecodeError):
+                return None
         if first is not None:
             return kind_of(first)
     return None
@@ -217,7 +228,7 @@ class _Text:
             raise ComplaintError(told("import.too_long", where=self._name, limit=f"{LARGEST:,}"))
         try:
             read = self._stream.read(max(_CHUNK, len(self._text)))
-        except (zipfile.BadZipFile, zlib.error, EOFError):
+        except _DAMAGES:
             raise ComplaintError(told("import.no_archive", where=self._name)) from None
         self._ended = not read
         self._text += self._decoder.decode(read, final=self._ended)

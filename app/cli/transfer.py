@@ -141,6 +141,14 @@ def _key(text: str, given: Mapping[str, Any], *, again: bool) -> str:
     return f"import-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}"
 
 
+class _DeletedError(ComplaintError):
+    """The conversation was imported a while ago, and deleted since."""
+
+    def __init__(self, words: str, id_: str) -> None:
+        super().__init__(words)
+        self.id = id_
+
+
 class _ImportingFile:
     """A file on its way in."""
 
@@ -164,7 +172,12 @@ class _ImportingFile:
             was_there = id_ is not None
             if id_ is None:
                 key = _key(one.identity, self._given, again=self._again) if one.identity else f"{self._key}-{number}"
-                id_ = _Importing(self._client, one, key, self._file).run(self._given, advance)
+                try:
+                    id_ = _Importing(self._client, one, key, self._file).run(self._given, advance)
+                except _DeletedError as error:
+                    if not one.identity:
+                        raise
+                    id_, was_there = error.id, True  # one that is not wanted does not keep the others out
             else:
                 advance(len(one.messages))
             title = str(one.about.get("title") or one.place)
@@ -196,6 +209,7 @@ class _Importing:
 
     def run(self, given: Mapping[str, Any], advance: Callable[[int], None]) -> str:
         """Create it and append its messages; each step under a key of its own, so that it has one effect."""
+        id_ = ""
         try:
             id_ = str(self._client.create_conversation(idempotency_key=self._key, **self._fields(given)).id)
             start = 0
@@ -207,7 +221,7 @@ class _Importing:
         except InvalidInputError as error:
             raise ComplaintError(f"{self._where}: {words_of(error)}") from None
         except NotFoundError:
-            raise ComplaintError(told("complaint.deleted", where=self._where)) from None
+            raise _DeletedError(told("complaint.deleted", where=self._where), id_) from None
         return id_
 
     def _fields(self, given: Mapping[str, Any]) -> Any:

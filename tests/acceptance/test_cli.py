@@ -318,9 +318,12 @@ class TestTransfer:
         shown = good(run("import", str(file)))
         assert shown.count("was imported before") == len(first)
         assert all(one["conversation_id"] in shown for one in first)
+        client.delete_conversation(first[0]["conversation_id"])
+        after = json.loads(good(run("import", str(file), "--json")))
+        assert all(one["was_there"] for one in after), "one that was deleted does not come back, nor keep others out"
         again = json.loads(good(run("import", str(file), "--again", "--json")))
         assert not {one["conversation_id"] for one in again} & {one["conversation_id"] for one in first}
-        for one in (*first, *again):
+        for one in (*first[1:], *again):
             client.delete_conversation(one["conversation_id"])
 
     def test_a_file_is_never_half_there(

@@ -157,6 +157,14 @@ def test_archives_that_hold_none(tmp_path: Path) -> None:
 
     assert "no conversations.json" in refusal(**{"chat.html": "x"})
     assert "throughline restore" in refusal(**{"tables/messages.copy": ""})
+    assert "no conversations.json" in refusal(**{"conversations.json": '{"messages": []}'})
+    refusal(**{"conversations.json": "[]"})
+    locked = bytearray(file.read_bytes())
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        locked[locked.index(header) + flags] |= 1
+    file.write_bytes(locked)
+    with pytest.raises(ComplaintError, match="damaged or cut off"):
+        read(file)
     file.write_bytes(file.read_bytes()[:40])
     with pytest.raises(ComplaintError, match="damaged or cut off"):
         read(file)
