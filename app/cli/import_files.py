@@ -57,7 +57,7 @@ def open_source(file: Path) -> Source:
         ComplaintError: It cannot be read, is too large, or holds nothing of that kind.
     """
     try:
-        openers = _of_archive(file) if _is_archive(file) else [lambda: file.open("rb")]
+        openers: list[Opener] = _of_archive(file) if _is_archive(file) else [lambda: file.open("rb")]
         kind = _kind(openers, str(file))
         if kind is not None:
             return Source(partial(_exported, openers, kind, str(file)))
