@@ -1,4 +1,6 @@
-"""In CI a test may be skipped only for want of Docker, a Debian package, a package index, or time; else it fails.
+"""In CI a test may be skipped only for want of Docker, a Debian package, a package index, the history, or time.
+
+Anything else is a failure.
 
 A plugin of pytest: ``pytest_plugins = ["tests.skips"]`` in ``tests/conftest.py`` puts it to work where ``CI`` is true.
 """
@@ -19,6 +21,7 @@ ALLOWED: Final[Mapping[str, re.Pattern[str]]] = {
         r"|the examples are for a shell"
     ),
     "a package index": re.compile(r"needs a package index"),
+    "the git history": re.compile(r"needs the git history: "),
     "time": re.compile(r"left out: "),
 }
 """What may be missing, by how the reason of a skip begins."""

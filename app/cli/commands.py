@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli import inspect
+from app.cli.backup import backup, restore_command
 from app.cli.chat import chat
 from app.cli.complaints import complain, one_clear_line
 from app.cli.demo.command import demo
@@ -91,7 +92,8 @@ app.command()(inspect.state)
 app.command()(inspect.compact)
 app.command()(inspect.expand)
 app.command()(inspect.stats)
-app.command()(inspect.restore)
+app.command()(backup)
+app.command(name="restore")(restore_command)
 app.command(name="import")(import_file)
 app.command(name="export")(export_conversation)
 app.command()(doctor)

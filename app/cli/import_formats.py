@@ -42,6 +42,12 @@ class Imported:
     is_export: bool = False
     left_out: int = 0
     """Typed commands, and messages that were erased."""
+    identity: str = ""
+    """What makes it the same conversation in another file; empty: the whole file and the place in it."""
+    hidden: int = 0
+    """What the program that it comes from does not show: reasoning, instructions of its own."""
+    other_branches: int = 0
+    """Messages that were asked or answered anew."""
 
 
 def read_conversations(text: str, name: str) -> list[Imported]:
@@ -112,7 +118,7 @@ def _made(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], name: s
     return Imported(
         place=place,
         about=about,
-        messages=tuple(_message(one, f"{name}: {where}") for where, one in said),
+        messages=tuple(checked_message(one, f"{name}: {where}") for where, one in said),
         policy=given["policy"] if is_export and isinstance(given.get("policy"), Mapping) else {},
         pinned=frozenset(n for n, (_, one) in enumerate(said) if is_export and one.get("protected_reason") == "pinned"),
         is_export=is_export,
@@ -145,8 +151,12 @@ def _with_system_prompt(
     return (about | {"system_prompt": text}, numbered[1:]) if text else (about, numbered)
 
 
-def _message(given: Any, where: str) -> Mapping[str, Any]:
-    """A message as the service takes it, checked as the service would."""
+def checked_message(given: Any, where: str) -> Mapping[str, Any]:
+    """A message as the service takes it, checked as the service would.
+
+    Raises:
+        ComplaintError: The service would refuse it; ``where`` is named.
+    """
     if not isinstance(given, Mapping):
         raise ComplaintError(told("import.no_object", where=where))
     made = {key: given[key] for key in _KEPT if given.get(key) is not None}

@@ -151,12 +151,7 @@ def state(
             show_state(screen, found, newest=newest.version)
 
 
-def restore(
-    conversation: Conversation,
-    version: Annotated[int, typer.Argument(min=0, help="Its number; 0: as before the first compaction.")],
-    url: Url = None,
-    key: Key = None,
-) -> None:
+def restore_state(conversation: str, version: int, url: str | None, key: str | None) -> None:
     """Go back to an earlier state, as a new version; no message is touched."""
     with connected(url, key) as client:
         found = client.restore(conversation_id(client, conversation), version)

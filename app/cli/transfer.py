@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Annotated, Any, Final
@@ -18,7 +19,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from app.cli.complaints import ComplaintError, complain, words_of
 from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
-from app.cli.import_formats import Imported, read_conversations
+from app.cli.import_files import Source, open_source
+from app.cli.import_formats import Imported
 from app.cli.screen import Screen, one_line
 from app.cli.speaking import spoken, told
 from app.client import (
@@ -47,31 +49,45 @@ class FileFormat(StrEnum):
 FormatOption = Annotated[FileFormat, typer.Option("--format", help="json: everything; markdown: what was said.")]
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one conversation of a file."""
+
+    id: str
+    title: str
+    place: str
+    messages: int
+    left_out: int
+    hidden: int
+    other_branches: int
+    was_there: bool
+
+
 def import_file(
-    file: Annotated[Path, typer.Argument(help="JSON or JSON Lines: an export, or lists of messages.")],
+    file: Annotated[
+        Path, typer.Argument(help="JSON, JSON Lines, or an export of ours, of ChatGPT or of Claude (.json or .zip).")
+    ],
     preset: Annotated[str | None, typer.Option(help="For the new conversations.")] = None,
     title: Annotated[str | None, typer.Option(help="Where the file has none.")] = None,
     user_id: Annotated[str | None, typer.Option(help="Whose they are.")] = None,
     url: Url = None,
     key: Key = None,
     *,
-    again: Annotated[bool, typer.Option("--again", help="Also what was imported within the last day.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Also what was imported before.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Import conversations; a repeated import after a broken one goes on where it broke off."""
     with connected(url, key) as client:
-        text = _read(file)
+        source = open_source(file)
         given = {"preset": preset, "title": title, "user_id": user_id}
-        key_of_file = _key(text, given, again=again)
-        found = read_conversations(text, str(file))
-        screen, done = Screen(spoken()), []
-        total = sum(len(one.messages) for one in found)
+        total = sum(len(one.messages) for one in source.conversations())  # all of it is checked before anything is sent
+        if not total and not source.text:
+            raise ComplaintError(told("import.empty", where=str(file)))
         with _progress(total) as progress:
             task = progress.add_task(told("import.running"), total=total)
-            for number, one in enumerate(found, start=1):
-                importing = _Importing(client, one, f"{key_of_file}-{number}", str(file))
-                done.append((one, importing.run(given, lambda count: progress.advance(task, count))))
-        _say(screen, done, as_json=as_json)
+            importing = _ImportingFile(client, file, source, given, again=again)
+            done = list(importing.run(lambda count: progress.advance(task, count)))
+        _say(Screen(spoken()), done, as_json=as_json)
 
 
 def export_conversation(
@@ -118,20 +134,67 @@ def _written(file: IO[bytes], piece: bytes) -> int:
     return file.write(piece)
 
 
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ComplaintError(told("complaint.cannot_read", file=str(file), why=str(error.strerror))) from None
-    except UnicodeDecodeError as error:
-        raise ComplaintError(told("complaint.no_utf8", file=str(file), place=str(error.start))) from None
-
-
 def _key(text: str, given: Mapping[str, Any], *, again: bool) -> str:
     """The same file with the same options is the same import, so that repeating it has one effect."""
     salt = os.urandom(8).hex() if again else ""
     made_of = "\n".join([text, json.dumps(given, sort_keys=True), salt])
     return f"import-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}"
+
+
+class _DeletedError(ComplaintError):
+    """The conversation was imported a while ago, and deleted since."""
+
+    def __init__(self, words: str, id_: str) -> None:
+        super().__init__(words)
+        self.id = id_
+
+
+class _ImportingFile:
+    """A file on its way in."""
+
+    def __init__(
+        self, client: Throughline, file: Path, source: Source, given: Mapping[str, Any], *, again: bool
+    ) -> None:
+        self._client = client
+        self._file = str(file)
+        self._source = source
+        self._given = given
+        self._again = again
+        self._key = _key(source.text, given, again=again)
+
+    def run(self, advance: Callable[[int], None]) -> Iterator[Done]:
+        """Import one conversation after the other."""
+        there: Mapping[str, str] | None = None
+        for number, one in enumerate(self._source.conversations(), start=1):
+            if one.identity and not self._again and there is None:
+                there = _imported_before(self._client)
+            id_ = there.get(one.identity) if there and one.identity else None
+            was_there = id_ is not None
+            if id_ is None:
+                key = _key(one.identity, self._given, again=self._again) if one.identity else f"{self._key}-{number}"
+                try:
+                    id_ = _Importing(self._client, one, key, self._file).run(self._given, advance)
+                except _DeletedError as error:
+                    if not one.identity:
+                        raise
+                    id_, was_there = error.id, True  # one that is not wanted does not keep the others out
+            else:
+                advance(len(one.messages))
+            title = str(one.about.get("title") or one.place)
+            counts = (len(one.messages), one.left_out, one.hidden, one.other_branches)
+            yield Done(id_, title, one.place, *counts, was_there)
+
+
+def _imported_before(client: Throughline) -> dict[str, str]:
+    """Ids of conversations that came whole from another program, by what they were there."""
+    found = {}
+    for one in client.conversations(page_size=100):
+        about = one.metadata
+        expected = about.get("imported_messages")
+        if isinstance(expected, int) and one.message_count >= expected:
+            parts = (about.get(name) for name in ("imported_from", "imported_id", "imported_digest"))
+            found[":".join(str(part) for part in parts)] = str(one.id)
+    return found
 
 
 class _Importing:
@@ -142,10 +205,11 @@ class _Importing:
         self._one = one
         self._key = key
         self._where = f"{name}: {one.place}" if one.place else name
-        self._stem = None if one.is_export else Path(name).stem
+        self._stem = None if one.is_export or one.identity else Path(name).stem
 
     def run(self, given: Mapping[str, Any], advance: Callable[[int], None]) -> str:
         """Create it and append its messages; each step under a key of its own, so that it has one effect."""
+        id_ = ""
         try:
             id_ = str(self._client.create_conversation(idempotency_key=self._key, **self._fields(given)).id)
             start = 0
@@ -157,7 +221,7 @@ class _Importing:
         except InvalidInputError as error:
             raise ComplaintError(f"{self._where}: {words_of(error)}") from None
         except NotFoundError:
-            raise ComplaintError(told("complaint.deleted", where=self._where)) from None
+            raise _DeletedError(told("complaint.deleted", where=self._where), id_) from None
         return id_
 
     def _fields(self, given: Mapping[str, Any]) -> Any:
@@ -209,16 +273,33 @@ def _progress(total: int) -> Progress:
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal or not total)
 
 
-def _say(screen: Screen, done: Sequence[tuple[Imported, str]], *, as_json: bool) -> None:
+def _say(screen: Screen, done: Sequence[Done], *, as_json: bool) -> None:
     if as_json:
-        screen.json(
-            [
-                {"conversation_id": id_, "messages": len(one.messages), "left_out": one.left_out, "place": one.place}
-                for one, id_ in done
-            ]
-        )
+        screen.json([_as_value(one) for one in done])
         return
-    for one, id_ in done:
-        left_out = f" ({told('import.left_out', count=one.left_out)})" if one.left_out else ""
-        title = one_line(str(one.about.get("title") or one.place))
-        screen.line(f"{id_}  {told('import.done', count=len(one.messages))}{left_out}{'  ' + title if title else ''}")
+    for one in done:
+        notes = [told(f"import.{name}", count=count) for name, count in _left(one) if count]
+        notes += [told("import.there")] if one.was_there else []
+        noted = f" ({'; '.join(notes)})" if notes else ""
+        title = one_line(one.title)
+        screen.line(f"{one.id}  {told('import.done', count=one.messages)}{noted}{'  ' + title if title else ''}")
+    if len(done) > 1:
+        new = [one for one in done if not one.was_there]
+        messages, there = sum(one.messages for one in new), len(done) - len(new)
+        screen.line(told("import.all", new=len(new), messages=messages, there=there))
+
+
+def _left(one: Done) -> tuple[tuple[str, int], ...]:
+    return ("left_out", one.left_out), ("hidden", one.hidden), ("other_branches", one.other_branches)
+
+
+def _as_value(one: Done) -> dict[str, Any]:
+    return {
+        "conversation_id": one.id,
+        "messages": one.messages,
+        "left_out": one.left_out,
+        "place": one.place,
+        "hidden": one.hidden,
+        "other_branches": one.other_branches,
+        "was_there": one.was_there,
+    }

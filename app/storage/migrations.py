@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Final
 
 from alembic import command
 from alembic.config import Config
+from sqlalchemy.exc import DBAPIError
 
 from app.storage.database_errors import translated
 
 SCRIPTS = Path(__file__).resolve().parent / "alembic"
 """What a wheel has too; ``alembic.ini``, which a checkout has, is for the command line."""
 URL_ATTRIBUTE = "database_url"
+LOCK_TIMEOUT: Final = "900ms"
+"""Whoever waits for a table's lock makes everyone behind it wait: better to give up, and try again later."""
+GAVE_WAY: Final = frozenset({"55P03", "40P01"})
+"""SQLSTATE of what ended for the sake of others: a lock that did not come in time, a deadlock."""
+ATTEMPTS: Final = 30
+PAUSE_SECONDS: Final = 1.0
+"""Between two attempts to lock a table that others use all the time; meanwhile they go on."""
 
 
 def alembic_config(url: str) -> Config:
@@ -30,4 +40,17 @@ def run_migrations(url: str, revision: str = "head") -> None:
     In a thread of its own, since Alembic's environment runs an event loop and the caller may have one.
     """
     with ThreadPoolExecutor(1) as thread, translated():
-        thread.submit(command.upgrade, alembic_config(url), revision).result()
+        thread.submit(_upgrade, url, revision).result()
+
+
+def _upgrade(url: str, revision: str) -> None:
+    """Revisions that are done stay done, so that another attempt goes on where the last one gave up."""
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            command.upgrade(alembic_config(url), revision)
+        except DBAPIError as error:
+            if not left or getattr(error.orig, "sqlstate", None) not in GAVE_WAY:
+                raise
+            time.sleep(PAUSE_SECONDS)
+        else:
+            return

@@ -64,6 +64,11 @@ def _one_of(column: str, literal: Any) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({words})", name=column)
 
 
+def _by_default(value: str) -> dict[str, Any]:
+    """What a row has that a version of the program wrote which does not know the column: see docs/upgrading.md."""
+    return {"server_default": text(value)}
+
+
 def _in_conversation() -> ForeignKeyConstraint:
     return ForeignKeyConstraint(
         ["tenant_id", "conversation_id"], ["conversations.tenant_id", "conversations.id"], ondelete="CASCADE"
@@ -267,10 +272,10 @@ class StateVersionRow(TenantScoped, table=True):
     created_at: datetime = Field(sa_type=MOMENT)
     parent_version: int | None = Field(sa_type=BIG)
     segment_ids: list[str] = Field(sa_type=TEXTS)
-    repairs: list[dict[str, Any]] = Field(sa_type=JSON)
-    verified: str
+    repairs: list[dict[str, Any]] = Field(sa_type=JSON, sa_column_kwargs=_by_default("'[]'::jsonb"))
+    verified: str = Field(sa_column_kwargs=_by_default("'exact'"))
     verification: dict[str, Any] | None = Field(sa_type=JSON)
-    made_by: str
+    made_by: str = Field(sa_column_kwargs=_by_default("'compaction'"))
 
 
 CURRENT = "is_current"
@@ -403,9 +408,9 @@ class AnchorRow(TenantScoped, table=True):
     content: str
     status: str
     proposed_by: str
-    speaker: str
-    pasted: bool
-    passed_over: bool
+    speaker: str = Field(sa_column_kwargs=_by_default("'user'"))
+    pasted: bool = Field(sa_column_kwargs=_by_default("false"))
+    passed_over: bool = Field(sa_column_kwargs=_by_default("false"))
     importance: float
     token_count: int
     superseded_by: UUID | None

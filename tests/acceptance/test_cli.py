@@ -298,6 +298,34 @@ class TestTransfer:
         for one in ids:
             client.delete_conversation(one)
 
+    @pytest.mark.parametrize("name", ["chatgpt", pytest.param("claude", marks=pytest.mark.long)])
+    def test_an_export_of_another_program_comes_in_once(
+        self, run: Run, client: Throughline, tmp_path: Path, name: str
+    ) -> None:
+        values = json.loads((ROOT / "tests" / "fixtures" / "exports" / f"{name}.json").read_bytes())
+        for value in values:  # not those of a test before
+            value["uuid"] = f"{time.time_ns()}-{name}"
+        file = tmp_path / "conversations.json"
+        file.write_text(json.dumps(values))
+        first = json.loads(good(run("import", str(file), "--json")))
+        assert [one["was_there"] for one in first] == [False] * len(first)
+        for one in first:
+            stored = list(client.messages(one["conversation_id"], order="asc"))
+            assert len(stored) == one["messages"]
+            assert {message.created_at.year for message in stored} == {2025}
+            client.append(one["conversation_id"], "user", "And what now?")
+        file.write_text(json.dumps(values, indent=2))  # another file with the same conversations
+        shown = good(run("import", str(file)))
+        assert shown.count("was imported before") == len(first)
+        assert all(one["conversation_id"] in shown for one in first)
+        client.delete_conversation(first[0]["conversation_id"])
+        after = json.loads(good(run("import", str(file), "--json")))
+        assert all(one["was_there"] for one in after), "one that was deleted does not come back, nor keep others out"
+        again = json.loads(good(run("import", str(file), "--again", "--json")))
+        assert not {one["conversation_id"] for one in again} & {one["conversation_id"] for one in first}
+        for one in (*first[1:], *again):
+            client.delete_conversation(one["conversation_id"])
+
     def test_a_file_is_never_half_there(
         self, run: Run, offline: Service, start_talk: StartTalk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

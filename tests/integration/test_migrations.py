@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from alembic import command
+from alembic.script import ScriptDirectory
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.core.model.errors import DependencyUnavailableError
-from app.storage.migrations import alembic_config, run_migrations
+from app.storage.migrations import SCRIPTS, alembic_config, run_migrations
 from app.storage.tables import TenantScoped
 from tests.servers import ROOT, execute_sql, unused_port
 
@@ -119,10 +120,39 @@ async def test_every_table_has_the_tenant_first_in_its_key(database_url: str) ->
     assert {table.__tablename__ for table in TenantScoped.__subclasses__()} == TABLES
 
 
+async def test_no_table_draws_its_numbers_from_a_sequence(database_url: str) -> None:
+    """A restore of a backup sets none."""
+    assert await rows(database_url, "SELECT relname FROM pg_class WHERE relkind = 'S'") == set()
+
+
 def test_two_at_once_take_turns(empty_database_url: str, tmp_path: Path) -> None:
     both = [process(empty_database_url, "upgrade", "head", cwd=tmp_path) for _ in range(2)]
     said = [running.communicate(timeout=60)[1] for running in both]
     assert [running.returncode for running in both] == [0, 0], said
+
+
+CONCURRENT = """
+import sqlalchemy as sa
+from alembic import op
+revision, down_revision = "209901010000", "HEAD"
+
+def upgrade() -> None:
+    op.add_column("messages", sa.Column("extra", sa.String()))
+    with op.get_context().autocommit_block():
+        op.create_index("ix_messages_extra", "messages", ["extra"], postgresql_concurrently=True)
+    op.add_column("turns", sa.Column("extra", sa.String()))
+"""
+
+
+def test_a_revision_may_build_an_index_while_others_write(empty_database_url: str, tmp_path: Path) -> None:
+    config = alembic_config(empty_database_url)
+    head = ScriptDirectory.from_config(config).get_current_head()
+    (tmp_path / "fresh.py").write_text(CONCURRENT.replace("HEAD", str(head)))
+    folders = (str(SCRIPTS / "versions"), str(tmp_path))
+    config.set_main_option("version_locations", os.pathsep.join(folders))
+    command.upgrade(config, "head")
+    found = asyncio.run(rows(empty_database_url, INDEXES))
+    assert "ix_messages_extra" in {name for name, _ in found}
 
 
 def test_a_server_that_is_away_is_one_domain_error() -> None:

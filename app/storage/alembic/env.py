@@ -1,52 +1,82 @@
-"""How Alembic reaches the database: the address comes from a caller, from ``-x url=…``, or from the settings."""
+"""How Alembic reaches the database: the address comes from a caller, from ``-x url=…``, or from the settings.
+
+Each revision is a transaction of its own, so that what one has locked is free before the next begins.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, event
 
 from alembic import context
 from app.settings import Settings
+from app.storage import migrations
 from app.storage.database import make_patient_engine
-from app.storage.migrations import URL_ATTRIBUTE
 from app.storage.tables import TenantScoped
 
 # Any fixed number: two processes that migrate at once take turns.
 MIGRATION_LOCK = 7_430_211_002
-# Whoever waits for a table's lock makes everyone behind it wait: better to give up than to stop the service.
-LOCK_TIMEOUT = "10s"
+POLL_SECONDS = 0.2
 
 
 def database_url() -> str:
-    given = context.config.attributes.get(URL_ATTRIBUTE) or context.get_x_argument(as_dictionary=True).get("url")
+    given = context.config.attributes.get(migrations.URL_ATTRIBUTE) or context.get_x_argument(as_dictionary=True).get(
+        "url"
+    )
     url = given or Settings().database_url
     if not url:
         sys.exit("DATABASE_URL is not set: name the database to migrate, or use `throughline run`, which has its own.")
     return str(url)
 
 
+def wait_briefly(connection: Connection) -> None:
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{migrations.LOCK_TIMEOUT}'")
+
+
 def migrate(connection: Connection) -> None:
-    context.configure(connection=connection, target_metadata=TenantScoped.metadata)
+    event.listen(connection, "begin", wait_briefly)
+    context.configure(connection=connection, target_metadata=TenantScoped.metadata, transaction_per_migration=True)
     with context.begin_transaction():
-        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": MIGRATION_LOCK})
-        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
         context.run_migrations()
 
 
 async def run() -> None:
     engine = make_patient_engine(database_url())
     try:
-        async with engine.connect() as connection:
+        async with engine.connect() as turn, engine.connect() as connection:
+            await take_turn((await turn.get_raw_connection()).driver_connection)
             await connection.run_sync(migrate)
     finally:
         await engine.dispose()
 
 
+async def take_turn(connection: Any) -> None:
+    """Open a transaction that holds the lock for as long as the revisions take, also through a pooler.
+
+    Nobody may wait with a snapshot, be it for the lock or with it: CREATE INDEX CONCURRENTLY waits for those who do.
+    """
+    while True:
+        transaction = connection.transaction()
+        await transaction.start()
+        if await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", MIGRATION_LOCK):
+            break
+        await transaction.rollback()
+        await asyncio.sleep(POLL_SECONDS)
+    # A simple query, which ends the one before it with its snapshot.
+    await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+
+
 def print_sql() -> None:
     """``alembic upgrade head --sql``: the statements, for who applies them by hand."""
-    context.configure(dialect_name="postgresql", target_metadata=TenantScoped.metadata, literal_binds=True)
+    context.configure(
+        dialect_name="postgresql",
+        target_metadata=TenantScoped.metadata,
+        literal_binds=True,
+        transaction_per_migration=True,
+    )
     with context.begin_transaction():
         context.run_migrations()
 

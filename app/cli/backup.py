@@ -1,0 +1,214 @@
+"""``throughline backup`` and ``throughline restore FILE``: the whole database as one file, and back.
+
+They work on the database itself, as ``migrate`` and ``keys`` do: that of ``DATABASE_URL``, or the embedded one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from app.cli.complaints import ComplaintError, one_clear_line
+from app.cli.connecting import AsJson, Key, Url
+from app.cli.inspect import restore_state
+from app.cli.screen import Screen
+from app.cli.speaking import spoken, told
+from app.core.model.errors import DomainError
+from app.core.text.patterns import compiled
+from app.devserver import EmbeddedServers, running_at
+from app.devserver.preflight import check_database, read_settings
+from app.http.description import VERSION
+from app.settings import Settings
+from app.storage.archive import ArchiveReader, BackupError, Manifest
+from app.storage.backup import back_up
+from app.storage.restore import restore
+
+Report = Callable[[str, int, int], None]
+
+_OWN_ONLY: Final = 0o600
+_AN_ID: Final = compiled(r"last|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="The file to write, such as throughline-2026-11-22.zip.")],
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the whole database, as it is at one moment, into one file; the service may run."""
+    with one_clear_line(), _problems(file):
+        _check_target(file, force=force)
+        with _existing_database(read_settings()) as url, _shown("backup") as report:
+            manifest = _write(url, file, report)
+        size = file.stat().st_size
+        if as_json:
+            Screen().json({"file": str(file), "bytes": size, **manifest.model_dump(mode="json")})
+            return
+        screen = Screen(spoken())
+        screen.line(f"{_counted(manifest)} in {file} ({size:,} bytes, schema {manifest.revision}).")
+        screen.line(f"SHA-256 of the history: {manifest.history.sha256}")
+        screen.line("It holds every text as it was said, and hashes of API keys: keep it as safe as the database.")
+
+
+def restore_command(
+    source: Annotated[str, typer.Argument(help="A backup's file; or, before a version, a conversation's id.")],
+    version: Annotated[
+        int | None,
+        typer.Argument(min=0, help="Of the conversation's state; 0: as before the first compaction."),
+    ] = None,
+    url: Url = None,
+    key: Key = None,
+    *,
+    check: Annotated[bool, typer.Option("--check", help="Read the file and verify it; write nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Load a backup (FILE) into an empty database; or take a conversation back to an earlier state (ID VERSION)."""
+    if version is not None and not check:
+        restore_state(source, version, url, key)
+        return
+    with one_clear_line():
+        file = Path(source)
+        _check_source(file, has_version=version is not None, url=url)
+        with _problems(file), contextlib.closing(ArchiveReader(file)) as archive:
+            with _shown("check") as report:
+                _verify(archive, report)
+            place = None if check else _load(read_settings(), archive)
+            _tell(archive.manifest, file, place, as_json=as_json)
+
+
+def _write(url: str, file: Path, report: Report) -> Manifest:
+    """Write under another name, then rename: under its own name a backup is never half there."""
+    waiting = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        descriptor = os.open(waiting, os.O_RDWR | os.O_CREAT | os.O_EXCL, _OWN_ONLY)
+        with os.fdopen(descriptor, "w+b") as target:
+            manifest = asyncio.run(back_up(url, target, program=VERSION, progress=report))
+            target.flush()
+            os.fsync(target.fileno())
+        waiting.replace(file)
+    except OSError as error:
+        raise BackupError(told("complaint.cannot_write", file=str(file), why=str(error.strerror or error))) from None
+    finally:
+        with contextlib.suppress(OSError):
+            waiting.unlink(missing_ok=True)
+    return manifest
+
+
+def _check_target(file: Path, *, force: bool) -> None:
+    if file.is_dir():
+        raise ComplaintError(f"{file} is a folder: name a file in it, such as {file / 'throughline.zip'}.")
+    if file.exists() and not force:
+        raise ComplaintError(f"{file} is there already: choose another name, or --force replaces it.")
+
+
+def _check_source(file: Path, *, has_version: bool, url: str | None) -> None:
+    if has_version:
+        raise ComplaintError("--check is for the file of a backup: leave out the version.")
+    if _AN_ID.fullmatch(str(file)) and not file.exists():
+        raise ComplaintError(told("complaint.which_version", id=str(file)))
+    if url is not None:
+        raise ComplaintError(
+            "A backup is restored into the database itself, that of DATABASE_URL or the embedded one: leave out --url."
+        )
+
+
+def _verify(archive: ArchiveReader, report: Report) -> None:
+    total, done = sum(table.rows for table in archive.manifest.tables), 0
+
+    def advance(rows: int) -> None:
+        nonlocal done
+        done += rows
+        report("", done, total)
+
+    archive.verify(advance)
+
+
+def _load(settings: Settings, archive: ArchiveReader) -> str:
+    """Restore, and say where to."""
+    with _own_database(settings) as url, _shown("restore") as report:
+        restore(url, archive, report)
+    return "the database of DATABASE_URL" if settings.database_url else str(settings.data_dir.absolute())
+
+
+def _tell(manifest: Manifest, file: Path, place: str | None, *, as_json: bool) -> None:
+    if as_json:
+        Screen().json({"file": str(file), "restored_into": place, **manifest.model_dump(mode="json")})
+        return
+    screen = Screen(spoken())
+    made = f"made at {manifest.made_at} by version {manifest.throughline}, schema {manifest.revision}"
+    if place is None:
+        screen.line(f"{file} is whole: {_counted(manifest)}, {made}.")
+        screen.line(f"SHA-256 of the history: {manifest.history.sha256}")
+    else:
+        screen.line(f"{_counted(manifest)} restored into {place} from {file}, {made}.")
+        screen.line(f"SHA-256 of the history, in the database as in the backup: {manifest.history.sha256}")
+
+
+def _counted(manifest: Manifest) -> str:
+    history, rows = manifest.history, sum(table.rows for table in manifest.tables)
+    said = f"{history.messages:,} message{'s' * (history.messages != 1)}"
+    return f"{history.conversations:,} conversation{'s' * (history.conversations != 1)}, {said}, {rows:,} rows in all"
+
+
+@contextmanager
+def _existing_database(settings: Settings) -> Iterator[str]:
+    """The database that is there, running or not; none is made."""
+    if settings.database_url:
+        check_database(settings.database_url)
+        yield settings.database_url
+        return
+    if not (settings.data_dir / "postgres").is_dir():
+        raise ComplaintError(told("complaint.no_folder", folder=str(settings.data_dir.absolute())))
+    with EmbeddedServers(settings.data_dir, valkey=False, any_version=True) as endpoints:
+        yield endpoints.database_url
+
+
+@contextmanager
+def _own_database(settings: Settings) -> Iterator[str]:
+    """The database, with no other process of ours on it; an embedded one is made where there is none."""
+    if settings.database_url:
+        check_database(settings.database_url)
+        yield settings.database_url
+        return
+    if owner := running_at(settings.data_dir):
+        raise ComplaintError(f"Throughline runs over {settings.data_dir.absolute()} ({owner}): stop it, then restore.")
+    servers = EmbeddedServers(settings.data_dir, valkey=False)
+    endpoints = servers.start(attach=False)
+    try:
+        yield endpoints.database_url
+    finally:
+        servers.stop()
+
+
+@contextmanager
+def _problems(file: Path) -> Iterator[None]:
+    """What can be put right, as one line."""
+    try:
+        yield
+    except BackupError as error:
+        raise ComplaintError(str(error)) from None
+    except DomainError as error:
+        raise ComplaintError(f"{file}: {error.detail}") from None
+
+
+@contextmanager
+def _shown(what: str) -> Iterator[Report]:
+    """On stderr, and only where somebody looks."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=None)
+
+        def report(table: str, done: int, total: int) -> None:
+            progress.update(task, description=f"{what} {table}".strip(), completed=done, total=total)
+
+        yield report

@@ -1,0 +1,299 @@
+"""Exports of ChatGPT and of Claude: each conversation as the service takes it, with its times.
+
+Of ChatGPT's tree only the branch that is shown is read. What neither shows (reasoning, hidden messages) is counted and
+left out; calls of tools and their results become parts; files are named in the text, since exports do not hold them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from app.cli.complaints import ComplaintError
+from app.cli.import_formats import Imported, checked_message
+from app.cli.speaking import told
+
+Kind = Literal["chatgpt", "claude"]
+
+_TITLE: Final = 500  # characters
+_NAME: Final = 200
+_SAID_BY: Final = frozenset({"user", "assistant", "system"})
+_UNSHOWN: Final = frozenset(
+    {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context", "app_pairing_content"}
+)
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
+_UNPAIRED: Final = range(0xD800, 0xE000)
+
+
+def kind_of(value: Any) -> Kind | None:
+    """Whose export a conversation is from; ``None`` for another file."""
+    if isinstance(value, Mapping):
+        if "mapping" in value:
+            return "chatgpt"
+        if "chat_messages" in value:
+            return "claude"
+    return None
+
+
+def read_exported(value: Any, kind: Kind, name: str, place: str) -> Imported:
+    """One conversation of an export.
+
+    Raises:
+        ComplaintError: It has another shape, or a message that the service would refuse; file and place are named.
+    """
+    where = f"{name}: {place}"
+    if kind_of(value) != kind:
+        raise ComplaintError(told("import.no_exported", where=where))
+    talk = _Talk()
+    try:
+        _READERS[kind](value, talk, where)
+    except RecursionError:
+        raise ComplaintError(told("import.no_json", where=where, why="nested too deeply")) from None
+    messages = tuple(
+        checked_message(one, f"{where}, {told('import.message', number=str(number))}")
+        for number, one in enumerate(talk.messages, start=1)
+    )
+    id_ = _text(value.get("uuid") or value.get("conversation_id") or value.get("id"))[:_NAME]
+    digest = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:32]
+    title = _text(value.get("name") if kind == "claude" else value.get("title")).strip()[:_TITLE]
+    came = {"imported_from": kind, "imported_id": id_, "imported_digest": digest, "imported_messages": len(messages)}
+    about: dict[str, Any] = {"metadata": came}
+    return Imported(
+        place=place,
+        about=about | ({"title": title} if title else {}),
+        messages=messages,
+        identity=f"{kind}:{id_}:{digest}",
+        hidden=talk.hidden,
+        other_branches=talk.other_branches,
+    )
+
+
+@dataclass(slots=True)
+class _Talk:
+    """Messages as they come."""
+
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    hidden: int = 0
+    other_branches: int = 0
+    last_time: str | None = None
+    _open_call: tuple[str, str] | None = None
+    """Id and name of a call that has no result yet."""
+
+    def say(self, role: str, text: str, at: str | None, model: str = "") -> None:
+        """Add words."""
+        self._add({"role": role, "content": text, **({"model": model[:_NAME]} if model else {})}, at)
+        self._open_call = None
+
+    def call(self, id_: str, name: str, arguments: Any, at: str | None) -> None:
+        """Add the call of a tool, to the assistant's message before it where nothing stands between."""
+        id_, name = id_[:_NAME] or f"call-{len(self.messages)}", name[:_NAME] or "tool"
+        part = {"type": "tool_call", "id": id_, "name": name, "arguments": arguments}
+        last = self.messages[-1] if self.messages else {}
+        if last.get("role") == "assistant" and "parts" not in last:
+            last["parts"] = [part]
+        else:
+            self._add({"role": "assistant", "content": "", "parts": [part]}, at)
+        self._open_call = (id_, name)
+
+    def result(self, name: str, text: str, at: str | None) -> None:
+        """Add what a tool answered; further answers to the same call join the first."""
+        last = self.messages[-1] if self.messages else {}
+        if self._open_call is None and last.get("role") == "tool":
+            last["parts"][0]["content"] += f"\n{text}"
+            return
+        if self._open_call is None:
+            self.call("", name, {}, at)
+        id_, called = self._open_call or ("", name)
+        part = {"type": "tool_result", "tool_call_id": id_, "name": called, "content": text}
+        self._add({"role": "tool", "content": "", "parts": [part]}, at)
+        self._open_call = None
+
+    def _add(self, message: dict[str, Any], at: str | None) -> None:
+        """One without a time of its own was said when the one before it was."""
+        self.last_time = at or self.last_time
+        self.messages.append(message | ({"created_at": self.last_time} if self.last_time else {}))
+
+
+def _read_chatgpt(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
+    nodes = value.get("mapping")
+    if not isinstance(nodes, dict):
+        raise ComplaintError(told("import.no_tree", where=where))
+    talk.last_time = _moment(value.get("create_time"))
+    branch = _branch(nodes, value.get("current_node"), where)
+    for id_ in branch:
+        message = _message_of(nodes[id_])
+        if message is not None:
+            _say_chatgpt(message, id_, talk)
+    shown = set(branch)
+    others = (_message_of(node) for id_, node in nodes.items() if id_ not in shown)
+    talk.other_branches = sum(message is not None and not _is_unshown(message) for message in others)
+
+
+def _branch(nodes: dict[str, Any], last: Any, where: str) -> list[str]:
+    """Ids from the root to the node that is shown; without such a node, to the last that says something."""
+    node = last if isinstance(last, str) else None
+    if node not in nodes:
+        node = next((id_ for id_ in reversed(nodes) if _message_of(nodes[id_])), None)
+    found: dict[str, None] = {}
+    while isinstance(node, str) and node in nodes:
+        if node in found:
+            raise ComplaintError(told("import.no_tree", where=where))
+        found[node] = None
+        node = nodes[node].get("parent") if isinstance(nodes[node], Mapping) else None
+    return list(reversed(found))
+
+
+def _message_of(node: Any) -> Mapping[str, Any] | None:
+    """With something in it."""
+    message = node.get("message") if isinstance(node, Mapping) else None
+    return message if isinstance(message, Mapping) and _chatgpt_text(message) else None
+
+
+def _say_chatgpt(message: Mapping[str, Any], id_: str, talk: _Talk) -> None:
+    role, at, text = _author(message, "role"), _moment(message.get("create_time")), _chatgpt_text(message)
+    if _is_unshown(message) or (role != "tool" and role not in _SAID_BY):
+        talk.hidden += 1
+    elif role == "tool":
+        talk.result(_author(message, "name"), text, at)
+    elif role == "assistant" and message.get("recipient") not in (None, "all"):
+        talk.call(_text(message.get("id")) or id_, _text(message["recipient"]), {"input": text}, at)
+    else:
+        metadata = message.get("metadata")
+        model = metadata.get("model_slug") if isinstance(metadata, Mapping) and role == "assistant" else None
+        talk.say(role, text, at, _text(model))
+
+
+def _is_unshown(message: Mapping[str, Any]) -> bool:
+    metadata, content = message.get("metadata"), message.get("content")
+    hidden = isinstance(metadata, Mapping) and metadata.get("is_visually_hidden_from_conversation") is True
+    kind = content.get("content_type") if isinstance(content, Mapping) else None
+    return hidden or message.get("weight") == 0 or kind in _UNSHOWN
+
+
+def _chatgpt_text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if not isinstance(content, Mapping):
+        return ""
+    parts = content.get("parts")
+    pieces = [_piece(part) for part in parts] if isinstance(parts, list) else []
+    pieces += [_text(content.get(name)) for name in ("text", "result")]
+    return "\n".join(piece for piece in pieces if piece.strip())
+
+
+def _piece(part: Any) -> str:
+    """A text, the words of a recording, or what stands there instead of a file."""
+    if not isinstance(part, Mapping):
+        return _text(part)
+    kind = _text(part.get("content_type"))
+    return _text(part.get("text")) or (f"[{kind.removesuffix('_asset_pointer') or 'file'}]" if kind else "")
+
+
+def _author(message: Mapping[str, Any], name: str) -> str:
+    author = message.get("author")
+    return _text(author.get(name)) if isinstance(author, Mapping) else ""
+
+
+def _read_claude(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
+    messages = value.get("chat_messages")
+    if not isinstance(messages, list):
+        raise ComplaintError(told("import.no_list", where=where))
+    talk.last_time = _moment(value.get("created_at"))
+    for message in messages:
+        if isinstance(message, Mapping):
+            _say_claude(message, talk)
+
+
+def _say_claude(message: Mapping[str, Any], talk: _Talk) -> None:
+    role = "user" if message.get("sender") == "human" else "assistant"
+    at = _moment(message.get("created_at"))
+    blocks = [block for block in _list(message.get("content")) if isinstance(block, Mapping)]
+    if not any(_text(block.get("text")).strip() or block.get("type") != "text" for block in blocks):
+        blocks = [{"type": "text", "text": message.get("text")}]
+    texts: list[str] = []
+
+    def end_text() -> None:
+        if texts:
+            talk.say(role, "\n".join(texts), at)
+            texts.clear()
+
+    for number, block in enumerate(blocks):
+        kind = block.get("type")
+        if kind == "text" and _text(block.get("text")).strip():
+            texts.append(_text(block["text"]))
+        elif kind == "tool_use":
+            end_text()
+            id_ = _text(block.get("id")) or f"{_text(message.get('uuid'))}-{number}"
+            talk.call(id_, _text(block.get("name")), _clean(block.get("input") or {}), at)
+        elif kind == "tool_result":
+            end_text()
+            talk.result(_text(block.get("name")), _result(block.get("content")), at)
+        elif kind != "text":
+            talk.hidden += 1
+    texts += _attached(message)
+    end_text()
+
+
+def _attached(message: Mapping[str, Any]) -> Iterator[str]:
+    """Texts that were attached, and the names of files."""
+    for one in (*_list(message.get("attachments")), *_list(message.get("files"))):
+        if isinstance(one, Mapping):
+            text = _text(one.get("extracted_content"))
+            yield f"[{_text(one.get('file_name')) or 'file'}]" + (f"\n{text}" if text else "")
+
+
+def _result(content: Any) -> str:
+    """The texts of a result; of anything else, its JSON."""
+    if isinstance(content, list):
+        texts = [_text(one.get("text")) for one in content if isinstance(one, Mapping) and one.get("type") == "text"]
+        content = "\n".join(texts) if texts else content
+    return _text(content) if isinstance(content, str) else json.dumps(_clean(content), ensure_ascii=False)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _clean(value: Any) -> Any:
+    """A value of JSON with texts that can be stored."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list):
+        return [_clean(one) for one in value]
+    if isinstance(value, Mapping):
+        return {_text(key): _clean(one) for key, one in value.items()}
+    return value
+
+
+def _text(value: Any) -> str:
+    """A text without what no database stores: NUL, and halves of signs."""
+    if not isinstance(value, str):
+        return ""
+    if value.isascii() and "\0" not in value:
+        return value
+    return "".join("\N{REPLACEMENT CHARACTER}" if one == "\0" or ord(one) in _UNPAIRED else one for one in value)
+
+
+def _moment(value: Any) -> str | None:
+    """Seconds since 1970, or a time as text; ``None`` for what is neither."""
+    try:
+        if isinstance(value, str):
+            found = datetime.fromisoformat(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found = datetime.fromtimestamp(value, UTC)
+        else:
+            return None
+    except (ValueError, OverflowError, OSError):
+        return None
+    if found.tzinfo is None or not _FIRST_YEAR <= found.year <= _LAST_YEAR:
+        return None
+    return found.isoformat()
+
+
+_READERS: Final[Mapping[Kind, Callable[[Mapping[str, Any], _Talk, str], None]]] = {
+    "chatgpt": _read_chatgpt,
+    "claude": _read_claude,
+}

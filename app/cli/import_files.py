@@ -1,0 +1,235 @@
+"""What is in a file that is to be imported: read conversation by conversation where it is an export of years.
+
+A file of ChatGPT or Claude may have gigabytes: it is never in memory as a whole, only its largest conversation is.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Final
+
+from app.cli.complaints import ComplaintError
+from app.cli.import_exports import Kind, kind_of, read_exported
+from app.cli.import_formats import Imported, read_conversations
+from app.cli.speaking import told
+from app.core.text.patterns import compiled
+
+MOST_BYTES: Final = 8_000_000_000
+"""Of an export, unpacked."""
+MOST_WHOLE: Final = 256_000_000
+"""Of any other file, which is read as a whole."""
+LARGEST: Final = 64_000_000
+"""Characters of one conversation in an export."""
+_CHUNK: Final = 1_000_000
+_MEMBER: Final = compiled(r"(?:[^\\]{0,200}/)?conversations(?:-\d{1,6})?\.json")
+_BACKUP: Final = "tables/messages.copy"
+_SPACE: Final = " \t\r\n"
+_SOON_OVER: Final = 12
+"""Characters before the end of what is read so far, within which an error may mean that the rest is missing."""
+
+_DAMAGES: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+"""Of an archive; the last is said of one with a password."""
+
+Opener = Callable[[], AbstractContextManager[IO[bytes]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's conversations; each look at them reads the file anew, and keeps none."""
+
+    conversations: Callable[[], Iterator[Imported]]
+    text: str = ""
+    """The whole file, which makes its import the same import; empty where each conversation has an identity."""
+
+
+def open_source(file: Path) -> Source:
+    """Find out what a file is, by its content.
+
+    Raises:
+        ComplaintError: It cannot be read, is too large, or holds nothing of that kind.
+    """
+    try:
+        openers: list[Opener] = _of_archive(file) if _is_archive(file) else [lambda: file.open("rb")]
+        kind = _kind(openers, str(file))
+        if kind is not None:
+            return Source(partial(_exported, openers, kind, str(file)))
+        if _is_archive(file):
+            raise ComplaintError(told("import.no_list_in_archive", where=str(file)))
+        if file.stat().st_size > MOST_WHOLE:
+            limit = f"{MOST_WHOLE // 1_000_000:,}"
+            raise ComplaintError(told("import.too_large", where=str(file), limit=limit))
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        why = str(error.strerror or error)
+        raise ComplaintError(told("complaint.cannot_read", file=str(file), why=why)) from None
+    except UnicodeDecodeError as error:
+        raise ComplaintError(told("complaint.no_utf8", file=str(file), place=str(error.start))) from None
+    found = read_conversations(text, str(file))
+    return Source(lambda: iter(found), text)
+
+
+def _is_archive(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(4) == b"PK\x03\x04"
+
+
+def _of_archive(file: Path) -> list[Opener]:
+    """What opens each list of conversations in an archive."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = sorted(name for name in archive.namelist() if _MEMBER.fullmatch(name))
+            size = sum(archive.getinfo(name).file_size for name in names)
+            is_backup = _BACKUP in archive.namelist()
+    except _DAMAGES:
+        raise ComplaintError(told("import.no_archive", where=str(file))) from None
+    if is_backup:
+        raise ComplaintError(told("import.is_backup", where=str(file)))
+    if not names:
+        raise ComplaintError(told("import.no_list_in_archive", where=str(file)))
+    if size > MOST_BYTES:
+        raise ComplaintError(told("import.too_large", where=str(file), limit=f"{MOST_BYTES // 1_000_000:,}"))
+    return [partial(_Member, file, name) for name in names]
+
+
+class _Member:
+    """One file of an archive, open."""
+
+    def __init__(self, file: Path, name: str) -> None:
+        self._archive = zipfile.ZipFile(file)
+        self._name = name
+
+    def __enter__(self) -> IO[bytes]:
+        try:
+            return self._archive.open(self._name)
+        except _DAMAGES:
+            self._archive.close()
+            raise ComplaintError(told("import.no_archive", where=str(self._archive.filename))) from None
+
+    def __exit__(self, *_: object) -> None:
+        self._archive.close()
+
+
+def _kind(openers: list[Opener], name: str) -> Kind | None:
+    """By the first conversation; a file that is no list of JSON is none of an export."""
+    for opener in openers:
+        with opener() as stream:
+            try:
+                first = next(_values(stream, name), None)
+            except (ComplaintError, UnicodeDecodeError):
+                return None
+        if first is not None:
+            return kind_of(first)
+    return None
+
+
+def _exported(openers: list[Opener], kind: Kind, name: str) -> Iterator[Imported]:
+    number = 0
+    for opener in openers:
+        with opener() as stream:
+            for value in _values(stream, name):
+                number += 1
+                found = read_exported(value, kind, name, told("import.conversation", number=str(number)))
+                if found.messages:
+                    yield found
+
+
+def _values(stream: IO[bytes], name: str) -> Iterator[Any]:
+    """The values of a JSON list, one after the other; a value that is no list is the only one.
+
+    Raises:
+        ComplaintError: It is no JSON, or one value is too large or nested too deeply.
+    """
+    text = _Text(stream, name)
+    if not text.takes("["):
+        if not text.is_over:
+            yield text.value()
+        text.expect_end()
+        return
+    is_first = True
+    while not text.takes("]"):
+        if not is_first and not text.takes(","):
+            raise text.no_json("a comma is missing")
+        yield text.value()
+        is_first = False
+    text.expect_end()
+
+
+class _Text:
+    """Text that is read as far as it is needed."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._json = json.JSONDecoder()
+        self._text, self._place, self._ended = "", 0, False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing but white space is left."""
+        while True:
+            while self._place < len(self._text) and self._text[self._place] in _SPACE:
+                self._place += 1
+            if self._place < len(self._text):
+                return False
+            if not self._more():
+                return True
+
+    def takes(self, sign: str) -> bool:
+        """Go on behind the sign, if it comes next."""
+        if self.is_over or self._text[self._place] != sign:
+            return False
+        self._place += 1
+        return True
+
+    def value(self) -> Any:
+        """The next value."""
+        if self.is_over:
+            raise self.no_json("it ends too early")
+        while True:
+            try:
+                found, self._place = self._json.raw_decode(self._text, self._place)
+            except json.JSONDecodeError as error:
+                if not self._may_go_on(error) or not self._more():
+                    raise self.no_json(error.msg) from None
+            except RecursionError:
+                raise self.no_json("nested too deeply") from None
+            except ValueError as error:  # a number of thousands of digits
+                raise self.no_json(str(error)) from None
+            else:
+                return found
+
+    def expect_end(self) -> None:
+        """Raises ``ComplaintError`` where something follows."""
+        if not self.is_over:
+            raise self.no_json("something follows its end")
+
+    def no_json(self, why: str) -> ComplaintError:
+        """What is told of it."""
+        return ComplaintError(told("import.no_json", where=self._name, why=why))
+
+    def _may_go_on(self, error: json.JSONDecodeError) -> bool:
+        return error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _SOON_OVER
+
+    def _more(self) -> bool:
+        """Read as much again as there is: a value that is tried again and again costs twice its length at most."""
+        if self._ended:
+            return False
+        self._text, self._place = self._text[self._place :], 0
+        if len(self._text) > LARGEST:
+            raise ComplaintError(told("import.too_long", where=self._name, limit=f"{LARGEST:,}"))
+        try:
+            read = self._stream.read(max(_CHUNK, len(self._text)))
+        except _DAMAGES:
+            raise ComplaintError(told("import.no_archive", where=self._name)) from None
+        self._ended = not read
+        self._text += self._decoder.decode(read, final=self._ended)
+        return bool(read)

@@ -1,0 +1,84 @@
+"""A backup of a whole database while it is in use: every table as it was at one moment, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import IO, Any, Final
+
+from app.storage import copying
+from app.storage.archive import ArchiveWriter, BackupError, Manifest, TableContent
+
+ISOLATION: Final = "repeatable_read"
+"""What makes the tables those of one moment: every statement of the transaction sees what its first one saw."""
+
+Progress = Callable[[str, int, int], None]
+"""Takes a table's name, the number of rows that are done, and that of all."""
+
+
+async def back_up(database_url: str, target: IO[bytes], *, program: str, progress: Progress) -> Manifest:
+    """Write the rows of every table, as they are at one moment, into a new archive.
+
+    Nobody waits for it, but a migration does: it holds the lock that every reader holds, on all tables at once.
+
+    Args:
+        database_url: Of the database, at any revision of the schema that has messages.
+        target: An empty file that can be read and written at any place.
+        program: The version of the program, for the manifest.
+        progress: Is told how far it is.
+
+    Raises:
+        BackupError: The database holds no conversations of ours.
+        DependencyUnavailableError: It is away, or is being migrated.
+        OSError: The file cannot be written.
+    """
+    async with copying.connected(database_url) as connection:
+        names = await copying.tables_of(connection)
+        if await copying.revision_of(connection) is None or "messages" not in names:
+            raise BackupError("There is nothing to back up: the database has no tables of Throughline.")
+        async with copying.one_transaction(connection, isolation=ISOLATION, readonly=True):
+            # Before the first look: a table that is rewritten after it would seem empty.
+            await connection.execute(f"LOCK TABLE alembic_version, {_listed(names)} IN ACCESS SHARE MODE")
+            if names != await copying.tables_of(connection):
+                raise BackupError("The schema changed while the backup began: begin it again.")
+            with ArchiveWriter(target) as archive:
+                return await _written(connection, names, archive, program, progress)
+
+
+async def _written(
+    connection: Any, names: Sequence[str], archive: ArchiveWriter, program: str, progress: Progress
+) -> Manifest:
+    counts = {name: await copying.count_rows(connection, name) for name in names}
+    total, done = sum(counts.values()), 0
+    tables = []
+    for name in names:
+
+        def advance(rows: int, name: str = name) -> None:
+            nonlocal done
+            done += rows
+            progress(name, done, total)
+
+        tables.append(await _copied(connection, name, archive, advance))
+    manifest = Manifest(
+        throughline=program,
+        revision=await connection.fetchval(copying.REVISION),
+        postgres=await connection.fetchval("SHOW server_version"),
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        tables=tuple(tables),
+        history=await copying.history_of(connection),
+    )
+    archive.finish(manifest)
+    return manifest
+
+
+async def _copied(connection: Any, name: str, archive: ArchiveWriter, advance: Callable[[int], None]) -> TableContent:
+    columns = await copying.columns_of(connection, name)
+    advance(0)
+    with archive.table(name, advance) as text:
+        query = f"SELECT {_listed(columns)} FROM {copying.quoted(name)}"  # noqa: S608 - names of the catalogue
+        await connection.copy_from_query(query, output=text.write, format="text")
+        return text.content(name, columns)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(copying.quoted, names))

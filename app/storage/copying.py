@@ -1,0 +1,142 @@
+"""What a backup and a restore ask of Postgres: its tables in order, one moment for all of them, and the history."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import asyncpg
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.storage.archive import BackupError, History
+from app.storage.database import make_patient_engine
+from app.storage.database_errors import translated
+
+REVISION: Final = "SELECT version_num FROM alembic_version"
+_SCHEMA: Final = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
+_HAS_SCHEMA: Final = f"SELECT 1 FROM pg_class WHERE relname = 'alembic_version' AND relnamespace = {_SCHEMA}"  # noqa: S608
+# Ours have the tenant first in their key. An unlogged table (works) means nothing once its processes are gone.
+_TABLES: Final = f"""
+    SELECT c.relname::text FROM pg_class c
+    JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] AND a.attname = 'tenant_id'
+    WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND c.relnamespace = {_SCHEMA} ORDER BY 1
+"""  # noqa: S608 - our own constant
+_PARENTS: Final = f"""
+    SELECT DISTINCT parent.relname::text AS parent, child.relname::text AS child FROM pg_constraint k
+    JOIN pg_class parent ON parent.oid = k.confrelid JOIN pg_class child ON child.oid = k.conrelid
+    WHERE k.contype = 'f' AND k.confrelid <> k.conrelid AND child.relnamespace = {_SCHEMA}
+"""  # noqa: S608 - the same
+_COLUMNS: Final = f"""
+    SELECT a.attname::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+    WHERE c.relname = $1 AND c.relnamespace = {_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+    ORDER BY a.attnum
+"""  # noqa: S608 - the same
+# The same row is the same text on every server; a role's own limits to time do not end a copy.
+_SETTINGS: Final = """
+    SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres';
+    SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
+    SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = '10s'
+"""
+_SAID: Final = """
+    SELECT tenant_id, conversation_id, seq, id, role, content, parts FROM messages
+    ORDER BY tenant_id, conversation_id, seq
+"""
+
+
+_SAID_BY_POSTGRES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, SQLAlchemyError)
+
+
+@asynccontextmanager
+async def connected(database_url: str) -> AsyncIterator[Any]:
+    """A driver's connection (asyncpg): COPY is nothing that SQLAlchemy knows.
+
+    Raises:
+        DependencyUnavailableError: The database is away, or a table stayed locked for ten seconds.
+    """
+    engine = make_patient_engine(database_url)
+    try:
+        with translated():
+            connection = await engine.connect()
+        try:
+            yield (await connection.get_raw_connection()).driver_connection
+        except _SAID_BY_POSTGRES:  # an OSError is the file's
+            with translated():
+                raise
+        finally:
+            await connection.invalidate()
+            await connection.close()
+    finally:
+        await engine.dispose()
+
+
+@asynccontextmanager
+async def one_transaction(connection: Any, *, isolation: str, readonly: bool = False) -> AsyncIterator[None]:
+    """A transaction in which rows are the same text on every server."""
+    async with connection.transaction(isolation=isolation, readonly=readonly):
+        await connection.execute(_SETTINGS)
+        yield
+
+
+async def revision_of(connection: Any) -> str | None:
+    """The schema's revision; ``None`` where there is no schema of ours."""
+    if await connection.fetchval(_HAS_SCHEMA) is None:
+        return None
+    found: str | None = await connection.fetchval(REVISION)
+    return found
+
+
+async def tables_of(connection: Any) -> tuple[str, ...]:
+    """Our tables with content to keep, each after those that it refers to."""
+    waiting = [row[0] for row in await connection.fetch(_TABLES)]
+    pairs = [(row["parent"], row["child"]) for row in await connection.fetch(_PARENTS)]
+    done: list[str] = []
+    while waiting:
+        ready = [name for name in waiting if all(parent in done for parent, child in pairs if child == name)]
+        if not ready:
+            raise BackupError(f"Tables refer to each other in a circle: {', '.join(waiting)}.")
+        done += ready
+        waiting = [name for name in waiting if name not in ready]
+    return tuple(done)
+
+
+async def columns_of(connection: Any, table: str) -> tuple[str, ...]:
+    """The columns of a table, in order."""
+    return tuple(row[0] for row in await connection.fetch(_COLUMNS, table))
+
+
+async def count_rows(connection: Any, table: str) -> int:
+    """The number of a table's rows."""
+    found: int = await connection.fetchval(f"SELECT count(*) FROM {quoted(table)}")  # noqa: S608 - of the catalogue
+    return found
+
+
+async def history_of(connection: Any) -> History:
+    """The checksum over what was said, read by its index: a sort would write all of it to the disk once more."""
+    await connection.execute("SET LOCAL enable_sort = off")
+    digest, messages = hashlib.sha256(), 0
+
+    async def take(data: bytes) -> None:
+        nonlocal messages
+        digest.update(data)
+        messages += data.count(b"\n")
+
+    await connection.copy_from_query(_SAID, output=take, format="text")
+    conversations = await count_rows(connection, "conversations")
+    return History(conversations=conversations, messages=messages, sha256=digest.hexdigest())
+
+
+def quoted(name: str) -> str:
+    """A name of the catalogue within a statement."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+COPY_ERRORS: Final = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.SyntaxOrAccessError,
+    asyncpg.DiskFullError,
+)
+"""What Postgres says of rows that do not fit their table, or the disk."""

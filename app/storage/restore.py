@@ -1,0 +1,174 @@
+"""A backup read back into an empty database: all of it, or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from alembic.script import ScriptDirectory
+
+from alembic import command
+from app.storage import copying
+from app.storage.archive import ArchiveReader, BackupError, Manifest, TableContent
+from app.storage.backup import Progress
+from app.storage.database import SESSION_SETTINGS
+from app.storage.database_errors import translated
+from app.storage.migrations import alembic_config, run_migrations
+
+_OTHERS: Final = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid()
+"""
+_INDEXES: Final = """
+    SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS definition
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+    JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema()
+    LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid
+    WHERE c.relname = ANY($1) AND k.oid IS NULL AND i.indpred IS NULL AND i.indexprs IS NULL
+"""
+"""Of plain columns: PostgreSQL does not print an expression as it was given."""
+_INDEX_MEMORY: Final = "256MB"
+_GOING_SECONDS: Final = 2.0
+_SAYS_NOTHING: Final = frozenset({"tenants"})
+"""Tables whose rows are made by looking at an empty service."""
+
+
+def restore(database_url: str, archive: ArchiveReader, progress: Progress) -> None:
+    """Load a verified backup into an empty database, and bring it to the newest schema; blocks.
+
+    The schema is made as it was in the backup. Loading is one transaction, which ends only if the checksum of the
+    history is that of the backup. A database with the schema and no rows counts as empty.
+
+    Raises:
+        BackupError: The database is not empty or in use, or the backup is of a later version or does not fit.
+        DependencyUnavailableError: The database is away.
+    """
+    manifest = archive.manifest
+    known = _known_revisions(database_url)
+    if manifest.revision not in known:
+        raise BackupError(
+            f"The backup was made by a later version of Throughline ({manifest.throughline}, schema "
+            f"{manifest.revision}): restore it with that version."
+        )
+    found = asyncio.run(_revision_of_empty(database_url))
+    if found is not None and found not in known:
+        raise BackupError(f"The database has the schema of a later version of Throughline ({found}): use that version.")
+    if found is not None:
+        _remove_schema(database_url)
+    run_migrations(database_url, manifest.revision)
+    asyncio.run(_load(database_url, archive, progress))
+    run_migrations(database_url)
+    asyncio.run(_analyze(database_url))
+
+
+def _known_revisions(database_url: str) -> frozenset[str]:
+    scripts = ScriptDirectory.from_config(alembic_config(database_url))
+    return frozenset(script.revision for script in scripts.walk_revisions())
+
+
+async def _revision_of_empty(database_url: str) -> str | None:
+    """The revision of a database without rows.
+
+    Raises:
+        BackupError: It has rows, or processes of the service are connected.
+    """
+    async with copying.connected(database_url) as connection:
+        await _check_alone(connection)
+        full = [
+            name
+            for name in await copying.tables_of(connection)
+            if name not in _SAYS_NOTHING and await copying.count_rows(connection, name)
+        ]
+        if full:
+            raise BackupError(
+                f"The database is not empty (there are rows in {', '.join(sorted(full))}), and a restore replaces "
+                "nothing: name another with DATABASE_URL, or another folder with THROUGHLINE_DATA_DIR."
+            )
+        return await copying.revision_of(connection)
+
+
+async def _check_alone(connection: Any) -> None:
+    """Refuse to work under a running service; a connection that was closed a moment ago needs a moment to go."""
+    deadline = time.monotonic() + _GOING_SECONDS
+    while await connection.fetchval(_OTHERS, SESSION_SETTINGS["application_name"]):
+        if time.monotonic() > deadline:
+            raise BackupError("Processes of Throughline use the database: stop them, then restore.")
+        await asyncio.sleep(0.05)
+
+
+def _remove_schema(database_url: str) -> None:
+    """Take the empty tables away, in a thread since Alembic's environment runs an event loop."""
+    with ThreadPoolExecutor(1) as thread, translated():
+        thread.submit(command.downgrade, alembic_config(database_url), "base").result()
+
+
+async def _load(database_url: str, archive: ArchiveReader, progress: Progress) -> None:
+    manifest = archive.manifest
+    total, done = sum(table.rows for table in manifest.tables), 0
+    async with (
+        copying.connected(database_url) as connection,
+        copying.one_transaction(connection, isolation="read_committed"),
+    ):
+        await _check_shape(connection, manifest)
+        indexes = await _drop_indexes(connection)
+        for table in manifest.tables:
+
+            def advance(rows: int, name: str = table.name) -> None:
+                nonlocal done
+                done += rows
+                progress(name, done, total)
+
+            await _copy(connection, archive, table, advance)
+        for definition in indexes:
+            await connection.execute(definition)
+        found = await copying.history_of(connection)
+        if found != manifest.history:
+            raise BackupError(
+                f"The history in the database ({found.messages} messages, {found.sha256}) is not that of the backup "
+                f"({manifest.history.messages} messages, {manifest.history.sha256}). Nothing was written."
+            )
+
+
+async def _check_shape(connection: Any, manifest: Manifest) -> None:
+    """The names of a file reach a statement only where the schema has the same."""
+    for table in manifest.tables:
+        if table.columns != await copying.columns_of(connection, table.name):
+            raise BackupError(f"The backup does not fit its schema {manifest.revision}: table {table.name} is another.")
+    if {table.name for table in manifest.tables} != set(await copying.tables_of(connection)):
+        raise BackupError(f"The backup does not fit its schema {manifest.revision}: it has other tables.")
+
+
+async def _drop_indexes(connection: Any) -> list[str]:
+    """Drop what no constraint needs, and return how it is made again: over all rows at once that is far quicker."""
+    await connection.execute(f"SET LOCAL maintenance_work_mem = '{_INDEX_MEMORY}'")
+    found = await connection.fetch(_INDEXES, list(await copying.tables_of(connection)))
+    for row in found:
+        await connection.execute(f"DROP INDEX {row['name']}")
+    return [row["definition"] for row in found]
+
+
+async def _copy(connection: Any, archive: ArchiveReader, table: TableContent, advance: Callable[[int], None]) -> None:
+    advance(0)
+
+    async def source() -> AsyncIterator[bytes]:
+        for chunk in archive.chunks(table):
+            advance(chunk.count(b"\n"))
+            yield chunk
+
+    try:
+        said = await connection.copy_to_table(table.name, source=source(), columns=list(table.columns), format="text")
+    except copying.COPY_ERRORS as error:
+        first = next(iter(str(error).splitlines()), "")
+        raise BackupError(f"Table {table.name} cannot be loaded: {first}. Nothing was written.") from None
+    if said != f"COPY {table.rows}":
+        raise BackupError(f"Of {table.rows} rows of {table.name} the database took {said}. Nothing was written.")
+
+
+async def _analyze(database_url: str) -> None:
+    """Give the planner its figures now, not when autovacuum comes by."""
+    async with copying.connected(database_url) as connection:
+        for name in await copying.tables_of(connection):
+            await connection.execute(f"ANALYZE {copying.quoted(name)}")
