@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+from alembic import command
 from alembic.script import ScriptDirectory
 
-from alembic import command
 from app.storage import copying
 from app.storage.archive import ArchiveReader, BackupError, Manifest, TableContent
 from app.storage.backup import Progress

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pytest
-
 from alembic import command
+
 from app.storage.migrations import SCRIPTS, alembic_config
 
 SMALL: Final = frozenset({"tenants", "api_keys", "alembic_version"})
