@@ -69,6 +69,55 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolName:
+    """Of ``tool_choice``: the one tool that is to be called."""
+
+    name: str
+
+
+ToolChoice = Literal["auto", "none", "required"] | ToolName
+"""Whether the model calls a tool of the client: as it likes, not at all, in any case, or this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructuredOutput:
+    """The reply is to be JSON."""
+
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the reply, an object; ``None``: any JSON object."""
+    name: str = "output"
+    description: str = ""
+    strict: bool | None = None
+    """Whether the provider has to hold the model to the schema; ``None``: as the provider does by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSettings:
+    """How a client wants a turn's model called; ``None`` leaves a setting to the model."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    """Of each step of the turn."""
+    stop: tuple[str, ...] = ()
+    """Texts before which the reply ends."""
+    tool_choice: ToolChoice | None = None
+    """Speaks of the client's tools alone: what the service offers of its own stays as it is."""
+    parallel_tool_calls: bool | None = None
+    """Whether one step may call several tools."""
+    reasoning_effort: str | None = None
+    """One of ``REASONING_EFFORTS``."""
+    output: StructuredOutput | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+
+
+REASONING_EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+NO_SETTINGS: Final = CallSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
     """Where a stateful model goes on from: everything up to that response stands on its provider's side."""
 

@@ -16,8 +16,10 @@ from app.core.model.errors import (
     InvalidInputError,
     TurnInProgressError,
 )
+from app.core.model.model_io import NO_SETTINGS, CallSettings, ToolSpec
 from app.core.model.records import Event, Turn
 from app.core.retrieval.serving import Passage
+from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.turn import Started, TurnRunner, ref_of
 from app.usecases.chat.turn_end import tell_failed
@@ -44,10 +46,32 @@ LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResultInput:
+    """What a tool of the client came to."""
+
+    tool_call_id: str
+    content: Any
+    """Text, or any JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatInput:
-    """What a client says; without ``content`` the last unanswered user message is answered."""
+    """What a client says; without ``content``, ``parts`` and ``results`` the turn that waits is answered.
+
+    ``results`` go on from the calls that the last turn ended with; a user message may come with them.
+    """
 
     content: str | None = None
+    parts: tuple[Part, ...] = ()
+    """Of the user's message: texts and media."""
+    results: tuple[ToolResultInput, ...] = ()
+    """Of calls that wait for the client."""
+    instructions: str | None = None
+    """A system prompt of this turn alone, after the conversation's own."""
+    tools: tuple[ToolSpec, ...] = ()
+    """The client's, of this turn alone: a turn that calls one of them ends with the call open."""
+    settings: CallSettings = NO_SETTINGS
+    """How the model is called in this turn."""
     event_type: str = "casual"
     model: str | None = None
     expected_last_message_id: UUID | None = None

@@ -10,6 +10,7 @@ from typing import Any
 from app.core.model.conversation import Message
 from app.core.model.errors import DomainError
 from app.core.model.gauge import Gauge
+from app.core.model.model_io import FinishReason, ToolCall
 from app.core.model.records import Event
 from app.core.model.segments import Segment
 from app.usecases.shared.compaction_views import CompactionView
@@ -28,12 +29,17 @@ class ChatResult:
     """Positions of the messages that were brought back for it."""
     segments: tuple[Segment, ...] = ()
     """The current segments in which they lie."""
+    open_calls: tuple[ToolCall, ...] = ()
+    """Calls of the client's tools, which wait for their results: ``reply`` makes them."""
+    finish: FinishReason = "stop"
+    """Why the last step ended; what the turn used is ``reply.usage``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatEvent:
     """One thing that happens in a turn; ``id`` is the conversation's event number where there is one.
 
+    ``tool.called`` tells of each call that is left open, just before the end, with ``id``, ``name`` and ``arguments``.
     The terminal types ``reply.completed``, ``reply.interrupted`` and ``reply.failed`` carry ``result`` or ``error``.
     """
 
