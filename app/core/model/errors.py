@@ -46,6 +46,13 @@ class NotFoundError(DomainError):
     title = "Not found"
 
 
+class PreviousResponseNotFoundError(NotFoundError):
+    """The response that a request goes on from does not exist, was not stored, or belongs to another tenant."""
+
+    code = "previous_response_not_found"
+    title = "Previous response not found"
+
+
 class InvalidInputError(DomainError):
     """A field is out of contract (422)."""
 
@@ -146,6 +153,13 @@ class ConversationSetAsideError(ConflictError):
     code = "conversation_set_aside"
     title = "The conversation is set aside"
     retryable = False
+
+
+class ForkInProgressError(ConflictError):
+    """A long conversation is being copied for a request that goes on from an earlier place of it."""
+
+    code = "fork_in_progress"
+    title = "A fork is being made"
 
 
 class PinBudgetExceededError(ConflictError):
