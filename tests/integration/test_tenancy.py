@@ -75,6 +75,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
         NOT_FOUND,
     ),
     "messages.get": (lambda unit: unit.messages.get(CONVERSATION, MESSAGE), NOT_FOUND),
+    "messages.find": (lambda unit: unit.messages.find(MESSAGE), NOT_FOUND),
+    "messages.span": (lambda unit: unit.messages.span(CONVERSATION, 1, 9), []),
     "messages.at_seq": (lambda unit: unit.messages.at_seq(CONVERSATION, 1), NOT_FOUND),
     "messages.sums_at": (lambda unit: unit.messages.sums_at(CONVERSATION, 1), NOT_FOUND),
     "messages.last": (lambda unit: unit.messages.last(CONVERSATION), None),
@@ -199,6 +201,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     ),
     "statistics.waiting": (lambda unit: unit.statistics.waiting(), {}),
     "turns.get": (lambda unit: unit.turns.get(TURN), NOT_FOUND),
+    "turns.before": (lambda unit: unit.turns.before(CONVERSATION, LATER), None),
     "turns.running": (lambda unit: unit.turns.running(CONVERSATION), None),
     "turns.heartbeat": (lambda unit: unit.turns.heartbeat(TURN), None),
     "turns.end": (lambda unit: unit.turns.end(TURN, error_code="stolen"), None),
@@ -230,6 +233,7 @@ WITH_A_TENANT = {
     "turns.start",
     "keys.add",
     "keys.add_tenant",
+    "keys.sealing_secret",
     "works.begin",
     "works.bury",
     "works.count_crash",
@@ -407,6 +411,7 @@ FINDS_NOTHING = {
     "compactions.unsent",
     "turns.expired",
     "turns.fail_expired",
+    "turns.before",
     "verifications.wanting",
     "works.abandoned",
     "keys.by_hash",
@@ -425,6 +430,7 @@ async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, e
         lambda unit: unit.works.count_crash(work(owner), most=2),
         lambda unit: unit.keys.add(key(owner, "c")),
         lambda unit: unit.keys.add_tenant(owner, "c"),
+        lambda unit: unit.keys.sealing_secret(owner, b"stolen"),
     ]
     before = await dumps(engine, owner)
     for call in calls:

@@ -211,6 +211,10 @@ class Conversation:
     """Failed automatic compactions in a row; sets the back-off."""
     live: LiveContext | None = None
     """What a stateful chat model goes on from; ``None`` = the next request holds the whole context."""
+    forked_from: UUID | None = None
+    """The conversation whose first messages were copied into it."""
+    forked_through: int | None = None
+    """The last of them; while ``last_seq`` is below it, they are being copied."""
     created_at: datetime
     updated_at: datetime
 

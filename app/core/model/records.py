@@ -183,6 +183,8 @@ class Turn:
     error_code: str | None = None
     started_at: datetime
     finished_at: datetime | None = None
+    request: Mapping[str, Any] | None = None
+    """What the request of another API's client said, to be repeated with the response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,6 +75,11 @@ class MessageRepository(Repository):
         """One message. Raises ``NotFoundError``."""
         return _message(await self._session.first(_of(conversation_id).where(col(MessageRow.id) == message_id)))
 
+    async def find(self, message_id: UUID) -> Message:
+        """One message, in whichever conversation of the tenant. Raises ``NotFoundError``."""
+        whole = select(MessageRow).options(defer(col(MessageRow.term_keys), raiseload=True))  # type: ignore[arg-type]
+        return _message(await self._session.first(whole.where(col(MessageRow.id) == message_id)))
+
     async def at_seq(self, conversation_id: UUID, seq: int) -> Message:
         """One message by position. Raises ``NotFoundError``."""
         return _message(await self._session.first(_of(conversation_id).where(_seq == seq)))
@@ -131,6 +136,10 @@ class MessageRepository(Repository):
     async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Message]:
         """Messages of a range, inclusive, commands left out."""
         return await self._messages(_of(conversation_id).where(_SPOKEN, _seq.between(from_seq, to_seq)).order_by(_seq))
+
+    async def span(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Message]:
+        """Messages of a range, inclusive, commands too."""
+        return await self._messages(_of(conversation_id).where(_seq.between(from_seq, to_seq)).order_by(_seq))
 
     async def newest(
         self, conversation_id: UUID, *, after_seq: int, max_tokens: int, each_at_most: int | None = None

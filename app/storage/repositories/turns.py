@@ -13,7 +13,7 @@ from app.core.model.errors import NotFoundError, TurnLostError
 from app.core.model.records import Turn
 from app.storage.repositories.base import LeasedRepository
 from app.storage.repositories.leases import lease_end, now
-from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.mapping import columns, plain, value
 from app.storage.tables import RUNNING, TurnRow
 
 LEASE_EXPIRED = TurnLostError.code
@@ -32,6 +32,7 @@ class TurnRepository(LeasedRepository):
         """Insert with a fresh lease, in database time; ``None`` while one runs, or a dead one was not ended."""
         self._check_tenant(turn.tenant_id)
         values = columns(turn, warnings=list(turn.warnings), lease_until=lease_end(self._lease_seconds))
+        values["request"] = plain(turn.request)
         statement = (
             insert(TurnRow)
             .values(**values)
@@ -48,6 +49,11 @@ class TurnRepository(LeasedRepository):
         return await self._maybe(
             select(TurnRow).where(_of(conversation_id), _RUNNING, col(TurnRow.lease_until) >= now())
         )
+
+    async def before(self, conversation_id: UUID, turn_id: UUID) -> Turn | None:
+        """The last turn with a reply before this one."""
+        statement = select(TurnRow).where(_of(conversation_id), _id < turn_id, col(TurnRow.reply_id).is_not(None))
+        return await self._maybe(statement.order_by(_id.desc()).limit(1))
 
     async def heartbeat(self, turn_id: UUID) -> Turn | None:
         """Prolong the lease and read the row; ``None`` when it is no longer running."""
