@@ -7,7 +7,7 @@ import os
 import random
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from uuid import uuid4
 
@@ -20,6 +20,7 @@ from app.infrastructure.event_bus import RedisEventBus
 from app.infrastructure.ids import new_id
 from app.infrastructure.job_queue import CeleryJobQueue
 from app.infrastructure.metrics import ProcessMeter
+from app.infrastructure.turn_streams import LocalTurnStreams, RedisTurnStreams
 from app.providers.callables import load_tools
 from app.providers.registry import ModelRegistry
 from app.settings import OFFLINE_MODEL, Settings
@@ -51,7 +52,7 @@ from app.usecases.history.messages import MessageService
 from app.usecases.history.pins import PinService
 from app.usecases.history.releasing import ReleaseService
 from app.usecases.history.states import StateService
-from app.usecases.ports import Clock, EventBus, JobQueue, Models
+from app.usecases.ports import Clock, EventBus, JobQueue, Models, TurnStreams
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.expansion import ExpansionService
 from app.usecases.shared.outbox import Outbox
@@ -71,6 +72,7 @@ class Parts:
     queue: JobQueue
     models: Models
     clock: Clock
+    streams: TurnStreams = field(default_factory=LocalTurnStreams)
     database_ok: Callable[[], Awaitable[bool]]
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
     """What lets go of connections, in order."""
@@ -196,7 +198,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         search=search,
         expansion=expansion,
         export=ExportService(shell, conversations),
-        chat=ChatService(shell, inline, runner),
+        chat=ChatService(shell, inline, runner, parts.streams),
         compaction=compaction,
         detailing=detailing,
         verification=verification,
@@ -253,6 +255,7 @@ def _parts(settings: Settings) -> Parts:
     redis_url = _required(settings.redis_url, "REDIS_URL")
     timings, models = settings.timings, make_models(settings)
     bus = RedisEventBus(redis_url, pause_seconds=timings.broker_pause_seconds)
+    streams = RedisTurnStreams(redis_url, pause_seconds=timings.broker_pause_seconds)
     queue = CeleryJobQueue(redis_url, pause_seconds=timings.broker_pause_seconds)
     return Parts(
         uow=unit_of_work_factory(engine, timings),
@@ -260,8 +263,9 @@ def _parts(settings: Settings) -> Parts:
         queue=queue,
         models=models,
         clock=SystemClock(),
+        streams=streams,
         database_ok=partial(ping, engine),
-        closing=(queue.close, bus.close, models.close, engine.dispose),
+        closing=(queue.close, bus.close, streams.close, models.close, engine.dispose),
     )
 
 

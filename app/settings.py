@@ -175,6 +175,7 @@ class Settings(BaseSettings):
     poll_seconds: Seconds = DEFAULT_TIMINGS.poll_seconds
     event_poll_seconds: Seconds = DEFAULT_TIMINGS.event_poll_seconds
     event_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.event_heartbeat_seconds
+    unfollowed_seconds: Seconds = DEFAULT_TIMINGS.unfollowed_seconds
     stream_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.stream_heartbeat_seconds
     measure_seconds: Seconds = DEFAULT_TIMINGS.measure_seconds
     broker_pause_seconds: Seconds = DEFAULT_TIMINGS.broker_pause_seconds

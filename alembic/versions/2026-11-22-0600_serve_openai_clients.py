@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from alembic import op
 
 revision = "202611220600"
-down_revision = "202611212230"
+down_revision = "202611220500"
 branch_labels = None
 depends_on = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Annotated, Final
 from uuid import UUID
@@ -113,8 +113,9 @@ def _stream(handle: TurnHandle, steps: Steps[_Told], stopping: Stopping, request
 async def _events(handle: TurnHandle, teller: Teller) -> AsyncIterator[_Told]:
     """The turn's events with their words; whatever happens, the last one is terminal."""
     try:
-        async for event in handle.events():
-            yield _Told(event, await _words(event, teller))
+        async with aclosing(handle.events()) as events:
+            async for event in events:
+                yield _Told(event, await _words(event, teller))
     except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
         log_failure(error)
         yield _Told(ChatEvent(type="reply.failed", error=unexpected()))

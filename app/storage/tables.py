@@ -540,12 +540,15 @@ class TurnRow(TenantScoped, table=True):
     id: UUID = Field(primary_key=True)
     conversation_id: UUID
     message_id: UUID
+    planned_reply_id: UUID | None
     reply_id: UUID | None
     compaction_id: UUID | None
     status: str
     lease_until: datetime = Field(sa_type=MOMENT)
     interrupt_requested: bool
+    followed_at: datetime | None = Field(sa_type=MOMENT)
     warnings: list[str] = Field(sa_type=TEXTS)
+    recalled: list[int] = Field(sa_type=NUMBERS)
     error_code: str | None
     started_at: datetime = Field(sa_type=MOMENT)
     finished_at: datetime | None = Field(sa_type=MOMENT)

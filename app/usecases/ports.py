@@ -103,6 +103,35 @@ class EventBus(Protocol):
         """Let go of connections."""
 
 
+class TurnStreams(Protocol):
+    """What running turns tell, for followers in other processes; the database is the truth.
+
+    Nothing here blocks a caller for more than a second, or raises.
+    """
+
+    async def add(self, turn_id: UUID, number: int, entry: bytes, *, is_last: bool = False) -> bool:
+        """Add an entry of a turn, numbered 1, 2, 3 …; False when it may not be there: try again with the same.
+
+        Entries go by themselves: some minutes after the newest, and some seconds after the last one.
+        """
+
+    def follow(self, turn_id: UUID) -> AbstractAsyncContextManager[TurnEntries]:
+        """The entries of a turn, from the first one that is there."""
+
+    async def forget(self, turn_ids: Sequence[UUID]) -> None:
+        """Remove everything of these turns."""
+
+    async def close(self) -> None:
+        """Let go of connections."""
+
+
+class TurnEntries(Protocol):
+    """Entries with their numbers, which may have gaps."""
+
+    async def get(self) -> tuple[int, bytes]:
+        """Wait for the next one, for ever."""
+
+
 class WakeUp(Protocol):
     """Something to wait on."""
 

@@ -276,9 +276,9 @@ class Turning(TurnHandle):
 
     def __init__(self) -> None:
         self.was_abandoned = asyncio.Event()
-        super().__init__(on_abandoned=self._note)
+        super().__init__()
 
-    async def _note(self) -> None:
+    async def abandoned(self) -> None:
         self.was_abandoned.set()
 
     def tell(self, *events: ChatEvent) -> None:

@@ -12,7 +12,7 @@ from app.core.model.segments import ShownSegment
 from app.core.text.parts import Part
 
 Role = Literal["user", "assistant", "system", "tool"]
-MessageStatus = Literal["complete", "interrupted", "erased"]
+MessageStatus = Literal["complete", "interrupted", "erased", "superseded"]
 ProtectedReason = Literal[
     "initial_objective",
     "explicit_constraint",

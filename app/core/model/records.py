@@ -174,12 +174,19 @@ class Turn:
     conversation_id: UUID
     message_id: UUID
     """The user message it answers."""
+    planned_reply_id: UUID | None = None
+    """The id that its reply is going to have, from the start; ``None`` in older rows."""
     reply_id: UUID | None = None
+    """Of the stored reply; ``None`` while it runs, and where it failed."""
     compaction_id: UUID | None = None
     status: TurnStatus = "running"
     lease_until: datetime
     interrupt_requested: bool = False
+    followed_at: datetime | None = None
+    """When somebody last followed it in another process."""
     warnings: tuple[str, ...] = ()
+    recalled: tuple[int, ...] = ()
+    """Positions of the messages that were brought back for it."""
     error_code: str | None = None
     started_at: datetime
     finished_at: datetime | None = None

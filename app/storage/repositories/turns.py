@@ -21,6 +21,7 @@ LEASE_EXPIRED = TurnLostError.code
 
 _key = (col(TurnRow.tenant_id), col(TurnRow.id))
 _id = col(TurnRow.id)
+_LISTS = ("warnings", "recalled")
 # Words, not a parameter: only so can the planner be sure that the partial indexes hold them.
 _RUNNING = text(RUNNING)
 
@@ -31,8 +32,8 @@ class TurnRepository(LeasedRepository):
     async def start(self, turn: Turn) -> Turn | None:
         """Insert with a fresh lease, in database time; ``None`` while one runs, or a dead one was not ended."""
         self._check_tenant(turn.tenant_id)
-        values = columns(turn, warnings=list(turn.warnings), lease_until=lease_end(self._lease_seconds))
-        values["request"] = plain(turn.request)
+        lists = {name: list(getattr(turn, name)) for name in _LISTS}
+        values = columns(turn, **lists, lease_until=lease_end(self._lease_seconds), request=plain(turn.request))
         statement = (
             insert(TurnRow)
             .values(**values)
@@ -55,6 +56,10 @@ class TurnRepository(LeasedRepository):
         statement = select(TurnRow).where(_of(conversation_id), _id < turn_id, col(TurnRow.reply_id).is_not(None))
         return await self._maybe(statement.order_by(_id.desc()).limit(1))
 
+    async def note_follower(self, turn_id: UUID) -> None:
+        """Say on a running turn's row that somebody follows it in another process than its own."""
+        await self._session.execute(update(TurnRow).where(_id == turn_id, _RUNNING).values(followed_at=now()))
+
     async def heartbeat(self, turn_id: UUID) -> Turn | None:
         """Prolong the lease and read the row; ``None`` when it is no longer running."""
         return await self._maybe(
@@ -66,7 +71,7 @@ class TurnRepository(LeasedRepository):
 
     async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
         """Set an ending status and other fields of a running turn; ``None`` when it has ended before."""
-        values = changes | ({"warnings": list(changes["warnings"])} if "warnings" in changes else {})
+        values = changes | {name: list(changes[name]) for name in _LISTS if name in changes}
         return await self._maybe(update(TurnRow).where(_id == turn_id, _RUNNING).values(**values).returning(TurnRow))
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
@@ -115,4 +120,4 @@ def _failed() -> dict[str, Any]:
 
 def as_turn(row: TurnRow) -> Turn:
     """A row as a value."""
-    return value(Turn, row, warnings=tuple(row.warnings))
+    return value(Turn, row, **{name: tuple(getattr(row, name)) for name in _LISTS})

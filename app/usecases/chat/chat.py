@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,6 @@ from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import (
     ConversationMovedOnError,
     FieldError,
-    IdempotencyInProgressError,
     InvalidInputError,
     TurnInProgressError,
 )
@@ -21,9 +20,12 @@ from app.core.model.records import Event, Turn
 from app.core.retrieval.serving import Passage
 from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat.mirroring import Mirrors
+from app.usecases.chat.relaying import relay
+from app.usecases.chat.replaying import replayed
 from app.usecases.chat.turn import Started, TurnRunner, ref_of
 from app.usecases.chat.turn_end import tell_failed
-from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle, created_event
+from app.usecases.chat.turn_handle import TurnHandle, created_event
 from app.usecases.compaction.commands import compact_command
 from app.usecases.compaction.due import claim_in_turn, due_before_call
 from app.usecases.compaction.inline import InlineCompaction
@@ -35,7 +37,7 @@ from app.usecases.history.appending import (
     refuse_too_large,
     refuse_without_room,
 )
-from app.usecases.shared.compaction_views import views_of
+from app.usecases.ports import TurnStreams
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -89,10 +91,13 @@ class ChatInput:
 class ChatService:
     """Starts turns; each runs in a task of its own, whatever becomes of its client."""
 
-    def __init__(self, shell: Shell, inline: InlineCompaction, runner: TurnRunner) -> None:
+    def __init__(self, shell: Shell, inline: InlineCompaction, runner: TurnRunner, streams: TurnStreams) -> None:
         self._shell = shell
         self._inline = inline
         self._runner = runner
+        self._streams = streams
+        self._mirrors = Mirrors(shell, streams)
+        self._handles: dict[UUID, TurnHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(
@@ -105,15 +110,39 @@ class ChatService:
         async with shell.work.on_record(tenant_id, conversation_id, "append"), shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, self._shell.clock.now())
             if before is not None:
-                replayed = await self._replay(uow, before)
-                if replayed is not None:
-                    return replayed
+                first = await self._first(uow, before)
+                if first is not None:
+                    return first
             conversation = await uow.conversations.lock(conversation_id)
             started = await self._begin(uow, conversation, given, before)
             await record(uow, idem, ref_of(started.turn))
             await uow.commit()
+        handle = self._spawn(_with_events(started, list(uow.committed_events)))
         await self._shell.outbox.deliver(uow.committed_events, [started.job] if started.job else [])
-        return self._spawn(_with_events(replace(started, idem=idem), list(uow.committed_events)))
+        return handle
+
+    async def follow(self, tenant_id: UUID, conversation_id: UUID) -> TurnHandle | None:
+        """The running turn from its beginning, in whichever process it runs; ``None`` when none runs.
+
+        Raises:
+            NotFoundError: The tenant has no such conversation.
+        """
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            turn = await uow.turns.running(conversation_id)
+        return None if turn is None else self._followed(turn)
+
+    async def follow_turn(self, tenant_id: UUID, turn_id: UUID) -> TurnHandle:
+        """A turn from its beginning; of one that has ended the message, the reply at once, and the end.
+
+        Raises:
+            NotFoundError: The tenant has no such turn.
+        """
+        async with self._shell.uow(tenant_id) as uow:
+            turn = await uow.turns.get(turn_id)
+            if turn.status != "running":
+                return await replayed(uow, turn, self._shell.resolver)
+        return self._followed(turn)
 
     async def interrupt(self, tenant_id: UUID, conversation_id: UUID) -> Turn | None:
         """Stop the running reply, in whichever process it runs; ``None`` when none runs."""
@@ -127,6 +156,7 @@ class ChatService:
 
     async def close(self, patience: float) -> None:
         """Let running turns finish for ``patience`` seconds, then end them."""
+        await self._mirrors.close()
         if not self._tasks:
             return
         _, late = await asyncio.wait(self._tasks, timeout=patience)
@@ -152,6 +182,7 @@ class ChatService:
                 tenant_id=conversation.tenant_id,
                 conversation_id=conversation.id,
                 message_id=message.id,
+                planned_reply_id=self._shell.new_id(),
                 lease_until=now,
                 started_at=now,
             )
@@ -211,58 +242,39 @@ class ChatService:
             return replace(started, claim=await self._inline.claim(uow, resolved, due))
         return replace(started, job=await claim_in_turn(uow, self._shell, resolved))
 
-    async def _replay(self, uow: UnitOfWork, ref: Mapping[str, Any]) -> TurnHandle | None:
-        """The first response again; ``None`` when that turn died and is to be taken up again."""
+    async def _first(self, uow: UnitOfWork, ref: Mapping[str, Any]) -> TurnHandle | None:
+        """The turn that answers the first request, or its response; ``None`` when it died and is to be taken up."""
         turn = await uow.turns.get(UUID(ref["turn_id"]))
-        if turn.reply_id is None:
-            running = await uow.turns.running(turn.conversation_id)
-            if running is not None and running.id == turn.id:
-                raise IdempotencyInProgressError("the first request with this key still runs", retry_after=RETRY_AFTER)
-            turn = await uow.turns.get(turn.id)  # it may have ended between the two looks
-        if turn.reply_id is None:
-            return None
-        rows = [await uow.compactions.get(turn.compaction_id)] if turn.compaction_id else []
-        recalled = tuple(ref.get("recalled", ()))
-        result = ChatResult(
-            message=await uow.messages.get(turn.conversation_id, turn.message_id),
-            reply=await uow.messages.get(turn.conversation_id, turn.reply_id),
-            gauge=self._shell.resolver(await uow.conversations.get(turn.conversation_id)).gauge,
-            compaction=next(iter(await views_of(uow, rows)), None),
-            warnings=turn.warnings,
-            recalled=recalled,
-            segments=tuple(await uow.segments.covering(turn.conversation_id, recalled)),
-        )
-        return _replayed(result)
+        running = await uow.turns.running(turn.conversation_id)
+        if running is not None and running.id == turn.id:
+            return self._followed(running)
+        turn = await uow.turns.get(turn.id)  # it may have ended between the two looks
+        return None if turn.reply_id is None else await replayed(uow, turn, self._shell.resolver)
+
+    def _followed(self, turn: Turn) -> TurnHandle:
+        """A running turn; one of this process whose task is about to begin is followed like any other's."""
+        return self._handles.get(turn.id) or self._mirrors.follow(turn)
 
     def _spawn(self, started: Started) -> TurnHandle:
-        turn, policy = started.turn, started.resolved.policy
+        turn = started.turn
+        handle = self._handles[turn.id] = TurnHandle(monotonic=self._shell.clock.monotonic)
+        handle.emit(created_event(started.message, turn, started.created_number))
+        running = self._begin_task(self._runner.run(started, handle))
+        running.add_done_callback(lambda _: self._handles.pop(turn.id))
+        self._begin_task(relay(turn.id, handle, self._streams, self._shell.clock))
+        return handle
 
-        async def abandoned() -> None:
-            if policy.on_disconnect == "interrupt":
-                await self.interrupt(turn.tenant_id, turn.conversation_id)
-
-        handle = TurnHandle(on_abandoned=abandoned)
-        handle.emit(created_event(started.message, started.created_number))
-        task = asyncio.create_task(self._runner.run(started, handle))
+    def _begin_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return handle
+        return task
 
 
 def _with_events(started: Started, events: list[Event]) -> Started:
     """Where the first transaction left the conversation's event numbers."""
     created = next((event.number for event in events if event.type == "message.created"), None)
     return replace(started, created_number=created, events_after=created or 0)
-
-
-def _replayed(result: ChatResult) -> TurnHandle:
-    """A repeated stream: the message, the whole reply at once, the end."""
-    handle = TurnHandle()
-    handle.emit(created_event(result.message))
-    handle.emit(ChatEvent(type="reply.delta", data={"text": result.reply.content}))
-    ending = "interrupted" if result.reply.status == "interrupted" else "completed"
-    handle.emit(ChatEvent(type=f"reply.{ending}", result=result))
-    return handle
 
 
 def _turn_in_progress() -> TurnInProgressError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -29,7 +30,6 @@ from app.usecases.compaction.inline import InlineClaim, InlineCompaction, Inline
 from app.usecases.context.recalling import NOTHING, Asked
 from app.usecases.history.appending import MessageDraft, append
 from app.usecases.shared.compaction_views import CompactionView, views_of
-from app.usecases.shared.idempotency import Idem, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -48,8 +48,6 @@ class Started:
     resolved: Resolved
     model: str | None = None
     asked: Asked = NOTHING
-    idem: Idem | None = None
-    """The key that the client sent with it."""
     claim: InlineClaim | None = None
     job: UUID | None = None
     """A compaction to hand to the worker after the commit."""
@@ -81,10 +79,17 @@ class TurnRunner:
     async def run(self, started: Started, handle: TurnHandle) -> None:
         """Run a turn; the handle gets everything that happens, its terminal event last."""
         shell, turn = self._shell, started.turn
+        interrupts = started.resolved.policy.on_disconnect == "interrupt"
+        alone = shell.timings.unfollowed_seconds if interrupts else math.inf
         with structlog.contextvars.bound_contextvars(turn_id=str(turn.id), conversation_id=str(turn.conversation_id)):
             try:
                 async with watched(
-                    turn, uow=shell.uow, bus=shell.bus, every=shell.timings.turn_heartbeat_seconds
+                    turn,
+                    handle,
+                    uow=shell.uow,
+                    bus=shell.bus,
+                    every=shell.timings.turn_heartbeat_seconds,
+                    alone=alone,
                 ) as watch:
                     ended = await self._turn(started, handle, watch)
                 handle.emit(ChatEvent(type=f"reply.{ended.status}", id=ended.number, result=ended.result))
@@ -143,24 +148,23 @@ class TurnRunner:
         warnings = (*outcome.warnings, *said.warnings)
         looked_up = await _drawn(said, started.message.content)
         async with shell.uow(turn.tenant_id) as uow:
-            if said.recalled:  # before the conversation is locked, as when the turn began
-                await record(uow, started.idem, {**ref_of(turn), "recalled": list(said.recalled)})
             locked = await uow.conversations.lock(turn.conversation_id)
+            ended = await uow.turns.end(
+                turn.id,
+                status=status,
+                reply_id=turn.planned_reply_id,
+                compaction_id=outcome.row.id if outcome.row else None,
+                warnings=warnings,
+                recalled=said.recalled,
+                finished_at=shell.clock.now(),
+            )
+            if ended is None:
+                return await self._stored_before(started, outcome, said)
             awake = await end_quiet_of_turn(uow, locked, started.message)
             conversation = await calibrated(uow, shell, awake, started.resolved, said)
             (reply,), resolved = await append(uow, shell, conversation, [_reply(started, said)])
             await keep_live(uow, conversation.id, said, reply)
             job = await claim_after_reply(uow, shell, resolved, reply)
-            ended = await uow.turns.end(
-                turn.id,
-                status=status,
-                reply_id=reply.id,
-                compaction_id=outcome.row.id if outcome.row else None,
-                warnings=warnings,
-                finished_at=shell.clock.now(),
-            )
-            if ended is None:
-                return await self._stored_before(started, outcome, said)
             data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(started.message.id)}
             event = await uow.events.add(turn.conversation_id, f"reply.{status}", data, shell.clock.now())
             segments = await uow.segments.covering(turn.conversation_id, said.recalled)
@@ -263,6 +267,7 @@ def ref_of(turn: Turn) -> dict[str, Any]:
 
 def _reply(started: Started, said: Answer) -> MessageDraft:
     return MessageDraft(
+        id=started.turn.planned_reply_id,
         role="assistant",
         content=said.text,
         event_type="command" if started.message.is_command else "casual",

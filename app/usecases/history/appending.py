@@ -32,6 +32,8 @@ RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "warning": 1, "background": 1, "cri
 class MessageDraft:
     """A message to be: what a client gives of it."""
 
+    id: UUID | None = None
+    """Where it was decided before; else it gets one."""
     role: Role
     content: str
     parts: tuple[Part, ...] = ()
@@ -201,7 +203,7 @@ async def _written(
 def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId, now: datetime) -> Message:
     weight = weigh(draft.role, draft.content, draft.parts)
     return Message(
-        id=new_id(),
+        id=draft.id or new_id(),
         conversation_id=resolved.conversation.id,
         seq=seq,
         role=draft.role,

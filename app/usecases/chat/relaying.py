@@ -1,0 +1,68 @@
+"""What a running turn tells, passed on to followers in other processes: as entries of a stream, each numbered.
+
+The turn knows nothing of it: whoever passes on is one more listener. The stream is never the truth: where it ends
+early, or lacks an entry, followers get the rest from the database when the turn has ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+from app.usecases.chat.turn_handle import DELTA, ChatEvent, TurnHandle, delta
+from app.usecases.ports import Clock, TurnStreams
+
+PAUSE_SECONDS: Final = 0.05  # between two entries: as often as anybody sees words appear
+AGAIN_SECONDS: Final = 0.5  # between two tries with the same entry
+LONGEST: Final = 16_000  # characters of the reply in one entry
+
+
+async def relay(turn_id: UUID, handle: TurnHandle, streams: TurnStreams, clock: Clock) -> None:
+    """Pass on everything until the turn ends. The stream may be away at any time: it is tried again from there."""
+    number = 0
+    async for events in handle.batches():
+        for entry in entries_of(events):
+            number += 1
+            while not await streams.add(turn_id, number, entry, is_last=events[-1].terminal):
+                if handle.ended:
+                    return
+                await clock.sleep(AGAIN_SECONDS)
+        await clock.sleep(PAUSE_SECONDS)
+
+
+def entries_of(events: Iterable[ChatEvent]) -> Iterator[bytes]:
+    """Events as entries of bounded size. Of the terminal one only its type and number: what came of it is stored."""
+    batch: list[ChatEvent] = []
+    size = 0
+    for event in events:
+        for piece in _pieces(event):
+            batch.append(piece)
+            size += len(piece.data.get("text", ""))
+            if size >= LONGEST:
+                yield _encoded(batch)
+                batch, size = [], 0
+    if batch:
+        yield _encoded(batch)
+
+
+def events_in(entry: bytes) -> list[ChatEvent]:
+    """The events of an entry."""
+    told = json.loads(entry.decode(errors="surrogatepass"))
+    return [ChatEvent(type=type_, id=number, data=data) for type_, number, data in told]
+
+
+def _pieces(event: ChatEvent) -> Iterator[ChatEvent]:
+    if event.type != DELTA:
+        yield replace(event, result=None, error=None)
+        return
+    text = event.data["text"]
+    for start in range(0, len(text), LONGEST):
+        yield delta(text[start : start + LONGEST])
+
+
+def _encoded(events: Iterable[ChatEvent]) -> bytes:
+    told = [(event.type, event.id, dict(event.data)) for event in events]
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
