@@ -170,6 +170,9 @@ class JobQueue(Protocol):
     async def send_verification(self, conversation_id: UUID) -> bool:
         """Likewise, to have the conversation's newest state verified."""
 
+    async def send_fork(self, conversation_id: UUID) -> bool:
+        """Ask a worker to copy what a forked conversation still lacks: somebody waits for it. Never raises."""
+
 
 NewId = Callable[[], UUID]
 """UUIDv7."""

@@ -217,6 +217,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "events.add": (lambda unit: unit.events.add(CONVERSATION, "stolen", {}, START), NOT_FOUND),
     "events.add_many": (lambda unit: unit.events.add_many(CONVERSATION, [("stolen", {})], START), NOT_FOUND),
     "events.after": (lambda unit: unit.events.after(CONVERSATION, 0, limit=9), []),
+    "idempotency.get": (lambda unit: unit.idempotency.get("key"), None),
     "idempotency.update": (lambda unit: unit.idempotency.update("key", ref={}, status=500), NOT_FOUND),
     "idempotency.delete": (lambda unit: unit.idempotency.delete("key"), None),
     "idempotency.forget_older_than": (lambda unit: unit.idempotency.forget_older_than(timedelta()), 0),

@@ -81,6 +81,10 @@ class ChatInput:
     """Overrides the policy for this turn."""
     passages: tuple[Passage, ...] = ()
     """Served before the message, beside what is recalled."""
+    history: tuple[MessageDraft, ...] = ()
+    """Messages that came before it and are not stored yet: they are appended with it, or not at all."""
+    request: Mapping[str, Any] | None = None
+    """What the request of another API's client said, to be repeated with the response."""
 
     @property
     def asked(self) -> Asked:
@@ -174,6 +178,8 @@ class ChatService:
         dead = await uow.turns.fail_dead(conversation.id)
         if dead is not None:  # sooner than any sweeper
             await tell_failed(uow, dead, self._shell.clock.now())
+        if given.history and before is None:
+            conversation, given = await self._with_history(uow, conversation, given)
         message, resolved = await self._message(uow, conversation, given, before)
         now = self._shell.clock.now()
         turn = await uow.turns.start(
@@ -185,6 +191,7 @@ class ChatService:
                 planned_reply_id=self._shell.new_id(),
                 lease_until=now,
                 started_at=now,
+                request=given.request,
             )
         )
         if turn is None:
@@ -192,6 +199,15 @@ class ChatService:
         asked = replace(given.asked, record_id=turn.id)
         started = Started(turn=turn, message=message, resolved=resolved, model=given.model, asked=asked)
         return started if message.is_command else await self._with_claim(uow, started)
+
+    async def _with_history(
+        self, uow: UnitOfWork, conversation: Conversation, given: ChatInput
+    ) -> tuple[Conversation, ChatInput]:
+        """The conversation with what came before the message."""
+        check_expected_last(conversation, given.expected_last_message_id)
+        refuse_too_large(self._shell.resolver(conversation, model=given.model), given.history)
+        _, resolved = await append(uow, self._shell, conversation, given.history)
+        return resolved.conversation, replace(given, history=(), expected_last_message_id=None)
 
     async def _message(
         self, uow: UnitOfWork, conversation: Conversation, given: ChatInput, before: Mapping[str, Any] | None

@@ -25,6 +25,7 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 ON_LOOP = 48  # messages: more than this are weighed off the event loop
+SAID: frozenset[str] = frozenset({"complete", "interrupted"})
 RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "warning": 1, "background": 1, "critical": 2, "sync": 2, "over": 3}
 
 
@@ -222,8 +223,8 @@ def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId
 
 
 def _sums(message: Message) -> Sums:
-    """What one message adds to the running sums; a command adds nothing."""
-    if message.is_command:
+    """What one message adds to the running sums; a command adds nothing, nor does a copy of an erased message."""
+    if message.is_command or message.status not in SAID:
         return Sums()
     held = message.is_protected
     return Sums(

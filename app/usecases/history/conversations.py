@@ -33,6 +33,8 @@ SHAPING = POLICY | {"system_prompt", "locale"}  # these change sizes or threshol
 class NewConversation:
     """What a client gives of a conversation."""
 
+    id: UUID | None = None
+    """Where it follows from the name that the client has for it; else it gets one."""
     title: str | None = None
     user_id: str | None = None
     locale: str = "en"
@@ -64,10 +66,11 @@ class ConversationService:
         Raises:
             PolicyInvalidError: Its policy can never be met, or names a model that cannot be built.
             ModelNotAllowedError: Its policy names a model that the operator does not allow.
+            ConflictError: There is one with the given id already.
         """
         now = self._shell.clock.now()
         conversation = Conversation(
-            id=self._shell.new_id(),
+            id=given.id or self._shell.new_id(),
             tenant_id=tenant_id,
             title=given.title,
             user_id=given.user_id,
