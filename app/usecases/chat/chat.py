@@ -3,87 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from app.core.model.conversation import Conversation, Message
-from app.core.model.errors import (
-    ConversationMovedOnError,
-    FieldError,
-    IdempotencyInProgressError,
-    InvalidInputError,
-    TurnInProgressError,
-)
-from app.core.model.model_io import NO_SETTINGS, CallSettings, ToolSpec
+from app.core.model.conversation import Conversation
+from app.core.model.errors import IdempotencyInProgressError, TurnInProgressError
 from app.core.model.records import Event, Turn
-from app.core.retrieval.serving import Passage
-from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat.chat_input import ChatInput, ToolResultInput
+from app.usecases.chat.opening import opening_of
+from app.usecases.chat.reply import finish_of, made_calls
 from app.usecases.chat.turn import Started, TurnRunner, ref_of
 from app.usecases.chat.turn_end import tell_failed
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle, created_event
-from app.usecases.compaction.commands import compact_command
 from app.usecases.compaction.due import claim_in_turn, due_before_call
 from app.usecases.compaction.inline import InlineCompaction
-from app.usecases.context.recalling import Asked
-from app.usecases.history.appending import (
-    MessageDraft,
-    append,
-    check_expected_last,
-    refuse_too_large,
-    refuse_without_room,
-)
 from app.usecases.shared.compaction_views import views_of
 from app.usecases.shared.idempotency import Idem, done_before, record
-from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.waiting import waiting_message
+
+__all__ = ["ChatInput", "ChatService", "ToolResultInput"]
 
 RETRY_AFTER = 2.0  # seconds that a second turn is asked to wait
 LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResultInput:
-    """What a tool of the client came to."""
-
-    tool_call_id: str
-    content: Any
-    """Text, or any JSON."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatInput:
-    """What a client says; without ``content``, ``parts`` and ``results`` the turn that waits is answered.
-
-    ``results`` go on from the calls that the last turn ended with; a user message may come with them.
-    """
-
-    content: str | None = None
-    parts: tuple[Part, ...] = ()
-    """Of the user's message: texts and media."""
-    results: tuple[ToolResultInput, ...] = ()
-    """Of calls that wait for the client."""
-    instructions: str | None = None
-    """A system prompt of this turn alone, after the conversation's own."""
-    tools: tuple[ToolSpec, ...] = ()
-    """The client's, of this turn alone: a turn that calls one of them ends with the call open."""
-    settings: CallSettings = NO_SETTINGS
-    """How the model is called in this turn."""
-    event_type: str = "casual"
-    model: str | None = None
-    expected_last_message_id: UUID | None = None
-    recall: bool | None = None
-    """Overrides the policy for this turn."""
-    passages: tuple[Passage, ...] = ()
-    """Served before the message, beside what is recalled."""
-
-    @property
-    def asked(self) -> Asked:
-        """What to recall."""
-        return Asked(in_turn=True, recall=self.recall, passages=self.passages)
 
 
 class ChatService:
@@ -113,7 +57,8 @@ class ChatService:
             await record(uow, idem, ref_of(started.turn))
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events, [started.job] if started.job else [])
-        return self._spawn(_with_events(replace(started, idem=idem), list(uow.committed_events)))
+        created = [event for event in uow.committed_events if event.type == "message.created"]
+        return self._spawn(_with_events(replace(started, idem=idem), created), created)
 
     async def interrupt(self, tenant_id: UUID, conversation_id: UUID) -> Turn | None:
         """Stop the running reply, in whichever process it runs; ``None`` when none runs."""
@@ -144,69 +89,35 @@ class ChatService:
         dead = await uow.turns.fail_dead(conversation.id)
         if dead is not None:  # sooner than any sweeper
             await tell_failed(uow, dead, self._shell.clock.now())
-        message, resolved = await self._message(uow, conversation, given, before)
+        opening = await opening_of(uow, self._shell, conversation, given, before)
         now = self._shell.clock.now()
         turn = await uow.turns.start(
             Turn(
                 id=self._shell.new_id(),
                 tenant_id=conversation.tenant_id,
                 conversation_id=conversation.id,
-                message_id=message.id,
+                message_id=opening.message.id,
                 lease_until=now,
                 started_at=now,
             )
         )
         if turn is None:
             raise _turn_in_progress()
-        asked = replace(given.asked, record_id=turn.id)
-        started = Started(turn=turn, message=message, resolved=resolved, model=given.model, asked=asked)
-        return started if message.is_command else await self._with_claim(uow, started)
-
-    async def _message(
-        self, uow: UnitOfWork, conversation: Conversation, given: ChatInput, before: Mapping[str, Any] | None
-    ) -> tuple[Message, Resolved]:
-        """The message to answer: the new one, or the one that waits."""
-        if before is not None:
-            return await self._taken_up(uow, conversation, UUID(before["message_id"]))
-        check_expected_last(conversation, given.expected_last_message_id)
-        if given.content is None:
-            return await self._unanswered(uow, conversation)
-        command = compact_command(given.content) is not None
-        draft = MessageDraft(
-            role="user",
-            content=given.content,
-            event_type="command" if command else given.event_type,
-            is_command=command,
+        started = Started(
+            turn=turn,
+            message=opening.message,
+            question=opening.question,
+            resolved=opening.resolved,
+            brought=given.brought,
+            model=given.model,
+            asked=replace(given.asked, record_id=turn.id),
         )
-        resolved = self._shell.resolver(conversation, model=given.model)
-        refuse_too_large(resolved, [draft])
-        if not command:
-            refuse_without_room(resolved, draft)
-        messages, resolved = await append(uow, self._shell, conversation, [draft])
-        return messages[0], resolved
-
-    async def _unanswered(self, uow: UnitOfWork, conversation: Conversation) -> tuple[Message, Resolved]:
-        """The user's message that nobody answered."""
-        waiting = await waiting_message(uow, conversation.id)
-        if waiting is None:
-            message = "content cannot be empty: there is no unanswered user message"
-            raise InvalidInputError(message, errors=[FieldError(field="content", message=message)])
-        return waiting, self._shell.resolver(conversation)
-
-    async def _taken_up(
-        self, uow: UnitOfWork, conversation: Conversation, message_id: UUID
-    ) -> tuple[Message, Resolved]:
-        """The message of a turn that died, if nothing came after it but its own calls and their results."""
-        message = await uow.messages.get(conversation.id, message_id)
-        waiting = None if message.is_command else await waiting_message(uow, conversation.id)
-        if not message.is_command and (waiting is None or waiting.id != message_id):
-            raise ConversationMovedOnError("other messages came after this one: send it again under a new key")
-        return message, self._shell.resolver(conversation)
+        return started if opening.message.is_command else await self._with_claim(uow, started)
 
     async def _with_claim(self, uow: UnitOfWork, started: Started) -> Started:
         """Before the call: an inline claim where one is due, else a background one."""
         resolved = started.resolved
-        due = due_before_call(resolved, self._shell)
+        due = due_before_call(resolved.bringing(started.brought), self._shell)
         if due is not None:
             return replace(started, claim=await self._inline.claim(uow, resolved, due))
         return replace(started, job=await claim_in_turn(uow, self._shell, resolved))
@@ -223,18 +134,22 @@ class ChatService:
             return None
         rows = [await uow.compactions.get(turn.compaction_id)] if turn.compaction_id else []
         recalled = tuple(ref.get("recalled", ()))
+        reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+        open_calls = made_calls(reply, ref.get("open_calls", ()))
         result = ChatResult(
             message=await uow.messages.get(turn.conversation_id, turn.message_id),
-            reply=await uow.messages.get(turn.conversation_id, turn.reply_id),
+            reply=reply,
             gauge=self._shell.resolver(await uow.conversations.get(turn.conversation_id)).gauge,
             compaction=next(iter(await views_of(uow, rows)), None),
             warnings=turn.warnings,
             recalled=recalled,
             segments=tuple(await uow.segments.covering(turn.conversation_id, recalled)),
+            open_calls=open_calls,
+            finish=finish_of(reply, turn.warnings, open_calls),
         )
         return _replayed(result)
 
-    def _spawn(self, started: Started) -> TurnHandle:
+    def _spawn(self, started: Started, created: Sequence[Event]) -> TurnHandle:
         turn, policy = started.turn, started.resolved.policy
 
         async def abandoned() -> None:
@@ -242,17 +157,19 @@ class ChatService:
                 await self.interrupt(turn.tenant_id, turn.conversation_id)
 
         handle = TurnHandle(on_abandoned=abandoned)
-        handle.emit(created_event(started.message, started.created_number))
+        if created:
+            handle.emit_all(created)
+        else:  # it was there already
+            handle.emit(created_event(started.message))
         task = asyncio.create_task(self._runner.run(started, handle))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return handle
 
 
-def _with_events(started: Started, events: list[Event]) -> Started:
+def _with_events(started: Started, created: Sequence[Event]) -> Started:
     """Where the first transaction left the conversation's event numbers."""
-    created = next((event.number for event in events if event.type == "message.created"), None)
-    return replace(started, created_number=created, events_after=created or 0)
+    return replace(started, events_after=created[0].number) if created else started
 
 
 def _replayed(result: ChatResult) -> TurnHandle:
@@ -260,6 +177,7 @@ def _replayed(result: ChatResult) -> TurnHandle:
     handle = TurnHandle()
     handle.emit(created_event(result.message))
     handle.emit(ChatEvent(type="reply.delta", data={"text": result.reply.content}))
+    handle.emit_calls(result.open_calls)
     ending = "interrupted" if result.reply.status == "interrupted" else "completed"
     handle.emit(ChatEvent(type=f"reply.{ending}", result=result))
     return handle

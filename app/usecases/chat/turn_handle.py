@@ -85,6 +85,12 @@ class TurnHandle:
         for event in events:
             self.emit(ChatEvent(type=event.type, id=event.number, data=event.data))
 
+    def emit_calls(self, calls: Sequence[ToolCall]) -> None:
+        """Tell of the calls that a turn leaves open, just before its end."""
+        for call in calls:
+            data = {"id": call.id, "name": call.name, "arguments": call.arguments}
+            self.emit(ChatEvent(type="tool.called", data=data))
+
     async def events(self) -> AsyncIterator[ChatEvent]:
         """Everything that happens, the terminal event last."""
         while True:
