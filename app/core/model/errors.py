@@ -162,6 +162,14 @@ class ForkInProgressError(ConflictError):
     title = "A fork is being made"
 
 
+class ToolsPendingError(ConflictError):
+    """Calls of the client's tools wait for results that are not given; ``extra["missing"]`` has their ids."""
+
+    code = "tools_pending"
+    title = "Tool results are missing"
+    retryable = False
+
+
 class PinBudgetExceededError(ConflictError):
     """A pin would exceed the policy's share for held messages; ``extra`` holds what they weigh, size and limit."""
 

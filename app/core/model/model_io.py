@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -24,38 +24,6 @@ FinishReason = Literal["stop", "length", "blocked", "tool_call", "other"]
 
 def unknown_cost(_tokens: int) -> None:
     """Of a model without a known price."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelProfile:
-    """What a model can take: limits in its own tokens."""
-
-    name: str
-    input_limit: int
-    output_limit: int
-    limit_known: bool = False
-    """Whether ``input_limit`` is the model's own, or the operator's word, and no guess."""
-    chunk_tokens: int | None = None
-    """The most that it digests in one compaction call, where that is less than half the input limit."""
-    metered: bool = True
-    """Whether its calls cost money: the spend guard counts only those."""
-    reads_prompts: bool = True
-    """Whether a prompt tells it what to do; the offline model is told nothing."""
-    calls_tools: bool = False
-    """Whether tools are offered to it as a chat model."""
-    stateful: bool = False
-    """Whether its provider keeps the context of a chat, so that a request may go on from an earlier response."""
-    input_cost: InputCost = field(default=unknown_cost, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextMessage:
-    """One entry of an assembled context. ``seq`` is ``None`` for what the service wrote itself."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    content: str
-    parts: tuple[Part, ...] = ()
-    seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +84,47 @@ class CallSettings:
 REASONING_EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 NO_SETTINGS: Final = CallSettings()
 
+Refuses = Callable[[CallSettings, Sequence[ToolSpec]], Mapping[str, str]]
+"""What of a client's settings and tools a model cannot take: by the field's name, why."""
+
+
+def takes_everything(_settings: CallSettings, _tools: Sequence[ToolSpec]) -> Mapping[str, str]:
+    """Of a model that takes whatever there is."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelProfile:
+    """What a model can take: limits in its own tokens."""
+
+    name: str
+    input_limit: int
+    output_limit: int
+    limit_known: bool = False
+    """Whether ``input_limit`` is the model's own, or the operator's word, and no guess."""
+    chunk_tokens: int | None = None
+    """The most that it digests in one compaction call, where that is less than half the input limit."""
+    metered: bool = True
+    """Whether its calls cost money: the spend guard counts only those."""
+    reads_prompts: bool = True
+    """Whether a prompt tells it what to do; the offline model is told nothing."""
+    calls_tools: bool = False
+    """Whether tools are offered to it as a chat model."""
+    stateful: bool = False
+    """Whether its provider keeps the context of a chat, so that a request may go on from an earlier response."""
+    input_cost: InputCost = field(default=unknown_cost, compare=False, repr=False)
+    refuses: Refuses = field(default=takes_everything, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextMessage:
+    """One entry of an assembled context. ``seq`` is ``None`` for what the service wrote itself."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    parts: tuple[Part, ...] = ()
+    seq: int | None = None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
@@ -131,8 +140,11 @@ class ChatRequest:
     """One step of the chat model: ``messages[0]`` is the system prompt when it has role ``system``."""
 
     messages: tuple[ContextMessage, ...]
-    max_output_tokens: int | None = None
     tools: tuple[ToolSpec, ...] = ()
+    must_call: tuple[str, ...] = ()
+    """Tools of which one has to be called; empty: the model may answer."""
+    settings: CallSettings = NO_SETTINGS
+    """``tool_choice`` apart, of which ``tools`` and ``must_call`` are made."""
     continues: Continuation | None = None
     """Of a stateful model only: ``messages`` then hold, after the system prompt, what came since."""
     locale: str = "en"

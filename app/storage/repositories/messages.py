@@ -297,6 +297,16 @@ class MessageRepository(Repository):
         )
         return _message(await self._session.first(statement))
 
+    async def note_usage(self, conversation_id: UUID, message_id: UUID, usage: Mapping[str, Any]) -> Message:
+        """What the turn used whose reply this message became after it was stored."""
+        statement = (
+            update(MessageRow)
+            .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message_id)
+            .values(usage=dict(usage))
+            .returning(MessageRow)
+        )
+        return _message(await self._session.first(statement))
+
     async def erase(self, conversation_id: UUID, changed: Sequence[Message]) -> None:
         """Store these messages' ``content``, ``parts``, ``status``, weights, reason, ``usage`` and ``metadata``.
 

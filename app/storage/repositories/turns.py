@@ -45,6 +45,10 @@ class TurnRepository(LeasedRepository):
         """One row. Raises ``NotFoundError``."""
         return await self._one(select(TurnRow).where(_id == turn_id))
 
+    async def newest(self, conversation_id: UUID) -> Turn | None:
+        """The one that began last, whatever became of it."""
+        return await self._maybe(select(TurnRow).where(_of(conversation_id)).order_by(_id.desc()).limit(1))
+
     async def running(self, conversation_id: UUID) -> Turn | None:
         """The running turn with a live lease."""
         return await self._maybe(

@@ -3,93 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from app.core.model.conversation import Conversation, Message
-from app.core.model.errors import (
-    ConversationMovedOnError,
-    FieldError,
-    InvalidInputError,
-    TurnInProgressError,
-)
-from app.core.model.model_io import NO_SETTINGS, CallSettings, ToolSpec
+from app.core.model.conversation import Conversation
+from app.core.model.errors import TurnInProgressError
 from app.core.model.records import Event, Turn
-from app.core.retrieval.serving import Passage
-from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.mirroring import Mirrors
+from app.usecases.chat.opening import opening_of
 from app.usecases.chat.relaying import relay
 from app.usecases.chat.replaying import replayed
 from app.usecases.chat.turn import Started, TurnRunner, ref_of
 from app.usecases.chat.turn_end import tell_failed
-from app.usecases.chat.turn_handle import TurnHandle, created_event
-from app.usecases.compaction.commands import compact_command
+from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event, ids_of
 from app.usecases.compaction.due import claim_in_turn, due_before_call
 from app.usecases.compaction.inline import InlineCompaction
-from app.usecases.context.recalling import Asked
-from app.usecases.history.appending import (
-    MessageDraft,
-    append,
-    check_expected_last,
-    refuse_too_large,
-    refuse_without_room,
-)
+from app.usecases.history.appending import append, check_expected_last, refuse_too_large
 from app.usecases.ports import TurnStreams
 from app.usecases.shared.idempotency import Idem, done_before, record
-from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.waiting import waiting_message
+
+__all__ = ["ChatInput", "ChatService", "ToolResultInput"]
 
 RETRY_AFTER = 2.0  # seconds that a second turn is asked to wait
 LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResultInput:
-    """What a tool of the client came to."""
-
-    tool_call_id: str
-    content: Any
-    """Text, or any JSON."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatInput:
-    """What a client says; without ``content``, ``parts`` and ``results`` the turn that waits is answered.
-
-    ``results`` go on from the calls that the last turn ended with; a user message may come with them.
-    """
-
-    content: str | None = None
-    parts: tuple[Part, ...] = ()
-    """Of the user's message: texts and media."""
-    results: tuple[ToolResultInput, ...] = ()
-    """Of calls that wait for the client."""
-    instructions: str | None = None
-    """A system prompt of this turn alone, after the conversation's own."""
-    tools: tuple[ToolSpec, ...] = ()
-    """The client's, of this turn alone: a turn that calls one of them ends with the call open."""
-    settings: CallSettings = NO_SETTINGS
-    """How the model is called in this turn."""
-    event_type: str = "casual"
-    model: str | None = None
-    expected_last_message_id: UUID | None = None
-    recall: bool | None = None
-    """Overrides the policy for this turn."""
-    passages: tuple[Passage, ...] = ()
-    """Served before the message, beside what is recalled."""
-    history: tuple[MessageDraft, ...] = ()
-    """Messages that came before it and are not stored yet: they are appended with it, or not at all."""
-    request: Mapping[str, Any] | None = None
-    """What the request of another API's client said, to be repeated with the response."""
-
-    @property
-    def asked(self) -> Asked:
-        """What to recall."""
-        return Asked(in_turn=True, recall=self.recall, passages=self.passages)
 
 
 class ChatService:
@@ -121,7 +62,8 @@ class ChatService:
             started = await self._begin(uow, conversation, given, before)
             await record(uow, idem, ref_of(started.turn))
             await uow.commit()
-        handle = self._spawn(_with_events(started, list(uow.committed_events)))
+        created = [event for event in uow.committed_events if event.type == "message.created"]
+        handle = self._spawn(_with_events(started, created), created)
         await self._shell.outbox.deliver(uow.committed_events, [started.job] if started.job else [])
         return handle
 
@@ -180,14 +122,14 @@ class ChatService:
             await tell_failed(uow, dead, self._shell.clock.now())
         if given.history and before is None:
             conversation, given = await self._with_history(uow, conversation, given)
-        message, resolved = await self._message(uow, conversation, given, before)
+        opening = await opening_of(uow, self._shell, conversation, given, before)
         now = self._shell.clock.now()
         turn = await uow.turns.start(
             Turn(
                 id=self._shell.new_id(),
                 tenant_id=conversation.tenant_id,
                 conversation_id=conversation.id,
-                message_id=message.id,
+                message_id=opening.message.id,
                 planned_reply_id=self._shell.new_id(),
                 lease_until=now,
                 started_at=now,
@@ -196,9 +138,16 @@ class ChatService:
         )
         if turn is None:
             raise _turn_in_progress()
-        asked = replace(given.asked, record_id=turn.id)
-        started = Started(turn=turn, message=message, resolved=resolved, model=given.model, asked=asked)
-        return started if message.is_command else await self._with_claim(uow, started)
+        started = Started(
+            turn=turn,
+            message=opening.message,
+            question=opening.question,
+            resolved=opening.resolved,
+            brought=given.brought,
+            model=given.model,
+            asked=replace(given.asked, record_id=turn.id),
+        )
+        return started if opening.message.is_command else await self._with_claim(uow, started)
 
     async def _with_history(
         self, uow: UnitOfWork, conversation: Conversation, given: ChatInput
@@ -209,51 +158,10 @@ class ChatService:
         _, resolved = await append(uow, self._shell, conversation, given.history)
         return resolved.conversation, replace(given, history=(), expected_last_message_id=None)
 
-    async def _message(
-        self, uow: UnitOfWork, conversation: Conversation, given: ChatInput, before: Mapping[str, Any] | None
-    ) -> tuple[Message, Resolved]:
-        """The message to answer: the new one, or the one that waits."""
-        if before is not None:
-            return await self._taken_up(uow, conversation, UUID(before["message_id"]))
-        check_expected_last(conversation, given.expected_last_message_id)
-        if given.content is None:
-            return await self._unanswered(uow, conversation)
-        command = compact_command(given.content) is not None
-        draft = MessageDraft(
-            role="user",
-            content=given.content,
-            event_type="command" if command else given.event_type,
-            is_command=command,
-        )
-        resolved = self._shell.resolver(conversation, model=given.model)
-        refuse_too_large(resolved, [draft])
-        if not command:
-            refuse_without_room(resolved, draft)
-        messages, resolved = await append(uow, self._shell, conversation, [draft])
-        return messages[0], resolved
-
-    async def _unanswered(self, uow: UnitOfWork, conversation: Conversation) -> tuple[Message, Resolved]:
-        """The user's message that nobody answered."""
-        waiting = await waiting_message(uow, conversation.id)
-        if waiting is None:
-            message = "content cannot be empty: there is no unanswered user message"
-            raise InvalidInputError(message, errors=[FieldError(field="content", message=message)])
-        return waiting, self._shell.resolver(conversation)
-
-    async def _taken_up(
-        self, uow: UnitOfWork, conversation: Conversation, message_id: UUID
-    ) -> tuple[Message, Resolved]:
-        """The message of a turn that died, if nothing came after it but its own calls and their results."""
-        message = await uow.messages.get(conversation.id, message_id)
-        waiting = None if message.is_command else await waiting_message(uow, conversation.id)
-        if not message.is_command and (waiting is None or waiting.id != message_id):
-            raise ConversationMovedOnError("other messages came after this one: send it again under a new key")
-        return message, self._shell.resolver(conversation)
-
     async def _with_claim(self, uow: UnitOfWork, started: Started) -> Started:
         """Before the call: an inline claim where one is due, else a background one."""
         resolved = started.resolved
-        due = due_before_call(resolved, self._shell)
+        due = due_before_call(resolved.bringing(started.brought), self._shell)
         if due is not None:
             return replace(started, claim=await self._inline.claim(uow, resolved, due))
         return replace(started, job=await claim_in_turn(uow, self._shell, resolved))
@@ -271,10 +179,13 @@ class ChatService:
         """A running turn; one of this process whose task is about to begin is followed like any other's."""
         return self._handles.get(turn.id) or self._mirrors.follow(turn)
 
-    def _spawn(self, started: Started) -> TurnHandle:
+    def _spawn(self, started: Started, created: Sequence[Event]) -> TurnHandle:
         turn = started.turn
         handle = self._handles[turn.id] = TurnHandle(monotonic=self._shell.clock.monotonic)
-        handle.emit(created_event(started.message, turn, started.created_number))
+        for event in created:
+            handle.emit(ChatEvent(type=event.type, id=event.number, data={**event.data, **ids_of(turn)}))
+        if not created:  # the message was there already
+            handle.emit(created_event(started.message, turn))
         running = self._begin_task(self._runner.run(started, handle))
         running.add_done_callback(lambda _: self._handles.pop(turn.id))
         self._begin_task(relay(turn.id, handle, self._streams, self._shell.clock))
@@ -287,10 +198,9 @@ class ChatService:
         return task
 
 
-def _with_events(started: Started, events: list[Event]) -> Started:
+def _with_events(started: Started, created: Sequence[Event]) -> Started:
     """Where the first transaction left the conversation's event numbers."""
-    created = next((event.number for event in events if event.type == "message.created"), None)
-    return replace(started, created_number=created, events_after=created or 0)
+    return replace(started, events_after=created[0].number) if created else started
 
 
 def _turn_in_progress() -> TurnInProgressError:

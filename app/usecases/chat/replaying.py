@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from app.core.model.errors import DomainError, ModelFailedError
 from app.core.model.records import Turn
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat.reply import finish_of, left_open
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle, created_event
 from app.usecases.shared.compaction_views import views_of
 from app.usecases.shared.resolve import Resolver
@@ -17,14 +18,18 @@ async def stored_result(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> Chat
     if turn.reply_id is None:
         return None
     rows = [await uow.compactions.get(turn.compaction_id)] if turn.compaction_id else []
+    reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+    open_calls = left_open(reply, resolver.own_tools)
     return ChatResult(
         message=await uow.messages.get(turn.conversation_id, turn.message_id),
-        reply=await uow.messages.get(turn.conversation_id, turn.reply_id),
+        reply=reply,
         gauge=resolver(await uow.conversations.get(turn.conversation_id)).gauge,
         compaction=next(iter(await views_of(uow, rows)), None),
         warnings=turn.warnings,
         recalled=turn.recalled,
         segments=tuple(await uow.segments.covering(turn.conversation_id, turn.recalled)),
+        open_calls=open_calls,
+        finish=finish_of(reply, turn.warnings, open_calls),
     )
 
 
@@ -42,6 +47,7 @@ async def replayed(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> TurnHandl
     handle.emit(created_event(await uow.messages.get(turn.conversation_id, turn.message_id), turn))
     if end.result is not None:
         handle.emit_rest(end.result.reply.content)
+        handle.emit_calls(end.result.open_calls)
     handle.emit(end)
     return handle
 

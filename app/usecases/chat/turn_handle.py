@@ -67,9 +67,14 @@ class ChatEvent:
 
 def created_event(message: Message, turn: Turn, number: int | None = None) -> ChatEvent:
     """The stream's first event: the stored user message, and the id that the reply is going to have."""
+    data = {"message_id": str(message.id), "seq": message.seq, "role": message.role}
+    return ChatEvent(type=CREATED, id=number, data=data | ids_of(turn))
+
+
+def ids_of(turn: Turn) -> dict[str, str]:
+    """What the first event tells of its turn."""
     reply_id = turn.planned_reply_id or turn.reply_id
-    data = {"message_id": str(message.id), "seq": message.seq, "role": message.role, "turn_id": str(turn.id)}
-    return ChatEvent(type=CREATED, id=number, data=data | ({"reply_id": str(reply_id)} if reply_id else {}))
+    return {"turn_id": str(turn.id)} | ({"reply_id": str(reply_id)} if reply_id else {})
 
 
 def delta(text: str) -> ChatEvent:
@@ -151,6 +156,12 @@ class TurnHandle:
         """Pass on committed events of the conversation."""
         for event in events:
             self.emit(ChatEvent(type=event.type, id=event.number, data=event.data))
+
+    def emit_calls(self, calls: Sequence[ToolCall]) -> None:
+        """Tell of the calls that a turn leaves open, just before its end."""
+        for call in calls:
+            data = {"id": call.id, "name": call.name, "arguments": call.arguments}
+            self.emit(ChatEvent(type="tool.called", data=data))
 
     def emit_rest(self, reply: str) -> None:
         """Before the terminal event: what of the whole reply is not told yet."""

@@ -98,8 +98,10 @@ def check_expected_last(conversation: Conversation, expected: UUID | None) -> No
         )
 
 
-def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None:
+def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, together: bool = False) -> None:
     """Refuse a message that can never fit, before anything is stored; unless the policy serves it elided.
+
+    ``together``: they are served side by side or not at all.
 
     Raises:
         TooLargeError: What is always served and this message together exceed the window.
@@ -108,8 +110,8 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None
         return
     window = _window(resolved)
     floor = _floor(resolved)
-    for draft in drafts:
-        size = _size(resolved, draft)
+    sizes = [_size(resolved, draft) for draft in drafts]
+    for size in [sum(sizes)] if together else sizes:
         if floor + size > window:
             limit = max(window - floor, 0)
             raise TooLargeError(
@@ -120,13 +122,13 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None
             )
 
 
-def refuse_without_room(resolved: Resolved, draft: MessageDraft) -> None:
-    """Refuse a turn's message when nothing is going to make room for it, before anything is stored.
+def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None:
+    """Refuse what a turn begins with when nothing is going to make room for it, before anything is stored.
 
     Raises:
         TooLargeError: Automatic compaction is off, nothing may be cut or elided, and the whole exceeds the window.
     """
-    policy, window, size = resolved.policy, resolved.budgets.window, _size(resolved, draft)
+    policy, window, size = resolved.policy, resolved.budgets.window, sum(_size(resolved, draft) for draft in drafts)
     if policy.oversized == "elide":
         return
     present = resolved.breakdown.total

@@ -63,15 +63,10 @@ def _happening(event: ChatEvent) -> Happening:
 def ended(result: ChatResult) -> Ended:
     """The end of a turn that has its reply."""
     reply = result.reply
-    calls = tuple(
-        ToolCall(id=part["id"], name=part["name"], arguments=part["arguments"])
-        for part in reply.parts
-        if part.get("type") == "tool_call"
-    )
     return Ended(
         text=reply.content,
-        calls=calls,
-        finish="tool_call" if calls else "length" if "reply_cut_off" in result.warnings else "stop",
+        calls=result.open_calls,
+        finish=result.finish,
         interrupted=reply.status == "interrupted",
         usage=reply.usage or {},
         model=reply.model,

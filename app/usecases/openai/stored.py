@@ -10,11 +10,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, Final
 from uuid import UUID
 
 from app.core.context.reconciling import Reconciling, lines_of
-from app.core.model.conversation import Conversation
+from app.core.context.tools import MOST_CALLS
+from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import (
     ConflictError,
     ConversationMovedOnError,
@@ -27,7 +29,8 @@ from app.core.model.errors import (
 from app.core.model.policies.presets import DEFAULT_PRESET
 from app.core.model.records import Page, Turn
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.chat.chat import ChatInput, ChatService, ToolResultInput
+from app.usecases.chat.chat import ChatService
+from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import ConversationService, NewConversation
@@ -38,7 +41,7 @@ from app.usecases.openai.keys import Attempt
 from app.usecases.openai.naming import Name, derived_id, found_by
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.waiting import waiting_message
+from app.usecases.shared.waiting import exchange_of
 
 PAGE: Final = 500
 """Stored messages that are compared at a time."""
@@ -216,7 +219,7 @@ class StoredAnswers:
             conversation = await uow.conversations.get(conversation_id)
             running = await uow.turns.running(conversation_id)
             await _read(uow, conversation, reconciling)
-            waits = reconciling.is_all_stored and await waiting_message(uow, conversation_id) is not None
+            waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).waits
         if waits and running is not None:
             return _Running(await self._chat.follow_turn(tenant_id, running.id))
         if waits:
@@ -234,9 +237,13 @@ class StoredAnswers:
                     "the response was deleted, or has no output: nothing goes on from it"
                 )
             conversation = await uow.conversations.get(turn.conversation_id)
+            following = await uow.messages.span(turn.conversation_id, reply.seq + 1, reply.seq + MOST_CALLS)
             last = await uow.messages.last(turn.conversation_id)
-        place = Place(conversation_id=turn.conversation_id, through_seq=reply.seq)
-        is_end = conversation.last_seq == reply.seq or (last is not None and last.id == reply.id)
+        # Results of our own tools that were called beside the client's stand after the reply, and belong to it.
+        own = list(takewhile(lambda message: _is_of(turn, message), following))
+        end = own[-1] if own else reply
+        place = Place(conversation_id=turn.conversation_id, through_seq=end.seq)
+        is_end = conversation.last_seq == end.seq or (last is not None and last.id == end.id)
         return place, conversation.last_message_id if is_end else None
 
     async def _ended(self, tenant_id: UUID, turn_id: UUID, patience: float) -> Turn:
@@ -359,6 +366,11 @@ def _leading_results(new: tuple[MessageDraft, ...]) -> tuple[ToolResultInput, ..
             break
         results += [ToolResultInput(tool_call_id=part["tool_call_id"], content=part["content"]) for part in draft.parts]
     return tuple(results)
+
+
+def _is_of(turn: Turn, message: Message) -> bool:
+    """Whether a tool's result was stored while the turn ran."""
+    return message.role == "tool" and turn.finished_at is not None and message.created_at <= turn.finished_at
 
 
 def _wrong(message: str) -> InvalidInputError:
