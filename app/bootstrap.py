@@ -20,6 +20,7 @@ from app.infrastructure.event_bus import RedisEventBus
 from app.infrastructure.ids import new_id
 from app.infrastructure.job_queue import CeleryJobQueue
 from app.infrastructure.metrics import ProcessMeter
+from app.infrastructure.sealing import AesSealer
 from app.infrastructure.turn_streams import LocalTurnStreams, RedisTurnStreams
 from app.providers.callables import load_tools
 from app.providers.registry import ModelRegistry
@@ -52,6 +53,8 @@ from app.usecases.history.messages import MessageService
 from app.usecases.history.pins import PinService
 from app.usecases.history.releasing import ReleaseService
 from app.usecases.history.states import StateService
+from app.usecases.openai.forking import ForkService
+from app.usecases.openai.services import OpenAIServices, openai_services
 from app.usecases.ports import Clock, EventBus, JobQueue, Models, TurnStreams
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.expansion import ExpansionService
@@ -110,6 +113,13 @@ class Container:
     examination: ExaminationService
     stats: StatsService
     measuring: Measuring
+    openai: OpenAIServices
+    """What clients of OpenAI's API ask for."""
+
+    @property
+    def forks(self) -> ForkService:
+        """Copies the beginnings of conversations, also in the worker."""
+        return self.openai.forks
 
     async def prepare_models(self) -> None:
         """Build the configured models off the event loop, so that no request waits for it.
@@ -185,6 +195,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
     toolbox = Toolbox(shell, lookups=lookups, further=further)
     loop = ToolLoop(shell, context=context, inline=inline, toolbox=toolbox)
     runner = TurnRunner(shell, inline=inline, commands=CommandRunner(manual), loop=loop)
+    chat, erasure = ChatService(shell, inline, runner, parts.streams), ErasureService(shell)
     return Container(
         settings=settings,
         owner=owner,
@@ -192,13 +203,13 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         conversations=conversations,
         states=StateService(shell, conversations),
         messages=MessageService(shell),
-        erasure=ErasureService(shell),
+        erasure=erasure,
         pins=PinService(shell),
         anchors=AnchorService(shell),
         search=search,
         expansion=expansion,
         export=ExportService(shell, conversations),
-        chat=ChatService(shell, inline, runner, parts.streams),
+        chat=chat,
         compaction=compaction,
         detailing=detailing,
         verification=verification,
@@ -225,6 +236,15 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         examination=ExaminationService(shell),
         stats=StatsService(shell),
         measuring=Measuring(shell, ProcessMeter()),
+        openai=openai_services(
+            shell,
+            queue=parts.queue,
+            sealer=AesSealer(_secret(settings.sealing_key)),
+            spending=spending,
+            chat=chat,
+            conversations=conversations,
+            erasure=erasure,
+        ),
     )
 
 

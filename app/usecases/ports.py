@@ -155,6 +155,16 @@ class Meter(Protocol):
         """Everything, as Prometheus reads it."""
 
 
+class Sealer(Protocol):
+    """Seals what clients keep for us: a token that nobody else can read, change or make."""
+
+    def seal(self, text: str, tenant_id: UUID, secret: bytes) -> str:
+        """The text as a token; ``secret`` is the tenant's own."""
+
+    def open(self, token: str, tenant_id: UUID, secret: bytes) -> str | None:
+        """The text in a token; ``None`` where it is none of ours, was changed, or is another tenant's."""
+
+
 class JobQueue(Protocol):
     """Hands a compaction's id to the worker: a hint, sent after the commit, off the request path."""
 
