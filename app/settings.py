@@ -157,7 +157,7 @@ class Settings(BaseSettings):
     tools: Annotated[tuple[str, ...], NoDecode] = ()
     """Further tools of the chat model: Python callables, each as ``package.module:function``."""
 
-    sealing_key: SecretStr | None = None
+    sealing_key: Annotated[SecretStr, Field(min_length=16)] | None = None
     """Seals what clients of ``/v1/responses/compact`` keep for us; unset: a secret of each tenant in the database."""
     auth_required: bool | None = None
     """Unset: keys are required unless the server listens on loopback in embedded mode."""

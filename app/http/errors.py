@@ -185,12 +185,15 @@ async def _on_domain_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
+    return error_response(request, validation_refusal(error))
+
+
+def validation_refusal(error: Exception) -> DomainError:
+    """What is said of a body or parameters that are out of contract."""
     found = error.errors() if isinstance(error, RequestValidationError) else []
     if any(tuple(item["loc"]) == ("body",) and item["type"] == "missing" for item in found):
-        refusal: DomainError = UnreadableError("A JSON object is expected as the body.")
-    else:
-        refusal = invalid_input(_field_errors(found))
-    return error_response(request, refusal)
+        return UnreadableError("A JSON object is expected as the body.")
+    return invalid_input(_field_errors(found))
 
 
 def _on_http_exception(request: Request, error: Exception, routes: Sequence[BaseRoute]) -> Response:

@@ -12,8 +12,8 @@ from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT
 from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_part, stored_content
 from app.http.openai.settings import (
     MAX_TOOLS,
-    Function,
-    JsonSchema,
+    AnswerSchema,
+    ClientFunction,
     Mode,
     NamedTool,
     Penalty,
@@ -78,7 +78,7 @@ class ChatTool(Given):
     """A tool: functions alone."""
 
     type: Literal["function"]
-    function: Function
+    function: ClientFunction
 
 
 class ChosenFunction(Given):
@@ -98,7 +98,7 @@ class ChatFormat(Given):
     """What the answer looks like."""
 
     type: Literal["text", "json_object", "json_schema"]
-    json_schema: JsonSchema | None = None
+    json_schema: AnswerSchema | None = None
 
 
 class StreamOptions(Given):
@@ -203,7 +203,7 @@ class ChatCompletionRequest(Given):
         form = self.response_format
         if form is None or form.type == "text":
             return None
-        return (form.json_schema if form.type == "json_schema" and form.json_schema else JsonSchema()).output()
+        return (form.json_schema if form.type == "json_schema" and form.json_schema else AnswerSchema()).output()
 
     def _leading(self) -> Iterator[ChatMessage]:
         for message in self.messages:

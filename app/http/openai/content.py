@@ -69,7 +69,7 @@ class ResponseImage(Given):
     detail: str | None = None
 
 
-class Audio(Given):
+class GivenAudio(Given):
     """Sound, inline."""
 
     data: Annotated[str, Field(min_length=1)]
@@ -80,10 +80,10 @@ class AudioContent(Given):
     """A sound."""
 
     type: Literal["input_audio"]
-    input_audio: Audio
+    input_audio: GivenAudio
 
 
-class File(Given):
+class GivenFile(Given):
     """A file, inline."""
 
     file_data: str | None = None
@@ -95,7 +95,7 @@ class ChatFile(Given):
     """A file of a chat completion."""
 
     type: Literal["file"]
-    file: File
+    file: GivenFile
 
 
 class ResponseFile(Given):
@@ -142,9 +142,9 @@ def _media(part: ChatImage | ResponseImage | AudioContent | ChatFile | ResponseF
             return _placed(url, "image/*", {"detail": detail})
         case ResponseImage(image_url=str(url), detail=detail):
             return _placed(url, "image/*", {"detail": detail})
-        case AudioContent(input_audio=Audio(data=data, format=form)):
+        case AudioContent(input_audio=GivenAudio(data=data, format=form)):
             return {"type": "media", "media_type": f"audio/{form}", "data": data}
-        case ChatFile(file=File(file_data=str(data), filename=name)):
+        case ChatFile(file=GivenFile(file_data=str(data), filename=name)):
             return _placed(data, _type_of(name), {"name": name})
         case ResponseFile(file_data=str(data), filename=name):
             return _placed(data, _type_of(name), {"name": name})

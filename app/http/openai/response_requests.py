@@ -14,8 +14,8 @@ from app.http.openai.resources import DEFAULT_ECHO
 from app.http.openai.settings import (
     MAX_TOOLS,
     AllowedTools,
-    Function,
-    JsonSchema,
+    AnswerSchema,
+    ClientFunction,
     Mode,
     NamedTool,
     Penalty,
@@ -48,7 +48,7 @@ FewItems = Annotated[list[InputItem], Field(min_length=1, max_length=MAX_CREATED
 Input = Annotated[str, Field(max_length=MAX_CONTENT)] | Items
 
 
-class FunctionTool(Function):
+class FunctionTool(ClientFunction):
     """A tool: functions alone."""
 
     type: Literal["function"]
@@ -60,13 +60,13 @@ class NamedConversation(Given):
     id: Id
 
 
-class Reasoning(Given):
+class ReasoningSettings(Given):
     """How much the model thinks."""
 
     effort: Annotated[str, Field(max_length=40)] | None = None
 
 
-class TextFormat(JsonSchema):
+class TextFormat(AnswerSchema):
     """What the answer looks like."""
 
     type: Literal["text", "json_object", "json_schema"] = "text"
@@ -126,7 +126,7 @@ class Requested(WithHistory):
     tool_choice: Mode | NamedTool | AllowedTools | None = None
     parallel_tool_calls: bool | None = None
     text: TextSettings | None = None
-    reasoning: Reasoning | None = None
+    reasoning: ReasoningSettings | None = None
     truncation: Literal["auto", "disabled"] | None = None
 
     @field_validator("tools", mode="before")
@@ -231,7 +231,7 @@ class ResponseRequest(Requested):
         return None if form is None or form.type == "text" else form.output()
 
 
-class CompactRequest(WithHistory):
+class CompactedInputRequest(WithHistory):
     """Input to be compacted: what is given, a stored response's conversation, or (ours) a conversation itself."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]

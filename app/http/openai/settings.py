@@ -20,7 +20,7 @@ MAX_TOOLS = 256
 """More than any model takes: what is wrong with fewer is told one by one."""
 
 
-class Function(Given):
+class ClientFunction(Given):
     """A function of a client."""
 
     name: Name
@@ -62,7 +62,7 @@ class AllowedTools(Given):
 Mode = Literal["none", "auto", "required"]
 
 
-class JsonSchema(Given):
+class AnswerSchema(Given):
     """What a structured answer looks like."""
 
     name: Name = "output"
@@ -78,7 +78,7 @@ class JsonSchema(Given):
 
 
 def chosen(
-    choice: Mode | NamedTool | AllowedTools | None, tools: Sequence[Function]
+    choice: Mode | NamedTool | AllowedTools | None, tools: Sequence[ClientFunction]
 ) -> tuple[ToolChoice | None, tuple[ToolSpec, ...]]:
     """(the choice, the tools that may be called)."""
     offered = tuple(tool.spec() for tool in tools)

@@ -112,6 +112,10 @@ class StatelessAnswers:
             settings=prompt.brought.settings,
         )
 
+    async def count(self, prompt: Prompt) -> int:
+        """Tokens of what a request brings, as estimated."""
+        return await asyncio.to_thread(lambda: sum(_sizes(prompt.messages)) + _beside(prompt.brought))
+
     async def answer(self, request: ChatRequest, model: str | None) -> AsyncGenerator[Happening, None]:
         """The answer as it comes; the end is the last thing. Leave it, and the model is asked no further."""
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
@@ -160,9 +164,7 @@ def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...
     )
     words = prompt.brought.instructions
     system = (ContextMessage(role="system", content=words),) if words else ()
-    sizes = [weigh(message.role, message.content, message.parts).tokens for message in messages]
-    beside = sum(weigh(one.role, one.content, one.parts).tokens for one in system)
-    beside += tools_tokens(prompt.brought.offered, "script") + prompt.brought.schema_tokens("script")
+    sizes, beside = _sizes(prompt.messages), _beside(prompt.brought)
     room = profile.input_limit - beside
     if sum(sizes) <= room:
         return (*system, *messages)
@@ -170,6 +172,16 @@ def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...
     if not kept:
         raise _too_large(sum(sizes) + beside, profile.input_limit)
     return (*system, *kept)
+
+
+def _sizes(messages: Sequence[MessageDraft]) -> list[int]:
+    return [weigh(draft.role, draft.content, draft.parts).tokens for draft in messages]
+
+
+def _beside(brought: Brought) -> int:
+    """What stands in every request beside the messages."""
+    words = weigh("system", brought.instructions, ()).tokens if brought.instructions else 0
+    return words + tools_tokens(brought.offered, "script") + brought.schema_tokens("script")
 
 
 def _too_large(size: int, limit: int) -> TooLargeError:

@@ -20,6 +20,7 @@ from app.core.planning.cuts import Tail
 from app.core.state.apply import Applied, apply_candidate, version_of
 from app.core.state.rendering import render_text
 from app.core.text.token_counts import weigh
+from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import Asking, Calls, climb
 from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of
 from app.usecases.compaction.spending import SpendGuard
@@ -77,17 +78,14 @@ class ArrayCompaction:
                 raise PreviousResponseNotFoundError("there is no such response") from None
             if turn.reply_id is None:
                 raise PreviousResponseNotFoundError("the response has no output")
-            conversation = await uow.conversations.get(turn.conversation_id)
-            reply = await uow.messages.get(conversation.id, turn.reply_id)
-            covered = conversation.boundary_seq if conversation.boundary_seq <= reply.seq else 0
-            first = max(covered, reply.seq - MOST_MESSAGES) + 1
-            messages = await uow.messages.between(conversation.id, first, reply.seq)
-            held = await uow.messages.held(conversation.id, through_seq=first - 1)
-        told: list[MessageDraft] = []
-        if covered and conversation.state_schema and conversation.compressed_state:
-            schema = schema_named(conversation.state_schema)
-            told = Compacted(summary=render_text(schema, conversation.compressed_state, conversation.locale)).drafts()
-        return [*told, *(_as_draft(message) for message in [*held, *messages] if message.status != "erased")]
+            reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+            return await _told(uow, await uow.conversations.get(turn.conversation_id), reply.seq)
+
+    async def of_conversation(self, tenant_id: UUID, conversation_id: UUID) -> list[MessageDraft]:
+        """The messages of a conversation, likewise. Raises ``NotFoundError``."""
+        async with self._shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.get(conversation_id)
+            return await _told(uow, conversation, conversation.last_seq)
 
     async def compact(
         self, tenant_id: UUID, drafts: Sequence[MessageDraft], instructions: str | None, *, patience: float
@@ -202,6 +200,19 @@ class ArrayCompaction:
             request=FoldRequest(fold="all"),
             requested_at=shell.clock.now(),
         )
+
+
+async def _told(uow: UnitOfWork, conversation: Conversation, through_seq: int) -> list[MessageDraft]:
+    """A conversation up to a place: what its state covers as that tells it, with what is held; the rest as it is."""
+    covered = conversation.boundary_seq if conversation.boundary_seq <= through_seq else 0
+    first = max(covered, through_seq - MOST_MESSAGES) + 1
+    held = await uow.messages.held(conversation.id, through_seq=first - 1)
+    messages = await uow.messages.between(conversation.id, first, through_seq)
+    told: list[MessageDraft] = []
+    if covered and conversation.state_schema and conversation.compressed_state:
+        schema = schema_named(conversation.state_schema)
+        told = Compacted(summary=render_text(schema, conversation.compressed_state, conversation.locale)).drafts()
+    return [*told, *(_as_draft(message) for message in [*held, *messages] if message.status != "erased")]
 
 
 def _chunk(progress: _Progress, resolved: Resolved, profile: ModelProfile, row: Compaction) -> Chunk | None:

@@ -14,7 +14,7 @@ from app.usecases.openai.forking import ForkService
 from app.usecases.openai.responses import StoredResponses
 from app.usecases.openai.sealed import SealedInputs
 from app.usecases.openai.stored import StoredAnswers
-from app.usecases.ports import JobQueue, Sealer
+from app.usecases.ports import JobQueue, NewId, Sealer
 from app.usecases.shared.shell import Shell
 
 
@@ -28,6 +28,8 @@ class OpenAIServices:
     compaction: ArrayCompaction
     sealed: SealedInputs
     forks: ForkService
+    new_id: NewId
+    """Of answers that are kept nowhere."""
 
 
 def openai_services(
@@ -49,4 +51,5 @@ def openai_services(
         compaction=ArrayCompaction(shell, spending),
         sealed=SealedInputs(shell, sealer),
         forks=forks,
+        new_id=shell.new_id,
     )
