@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import Body, Request, Response
 
@@ -11,12 +12,13 @@ from app.core.context.brought import Brought
 from app.http.dependencies import Services, Shutdown, Tenant
 from app.http.openai.answers import Answering, chat_chunks, stateless, stored, whole_chat
 from app.http.openai.chat_requests import ChatCompletionRequest
-from app.http.openai.inputs import attempt_of, name_of
+from app.http.openai.inputs import Attempts, name_of
 from app.http.openai.models import Chosen, chosen_model
 from app.http.openai.routing import openai_router
 from app.http.openai.sending import send_stream, send_whole
 from app.http.openai.waiting import patience
 from app.usecases.openai.answering import Prompt
+from app.usecases.openai.keys import Attempt
 from app.usecases.openai.stored import Request as StoredRequest
 
 router = openai_router()
@@ -32,6 +34,7 @@ async def create_chat_completion(
     services: Services,
     tenant: Tenant,
     stopping: Shutdown,
+    attempt: Attempts,
     body: Annotated[ChatCompletionRequest, Body()],
 ) -> Response:
     """Answer messages.
@@ -40,7 +43,7 @@ async def create_chat_completion(
     `conversation` or `metadata.conversation_id`) nothing is looked up and nothing is stored. The header
     `X-Throughline` of the response says what was done.
     """
-    answering = await _answering(request, services, tenant, body)
+    answering = await _answering(request, services, tenant, attempt, body)
     if not body.stream:
         return await send_whole(request, answering, whole_chat(answering))
     with_usage = bool(body.stream_options and body.stream_options.include_usage)
@@ -48,7 +51,9 @@ async def create_chat_completion(
     return send_stream(services, answering, chunks, stopping, named=False)
 
 
-async def _answering(request: Request, services: Container, tenant: Tenant, body: ChatCompletionRequest) -> Answering:
+async def _answering(
+    request: Request, services: Container, tenant: UUID, attempt: Attempt, body: ChatCompletionRequest
+) -> Answering:
     body.refuse_unsupported()
     chosen = chosen_model(services, body.model)
     prompt = _prompt(body, chosen)
@@ -57,7 +62,7 @@ async def _answering(request: Request, services: Container, tenant: Tenant, body
         return await stateless(services, prompt, body.model, {}, reason="unnamed")
     asked = StoredRequest(
         prompt=prompt,
-        attempt=attempt_of(request.headers, request.url.path, await request.body()),
+        attempt=attempt,
         patience=patience(services),
         preset=chosen.preset,
         user=name.user,

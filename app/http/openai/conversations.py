@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Body, Request
+from fastapi import Body
 
 from app.bootstrap import Container
 from app.core.model.errors import DomainError, FieldError, InvalidInputError, NotFoundError
 from app.http.dependencies import Services, Tenant
 from app.http.openai.ids import ItemId, item_of
-from app.http.openai.inputs import attempt_of, conversation_of, drafts_of
+from app.http.openai.inputs import Attempts, conversation_of, drafts_of
 from app.http.openai.items import items_of, items_of_all
 from app.http.openai.resources import Json, conversation_object, deleted, listing
 from app.http.openai.response_requests import ConversationRequest, ConversationUpdate, ItemsRequest
@@ -25,10 +25,9 @@ router = openai_router()
 
 @router.post("/conversations")
 async def create_openai_conversation(
-    request: Request, services: Services, tenant: Tenant, body: Annotated[ConversationRequest, Body()]
+    services: Services, tenant: Tenant, attempt: Attempts, body: Annotated[ConversationRequest, Body()]
 ) -> dict[str, Any]:
     """A new conversation."""
-    attempt = attempt_of(request.headers, request.url.path, await request.body())
     drafts = await drafts_of(services, tenant, body.items or ())
     new = NewConversation(metadata=body.metadata or {})
     conversation = (await services.conversations.create(tenant, new, idem=attempt.own)).conversation
@@ -51,7 +50,11 @@ async def retrieve_openai_conversation(conversation_id: str, services: Services,
 
 @router.post("/conversations/{conversation_id}")
 async def update_openai_conversation(
-    conversation_id: str, services: Services, tenant: Tenant, body: Annotated[ConversationUpdate, Body()]
+    conversation_id: str,
+    services: Services,
+    tenant: Tenant,
+    _attempt: Attempts,
+    body: Annotated[ConversationUpdate, Body()],
 ) -> dict[str, Any]:
     """Other metadata."""
     id_ = conversation_of(conversation_id)
@@ -87,7 +90,7 @@ async def list_conversation_items(
 
 @router.post("/conversations/{conversation_id}/items")
 async def create_conversation_items(
-    conversation_id: str, request: Request, services: Services, tenant: Tenant, body: Annotated[ItemsRequest, Body()]
+    conversation_id: str, services: Services, tenant: Tenant, attempt: Attempts, body: Annotated[ItemsRequest, Body()]
 ) -> dict[str, Any]:
     """Append items without an answer."""
     id_ = conversation_of(conversation_id)
@@ -95,7 +98,6 @@ async def create_conversation_items(
     if not drafts:
         message = "there is nothing to keep of these items"
         raise InvalidInputError(message, errors=[FieldError(field="items", message=message)])
-    attempt = attempt_of(request.headers, request.url.path, await request.body())
     idem = attempt.key(_items_of(id_), fixes_place=False)
     messages = await services.messages.append(tenant, id_, drafts, idem=idem)
     return listing(items_of_all(messages), has_more=False)

@@ -15,7 +15,7 @@ from app.http.dependencies import Services, Shutdown, Tenant
 from app.http.openai.answers import response_events, whole_response
 from app.http.openai.beginning import begin_response, prompt_of, response_of
 from app.http.openai.ids import compaction_item_id, uuid_of
-from app.http.openai.inputs import conversation_of, drafts_of
+from app.http.openai.inputs import Attempts, conversation_of, drafts_of
 from app.http.openai.items import items_of
 from app.http.openai.models import chosen_model
 from app.http.openai.present import present_response
@@ -46,6 +46,7 @@ async def create_response(
     services: Services,
     tenant: Tenant,
     stopping: Shutdown,
+    attempt: Attempts,
     body: Annotated[ResponseRequest, Body()],
 ) -> Response:
     """Answer input.
@@ -54,8 +55,7 @@ async def create_response(
     `previous_response_id` belongs to (before its end: of a copy up to there), else of a new one. With `store: false`
     nothing is kept. The header `X-Throughline` of the response says what was done.
     """
-    raw = await request.body()
-    answering = await begin_response(services, tenant, body, headers=request.headers, path=request.url.path, raw=raw)
+    answering = await begin_response(services, tenant, body, headers=request.headers, attempt=attempt)
     if not body.stream:
         return await send_whole(request, answering, whole_response(answering))
     events = response_events(answering, with_own=body.wants_own_events)
@@ -64,7 +64,7 @@ async def create_response(
 
 @router.post("/responses/input_tokens")
 async def count_response_input(
-    services: Services, tenant: Tenant, body: Annotated[Requested, Body()]
+    services: Services, tenant: Tenant, _attempt: Attempts, body: Annotated[Requested, Body()]
 ) -> dict[str, Any]:
     """How many tokens the input of a response would have, as estimated."""
     whole = ResponseRequest.model_validate(body.model_dump(by_alias=True, exclude_unset=True))
@@ -77,7 +77,7 @@ async def count_response_input(
 
 @router.post("/responses/compact")
 async def compact_response(
-    services: Services, tenant: Tenant, body: Annotated[CompactedInputRequest, Body()]
+    services: Services, tenant: Tenant, _attempt: Attempts, body: Annotated[CompactedInputRequest, Body()]
 ) -> dict[str, Any]:
     """Compact input into one item that stands for it, and that only this key's tenant can use.
 
@@ -120,7 +120,7 @@ async def delete_response(response_id: str, services: Services, tenant: Tenant) 
 
 
 @router.post("/responses/{response_id}/cancel")
-async def cancel_response(response_id: str, services: Services, tenant: Tenant) -> dict[str, Any]:
+async def cancel_response(response_id: str, services: Services, tenant: Tenant, _attempt: Attempts) -> dict[str, Any]:
     """Stop a response that is being made; what came is kept."""
     return present_response(await services.openai.responses.cancel(tenant, _turn(response_id)))
 
