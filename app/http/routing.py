@@ -54,10 +54,13 @@ class TenantRoute(StrictRoute):
     """A route of a tenant: ``read`` to look, ``write`` for everything else."""
 
     scope: ClassVar[Scope | None] = None
+    placeholders: ClassVar[bool] = False
+    """Whether any word may stand for no key, where none is asked for."""
 
     async def admit(self, request: Request) -> None:
         """Only with a key that carries the scope."""
-        await authorize(request, self.scope or ("read" if request.method == "GET" else "write"))
+        scope = self.scope or ("read" if request.method == "GET" else "write")
+        await authorize(request, scope, placeholders=self.placeholders)
 
 
 class AdminRoute(TenantRoute):

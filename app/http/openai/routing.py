@@ -16,6 +16,8 @@ TAG: Final = "openai"
 class OpenAIRoute(TenantRoute):
     """A route below ``/v1``."""
 
+    placeholders = True
+
     def check_query(self, request: Request, known: frozenset[str]) -> None:
         """Refuse only known parameters that are given twice, or that cannot be kept."""
         refuse_query(request, known, passes_over=True)

@@ -24,7 +24,7 @@ from uuid_utils import uuid7
 
 from app.bootstrap import Container
 from app.core.model.errors import DomainError
-from app.http.auth import bearer
+from app.http.auth import given_key
 from app.http.errors import status_of, validation_refusal
 from app.http.middleware import log_failure
 from app.http.openai.answers import Answering, response_events
@@ -84,7 +84,9 @@ async def respond_over_socket(socket: WebSocket) -> None:
         await socket.close(REFUSED)
         return
     try:
-        principal = await services.keys.authenticate(bearer(socket.headers.get("authorization")))
+        principal = await services.keys.authenticate(
+            given_key(services, socket.headers.get("authorization"), placeholders=True)
+        )
         principal.require("write")
     except DomainError:
         await socket.close(REFUSED)

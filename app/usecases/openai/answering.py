@@ -100,7 +100,7 @@ class StatelessAnswers:
         await self._shell.models.prepare(prompt.model)
         profile = self._shell.models.chat(prompt.model).profile
         refuse_unfit(prompt.brought, profile, taken=frozenset())
-        _refuse_nothing(prompt.messages)
+        _refuse_unanswerable(prompt.messages)
         if len(prompt.messages) > ON_LOOP:
             messages = await asyncio.to_thread(_fitting, prompt, profile)
         else:
@@ -151,10 +151,21 @@ class StatelessAnswers:
         return [*(Called(call) for call in calls), ended]
 
 
-def _refuse_nothing(messages: Sequence[MessageDraft]) -> None:
+def _refuse_unanswerable(messages: Sequence[MessageDraft]) -> None:
+    """Nothing at all, or the result of a call that nobody made."""
     if not any(message.content.strip() or message.parts for message in messages):
-        wrong = FieldError(field="input", message="there is nothing to answer")
-        raise InvalidInputError(wrong.message, errors=[wrong])
+        raise _wrong("there is nothing to answer")
+    made: set[object] = set()
+    for message in messages:
+        for part in message.parts:
+            if part.get("type") == "tool_call":
+                made.add(part.get("id"))
+            elif part.get("type") == "tool_result" and part.get("tool_call_id") not in made:
+                raise _wrong(f"no tool call found for the output with call id {str(part.get('tool_call_id'))[:64]!r}")
+
+
+def _wrong(message: str) -> InvalidInputError:
+    return InvalidInputError(message, errors=[FieldError(field="input", message=message)])
 
 
 def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...]:
