@@ -156,7 +156,7 @@ async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
     before = await uow.turns.before(turn.conversation_id, turn.id)
     asked = await uow.messages.get(turn.conversation_id, turn.message_id)
     last = response.reply.seq - 1 if response.reply else asked.seq
-    first = 1
+    first = ((await uow.conversations.get(turn.conversation_id)).forked_through or 0) + 1
     if before is not None and before.reply_id is not None:
         first = (await uow.messages.get(turn.conversation_id, before.reply_id)).seq + 1
     messages = await uow.messages.span(turn.conversation_id, max(first, last - MOST_INPUT + 1), last)
