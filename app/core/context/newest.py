@@ -29,7 +29,7 @@ def newest_within(messages: Sequence[ContextMessage], sizes: Sequence[int], room
         if left < 0:
             break
         first = number
-    while first < len(messages) and messages[first].role == "tool":
+    while first < len(messages) and messages[first].role in {"tool", "system"}:
         first += 1
     if not any(number >= first and number not in kept for number in range(len(messages))):
         return ()
