@@ -74,7 +74,7 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([*OPENING, u("More")], OPENING, 2),
         ([u(" Hello\n"), a("Hi,  how can I help?"), u("More")], OPENING, 2),
         ([u("Cafe\u0301"), u("y")], [u("Café")], 1),
-        # The service looked something up by itself: the client has the words before and after as one message, or the end.
+        # The service looked something up by itself: the client has both words as one, or the end.
         ([u("q"), a("I look.\n\nSunny."), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
         ([u("q"), a("Sunny."), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
         # The client's own tools.
@@ -85,7 +85,8 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([u("q"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 1),
         # Typed commands, system messages and erased ones need not be known to the client.
         ([*OPENING, u("y")], [*OPENING, ("user", "/compact", {"is_command": True}), a("Done.", is_command=True)], 2),
-        ([u("/compact"), a("Done."), u("y")], [("user", "/compact", {"is_command": True}), a("Done.", is_command=True)], 2),
+        ([u("/compact"), a("Done."), u("y")],
+         [("user", "/compact", {"is_command": True}), a("Done.", is_command=True)], 2),
         ([*OPENING, u("y")], [("system", "Be brief."), *OPENING], 2),
         ([u("secret"), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
         ([a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 1),

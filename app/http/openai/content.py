@@ -7,7 +7,7 @@ import mimetypes
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from app.core.text.parts import Part
 from app.http.fields import MAX_CONTENT, MAX_PARTS
@@ -112,7 +112,17 @@ ContentPart = Annotated[
     TextContent | RefusalContent | ChatImage | ResponseImage | AudioContent | ChatFile | ResponseFile,
     Field(discriminator="type"),
 ]
-Content = Words | Annotated[list[ContentPart], Field(max_length=MAX_PARTS)]
+
+
+def form_of(value: Any) -> str:
+    """Which of the two forms of a content, or of an input, a value is meant to be."""
+    return "text" if isinstance(value, str) else "list"
+
+
+Content = Annotated[
+    Annotated[Words, Tag("text")] | Annotated[list[ContentPart], Field(max_length=MAX_PARTS), Tag("list")],
+    Discriminator(form_of),
+]
 
 
 def stored_content(content: Content | None) -> tuple[str, tuple[Part, ...]]:

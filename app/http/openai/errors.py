@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
+from itertools import takewhile
 from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
 from app.core.model.errors import DomainError
 from app.core.model.redaction import redact
+from app.core.text.patterns import compiled
 
 PREFIX: Final = "/v1"
 """Everything at and below this path speaks OpenAI's language."""
@@ -24,6 +27,9 @@ _CODES: Final[Mapping[str, str]] = {
     "rate_limited": "rate_limit_exceeded",
 }
 """Codes for which that API has a word of its own."""
+_STEP: Final = compiled(r"[A-Za-z_][A-Za-z0-9_]{0,63}|[0-9]{1,6}", re.ASCII)
+_FORMS: Final = frozenset({"text", "list"})
+"""Which form of a field is meant, where it has two: no step of its own."""
 _TYPES: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "authentication_error",
     HTTPStatus.FORBIDDEN: "permission_error",
@@ -57,6 +63,12 @@ def openai_status(error: DomainError, status: int) -> int:
     return found or (HTTPStatus.BAD_REQUEST if status == HTTPStatus.UNPROCESSABLE_ENTITY else status)
 
 
+def _param(field: str) -> str:
+    """The place of a field as that API's clients know it."""
+    steps = takewhile(_STEP.fullmatch, field.removeprefix("settings.").split("."))
+    return redact(".".join(step for step in steps if step not in _FORMS)) or redact(field)
+
+
 def openai_error(error: DomainError, status: int) -> dict[str, Any]:
     """The inner object of an error with that (translated) status; no secret that came in is told back."""
     kind = _TYPES.get(status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
@@ -64,6 +76,6 @@ def openai_error(error: DomainError, status: int) -> dict[str, Any]:
     return {
         "message": redact(error.detail),
         "type": kind,
-        "param": redact(first.field) if first and first.field else None,
+        "param": _param(first.field) if first and first.field else None,
         "code": _CODES.get(error.stable_code, error.stable_code),
     }

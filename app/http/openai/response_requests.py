@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from app.core.model.model_io import CallSettings, StructuredOutput, ToolSpec
 from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT, Metadata
-from app.http.openai.content import Given
+from app.http.openai.content import Given, form_of
 from app.http.openai.items import CallItem, InputItem, MessageItem, ResultItem, draft_of
 from app.http.openai.resources import DEFAULT_ECHO
 from app.http.openai.settings import (
@@ -45,7 +45,9 @@ def checked(items: list[Any]) -> list[Any]:
 Id = Annotated[str, Field(min_length=1, max_length=100)]
 Items = Annotated[list[InputItem], Field(max_length=MAX_ITEMS), AfterValidator(checked)]
 FewItems = Annotated[list[InputItem], Field(min_length=1, max_length=MAX_CREATED_ITEMS), AfterValidator(checked)]
-Input = Annotated[str, Field(max_length=MAX_CONTENT)] | Items
+Input = Annotated[
+    Annotated[str, Field(max_length=MAX_CONTENT), Tag("text")] | Annotated[Items, Tag("list")], Discriminator(form_of)
+]
 
 
 class FunctionTool(ClientFunction):

@@ -20,6 +20,7 @@ from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import (
     ConflictError,
     ConversationMovedOnError,
+    DomainError,
     FieldError,
     InvalidInputError,
     NotFoundError,
@@ -165,7 +166,11 @@ class StoredAnswers:
                 return before
         given = _input(request, request.prompt.messages)
         conversation_id = await self._made(tenant_id, request, None)
-        handle = await self._chat.start(tenant_id, conversation_id, given, idem=request.attempt.own)
+        try:
+            handle = await self._chat.start(tenant_id, conversation_id, given, idem=request.attempt.own)
+        except DomainError:  # what is refused leaves nothing behind
+            await self._conversations.delete(tenant_id, conversation_id)
+            raise
         return await self._told(tenant_id, handle)
 
     async def _at_end(
