@@ -2,9 +2,9 @@
 
 In a test: ``with running_gemini() as gemini: gemini.script("compaction", "error_500", "honest")``. As a process of its
 own, which API and worker processes can reach: ``python -m tests.gemini_server --port 8090`` (or ``gemini_process()``).
-Behaviours and their keys are those of ``tests/gemini_faults.py``; a request that is streamed is of kind ``chat``, one with
-a response schema of kind ``compaction``, or ``verification`` where it asks for verdicts, one that asks to retell a stretch
-of kind ``detail``, every other one of kind ``chat``.
+Behaviours and their keys are those of ``tests/gemini_faults.py``; a request that is streamed is of kind ``chat``, one
+with a response schema of kind ``compaction``, or ``verification`` where it asks for verdicts, one that asks to retell a
+stretch of kind ``detail``, every other one of kind ``chat``.
 
 Control: ``POST /script {kind, behaviours?, default?, replace?}``, ``GET /requests``, ``POST /release``,
 ``POST /reset``.

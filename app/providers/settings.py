@@ -185,9 +185,8 @@ def _thinking(effort: str) -> ThinkingEffort | bool:
 
 
 def _definition(tool: ToolSpec) -> ToolDefinition:
-    return ToolDefinition(
-        name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters), strict=False
-    )
+    parameters = {"type": "object", "properties": {}, **tool.parameters}  # an object, also where nobody says so
+    return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=parameters, strict=False)
 
 
 def _is_readable(model: Model, parameters: ModelRequestParameters) -> bool:

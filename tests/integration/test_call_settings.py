@@ -21,8 +21,8 @@ from app.core.model.model_io import (
     ToolSpec,
 )
 from app.providers.registry import ModelRegistry
-from tests.gemini_server import Gemini, running_gemini
-from tests.integration.test_models import OpenAIServer, said, serving
+from tests.gemini_server import Gemini, running_gemini, serving
+from tests.integration.test_models import OpenAIServer, said
 from tests.openai_server import OpenAI, running_openai
 
 GEMINI_3, GEMINI_2 = "google:gemini-3-flash-preview", "google:gemini-2.5-flash"

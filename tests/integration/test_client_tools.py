@@ -328,6 +328,10 @@ class TestResults:
         with pytest.raises(ToolsPendingError) as nothing:
             await chat(service, conversation_id)
         assert nothing.value.extra["missing"] == [one, other]
+        await chat(service, conversation_id, content="/compact")
+        stored += 2
+        with pytest.raises(ToolsPendingError):
+            await chat(service, conversation_id)
         with pytest.raises(InvalidInputError, match="a command comes alone"):
             await chat(service, conversation_id, content="/compact", **came((one, "sun"), (other, "snow")))
         with pytest.raises(TooLargeError):
@@ -335,7 +339,7 @@ class TestResults:
         assert (await service.row(conversation_id)).last_seq == stored
 
         await chat(service, conversation_id, **came((one, "sun"), (other, "snow")))
-        with pytest.raises(InvalidInputError, match="does not wait"):
+        with pytest.raises(InvalidInputError, match="has its result already"):
             await chat(service, conversation_id, **came((one, "rain")))
 
     async def test_of_calls_that_a_client_imported_are_taken(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
@@ -421,50 +425,29 @@ class TestProtection:
         assert (await service.row(conversation_id)).last_seq == stored
 
 
-class TestTheChoiceOfATool:
-    @pytest.mark.parametrize(
-        ("choice", "offered", "must_call"),
-        [
-            (None, ["order_status", "weather", "other"], ()),
-            ("auto", ["order_status", "weather", "other"], ()),
-            ("none", ["order_status"], ()),
-            ("required", ["order_status", "weather", "other"], ("weather", "other")),
-            (ToolName(name="other"), ["order_status", "weather", "other"], ("other",)),
-        ],
-    )
-    async def test_is_among_those_of_the_client(
-        self, begin: UnitOfWorkFactory, tenant: UUID, choice: Any, offered: list[str], must_call: tuple[str, ...]
-    ) -> None:
-        other = ToolSpec(name="other", description="", parameters={"type": "object"})
-        model = ScriptedChatModel("Fine.", profile=CALLER)
-        service = Service(begin, tenant, chat=model, settings=Settings(tools=(OWN,)))
-        conversation_id = await service.conversation()
+CHOICES: tuple[tuple[Any, list[str], tuple[str, ...]], ...] = (
+    (None, ["order_status", "weather", "other"], ()),
+    ("auto", ["order_status", "weather", "other"], ()),
+    ("none", ["order_status"], ()),
+    ("required", ["order_status", "weather", "other"], ("weather", "other")),
+    (ToolName(name="other"), ["order_status", "weather", "other"], ("other",)),
+)
+
+
+async def test_a_choice_is_among_the_tools_of_the_client(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    other = ToolSpec(name="other", description="", parameters={"type": "object"})
+    model = ScriptedChatModel("Fine.", profile=CALLER)
+    service = Service(begin, tenant, chat=model, settings=Settings(tools=(OWN,)))
+    conversation_id = await service.conversation()
+    for choice, _, _ in CHOICES:
         settings = CallSettings(tool_choice=choice)
         await chat(service, conversation_id, content="Well?", tools=(WEATHER, other), settings=settings)
-        (request,) = model.requests
-        assert [tool.name for tool in request.tools] == offered
-        assert request.must_call == must_call
+    sent = [([tool.name for tool in request.tools], request.must_call) for request in model.requests]
+    assert sent == [(offered, must_call) for _, offered, must_call in CHOICES]
 
-    @pytest.mark.parametrize(
-        ("given", "fields"),
-        [
-            ({"tools": (ToolSpec(name="order_status", description="", parameters={}),)}, ["tools.0.name"]),
-            ({"tools": (ToolSpec(name="search_history", description="", parameters={}),)}, ["tools.0.name"]),
-            ({"tools": (ToolSpec(name="final_answer", description="", parameters={}),)}, ["tools.0.name"]),
-            ({"tools": (WEATHER, WEATHER)}, ["tools.1.name"]),
-            ({"tools": (ToolSpec(name="no blanks", description="", parameters={}),)}, ["tools.0.name"]),
-            ({"tools": (ToolSpec(name="x", description="", parameters={"type": "array"}),)}, ["tools.0.parameters"]),
-            ({"settings": CallSettings(tool_choice=ToolName(name="order_status"))}, ["tool_choice"]),
-            ({"tools": (), "settings": CallSettings(tool_choice="required")}, ["tool_choice"]),
-            ({"settings": CallSettings(reasoning_effort="hard", stop=("",))}, ["reasoning_effort", "stop"]),
-        ],
-    )
-    async def test_names_that_clash_and_nonsense_are_refused_by_field(
-        self, begin: UnitOfWorkFactory, tenant: UUID, given: dict[str, Any], fields: list[str]
-    ) -> None:
-        service = scripted(begin, tenant, "Fine.")
-        conversation_id = await service.conversation()
-        with pytest.raises(InvalidInputError) as caught:
-            await chat(service, conversation_id, content="Well?", **given)
-        assert [wrong.field for wrong in caught.value.errors] == fields
-        assert (await service.row(conversation_id)).last_seq == 0
+    stored = (await service.row(conversation_id)).last_seq
+    ours = [ToolSpec(name=name, description="", parameters={}) for name in ("order_status", "search_history")]
+    with pytest.raises(InvalidInputError) as caught:
+        await chat(service, conversation_id, content="Well?", tools=tuple(ours))
+    assert [wrong.field for wrong in caught.value.errors] == ["tools.0.name", "tools.1.name"]
+    assert (await service.row(conversation_id)).last_seq == stored
