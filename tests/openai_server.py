@@ -2,8 +2,9 @@
 
 ``with running_openai() as openai: openai.script("Yes.", {"calls": [{"name": "look_up", "args": {}}]})``. It keeps what
 it was asked to keep, goes on from a response by its id, and refuses what OpenAI refuses: a response that it does not
-keep, a result without a call, a call without a result, more than its window. A request with a response schema is a
-compaction, and answered honestly; what is scripted is for chats, and a chat without a script gets a numbered answer.
+keep, a result without a call, a call without a result, more than its window. A request with a response schema that is
+not streamed is a compaction, and answered honestly; what is scripted is for chats, and a chat without a script gets a
+numbered answer.
 
 A behaviour is a text, or ``{text?, calls?, status?, code?, message?, incomplete?, pace?, hold?}``: ``calls`` are
 ``{name, args}``, ``incomplete`` the reason why it broke off, ``pace`` seconds between the pieces of a stream, and what
@@ -202,7 +203,7 @@ def tokens_of(body: Mapping[str, Any], seen: Sequence[Json]) -> int:
 
 
 def _is_compaction(body: Mapping[str, Any]) -> bool:
-    return bool(body.get("text", {}).get("format", {}).get("type") == "json_schema")
+    return not body.get("stream") and body.get("text", {}).get("format", {}).get("type") == "json_schema"
 
 
 def _prompt(body: Mapping[str, Any]) -> str:

@@ -63,6 +63,21 @@ class Turn(TypedDict, total=False):
     recall: bool
     passages: Sequence[Body]
     expected_last_message_id: Id
+    parts: Sequence[Body]
+    tool_results: Sequence[Body]
+    instructions: str
+    tools: Sequence[Body]
+    tool_choice: str | Body
+    parallel_tool_calls: bool
+    response_format: Body
+    temperature: float
+    top_p: float
+    max_tokens: int
+    stop: Sequence[str]
+    reasoning_effort: str
+    seed: int
+    frequency_penalty: float
+    presence_penalty: float
 
 
 class CompactOptions(TypedDict, total=False):
@@ -165,7 +180,10 @@ def unpin_message(conversation_id: Id, message_id: Id) -> Call[res.Message]:
 def chat(
     conversation_id: Id, content: str | None = None, *, idempotency_key: str | None = None, **turn: Unpack[Turn]
 ) -> Call[res.ChatResult]:
-    """Send a message and get the reply; without content the last unanswered message is answered."""
+    """Send a message, or ``tool_results``, and get the reply; without either what waits is answered.
+
+    ``tools`` are yours: a turn in which the model calls one has the status ``requires_action`` and ``open_calls``.
+    """
     return post(
         _of(conversation_id, "chat"), one(res.ChatResult), {**given(content=content), **turn}, key=idempotency_key
     )

@@ -15,13 +15,14 @@ from app.core.model.errors import DependencyUnavailableError
 from app.core.model.notifications import TOLD_OF, Notification
 from app.core.text.patterns import compiled
 from app.http import schemas
+from app.http.chat_requests import ChatRequest
 from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
 from app.http.errors import problem_of, request_id_of, wish_of
 from app.http.middleware import log_failure
 from app.http.presence import ClientGoneError, while_present
 from app.http.present import present_chat, present_interruption, present_notification
 from app.http.refusals import unexpected
-from app.http.requests import ChatRequest, EmptyRequest
+from app.http.requests import EmptyRequest
 from app.http.routing import TenantRoute
 from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps, frame
@@ -59,7 +60,7 @@ async def chat(
         Header(alias="Accept-Language", description="Of notifications in a stream; else the conversation's `locale`."),
     ] = None,
 ) -> schemas.ChatResult | Response:
-    """Send a message, or answer the last unanswered one, and get the reply."""
+    """Send a message, results of your tools, or neither to answer what waits, and get the reply."""
     handle = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
     if wants_stream(request):
         teller = Teller(services, tenant, conversation_id, accept_language)

@@ -40,6 +40,7 @@ STATUS: Final[Mapping[str, int]] = {
     "not_pinnable": 409,
     "pin_budget_exceeded": 409,
     "idempotency_in_progress": 409,
+    "tools_pending": 409,
     "turn_in_progress": 409,
     "state_version_mismatch": 412,
     "body_too_large": 413,

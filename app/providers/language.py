@@ -121,7 +121,8 @@ class LanguageChat:
         parameters = parameters_of(self.language.model, request)
         messages: Sequence[ContextMessage] = request.messages
         if self.profile.stateful:
-            settings = responses.kept(settings, request.continues)
+            keeps = responses.kept(settings, request.continues)
+            settings = keeps if request.is_kept else responses.not_kept(settings)
             parameters.instruction_parts, messages = responses.instructions_of(messages)
         answered = request.continues.open_calls if request.continues else ()
         return settings, parameters, to_provider(messages, self.language.takes_media, answered, request.locale)

@@ -79,4 +79,4 @@ def offline_profile(name: str) -> ModelProfile:
 
 def _refused_offline(settings: CallSettings, _tools: Sequence[ToolSpec]) -> dict[str, str]:
     """It quotes, and writes in no other form; settings of chance and of depth have nothing to change."""
-    return {} if settings.output is None else {"settings.output": "the offline model only quotes"}
+    return {} if settings.output is None else {"response_format": "the offline model only quotes"}

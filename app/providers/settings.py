@@ -31,6 +31,9 @@ NAMES: Final[Mapping[str, str]] = {
 }
 """pydantic-ai's names of settings that go to a provider as they are."""
 
+FIELDS: Final[Mapping[str, str]] = {"max_output_tokens": "max_tokens"}
+"""Names in a chat request, where they are others than ours."""
+
 OFF: Final = "none"
 """The effort of no reasoning."""
 
@@ -100,7 +103,7 @@ def answers_by_call(model: Model, request: ChatRequest) -> bool:
 
 def refused(model: Model, settings: CallSettings, tools: Sequence[ToolSpec]) -> dict[str, str]:
     """Fields of a chat request that this model cannot take, each with the reason."""
-    wrong = {f"settings.{name}": why for name, why in _refused_settings(model, settings)}
+    wrong = {FIELDS.get(name, name): why for name, why in _refused_settings(model, settings)}
     if tools and not _calls_tools(model):
         wrong["tools"] = "this model calls no tools"
     for number, tool in enumerate(tools):
@@ -110,7 +113,7 @@ def refused(model: Model, settings: CallSettings, tools: Sequence[ToolSpec]) -> 
     if output is not None and output.schema is not None:
         shown = OutputObjectDefinition(json_schema=dict(output.schema), name=output.name, strict=output.strict)
         if not _is_readable(model, ModelRequestParameters(output_mode="native", output_object=shown)):
-            wrong["settings.output.schema"] = "is no JSON schema that can be sent"
+            wrong["response_format.schema"] = "is no JSON schema that can be sent"
     return wrong
 
 
@@ -156,7 +159,7 @@ def _refused_choice(profile: Mapping[str, Any], settings: CallSettings) -> Itera
 
 def _refused_output(model: Model, output: StructuredOutput) -> Iterator[tuple[str, str]]:
     if output.strict and not (_is_native(model) or _calls_tools(model)):
-        yield "output", "this model cannot be held to a schema"
+        yield "response_format.strict", "this model cannot be held to a schema"
 
 
 def _unused_while_reasoning(profile: Mapping[str, Any], settings: CallSettings) -> frozenset[str]:
@@ -182,9 +185,8 @@ def _thinking(effort: str) -> ThinkingEffort | bool:
 
 
 def _definition(tool: ToolSpec) -> ToolDefinition:
-    return ToolDefinition(
-        name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters), strict=False
-    )
+    parameters = {"type": "object", "properties": {}, **tool.parameters}  # an object, also where nobody says so
+    return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=parameters, strict=False)
 
 
 def _is_readable(model: Model, parameters: ModelRequestParameters) -> bool:

@@ -171,16 +171,17 @@ def test_equal_openings_under_one_key_find_nothing_of_each_other(
         provider.asked.clear()
         good(ask(scripted, "/responses", {"input": "What is my code?", "previous_response_id": chain}))
         chat(scripted, *opening, user("What is my code?"))
-        seen = json.dumps([asked.body for asked in provider.asked])
+        seen = json.dumps([asked.seen for asked in provider.asked])
         assert code in seen
         assert not [other for other in codes if other != code and other in seen]
 
 
-def test_what_names_nothing_stores_nothing(scripted: httpx.Client) -> None:
+def test_what_names_nothing_stores_nothing(scripted: httpx.Client, provider: OpenAI) -> None:
     before = scripted.get("/conversations").json()["data"]
     answered = chat(scripted, user("Hello"), user("Hello"))
     unkept = ask(scripted, "/responses", {"input": "Hello", "store": False})
     assert (done(answered), done(unkept)) == ("stateless", "stateless")
+    assert [asked.body["store"] for asked in provider.asked] == [False, False], "nor does the provider"
     assert (good(unkept)["store"], good(unkept)["conversation"]) == (False, None)
     assert scripted.get("/conversations").json()["data"] == before
     refused(scripted.get(f"/v1/responses/{unkept.json()['id']}"), 404, "not_found")

@@ -524,7 +524,8 @@ async def test_chat_as_json(api: World) -> None:
     async with api.client() as client:
         response = await client.post(f"{ONE}/chat", json={"content": "hello"}, headers={"Idempotency-Key": "k"})
     assert response.status_code == 201
-    assert response.json().keys() == {"message", "reply", "context", "compaction", "recalled", "warnings"}
+    told = {"message", "reply", "context", "compaction", "recalled", "warnings", "status", "open_calls", "finish"}
+    assert response.json().keys() == told
     args, kwargs = api.calls.last("chat.start")
     assert (args[2].content, kwargs["idem"].key) == ("hello", kept_key("k"))
 

@@ -443,6 +443,14 @@ def test_a_reply_that_was_made_anew_comes_whole(run: Run) -> None:
     assert found[-1].result.reply.content == "Hello there"
 
 
+def test_every_open_call_is_told_once_however_often_the_stream_breaks(run: Run) -> None:
+    one, other = (frame("tool.called", {"id": id_, "name": "weather", "arguments": {}}) for id_ in ("a", "b"))
+    world = World([stream(CREATED, one, breaks=True), stream(CREATED, delta("Well"), one, other, COMPLETED)])
+    found = run(world, lambda client: client.chat_stream(ID, "hi"))
+    assert told(found) == ["message.created", "tool.called", "Well", "tool.called", "reply.completed"]
+    assert [event.data["id"] for event in found if event.type == "tool.called"] == ["a", "b"]
+
+
 def test_a_turn_that_fails(run: Run) -> None:
     failed = frame("reply.failed", {"status": 502, "code": "model_failed", "message_id": ID}, 7)
     with pytest.raises(ApiError) as caught:

@@ -133,25 +133,25 @@ def _wrong_settings(brought: Brought) -> Iterator[FieldError]:
     settings = brought.settings
     choice = settings.tool_choice
     if isinstance(choice, ToolName) and choice.name not in {tool.name for tool in brought.tools}:
-        yield FieldError(field="settings.tool_choice", message="names no tool of this request")
+        yield FieldError(field="tool_choice", message="names no tool of this request")
     if choice == "required" and not brought.tools:
-        yield FieldError(field="settings.tool_choice", message="requires a call, and this request brings no tools")
+        yield FieldError(field="tool_choice", message="requires a call, and this request brings no tools")
     if settings.reasoning_effort not in {None, *REASONING_EFFORTS}:
         allowed = ", ".join(REASONING_EFFORTS)
-        yield FieldError(field="settings.reasoning_effort", message=f"must be one of {allowed}")
+        yield FieldError(field="reasoning_effort", message=f"must be one of {allowed}")
     if len(settings.stop) > MOST_STOPS or "" in settings.stop:
-        yield FieldError(field="settings.stop", message=f"must be at most {MOST_STOPS} texts, none of them empty")
+        yield FieldError(field="stop", message=f"must be at most {MOST_STOPS} texts, none of them empty")
     if settings.output is not None:
         yield from _wrong_output(settings.output)
 
 
 def _wrong_output(output: StructuredOutput) -> Iterator[FieldError]:
     if not _NAME.fullmatch(output.name):
-        yield FieldError(field="settings.output.name", message="must be 1 to 64 letters, digits, _ and -")
+        yield FieldError(field="response_format.name", message="must be 1 to 64 letters, digits, _ and -")
     if output.schema is not None:
-        yield from _wrong_schema("settings.output.schema", output.schema)
+        yield from _wrong_schema("response_format.schema", output.schema)
     elif output.strict:
-        yield FieldError(field="settings.output.strict", message="needs a schema")
+        yield FieldError(field="response_format.strict", message="needs a schema")
 
 
 def _is_deep(schema: Any) -> bool:

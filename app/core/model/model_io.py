@@ -147,6 +147,8 @@ class ChatRequest:
     """``tool_choice`` apart, of which ``tools`` and ``must_call`` are made."""
     continues: Continuation | None = None
     """Of a stateful model only: ``messages`` then hold, after the system prompt, what came since."""
+    is_kept: bool = True
+    """Whether a stateful model's provider keeps the response, so that a later request may go on from it."""
     locale: str = "en"
     """The conversation's: what has to be put in words for a provider is in its language."""
 

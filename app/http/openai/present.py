@@ -7,7 +7,7 @@ from app.http.openai.answers import REASONS
 from app.http.openai.content import arguments_text
 from app.http.openai.ids import call_item_id, conversation_id, message_id, response_id
 from app.http.openai.items import call_item, content_of, message_item
-from app.http.openai.resources import Json, response_object, seconds
+from app.http.openai.resources import OWNER, Json, response_object, seconds
 from app.usecases.chat.reply import finish_of
 from app.usecases.openai.responses import StoredResponse
 
@@ -23,7 +23,7 @@ def present_response(found: StoredResponse) -> Json:
         response_id(turn.id),
         created_at=seconds(turn.started_at) or 0,
         status=status,
-        echo=turn.request or {"model": reply.model if reply and reply.model else "throughline"},
+        echo={"model": reply.model or OWNER} if turn.request is None and reply else turn.request or {},
         output=_output(found, status),
         completed_at=seconds(turn.finished_at) if status == "completed" else None,
         usage=reply.usage or {} if reply else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
@@ -48,6 +49,11 @@ class TurnRepository(LeasedRepository):
     async def newest(self, conversation_id: UUID) -> Turn | None:
         """The one that began last, whatever became of it."""
         return await self._maybe(select(TurnRow).where(_of(conversation_id)).order_by(_id.desc()).limit(1))
+
+    async def replied_by(self, conversation_id: UUID, message_ids: Collection[UUID]) -> Turn | None:
+        """The newest turn whose reply is one of these messages."""
+        found = select(TurnRow).where(_of(conversation_id), col(TurnRow.reply_id).in_(message_ids))
+        return await self._maybe(found.order_by(_id.desc()).limit(1))
 
     async def running(self, conversation_id: UUID) -> Turn | None:
         """The running turn with a live lease."""

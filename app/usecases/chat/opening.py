@@ -16,7 +16,6 @@ from app.core.model.errors import (
     TooLargeError,
     ToolsPendingError,
 )
-from app.core.model.records import Turn
 from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
@@ -153,7 +152,7 @@ async def _unanswered(uow: UnitOfWork, shell: Shell, conversation: Conversation)
     turn = await uow.turns.newest(conversation.id)
     if not exchange.waits:
         raise _wrong("content", "content cannot be empty: there is no unanswered user message")
-    missing = _left_open(turn, shell, exchange)
+    missing = await _left_open(uow, shell, conversation, exchange)
     if missing:
         raise _pending(missing)
     failed = (message for message in exchange.since if turn is not None and message.id == turn.message_id)
@@ -166,8 +165,8 @@ async def _taken_up(uow: UnitOfWork, shell: Shell, conversation: Conversation, m
     if message.is_command:
         return Opening(message=message, question=message, resolved=shell.resolver(conversation))
     exchange = await exchange_of(uow, conversation.id)
-    turn = await uow.turns.newest(conversation.id)
-    if not (exchange.waits and exchange.holds(message)) or _left_open(turn, shell, exchange):
+    waits = exchange.waits and exchange.holds(message)
+    if not waits or await _left_open(uow, shell, conversation, exchange):
         raise ConversationMovedOnError("other messages came after this one: send it again under a new key")
     return _opening(shell, conversation, exchange, message)
 
@@ -176,11 +175,14 @@ def _opening(shell: Shell, conversation: Conversation, exchange: Exchange, messa
     return Opening(message=message, question=exchange.question or message, resolved=shell.resolver(conversation))
 
 
-def _left_open(turn: Turn | None, shell: Shell, exchange: Exchange) -> list[str]:
-    """Calls that the last turn ended with, and left to its client: those of a turn that died nobody was told of."""
-    if turn is None or all(message.id != turn.reply_id for message in exchange.since):
+async def _left_open(uow: UnitOfWork, shell: Shell, conversation: Conversation, exchange: Exchange) -> list[str]:
+    """Calls that a turn ended with, and left to its client: those of a turn that died nobody was told of."""
+    unanswered = exchange.unanswered(shell.resolver.own_tools)
+    if not unanswered:
         return []
-    return list(exchange.unanswered(shell.resolver.own_tools))
+    made = {message.id for message in exchange.since if message.role == "assistant"}
+    turn = await uow.turns.replied_by(conversation.id, made)
+    return [] if turn is None else list(unanswered)
 
 
 def _refuse_heavy(resolved: Resolved, given: ChatInput) -> None:

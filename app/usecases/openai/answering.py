@@ -110,6 +110,7 @@ class StatelessAnswers:
             tools=prompt.brought.offered,
             must_call=prompt.brought.must_call,
             settings=prompt.brought.settings,
+            is_kept=False,
         )
 
     async def count(self, prompt: Prompt) -> int:
