@@ -294,7 +294,7 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
     assert (done(answered), reply(answered)["content"]) == ("stored", "You said: Sunny")
     assert texts(scripted, conversation(answered))[1:] == ["function_call", "function_call_output", "You said: Sunny"]
     wanted = {"type": "json_schema", "json_schema": {"name": "town", "schema": WEATHER["parameters"]}}
-    assert json.loads(reply(chat(scripted, user("x"), response_format=wanted))["content"]) == {"place": ""}
+    assert json.loads(reply(chat(scripted, user("x"), response_format=wanted))["content"]) == {"place": "Paris"}
 
 
 @pytest.mark.parametrize(

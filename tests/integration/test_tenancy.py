@@ -51,6 +51,7 @@ from tests.integration.rows import (
 
 CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE, ANCHOR = (UUID(int=number) for number in range(1, 8))
 EXPANSION, DETAIL_CALL, WORK, VERIFICATION, STRAY = (UUID(int=number) for number in (11, 12, 13, 14, 91))
+LATER = UUID(int=2**128 - 1)
 QUOTE = {"from_seq": 1, "to_seq": 1}
 AGES = timedelta(days=40_000)
 FAILED_CALL = Attempt(model="any", outcome="error", reason=None, duration_ms=1, usage=Usage())
