@@ -18,6 +18,7 @@ ALLOWED: Final[Mapping[str, re.Pattern[str]]] = {
         r"needs the Debian package \S+|the distribution's PostgreSQL is not installed|the example calls curl"
         r"|the examples are for a shell"
     ),
+    "a package registry": re.compile(r"the packages of the example cannot be installed here"),
     "time": re.compile(r"left out: "),
 }
 """What may be missing, by how the reason of a skip begins."""
