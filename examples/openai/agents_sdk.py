@@ -42,7 +42,11 @@ async def main() -> None:
     print("conversations session:", answered.final_output, len(await session.get_items()))
 
     compacting = OpenAIResponsesCompactionSession(
-        session_id="trip", underlying_session=SQLiteSession("trip"), client=client, model="throughline"
+        # This session takes only models whose names look like OpenAI's: gpt-throughline is the same as throughline.
+        session_id="trip",
+        underlying_session=SQLiteSession("trip"),
+        client=client,
+        model="gpt-throughline",
     )
     for question in ("I live in Oslo.", "Where do I live?"):
         answered = await Runner.run(agent, question, session=compacting)

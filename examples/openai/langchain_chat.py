@@ -23,7 +23,10 @@ def get_weather(place: str) -> str:
 
 
 chat = ChatOpenAI(
-    model="throughline", base_url=ADDRESS, api_key=KEY, default_headers={"X-Conversation-Id": f"langchain-{os.getpid()}"}
+    model="throughline",
+    base_url=ADDRESS,
+    api_key=KEY,
+    default_headers={"X-Conversation-Id": f"langchain-{os.getpid()}"},
 )
 history: list[SystemMessage | HumanMessage | AIMessage] = [SystemMessage("Be brief."), HumanMessage("Hello!")]
 for question in ("And now?", "Anything else?"):

@@ -14,6 +14,8 @@ from app.http.openai.routing import openai_router
 
 DEFAULT: Final = OWNER
 """The name under which the configured chat model is asked for."""
+ALIAS: Final = f"gpt-{OWNER}"
+"""The same, for clients that take only names which look like OpenAI's."""
 
 router = openai_router()
 
@@ -31,12 +33,12 @@ class Chosen:
 def offered(services: Container) -> list[str]:
     """The names that a request may give, the default first."""
     presets = [f"{DEFAULT}/{name}" for name in PRESETS]
-    return [DEFAULT, *presets, *sorted(services.settings.allowed_models)]
+    return [DEFAULT, ALIAS, *presets, *sorted(services.settings.allowed_models)]
 
 
 def chosen_model(services: Container, name: str | None) -> Chosen:
     """What the name stands for. Raises ``ModelNotAllowedError``."""
-    if name is None or name == DEFAULT:
+    if name is None or name in {DEFAULT, ALIAS}:
         return Chosen()
     preset = name.removeprefix(f"{DEFAULT}/")
     if preset != name and preset in PRESETS:
