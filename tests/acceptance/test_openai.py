@@ -153,7 +153,7 @@ def test_a_history_under_a_name_is_kept_once_and_other_prompts_leave_it_alone(sc
     refused(chat(scripted, user("x"), conversation="conv_" + "0" * 32), 404, "not_found")
 
 
-@pytest.mark.parametrize("users", [5, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("users", [2, pytest.param(100, marks=pytest.mark.long)])
 def test_equal_openings_under_one_key_find_nothing_of_each_other(
     scripted: httpx.Client, provider: OpenAI, users: int
 ) -> None:
@@ -341,6 +341,7 @@ def test_the_framework_refuses_in_that_form_too(scripted: httpx.Client) -> None:
     refused(scripted.get("/v1/models/throughline/none"), 404, "model_not_found")
 
 
+@pytest.mark.long
 def test_an_array_beyond_the_window_is_refused_or_truncated(scripted: httpx.Client, provider: OpenAI) -> None:
     long = [user("All my words. " * 25_000), {"role": "assistant", "content": "Yes."}] * 3
     refused(chat(scripted, *long, user("The last one.")), 400, "context_length_exceeded")
@@ -384,6 +385,7 @@ def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provide
 # Compaction
 
 
+@pytest.mark.long
 def test_a_typed_command_compacts_a_named_conversation(scripted: httpx.Client) -> None:
     begun = good(scripted.post("/v1/conversations", json={}))["id"]
     lines = [{"role": ("user", "assistant")[n % 2], "content": f"We agreed that part {n} costs {n + 40} euros."}

@@ -111,6 +111,7 @@ def test_python_clients(service: Service, tmp_path: Path, name: str) -> None:
     assert "streamed:" in told or "named:" in told
 
 
+@pytest.mark.long
 def test_the_official_python_sdk(service: Service, tmp_path: Path) -> None:
     told = run([sys.executable, EXAMPLES / "python_sdk.py"], service, tmp_path)
     assert [line.partition(":")[0] for line in told.splitlines()] == [
@@ -149,6 +150,7 @@ def test_what_the_page_has_one_paste_into_javascript(service: Service, node: Pat
     assert run(["node", "pasted.mjs"], service, node) == "You said: Hello!\n"
 
 
+@pytest.mark.long
 def test_what_the_page_has_one_paste_into_a_shell(service: Service, tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("the example calls curl")

@@ -203,6 +203,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "statistics.waiting": (lambda unit: unit.statistics.waiting(), {}),
     "turns.get": (lambda unit: unit.turns.get(TURN), NOT_FOUND),
     "turns.before": (lambda unit: unit.turns.before(CONVERSATION, LATER), None),
+    "turns.forget_request": (lambda unit: unit.turns.forget_request(TURN), None),
     "turns.running": (lambda unit: unit.turns.running(CONVERSATION), None),
     "turns.heartbeat": (lambda unit: unit.turns.heartbeat(TURN), None),
     "turns.end": (lambda unit: unit.turns.end(TURN, error_code="stolen"), None),

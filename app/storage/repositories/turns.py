@@ -70,6 +70,10 @@ class TurnRepository(LeasedRepository):
         """Say on a running turn's row that somebody follows it in another process than its own."""
         await self._session.execute(update(TurnRow).where(_id == turn_id, _RUNNING).values(followed_at=now()))
 
+    async def forget_request(self, turn_id: UUID) -> None:
+        """Forget what its request said beside the messages."""
+        await self._session.execute(update(TurnRow).where(_id == turn_id).values(request=None))
+
     async def heartbeat(self, turn_id: UUID) -> Turn | None:
         """Prolong the lease and read the row; ``None`` when it is no longer running."""
         return await self._maybe(

@@ -68,13 +68,21 @@ class StoredResponses:
         return await self.get(tenant_id, turn_id)
 
     async def delete(self, tenant_id: UUID, turn_id: UUID) -> None:
-        """Erase its output and its input, with everything derived. Raises ``NotFoundError``."""
+        """Erase its output and its input, with everything derived; one that is being made is stopped first.
+
+        Raises:
+            NotFoundError: There is no such response.
+        """
+        await self.cancel(tenant_id, turn_id)
         async with self._shell.uow(tenant_id) as uow:
             found = await self._get(uow, turn_id)
             messages = await _input_of(uow, found)
         reply = [found.reply] if found.reply else []
         for message in [*messages, *reply]:
             await self._erasure.erase(tenant_id, message.conversation_id, message.id)
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.turns.forget_request(turn_id)
+            await uow.commit()
 
     async def input_page(
         self,
