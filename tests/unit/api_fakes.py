@@ -162,6 +162,10 @@ class Keys:
         self.exist = exist
         self.is_ready = False
 
+    @property
+    def anonymous_allowed(self) -> bool:
+        return self.is_open
+
     async def authenticate(self, key: str | None) -> Principal:
         if key is None and self.is_open:
             return Principal(tenant_id=TENANT, scopes=KEYS["admin"])

@@ -260,6 +260,10 @@ class ConversationUpdate(Given):
     metadata: Metadata
 
 
+class NoBody(Given):
+    """Nothing is asked for."""
+
+
 class ItemsRequest(Given):
     """Items to append."""
 

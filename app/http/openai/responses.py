@@ -20,7 +20,7 @@ from app.http.openai.items import items_of
 from app.http.openai.models import chosen_model
 from app.http.openai.present import present_response
 from app.http.openai.resources import deleted, listing, response_usage, seconds
-from app.http.openai.response_requests import CompactedInputRequest, Requested, ResponseRequest
+from app.http.openai.response_requests import CompactedInputRequest, NoBody, Requested, ResponseRequest
 from app.http.openai.routing import openai_router
 from app.http.openai.sending import send_stream, send_whole
 from app.http.openai.waiting import patience
@@ -120,7 +120,13 @@ async def delete_response(response_id: str, services: Services, tenant: Tenant) 
 
 
 @router.post("/responses/{response_id}/cancel")
-async def cancel_response(response_id: str, services: Services, tenant: Tenant, _attempt: Attempts) -> dict[str, Any]:
+async def cancel_response(
+    response_id: str,
+    services: Services,
+    tenant: Tenant,
+    _attempt: Attempts,
+    _body: Annotated[NoBody, Body()] = NoBody(),  # noqa: B008 - a frozen value
+) -> dict[str, Any]:
     """Stop a response that is being made; what came is kept."""
     return present_response(await services.openai.responses.cancel(tenant, _turn(response_id)))
 
