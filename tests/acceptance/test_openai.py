@@ -382,6 +382,21 @@ def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provide
     assert len(provider.chats) == 1
 
 
+def test_a_running_response_is_cancelled_and_what_came_is_kept(scripted: httpx.Client, provider: OpenAI) -> None:
+    provider.script({"text": "One two three four five six seven eight.", "pace": 1.0})
+    with scripted.stream("POST", "/v1/responses", json={"model": MODEL, "input": "x", "stream": True}) as response:
+        lines = response.iter_lines()
+        begun = next(json.loads(line[6:]) for line in lines if line.startswith("data: "))["response"]
+        assert good(scripted.get(f"/v1/responses/{begun['id']}"))["status"] == "in_progress"
+        next(line for line in lines if "output_text.delta" in line)
+        ended = good(scripted.post(f"/v1/responses/{begun['id']}/cancel", headers={"x-stainless-lang": "js"}))
+        rest = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+    assert (ended["status"], rest[-1]["type"]) == ("cancelled", "response.incomplete")
+    assert rest[-1]["response"]["status"] == "cancelled"
+    assert 0 < len(said(ended)) < len("One two three four five six seven eight.")
+    assert good(scripted.get(f"/v1/responses/{begun['id']}")) == ended
+
+
 # Compaction
 
 
