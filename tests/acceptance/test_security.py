@@ -248,6 +248,8 @@ def test_a_header_with_anothers_id_leads_nowhere(guarded: Guarded, alices: Talk,
         ]
         own = {"X-Conversation-Id": alices.id}
         answered = good(bob.post("/v1/chat/completions", json=OPENAI_BODY, headers=own))
+        for made in good(bob.get("/conversations"))["data"]:
+            bob.delete(f"/conversations/{made['id']}")
     assert len({response.headers["x-throughline"].split("; ")[1] for response in told}) == 2
     assert "Alice" not in json.dumps(answered)
     assert alices.history() == before
