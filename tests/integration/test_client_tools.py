@@ -354,6 +354,17 @@ class TestResults:
         assert await roles(service, conversation_id) == ["assistant", "tool", "assistant"]
 
 
+async def test_a_search_after_results_does_not_find_the_question(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    search = Reply(calls=(ToolCall(id="0", name="search_history", arguments={"query": "zeppelin"}),))
+    service = scripted(begin, tenant, call("weather"), search, "Gone.")
+    conversation_id = await service.conversation()
+    asked = await chat(service, conversation_id, content="Where is the zeppelin?")
+    await chat(service, conversation_id, **came((asked.open_calls[0].id, "storm")))
+    *_, found, reply = await history(service, conversation_id)
+    assert (found.parts[0]["name"], reply.content) == ("search_history", "Gone.")
+    assert found.parts[0]["content"].startswith("No earlier message fits.")
+
+
 class TestATurnThatDied:
     async def test_before_its_client_heard_of_the_call_is_begun_anew(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
