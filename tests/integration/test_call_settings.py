@@ -190,34 +190,31 @@ class TestAStructuredAnswer:
         assert openai.last.body["text"]["format"] == {"type": "json_object"}
 
 
+REFUSED: tuple[tuple[str, CallSettings, list[str]], ...] = (
+    (GEMINI_3, CallSettings(parallel_tool_calls=False), ["parallel_tool_calls"]),
+    (GEMINI_3, CallSettings(parallel_tool_calls=True, seed=1, stop=("x",)), []),
+    ("google:gemini-2.0-flash", CallSettings(reasoning_effort="low"), ["reasoning_effort"]),
+    (GPT_4, CallSettings(seed=1, stop=("x",), frequency_penalty=1.0), ["stop", "seed", "frequency_penalty"]),
+    (GPT_5, CallSettings(temperature=0.5, top_p=0.5), ["temperature", "top_p"]),
+    (GPT_5, CallSettings(reasoning_effort="none"), ["reasoning_effort"]),
+    ("openai-responses:gpt-5.2", CallSettings(temperature=0.5), []),
+    ("openai-responses:gpt-5.2", CallSettings(temperature=0.5, reasoning_effort="low"), ["temperature"]),
+    ("openai:o3", CallSettings(reasoning_effort="minimal"), ["reasoning_effort"]),
+    ("offline", CallSettings(output=StructuredOutput()), ["response_format"]),
+    ("offline", CallSettings(temperature=0.5, seed=1, tool_choice=ToolName(name="weather")), []),
+)
+"""Of a model's settings, the fields that it cannot take."""
+
+
 class TestRefusals:
-    @pytest.mark.parametrize(
-        ("model", "settings", "fields"),
-        [
-            (GEMINI_3, CallSettings(parallel_tool_calls=False), ["parallel_tool_calls"]),
-            (GEMINI_3, CallSettings(parallel_tool_calls=True, seed=1, stop=("x",)), []),
-            ("google:gemini-2.0-flash", CallSettings(reasoning_effort="low"), ["reasoning_effort"]),
-            (GPT_4, CallSettings(seed=1, stop=("x",), frequency_penalty=1.0), ["stop", "seed", "frequency_penalty"]),
-            (GPT_5, CallSettings(temperature=0.5, top_p=0.5), ["temperature", "top_p"]),
-            (GPT_5, CallSettings(reasoning_effort="none"), ["reasoning_effort"]),
-            ("openai-responses:gpt-5.2", CallSettings(temperature=0.5), []),
-            ("openai-responses:gpt-5.2", CallSettings(temperature=0.5, reasoning_effort="low"), ["temperature"]),
-            ("openai:o3", CallSettings(reasoning_effort="minimal"), ["reasoning_effort"]),
-            ("offline", CallSettings(output=StructuredOutput()), ["response_format"]),
-            ("offline", CallSettings(temperature=0.5, seed=1, tool_choice=ToolName(name="weather")), []),
-        ],
-    )
-    async def test_name_the_field_and_the_model(
-        self, gemini: Gemini, openai: OpenAI, model: str, settings: CallSettings, fields: list[str]
-    ) -> None:
+    async def test_name_the_field_and_the_model(self, gemini: Gemini, openai: OpenAI) -> None:
         registry = ModelRegistry(
             google_api_key="key", google_base_url=gemini.url, openai_api_key="key", openai_base_url=openai.url
         )
-        brought = Brought(tools=(THEIRS,), settings=settings)
-        found = refused(registry, model, brought)
-        assert [field for field, _ in found] == fields
-        assert all(model in why for _, why in found)
+        found = [refused(registry, model, Brought(tools=(THEIRS,), settings=one)) for model, one, _ in REFUSED]
         await registry.close()
+        assert [[field for field, _ in each] for each in found] == [fields for _, _, fields in REFUSED]
+        assert all(model in why for each, (model, _, _) in zip(found, REFUSED, strict=True) for _, why in each)
 
     async def test_of_schemas_that_no_provider_could_be_sent(self, google: ModelRegistry) -> None:
         broken = ToolSpec(name="x", description="", parameters={"type": "object", "properties": ["a"]})

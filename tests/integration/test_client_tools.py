@@ -246,6 +246,9 @@ class TestARoundTrip:
         assert wire.results() == ["sun", "Order 7 has left harbour 12.", "snow"]
         assert answered.reply.content == "Yes, in Oslo."
 
+
+@pytest.mark.parametrize("wire", ["openai", pytest.param("gemini", marks=pytest.mark.long)], indirect=True)
+class TestGoingOn:
     async def test_a_new_message_in_its_place_is_answered_beside_the_stub(self, service: Service, wire: Wire) -> None:
         conversation_id = await service.conversation(context_window=16_000)
         wire.calls(("weather", {"city": "Rome"}), ("weather", {"city": "Oslo"}))
@@ -259,7 +262,7 @@ class TestARoundTrip:
         with pytest.raises(InvalidInputError, match="later messages came"):
             await chat(service, conversation_id, **came((asked.open_calls[1].id, "snow")))
 
-    async def test_a_repeated_request_has_one_effect(self, service: Service, wire: Wire) -> None:
+    async def test_twice_has_one_effect(self, service: Service, wire: Wire) -> None:
         conversation_id = await service.conversation(context_window=16_000)
         first, second = Idem(key="one", fingerprint="one"), Idem(key="two", fingerprint="two")
         wire.calls(("weather", {"city": "Rome"}), ("order_status", {"number": 7}))
@@ -276,7 +279,7 @@ class TestARoundTrip:
         assert [one.name for one in once_more.open_calls] == ["weather"]
         assert await roles(service, conversation_id) == ["user", "assistant", "tool", "tool", "assistant"]
 
-    async def test_that_fails_after_its_results_is_taken_up(self, service: Service, wire: Wire) -> None:
+    async def test_that_failed_after_the_results_is_taken_up(self, service: Service, wire: Wire) -> None:
         conversation_id = await service.conversation(context_window=16_000)
         wire.calls(("weather", {"city": "Rome"}))
         asked = await chat(service, conversation_id, content="Rain?")
@@ -293,7 +296,7 @@ class TestARoundTrip:
         assert wire.results() == ["sun"]
         assert await roles(service, conversation_id) == ["user", "assistant", "tool", "assistant"]
 
-    async def test_is_interrupted_after_its_results(self, service: Service, wire: Wire) -> None:
+    async def test_is_interrupted_after_the_results(self, service: Service, wire: Wire) -> None:
         conversation_id = await service.conversation(context_window=16_000)
         wire.calls(("weather", {"city": "Rome"}))
         asked = await chat(service, conversation_id, content="Rain?")
@@ -352,6 +355,17 @@ class TestResults:
         answered = await chat(service, conversation_id, **came(("theirs", "rain")))
         assert answered.reply.content == "It rains."
         assert await roles(service, conversation_id) == ["assistant", "tool", "assistant"]
+
+
+async def test_a_search_after_results_does_not_find_the_question(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    search = Reply(calls=(ToolCall(id="0", name="search_history", arguments={"query": "zeppelin"}),))
+    service = scripted(begin, tenant, call("weather"), search, "Gone.")
+    conversation_id = await service.conversation()
+    asked = await chat(service, conversation_id, content="Where is the zeppelin?")
+    await chat(service, conversation_id, **came((asked.open_calls[0].id, "storm")))
+    *_, found, reply = await history(service, conversation_id)
+    assert (found.parts[0]["name"], reply.content) == ("search_history", "Gone.")
+    assert found.parts[0]["content"].startswith("No earlier message fits.")
 
 
 class TestATurnThatDied:

@@ -77,7 +77,6 @@ def test_the_model_is_asked_only_about_what_is_sound() -> None:
         refuse_unfit(Brought(settings=CallSettings(seed=1)), picky, taken=())
     with pytest.raises(InvalidInputError, match="stop"):
         refuse_unfit(Brought(settings=CallSettings(stop=("",))), picky, taken=())
-    refuse_unfit(Brought(), picky, taken=())
     assert len(asked) == 1
 
 

@@ -29,8 +29,8 @@ MOST_STOPS: Final = 4
 """Likewise."""
 SCHEMA_BYTES: Final = 65_536
 """Of one JSON schema."""
-TOOLS_BYTES: Final = 524_288
-"""Of all tools with their descriptions: they are a part of every request."""
+TOOLS_BYTES: Final = 262_144
+"""Of all tools with their descriptions: they are a part of every request, and rewritten for its provider each time."""
 SCHEMA_DEPTH: Final = 32
 """Levels of a JSON schema: whoever rewrites it for a provider does so by recursion."""
 
@@ -86,8 +86,6 @@ def refuse_unfit(brought: Brought, profile: ModelProfile, *, taken: Collection[s
     Raises:
         InvalidInputError: Every field that is refused, by its name in a chat request.
     """
-    if brought == NOTHING_BROUGHT:
-        return
     wrong = [*_wrong_tools(brought.tools, taken), *_wrong_settings(brought)]
     if not wrong:
         refused = profile.refuses(brought.settings, brought.tools)

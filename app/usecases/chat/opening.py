@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from app.core.context.brought import refuse_unfit
+from app.core.context.brought import NOTHING_BROUGHT, refuse_unfit
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import (
     ConversationMovedOnError,
@@ -62,7 +63,7 @@ async def opening_of(
         TooLargeError: What is new can never fit.
     """
     resolved = shell.resolver(conversation, model=given.model)
-    refuse_unfit(given.brought, shell.models.chat(given.model).profile, taken=shell.resolver.own_tools)
+    await _refuse_unfit(shell, given)
     _refuse_heavy(resolved, given)
     if before is not None:
         return await _taken_up(uow, shell, conversation, UUID(before["message_id"]))
@@ -70,6 +71,13 @@ async def opening_of(
     if given.results or given.has_message:
         return await _appended(uow, shell, resolved, given)
     return await _unanswered(uow, shell, conversation)
+
+
+async def _refuse_unfit(shell: Shell, given: ChatInput) -> None:
+    """Off the event loop: schemas may be large, and are tried as the provider would be sent them."""
+    brought, profile = given.brought, shell.models.chat(given.model).profile
+    if brought != NOTHING_BROUGHT:
+        await asyncio.to_thread(refuse_unfit, brought, profile, taken=shell.resolver.own_tools)
 
 
 async def _appended(uow: UnitOfWork, shell: Shell, resolved: Resolved, given: ChatInput) -> Opening:
