@@ -14,6 +14,7 @@ from app.bootstrap import anonymous_allowed
 from app.http import (
     anchors,
     chat,
+    chat_stream,
     compactions,
     context,
     conversations,
@@ -51,6 +52,7 @@ ROUTERS: Final = (
     anchors.router,
     segments.router,
     chat.router,
+    chat_stream.router,
     compactions.operations,
     compactions.router,
     context.router,

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from app.core.model.errors import ModelFailedError
 from app.core.model.records import Event, Turn
 from app.usecases.chat.relaying import LONGEST, entries_of, events_in
-from app.usecases.chat.turn_handle import PIECE_BYTES, ChatEvent, ChatResult, TurnHandle, created_event, delta
+from app.usecases.chat.turn_handle import (
+    MOST_BYTES,
+    PIECE_BYTES,
+    ChatEvent,
+    ChatResult,
+    TurnHandle,
+    created_event,
+    delta,
+)
 from tests.unit.api_fakes import AT, CONVERSATION, GAUGE, MESSAGE, REPLY, TENANT, message
 
 PATIENCE = 5.0
@@ -33,8 +41,8 @@ def result_of(content: str) -> ChatResult:
     return ChatResult(message=message(), reply=message(id=REPLY, seq=2, role="assistant", content=content), gauge=GAUGE)
 
 
-def begun(**limits: int) -> TurnHandle:
-    handle = TurnHandle(**limits)
+def begun(most_bytes: int = MOST_BYTES) -> TurnHandle:
+    handle = TurnHandle(most_bytes=most_bytes)
     handle.emit(created_event(message(), TURN, 1))
     return handle
 

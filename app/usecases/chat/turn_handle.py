@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -74,8 +74,8 @@ def delta(text: str) -> ChatEvent:
 class FollowedTurn(Protocol):
     """What a door needs of a turn, wherever it runs."""
 
-    def events(self) -> AsyncIterator[ChatEvent]:
-        """Everything that happens, from the turn's beginning on, the terminal event last."""
+    def events(self) -> AsyncGenerator[ChatEvent, None]:
+        """Everything that happens, from the turn's beginning on, the terminal event last; close it to leave."""
 
     async def result(self) -> ChatResult:
         """Wait for the end. Raises the ``DomainError`` that it failed with."""
