@@ -14,7 +14,6 @@ from app.bootstrap import anonymous_allowed
 from app.http import (
     anchors,
     chat,
-    chat_stream,
     compactions,
     context,
     conversations,
@@ -33,6 +32,7 @@ from app.http import (
     segments,
     stats,
     tokens,
+    turns,
 )
 from app.http.hosts import KnownHosts
 from app.http.lifespan import PlainRefusal
@@ -52,7 +52,7 @@ ROUTERS: Final = (
     anchors.router,
     segments.router,
     chat.router,
-    chat_stream.router,
+    turns.router,
     compactions.operations,
     compactions.router,
     context.router,

@@ -33,6 +33,7 @@ STATUS: Final[Mapping[str, int]] = {
     "conversation_set_aside": 409,
     "not_failed": 409,
     "not_pinnable": 409,
+    "not_regenerable": 409,
     "pin_budget_exceeded": 409,
     "idempotency_in_progress": 409,
     "turn_in_progress": 409,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -19,6 +19,7 @@ from app.core.model.records import Event, Turn
 from app.core.retrieval.serving import Passage
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.mirroring import Mirrors
+from app.usecases.chat.regenerating import SUPERSEDED, supersede_reply
 from app.usecases.chat.relaying import relay
 from app.usecases.chat.replaying import replayed
 from app.usecases.chat.turn import Started, TurnRunner, ref_of
@@ -57,6 +58,8 @@ class ChatInput:
     """Overrides the policy for this turn."""
     passages: tuple[Passage, ...] = ()
     """Served before the message, beside what is recalled."""
+    regenerates: bool = False
+    """Whether the last reply is made again: it gives way, and the message before it is answered."""
 
     @property
     def asked(self) -> Asked:
@@ -93,7 +96,7 @@ class ChatService:
             started = await self._begin(uow, conversation, given, before)
             await record(uow, idem, ref_of(started.turn))
             await uow.commit()
-        handle = self._spawn(_with_events(started, list(uow.committed_events)))
+        handle = self._spawn(_with_events(started, uow.committed_events), uow.committed_events)
         await self._shell.outbox.deliver(uow.committed_events, [started.job] if started.job else [])
         return handle
 
@@ -176,6 +179,9 @@ class ChatService:
         if before is not None:
             return await self._taken_up(uow, conversation, UUID(before["message_id"]))
         check_expected_last(conversation, given.expected_last_message_id)
+        if given.regenerates:
+            answered = await supersede_reply(uow, self._shell, conversation)
+            return answered, self._shell.resolver(await uow.conversations.get(conversation.id))
         if given.content is None:
             return await self._unanswered(uow, conversation)
         command = compact_command(given.content) is not None
@@ -231,10 +237,11 @@ class ChatService:
         """A running turn; one of this process whose task is about to begin is followed like any other's."""
         return self._handles.get(turn.id) or self._mirrors.follow(turn)
 
-    def _spawn(self, started: Started) -> TurnHandle:
+    def _spawn(self, started: Started, events: Sequence[Event]) -> TurnHandle:
         turn = started.turn
         handle = self._handles[turn.id] = TurnHandle(monotonic=self._shell.clock.monotonic)
         handle.emit(created_event(started.message, turn, started.created_number))
+        handle.emit_all([event for event in events if event.type == SUPERSEDED])
         running = self._begin_task(self._runner.run(started, handle))
         running.add_done_callback(lambda _: self._handles.pop(turn.id))
         self._begin_task(relay(turn.id, handle, self._streams, self._shell.clock))
@@ -247,7 +254,7 @@ class ChatService:
         return task
 
 
-def _with_events(started: Started, events: list[Event]) -> Started:
+def _with_events(started: Started, events: Sequence[Event]) -> Started:
     """Where the first transaction left the conversation's event numbers."""
     created = next((event.number for event in events if event.type == "message.created"), None)
     return replace(started, created_number=created, events_after=created or 0)
