@@ -168,6 +168,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         resolver=Resolver(parts.models, [tool.spec for tool in further], _token_defaults(settings)),
         outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
         work=WorkBook(parts.uow, parts.clock, new_id, uuid4(), timings),
+        streams=parts.streams,
         timings=timings,
         verifies=settings.verify != "off",
     )
@@ -198,7 +199,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         search=search,
         expansion=expansion,
         export=ExportService(shell, conversations),
-        chat=ChatService(shell, inline, runner, parts.streams),
+        chat=ChatService(shell, inline, runner),
         compaction=compaction,
         detailing=detailing,
         verification=verification,

@@ -407,3 +407,24 @@ async def test_a_process_that_stops_tells_its_followers(pair: Pair) -> None:
     assert isinstance(end.error, DomainError)
     assert end.error.stable_code == "dependency_unavailable"
     assert not handle.ended, "the turn itself goes on"
+
+
+@pytest.mark.parametrize("gone", ["message", "conversation"])
+async def test_what_is_erased_is_in_no_stream(pair: Pair, redis_url: str, gone: str) -> None:
+    conversation_id, _ = await pair.start()
+    elsewhere = await pair.follow(conversation_id)
+    pair.model.say("Harbour seven.")
+    await elsewhere.until("Harbour seven.")
+    async with Redis.from_url(redis_url) as redis:
+        (key,) = await redis.keys("throughline:turn:*")
+        assert "seven" in str(await redis.xrange(key)), "the control"
+        if gone == "message":
+            message_id = UUID(elsewhere.heard[0].data["message_id"])
+            await pair.other.container.erasure.erase(pair.tenant, conversation_id, message_id)
+            pair.model.end()
+            assert (await elsewhere.end()).result
+        else:
+            await pair.other.container.conversations.delete(pair.tenant, conversation_id)
+            assert isinstance((await elsewhere.end()).error, NotFoundError)
+        left = [entry async for key in redis.scan_iter("throughline:turn:*") for entry in await redis.xrange(key) or ()]
+        assert "seven" not in str(left)

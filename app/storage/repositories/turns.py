@@ -51,6 +51,10 @@ class TurnRepository(LeasedRepository):
             select(TurnRow).where(_of(conversation_id), _RUNNING, col(TurnRow.lease_until) >= now())
         )
 
+    async def newest_ids(self, conversation_id: UUID, *, limit: int) -> list[UUID]:
+        """The ids of those that began last."""
+        return await self._session.all(select(_id).where(_of(conversation_id)).order_by(_id.desc()).limit(limit))
+
     async def note_follower(self, turn_id: UUID) -> None:
         """Say on a running turn's row that somebody follows it in another process than its own."""
         await self._session.execute(update(TurnRow).where(_id == turn_id, _RUNNING).values(followed_at=now()))

@@ -36,7 +36,6 @@ from app.usecases.history.appending import (
     refuse_too_large,
     refuse_without_room,
 )
-from app.usecases.ports import TurnStreams
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -70,12 +69,11 @@ class ChatInput:
 class ChatService:
     """Starts turns; each runs in a task of its own, whatever becomes of its client."""
 
-    def __init__(self, shell: Shell, inline: InlineCompaction, runner: TurnRunner, streams: TurnStreams) -> None:
+    def __init__(self, shell: Shell, inline: InlineCompaction, runner: TurnRunner) -> None:
         self._shell = shell
         self._inline = inline
         self._runner = runner
-        self._streams = streams
-        self._mirrors = Mirrors(shell, streams)
+        self._mirrors = Mirrors(shell)
         self._handles: dict[UUID, TurnHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -244,7 +242,7 @@ class ChatService:
         handle.emit_all([event for event in events if event.type == SUPERSEDED])
         running = self._begin_task(self._runner.run(started, handle))
         running.add_done_callback(lambda _: self._handles.pop(turn.id))
-        self._begin_task(relay(turn.id, handle, self._streams, self._shell.clock))
+        self._begin_task(relay(turn.id, handle, self._shell.streams, self._shell.clock))
         return handle
 
     def _begin_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
