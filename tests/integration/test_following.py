@@ -24,6 +24,7 @@ from app.infrastructure.turn_streams import RedisTurnStreams, stream_key
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.relaying import Seal
 from app.usecases.chat.turn_handle import ChatEvent, FollowedTurn, TurnHandle
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import ScriptedChatModel
@@ -410,21 +411,36 @@ async def test_a_process_that_stops_tells_its_followers(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("gone", ["message", "conversation"])
-async def test_what_is_erased_is_in_no_stream(pair: Pair, redis_url: str, gone: str) -> None:
+async def test_no_words_are_in_valkey_and_what_is_erased_is_in_no_stream(
+    pair: Pair, begin: UnitOfWorkFactory, redis_url: str, gone: str
+) -> None:
     conversation_id, _ = await pair.start()
     elsewhere = await pair.follow(conversation_id)
     pair.model.say("Harbour seven.")
     await elsewhere.until("Harbour seven.")
+    async with begin(pair.tenant) as uow:
+        turn = await uow.turns.running(conversation_id)
+    assert turn is not None
+    assert turn.stream_key is not None
     async with Redis.from_url(redis_url) as redis:
-        (key,) = await redis.keys("throughline:turn:*")
-        assert "seven" in str(await redis.xrange(key)), "the control"
+        before = await entries(redis, turn.id)
+        assert b"seven" not in b"".join(before.values())
+        seal = Seal(turn.id, turn.stream_key)
+        assert b"seven" in b"".join(seal.open(number, sealed) for number, sealed in before.items()), "the control"
         if gone == "message":
             message_id = UUID(elsewhere.heard[0].data["message_id"])
             await pair.other.container.erasure.erase(pair.tenant, conversation_id, message_id)
             pair.model.end()
             assert (await elsewhere.end()).result
+            async with begin(pair.tenant) as uow:
+                assert (await uow.turns.get(turn.id)).stream_key is None, "nobody can read it any more"
         else:
             await pair.other.container.conversations.delete(pair.tenant, conversation_id)
             assert isinstance((await elsewhere.end()).error, NotFoundError)
-        left = [entry async for key in redis.scan_iter("throughline:turn:*") for entry in await redis.xrange(key) or ()]
-        assert "seven" not in str(left)
+        assert not before.keys() & (await entries(redis, turn.id)).keys()
+
+
+async def entries(redis: Redis, turn_id: UUID) -> dict[int, bytes]:
+    """What Valkey has of a turn."""
+    found = await redis.xrange(stream_key(turn_id), min="-") or ()
+    return {int(id_.split(b"-")[0]): fields[b"events"] for id_, fields in found}  # type: ignore[union-attr, misc, index, arg-type]

@@ -70,7 +70,7 @@ class TurnRepository(LeasedRepository):
 
     async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
         """Set an ending status and other fields of a running turn; ``None`` when it has ended before."""
-        values = changes | {name: list(changes[name]) for name in _LISTS if name in changes}
+        values = changes | {"stream_key": None} | {name: list(changes[name]) for name in _LISTS if name in changes}
         return await self._maybe(update(TurnRow).where(_id == turn_id, _RUNNING).values(**values).returning(TurnRow))
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
@@ -114,7 +114,7 @@ def _expired() -> Any:
 
 
 def _failed() -> dict[str, Any]:
-    return {"status": "failed", "error_code": LEASE_EXPIRED, "finished_at": now()}
+    return {"status": "failed", "error_code": LEASE_EXPIRED, "stream_key": None, "finished_at": now()}
 
 
 def as_turn(row: TurnRow) -> Turn:

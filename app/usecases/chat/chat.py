@@ -20,7 +20,7 @@ from app.core.retrieval.serving import Passage
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.mirroring import Mirrors
 from app.usecases.chat.regenerating import SUPERSEDED, supersede_reply
-from app.usecases.chat.relaying import relay
+from app.usecases.chat.relaying import Seal, relay
 from app.usecases.chat.replaying import replayed
 from app.usecases.chat.turn import Started, TurnRunner, ref_of
 from app.usecases.chat.turn_end import tell_failed
@@ -160,6 +160,7 @@ class ChatService:
                 conversation_id=conversation.id,
                 message_id=message.id,
                 planned_reply_id=self._shell.new_id(),
+                stream_key=Seal.new_key(),
                 lease_until=now,
                 started_at=now,
             )
@@ -242,7 +243,7 @@ class ChatService:
         handle.emit_all([event for event in events if event.type == SUPERSEDED])
         running = self._begin_task(self._runner.run(started, handle))
         running.add_done_callback(lambda _: self._handles.pop(turn.id))
-        self._begin_task(relay(turn.id, handle, self._shell.streams, self._shell.clock))
+        self._begin_task(relay(turn, handle, self._shell.streams, self._shell.clock))
         return handle
 
     def _begin_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -14,7 +14,7 @@ import structlog
 
 from app.core.model.errors import DependencyUnavailableError, DomainError
 from app.core.model.records import Turn
-from app.usecases.chat.relaying import events_in
+from app.usecases.chat.relaying import Seal, events_in
 from app.usecases.chat.replaying import stored_end
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event
 from app.usecases.shared.shell import Shell
@@ -85,7 +85,9 @@ class Mirrors:
         return last
 
     async def _read(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
-        number = 0
+        if turn.stream_key is None:
+            return None
+        seal, number = Seal(turn.id, turn.stream_key), 0
         async with self._shell.streams.follow(turn.id) as entries:
             while True:
                 try:
@@ -96,7 +98,7 @@ class Mirrors:
                 number += 1
                 if at != number:
                     break
-                for event in events_in(entry):
+                for event in events_in(seal.open(number, entry)):
                     if event.type in ENDINGS:
                         return event
                     handle.emit(event)
