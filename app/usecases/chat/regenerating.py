@@ -33,10 +33,10 @@ async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversat
     answered = await waiting_message(uow, conversation.id)
     if answered is None:
         raise NotRegenerableError("nobody asked for the last message: there is nothing to answer again")
-    moves_layout = await uow.anchors.withdraw_of(conversation.id, reply.seq)
+    _, restored = await uow.anchors.withdraw_of(conversation.id, reply.seq)
     changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
     after = shell.resolver(replace(conversation, **changes))
-    if moves_layout:
+    if restored:
         after = await laid_out_again(uow, shell, after)
     await refresh_sizes(uow, after, **changes)
     data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(answered.id)}
