@@ -51,6 +51,7 @@ def test_a_reload_in_the_middle_shows_the_reply_from_its_beginning(
     assert talk.http.get(talk.path("/chat/stream")).status_code == 204
 
 
+@pytest.mark.long
 def test_a_client_that_comes_back_in_time_keeps_its_reply(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:

@@ -168,6 +168,7 @@ async def test_another_process_hears_every_piece_when_it_is_said(pair: Pair) -> 
     assert created[0].data["reply_id"] == str(ends[0].result.reply.id)
 
 
+@pytest.mark.long
 async def test_nothing_runs_before_and_after(pair: Pair) -> None:
     conversation_id, handle = await pair.start()
     pair.model.say("Here.")
@@ -216,6 +217,7 @@ async def test_without_valkey_the_whole_reply_comes_at_its_end(pair: Pair, mode:
     assert elsewhere.text == "In harbour seven."
 
 
+@pytest.mark.long
 async def test_valkey_that_comes_back_goes_on_where_it_was(pair: Pair) -> None:
     conversation_id, _ = await pair.start()
     elsewhere = await pair.follow(conversation_id)
@@ -233,6 +235,7 @@ async def test_valkey_that_comes_back_goes_on_where_it_was(pair: Pair) -> None:
     assert elsewhere.text == "In harbour seven."
 
 
+@pytest.mark.long
 async def test_entries_that_are_gone_are_told_at_the_end(pair: Pair, redis_url: str) -> None:
     conversation_id, _ = await pair.start()
     there = await pair.follow(conversation_id)
@@ -258,6 +261,7 @@ async def test_entries_that_are_gone_are_told_at_the_end(pair: Pair, redis_url: 
     await third.container.parts.streams.close()
 
 
+@pytest.mark.long
 async def test_a_stream_is_bounded_and_goes_soon_after_the_turn(
     pair: Pair, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,6 +289,7 @@ async def test_a_stream_is_bounded_and_goes_soon_after_the_turn(
                 await asyncio.sleep(0.01)
 
 
+@pytest.mark.long
 async def test_many_followers_share_one_reader(pair: Pair) -> None:
     turns = [await pair.start() for _ in range(6)]
     listeners = [await pair.follow(conversation_id) for conversation_id, _ in turns for _ in range(5)]
@@ -366,7 +371,7 @@ async def test_a_turn_that_was_left_goes_on_while_anybody_follows_it(pair: Pair,
     assert (result.reply.status, result.reply.content) == ("interrupted", "In harbour ")
 
 
-@pytest.mark.parametrize("policy", ["finish", "interrupt"])
+@pytest.mark.parametrize("policy", [pytest.param("finish", marks=pytest.mark.long), "interrupt"])
 async def test_a_turn_that_was_left_ends_only_if_the_policy_says_so(pair: Pair, policy: str) -> None:
     _, handle = await pair.start(on_disconnect=policy)
     pair.model.say("In ")
@@ -388,6 +393,7 @@ async def test_stopping_is_a_call_of_its_own_and_works_at_once(pair: Pair) -> No
     assert elsewhere.text == "In "
 
 
+@pytest.mark.long
 async def test_the_same_key_in_another_process_follows_the_running_turn(pair: Pair) -> None:
     key = Idem(key="k1", fingerprint="f")
     conversation_id, handle = await pair.start(key)
@@ -399,6 +405,7 @@ async def test_the_same_key_in_another_process_follows_the_running_turn(pair: Pa
     assert len(pair.model.requests) == 1
 
 
+@pytest.mark.long
 async def test_a_process_that_stops_tells_its_followers(pair: Pair) -> None:
     conversation_id, handle = await pair.start()
     elsewhere = await pair.follow(conversation_id)
@@ -410,7 +417,7 @@ async def test_a_process_that_stops_tells_its_followers(pair: Pair) -> None:
     assert not handle.ended, "the turn itself goes on"
 
 
-@pytest.mark.parametrize("gone", ["message", "conversation"])
+@pytest.mark.parametrize("gone", ["message", pytest.param("conversation", marks=pytest.mark.long)])
 async def test_no_words_are_in_valkey_and_what_is_erased_is_in_no_stream(
     pair: Pair, begin: UnitOfWorkFactory, redis_url: str, gone: str
 ) -> None:

@@ -99,6 +99,7 @@ async def test_the_first_reply_stays_and_the_second_is_served(service: Service) 
     assert (await chat(service, plain, "Where are the crates?")).gauge == second.gauge, "as if it had never been"
 
 
+@pytest.mark.long
 async def test_nothing_finds_the_first_reply(service: Service) -> None:
     conversation_id = await service.conversation()
     await chat(service, conversation_id, "Where are the crates?")
@@ -133,6 +134,7 @@ async def test_a_second_try_that_fails_leaves_the_message_to_be_answered(
     assert [one.status for one in await history(service, conversation_id)] == ["complete", "superseded", "complete"]
 
 
+@pytest.mark.long
 async def test_what_tools_brought_back_stays_for_the_next_reply(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     look = Reply(calls=(ToolCall(id="1", name="search_history", arguments={"query": "crates"}),))
     service = Service(begin, tenant, chat=ScriptedChatModel(look, FIRST, SECOND, profile=CALLER))
@@ -167,6 +169,7 @@ async def test_where_there_is_no_reply_nothing_changes(service: Service) -> None
     assert (await service.row(conversation_id)).last_seq == 2
 
 
+@pytest.mark.long
 async def test_a_reply_that_is_folded_is_refused(service: Service) -> None:
     conversation_id = await service.conversation()
     await service.say(conversation_id, 39)
@@ -180,6 +183,7 @@ async def test_a_reply_that_is_folded_is_refused(service: Service) -> None:
     assert await service.row(conversation_id) == before
 
 
+@pytest.mark.long
 async def test_of_a_running_turn_nothing_is_made_again(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     model, thinking = slow()
     service = Service(begin, tenant, chat=model)
@@ -219,6 +223,7 @@ async def test_a_fold_passes_over_it_and_its_segment_still_shows_it(service: Ser
     assert FIRST not in await sent(service, conversation_id)
 
 
+@pytest.mark.long
 async def test_a_compaction_that_read_it_finds_itself_stale(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     gate = Gate()
     service = Service(begin, tenant, gate, chat=ScriptedChatModel(FIRST, SECOND))
@@ -237,6 +242,7 @@ async def test_a_compaction_that_read_it_finds_itself_stale(begin: UnitOfWorkFac
     assert second.reply.content == SECOND
 
 
+@pytest.mark.long
 async def test_its_anchors_are_withdrawn_and_what_they_replaced_stands_again(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:
