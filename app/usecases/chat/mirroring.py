@@ -98,7 +98,7 @@ class Mirrors:
                 number += 1
                 if at != number:
                     break
-                for event in events_in(seal.open(number, entry)):
+                for event in events_in(seal.open(at, entry)):
                     if event.type in ENDINGS:
                         return event
                     handle.emit(event)
