@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
@@ -62,15 +63,16 @@ async def relay(turn: Turn, handle: TurnHandle, streams: TurnStreams, clock: Clo
     if turn.stream_key is None:
         return
     seal, number = Seal(turn.id, turn.stream_key), 0
-    async for events in handle.batches():
-        for entry in entries_of(events):
-            number += 1
-            sealed = seal.seal(number, entry)
-            while not await streams.add(turn.id, number, sealed, is_last=events[-1].terminal):
-                if handle.ended:
-                    return
-                await clock.sleep(AGAIN_SECONDS)
-        await clock.sleep(PAUSE_SECONDS)
+    async with aclosing(handle.batches()) as batches:
+        async for events in batches:
+            for entry in entries_of(events):
+                number += 1
+                sealed = seal.seal(number, entry)
+                while not await streams.add(turn.id, number, sealed, is_last=events[-1].terminal):
+                    if handle.ended:
+                        return
+                    await clock.sleep(AGAIN_SECONDS)
+            await clock.sleep(PAUSE_SECONDS)
 
 
 def entries_of(events: Iterable[ChatEvent]) -> Iterator[bytes]:
