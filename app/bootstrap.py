@@ -178,6 +178,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         resolver=Resolver(parts.models, [tool.spec for tool in further], _token_defaults(settings)),
         outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
         work=WorkBook(parts.uow, parts.clock, new_id, uuid4(), timings),
+        streams=parts.streams,
         timings=timings,
         verifies=settings.verify != "off",
     )
@@ -195,7 +196,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
     toolbox = Toolbox(shell, lookups=lookups, further=further)
     loop = ToolLoop(shell, context=context, inline=inline, toolbox=toolbox)
     runner = TurnRunner(shell, inline=inline, commands=CommandRunner(manual), loop=loop)
-    chat, erasure = ChatService(shell, inline, runner, parts.streams), ErasureService(shell)
+    chat, erasure = ChatService(shell, inline, runner), ErasureService(shell)
     return Container(
         settings=settings,
         owner=owner,

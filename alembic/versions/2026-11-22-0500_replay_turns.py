@@ -25,6 +25,7 @@ STATUS_BEFORE = "status IN ('complete', 'erased', 'interrupted')"
 def upgrade() -> None:
     op.add_column("turns", sa.Column("planned_reply_id", sa.Uuid(), nullable=True))
     op.add_column("turns", sa.Column("followed_at", sa.DateTime(timezone=True), nullable=True))
+    op.add_column("turns", sa.Column("stream_key", sa.LargeBinary(), nullable=True))
     # With a default that stays in the catalogue, no row is written again for it.
     numbers = postgresql.ARRAY(sa.BigInteger())
     op.add_column("turns", sa.Column("recalled", numbers, nullable=False, server_default="{}"))
@@ -39,5 +40,5 @@ def downgrade() -> None:
     op.execute("UPDATE messages SET status = 'complete' WHERE status = 'superseded'")
     op.drop_constraint(op.f("ck_messages_status"), "messages")
     op.create_check_constraint(op.f("ck_messages_status"), "messages", STATUS_BEFORE)
-    for name in ("recalled", "followed_at", "planned_reply_id"):
+    for name in ("recalled", "stream_key", "followed_at", "planned_reply_id"):
         op.drop_column("turns", name)

@@ -137,6 +137,30 @@ class ReplyStream:
             yield ChatEvent(type=DELTA, data={"text": new})
 
 
+class FollowedReply(ReplyStream):
+    """A turn that somebody else began: over when it has ended, and at once where none runs."""
+
+    _heard = False
+
+    def call(self) -> Call[Any]:
+        """From the beginning of what runs."""
+        self._heard = False
+        return super().call()
+
+    def feed(self, received: ServerSentEvent) -> Iterator[ChatEvent]:
+        """What is new."""
+        self._heard = True
+        yield from super().feed(received)
+
+    def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
+        """Over also where nothing came: no turn runs any more. Raises what the turn failed with."""
+        if self._failure is not None:
+            raise self._failure
+        if error is None and not self._heard:
+            self.is_over = True
+        return super().ended(error)
+
+
 def _name(type_: str, number: int | None, data: Mapping[str, Any]) -> str:
     """By which an event is known again over another connection."""
     if type_ == CREATED:

@@ -32,6 +32,7 @@ from app.http import (
     segments,
     stats,
     tokens,
+    turns,
 )
 from app.http.hosts import KnownHosts
 from app.http.lifespan import PlainRefusal
@@ -58,6 +59,7 @@ ROUTERS: Final = (
     anchors.router,
     segments.router,
     chat.router,
+    turns.router,
     compactions.operations,
     compactions.router,
     context.router,

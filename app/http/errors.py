@@ -39,6 +39,7 @@ STATUS: Final[Mapping[str, int]] = {
     "fork_in_progress": 409,
     "not_failed": 409,
     "not_pinnable": 409,
+    "not_regenerable": 409,
     "pin_budget_exceeded": 409,
     "idempotency_in_progress": 409,
     "tools_pending": 409,

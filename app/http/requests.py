@@ -40,6 +40,7 @@ from app.http.fields import (
     Version,
 )
 from app.http.parts import Part
+from app.usecases.chat.chat_input import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context.recalling import Asked, Wanted
 from app.usecases.context.requests import Compact, ContextAsk
@@ -167,6 +168,27 @@ class PassageInput(Input):
 
 
 Passages = Annotated[list[PassageInput], Field(max_length=MAX_PASSAGES)]
+
+
+class RegenerateRequest(Input):
+    """How the last reply is to be made again."""
+
+    model: ModelName | None = Field(
+        default=None, description="One that the operator allows; the configured chat model when it is left out."
+    )
+    recall: Flag | None = Field(default=None, description="For this turn, whatever the policy says.")
+    passages: Passages = Field(default_factory=list)
+    expected_last_message_id: UUID | None = None
+
+    def input(self) -> ChatInput:
+        """The service's value."""
+        return ChatInput(
+            model=self.model,
+            recall=self.recall,
+            passages=tuple(one.passage() for one in self.passages),
+            expected_last_message_id=self.expected_last_message_id,
+            regenerates=True,
+        )
 
 
 class CompactRequest(Input):

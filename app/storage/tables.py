@@ -547,6 +547,7 @@ class TurnRow(TenantScoped, table=True):
     lease_until: datetime = Field(sa_type=MOMENT)
     interrupt_requested: bool
     followed_at: datetime | None = Field(sa_type=MOMENT)
+    stream_key: bytes | None = Field(sa_type=LargeBinary)
     warnings: list[str] = Field(sa_type=TEXTS)
     recalled: list[int] = Field(sa_type=NUMBERS)
     error_code: str | None

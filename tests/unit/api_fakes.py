@@ -257,7 +257,7 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         pins=calls.service("pins", pin=message(protected_reason="pinned", is_pinned=True), unpin=message()),
         anchors=calls.service("anchors", page=([anchor()], None), set_status=anchor(status="resolved")),
         expansion=calls.service("expansion", page=([], None), expand=None, make=None),
-        chat=calls.service("chat", start=None, interrupt=turn),
+        chat=calls.service("chat", start=None, interrupt=turn, follow=None),
         manual=calls.service("manual", compact=compacted, get=compacted, page=([compacted], None), retry=compacted),
         context=calls.service("context", count_tokens=42),
         context_requests=calls.service("context_requests", answer=None),

@@ -528,6 +528,30 @@ def test_events_from_any_pieces(run: Run, size: int) -> None:
     assert world.seen[-1].headers["last-event-id"] == "4", "what was cut off is asked for again"
 
 
+def test_a_turn_of_others_is_followed_to_its_end(run: Run) -> None:
+    world = World([stream(CREATED, delta("Hel"), breaks=True), stream(CREATED, delta("Hello there"), COMPLETED)])
+    found = run(world, lambda client: client.follow_turn(ID))
+
+    assert told(found) == ["message.created", "Hel", "lo there", "reply.completed"]
+    assert [(call.method, call.url.path) for call in world.seen] == [("GET", f"/conversations/{ID}/chat/stream")] * 2
+
+
+def test_where_no_turn_runs_there_is_nothing_to_follow(run: Run) -> None:
+    world = World([httpx.Response(204)])
+    assert run(world, lambda client: client.follow_turn(ID)) == []
+    assert len(world.seen) == 1
+    ended = World([stream(CREATED, delta("Hel"), breaks=True), httpx.Response(204)])
+    assert told(run(ended, lambda client: client.follow_turn(ID))) == ["message.created", "Hel"]
+
+
+def test_a_followed_turn_that_fails_is_not_asked_for_again(run: Run) -> None:
+    passing = frame("reply.failed", {"status": 503, "code": "lease_expired", "retryable": True}, 7)
+    world = World([stream(CREATED, passing)])
+    with pytest.raises(UnavailableError):
+        run(world, lambda client: client.follow_turn(ID))
+    assert len(world.seen) == 1
+
+
 def test_an_event_without_an_id_has_none(run: Run) -> None:
     interrupted = frame("reply.interrupted", RESULT)
     applied = frame("compaction.applied", {}, 6)

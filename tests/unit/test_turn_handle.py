@@ -13,8 +13,16 @@ from hypothesis import strategies as st
 
 from app.core.model.errors import ModelFailedError
 from app.core.model.records import Event, Turn
-from app.usecases.chat.relaying import LONGEST, entries_of, events_in
-from app.usecases.chat.turn_handle import PIECE_BYTES, ChatEvent, ChatResult, TurnHandle, created_event, delta
+from app.usecases.chat.relaying import LONGEST, Seal, entries_of, events_in
+from app.usecases.chat.turn_handle import (
+    MOST_BYTES,
+    PIECE_BYTES,
+    ChatEvent,
+    ChatResult,
+    TurnHandle,
+    created_event,
+    delta,
+)
 from tests.unit.api_fakes import AT, CONVERSATION, GAUGE, MESSAGE, REPLY, TENANT, message
 
 PATIENCE = 5.0
@@ -33,8 +41,8 @@ def result_of(content: str) -> ChatResult:
     return ChatResult(message=message(), reply=message(id=REPLY, seq=2, role="assistant", content=content), gauge=GAUGE)
 
 
-def begun(**limits: int) -> TurnHandle:
-    handle = TurnHandle(**limits)
+def begun(most_bytes: int = MOST_BYTES) -> TurnHandle:
+    handle = TurnHandle(most_bytes=most_bytes)
     handle.emit(created_event(message(), TURN, 1))
     return handle
 
@@ -198,3 +206,13 @@ def test_what_came_of_a_turn_is_in_no_stream() -> None:
     (entry,) = entries_of([ChatEvent(type="reply.completed", id=9, result=result_of("The words of a reply."))])
     assert b"words" not in entry
     assert events_in(entry) == [ChatEvent(type="reply.completed", id=9)]
+
+
+def test_an_entry_is_opened_with_its_key_at_its_place_alone() -> None:
+    key, other = Seal.new_key(), uuid4()
+    sealed = Seal(TURN.id, key).seal(7, b"The words of a reply.")
+    assert b"words" not in sealed
+    assert Seal(TURN.id, key).open(7, sealed) == b"The words of a reply."
+    for seal, number in ((Seal(TURN.id, Seal.new_key()), 7), (Seal(other, key), 7), (Seal(TURN.id, key), 8)):
+        with pytest.raises(ValueError, match="none of this turn"):
+            seal.open(number, sealed)

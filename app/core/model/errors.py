@@ -186,6 +186,14 @@ class NotPinnableError(ConflictError):
     retryable = False
 
 
+class NotRegenerableError(ConflictError):
+    """There is no reply to be made again: the last message is none, or it is folded."""
+
+    code = "not_regenerable"
+    title = "No reply to be made again"
+    retryable = False
+
+
 class StateVersionMismatchError(DomainError):
     """``If-Match`` names another version (412)."""
 

@@ -184,6 +184,8 @@ class Turn:
     interrupt_requested: bool = False
     followed_at: datetime | None = None
     """When somebody last followed it in another process."""
+    stream_key: bytes | None = field(default=None, repr=False)
+    """Opens what it tells followers in other processes; gone with its end."""
     warnings: tuple[str, ...] = ()
     recalled: tuple[int, ...] = ()
     """Positions of the messages that were brought back for it."""

@@ -66,6 +66,10 @@ class TurnRepository(LeasedRepository):
         statement = select(TurnRow).where(_of(conversation_id), _id < turn_id, col(TurnRow.reply_id).is_not(None))
         return await self._maybe(statement.order_by(_id.desc()).limit(1))
 
+    async def newest_ids(self, conversation_id: UUID, *, limit: int) -> list[UUID]:
+        """The ids of those that began last."""
+        return await self._session.all(select(_id).where(_of(conversation_id)).order_by(_id.desc()).limit(limit))
+
     async def note_follower(self, turn_id: UUID) -> None:
         """Say on a running turn's row that somebody follows it in another process than its own."""
         await self._session.execute(update(TurnRow).where(_id == turn_id, _RUNNING).values(followed_at=now()))
@@ -85,7 +89,7 @@ class TurnRepository(LeasedRepository):
 
     async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
         """Set an ending status and other fields of a running turn; ``None`` when it has ended before."""
-        values = changes | {name: list(changes[name]) for name in _LISTS if name in changes}
+        values = changes | {"stream_key": None} | {name: list(changes[name]) for name in _LISTS if name in changes}
         return await self._maybe(update(TurnRow).where(_id == turn_id, _RUNNING).values(**values).returning(TurnRow))
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
@@ -129,7 +133,7 @@ def _expired() -> Any:
 
 
 def _failed() -> dict[str, Any]:
-    return {"status": "failed", "error_code": LEASE_EXPIRED, "finished_at": now()}
+    return {"status": "failed", "error_code": LEASE_EXPIRED, "stream_key": None, "finished_at": now()}
 
 
 def as_turn(row: TurnRow) -> Turn:

@@ -15,7 +15,8 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.mirroring import Mirrors
 from app.usecases.chat.opening import opening_of
-from app.usecases.chat.relaying import relay
+from app.usecases.chat.regenerating import SUPERSEDED
+from app.usecases.chat.relaying import Seal, relay
 from app.usecases.chat.replaying import replayed
 from app.usecases.chat.turn import Started, TurnRunner, ref_of
 from app.usecases.chat.turn_end import tell_failed
@@ -23,7 +24,6 @@ from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event, 
 from app.usecases.compaction.due import claim_in_turn, due_before_call
 from app.usecases.compaction.inline import InlineCompaction
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
-from app.usecases.ports import TurnStreams
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.shell import Shell
 
@@ -36,12 +36,11 @@ LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
 class ChatService:
     """Starts turns; each runs in a task of its own, whatever becomes of its client."""
 
-    def __init__(self, shell: Shell, inline: InlineCompaction, runner: TurnRunner, streams: TurnStreams) -> None:
+    def __init__(self, shell: Shell, inline: InlineCompaction, runner: TurnRunner) -> None:
         self._shell = shell
         self._inline = inline
         self._runner = runner
-        self._streams = streams
-        self._mirrors = Mirrors(shell, streams)
+        self._mirrors = Mirrors(shell)
         self._handles: dict[UUID, TurnHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -63,7 +62,7 @@ class ChatService:
             await record(uow, idem, ref_of(started.turn))
             await uow.commit()
         created = [event for event in uow.committed_events if event.type == "message.created"]
-        handle = self._spawn(_with_events(started, created), created)
+        handle = self._spawn(_with_events(started, created), uow.committed_events)
         await self._shell.outbox.deliver(uow.committed_events, [started.job] if started.job else [])
         return handle
 
@@ -131,6 +130,7 @@ class ChatService:
                 conversation_id=conversation.id,
                 message_id=opening.message.id,
                 planned_reply_id=self._shell.new_id(),
+                stream_key=Seal.new_key(),
                 lease_until=now,
                 started_at=now,
                 request=given.request,
@@ -179,16 +179,18 @@ class ChatService:
         """A running turn; one of this process whose task is about to begin is followed like any other's."""
         return self._handles.get(turn.id) or self._mirrors.follow(turn)
 
-    def _spawn(self, started: Started, created: Sequence[Event]) -> TurnHandle:
+    def _spawn(self, started: Started, events: Sequence[Event]) -> TurnHandle:
         turn = started.turn
         handle = self._handles[turn.id] = TurnHandle(monotonic=self._shell.clock.monotonic)
+        created = [event for event in events if event.type == "message.created"]
         for event in created:
             handle.emit(ChatEvent(type=event.type, id=event.number, data={**event.data, **ids_of(turn)}))
         if not created:  # the message was there already
             handle.emit(created_event(started.message, turn))
+        handle.emit_all([event for event in events if event.type == SUPERSEDED])
         running = self._begin_task(self._runner.run(started, handle))
         running.add_done_callback(lambda _: self._handles.pop(turn.id))
-        self._begin_task(relay(turn.id, handle, self._streams, self._shell.clock))
+        self._begin_task(relay(turn, handle, self._shell.streams, self._shell.clock))
         return handle
 
     def _begin_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

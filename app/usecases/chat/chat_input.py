@@ -49,6 +49,8 @@ class ChatInput:
     """Overrides the policy for this turn."""
     passages: tuple[Passage, ...] = ()
     """Served before the message, beside what is recalled."""
+    regenerates: bool = False
+    """Whether the last reply is made again: it gives way, and the message before it is answered."""
     history: tuple[MessageDraft, ...] = ()
     """Messages that came before it and are not stored yet: they are appended with it, or not at all."""
     request: Mapping[str, Any] | None = None

@@ -14,10 +14,9 @@ import structlog
 
 from app.core.model.errors import DependencyUnavailableError, DomainError
 from app.core.model.records import Turn
-from app.usecases.chat.relaying import events_in
+from app.usecases.chat.relaying import Seal, events_in
 from app.usecases.chat.replaying import stored_end
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event
-from app.usecases.ports import TurnStreams
 from app.usecases.shared.shell import Shell
 
 FIRST_SECONDS: Final = 1.0
@@ -34,9 +33,8 @@ log = structlog.get_logger(__name__)
 class Mirrors:
     """The turns of other processes that are followed in this one, each read once for all who follow it."""
 
-    def __init__(self, shell: Shell, streams: TurnStreams) -> None:
+    def __init__(self, shell: Shell) -> None:
         self._shell = shell
-        self._streams = streams
         self._handles: dict[UUID, TurnHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -87,8 +85,10 @@ class Mirrors:
         return last
 
     async def _read(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
-        number = 0
-        async with self._streams.follow(turn.id) as entries:
+        if turn.stream_key is None:
+            return None
+        seal, number = Seal(turn.id, turn.stream_key), 0
+        async with self._shell.streams.follow(turn.id) as entries:
             while True:
                 try:
                     async with asyncio.timeout(None if number else FIRST_SECONDS):
@@ -98,7 +98,7 @@ class Mirrors:
                 number += 1
                 if at != number:
                     break
-                for event in events_in(entry):
+                for event in events_in(seal.open(at, entry)):
                     if event.type in ENDINGS:
                         return event
                     handle.emit(event)

@@ -20,6 +20,7 @@ from app.core.model.errors import (
 from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
+from app.usecases.chat.regenerating import supersede_reply
 from app.usecases.compaction.commands import compact_command
 from app.usecases.history.appending import (
     MessageDraft,
@@ -68,6 +69,11 @@ async def opening_of(
     if before is not None:
         return await _taken_up(uow, shell, conversation, UUID(before["message_id"]))
     check_expected_last(conversation, given.expected_last_message_id)
+    if given.regenerates:
+        answered = await supersede_reply(uow, shell, conversation)
+        return Opening(
+            message=answered, question=answered, resolved=shell.resolver(await uow.conversations.get(conversation.id))
+        )
     if given.results or given.has_message:
         return await _appended(uow, shell, resolved, given)
     return await _unanswered(uow, shell, conversation)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
@@ -85,8 +85,8 @@ def delta(text: str) -> ChatEvent:
 class FollowedTurn(Protocol):
     """What a door needs of a turn, wherever it runs."""
 
-    def events(self) -> AsyncIterator[ChatEvent]:
-        """Everything that happens, from the turn's beginning on, the terminal event last."""
+    def events(self) -> AsyncGenerator[ChatEvent, None]:
+        """Everything that happens, from the turn's beginning on, the terminal event last; close it to leave."""
 
     async def result(self) -> ChatResult:
         """Wait for the end. Raises the ``DomainError`` that it failed with."""
@@ -172,9 +172,10 @@ class TurnHandle:
     async def events(self) -> AsyncGenerator[ChatEvent, None]:
         """Everything that happens, from the beginning on, the terminal event last; close it when you leave early."""
         with self._following():
-            async for batch in self.batches():
-                for event in batch:
-                    yield event
+            async with aclosing(self.batches()) as batches:
+                async for batch in batches:
+                    for event in batch:
+                        yield event
 
     async def batches(self) -> AsyncGenerator[list[ChatEvent], None]:
         """The same in as many steps as the reader takes; whoever reads so does not count as a follower."""

@@ -23,7 +23,7 @@ from app.usecases.compaction.due import claim_at_rest
 from app.usecases.history.holding import NO_GOALS, Goals, asks_for_goals, decide_again, goals_stated, laid_out_again
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import STREAMS, Shell
 
 POLICY = frozenset({"preset", "policy"})
 SHAPING = POLICY | {"system_prompt", "locale"}  # these change sizes or thresholds
@@ -116,8 +116,10 @@ class ConversationService:
     async def delete(self, tenant_id: UUID, conversation_id: UUID) -> None:
         """Delete with everything derived."""
         async with self._shell.uow(tenant_id) as uow:
+            turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
             await uow.conversations.delete(conversation_id)
             await uow.commit()
+        await self._shell.streams.forget(turns)
         await self._shell.bus.hint(conversation_id, "deleted")
 
     async def patch(
