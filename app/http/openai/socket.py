@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -44,6 +44,8 @@ REMEMBERED: Final = 8
 """Responses that a connection remembers."""
 REMEMBERED_MESSAGES: Final = 2_000
 """Messages of one of them."""
+LAST_WORDS: Final = 2.0
+"""Seconds that what is being done still has once the client has left."""
 WAITING: Final = 1
 """Requests that wait while one is answered: whoever sends more waits with sending."""
 REFUSED: Final = 1008
@@ -101,7 +103,7 @@ async def respond_over_socket(socket: WebSocket) -> None:
 async def _served(socket: WebSocket, services: Container, tenant_id: UUID) -> None:
     """Answer until the client leaves, the process ends, or the connection is too old."""
     stopping: Stopping = socket.app.state.stopping
-    requests: asyncio.Queue[str] = asyncio.Queue(WAITING)
+    requests: asyncio.Queue[str | None] = asyncio.Queue(WAITING)
     reading = asyncio.create_task(_read(socket, requests))
     answering = asyncio.create_task(_answer(socket, services, tenant_id, requests))
     ending = asyncio.create_task(stopping.wait(0))
@@ -109,6 +111,8 @@ async def _served(socket: WebSocket, services: Container, tenant_id: UUID) -> No
     try:
         await asyncio.wait(tasks, timeout=LIFE, return_when=asyncio.FIRST_COMPLETED)
         left = reading.done()
+        if left:  # what is being done may come to its end
+            await asyncio.wait({answering}, timeout=LAST_WORDS)
     finally:
         for task in tasks:
             task.cancel()
@@ -117,19 +121,19 @@ async def _served(socket: WebSocket, services: Container, tenant_id: UUID) -> No
         await socket.close(ENDED)
 
 
-async def _read(socket: WebSocket, requests: asyncio.Queue[str]) -> None:
-    """Take frames until the client leaves."""
+async def _read(socket: WebSocket, requests: asyncio.Queue[str | None]) -> None:
+    """Take frames until the client leaves, which ``None`` stands for."""
     try:
         while True:
             await requests.put(await socket.receive_text())
     except (WebSocketDisconnect, KeyError, RuntimeError):  # gone, or no text
-        return
+        with suppress(asyncio.QueueFull):
+            requests.put_nowait(None)
 
 
-async def _answer(socket: WebSocket, services: Container, tenant_id: UUID, requests: asyncio.Queue[str]) -> None:
+async def _answer(socket: WebSocket, services: Container, tenant_id: UUID, requests: asyncio.Queue[str | None]) -> None:
     memory = Memory()
-    while True:
-        text = await requests.get()
+    while (text := await requests.get()) is not None:
         previous: str | None = None
         try:
             body = _request(text, services.settings.max_body_bytes)
