@@ -7,7 +7,7 @@ import os
 import random
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from uuid import uuid4
 
@@ -20,6 +20,8 @@ from app.infrastructure.event_bus import RedisEventBus
 from app.infrastructure.ids import new_id
 from app.infrastructure.job_queue import CeleryJobQueue
 from app.infrastructure.metrics import ProcessMeter
+from app.infrastructure.sealing import AesSealer
+from app.infrastructure.turn_streams import LocalTurnStreams, RedisTurnStreams
 from app.providers.callables import load_tools
 from app.providers.registry import ModelRegistry
 from app.settings import OFFLINE_MODEL, Settings
@@ -51,7 +53,9 @@ from app.usecases.history.messages import MessageService
 from app.usecases.history.pins import PinService
 from app.usecases.history.releasing import ReleaseService
 from app.usecases.history.states import StateService
-from app.usecases.ports import Clock, EventBus, JobQueue, Models
+from app.usecases.openai.forking import ForkService
+from app.usecases.openai.services import OpenAIServices, openai_services
+from app.usecases.ports import Clock, EventBus, JobQueue, Models, TurnStreams
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.expansion import ExpansionService
 from app.usecases.shared.outbox import Outbox
@@ -71,6 +75,7 @@ class Parts:
     queue: JobQueue
     models: Models
     clock: Clock
+    streams: TurnStreams = field(default_factory=LocalTurnStreams)
     database_ok: Callable[[], Awaitable[bool]]
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
     """What lets go of connections, in order."""
@@ -108,6 +113,13 @@ class Container:
     examination: ExaminationService
     stats: StatsService
     measuring: Measuring
+    openai: OpenAIServices
+    """What clients of OpenAI's API ask for."""
+
+    @property
+    def forks(self) -> ForkService:
+        """Copies the beginnings of conversations, also in the worker."""
+        return self.openai.forks
 
     async def prepare_models(self) -> None:
         """Build the configured models off the event loop, so that no request waits for it.
@@ -166,6 +178,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         resolver=Resolver(parts.models, [tool.spec for tool in further], _token_defaults(settings)),
         outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
         work=WorkBook(parts.uow, parts.clock, new_id, uuid4(), timings),
+        streams=parts.streams,
         timings=timings,
         verifies=settings.verify != "off",
     )
@@ -183,6 +196,7 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
     toolbox = Toolbox(shell, lookups=lookups, further=further)
     loop = ToolLoop(shell, context=context, inline=inline, toolbox=toolbox)
     runner = TurnRunner(shell, inline=inline, commands=CommandRunner(manual), loop=loop)
+    chat, erasure = ChatService(shell, inline, runner), ErasureService(shell)
     return Container(
         settings=settings,
         owner=owner,
@@ -190,13 +204,13 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         conversations=conversations,
         states=StateService(shell, conversations),
         messages=MessageService(shell),
-        erasure=ErasureService(shell),
+        erasure=erasure,
         pins=PinService(shell),
         anchors=AnchorService(shell),
         search=search,
         expansion=expansion,
         export=ExportService(shell, conversations),
-        chat=ChatService(shell, inline, runner),
+        chat=chat,
         compaction=compaction,
         detailing=detailing,
         verification=verification,
@@ -223,6 +237,15 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         examination=ExaminationService(shell),
         stats=StatsService(shell),
         measuring=Measuring(shell, ProcessMeter()),
+        openai=openai_services(
+            shell,
+            queue=parts.queue,
+            sealer=AesSealer(_secret(settings.sealing_key)),
+            spending=spending,
+            chat=chat,
+            conversations=conversations,
+            erasure=erasure,
+        ),
     )
 
 
@@ -253,6 +276,7 @@ def _parts(settings: Settings) -> Parts:
     redis_url = _required(settings.redis_url, "REDIS_URL")
     timings, models = settings.timings, make_models(settings)
     bus = RedisEventBus(redis_url, pause_seconds=timings.broker_pause_seconds)
+    streams = RedisTurnStreams(redis_url, pause_seconds=timings.broker_pause_seconds)
     queue = CeleryJobQueue(redis_url, pause_seconds=timings.broker_pause_seconds)
     return Parts(
         uow=unit_of_work_factory(engine, timings),
@@ -260,8 +284,9 @@ def _parts(settings: Settings) -> Parts:
         queue=queue,
         models=models,
         clock=SystemClock(),
+        streams=streams,
         database_ok=partial(ping, engine),
-        closing=(queue.close, bus.close, models.close, engine.dispose),
+        closing=(queue.close, bus.close, streams.close, models.close, engine.dispose),
     )
 
 

@@ -157,6 +157,8 @@ class Settings(BaseSettings):
     tools: Annotated[tuple[str, ...], NoDecode] = ()
     """Further tools of the chat model: Python callables, each as ``package.module:function``."""
 
+    sealing_key: Annotated[SecretStr, Field(min_length=16)] | None = None
+    """Seals what clients of ``/v1/responses/compact`` keep for us; unset: a secret of each tenant in the database."""
     auth_required: bool | None = None
     """Unset: keys are required unless the server listens on loopback in embedded mode."""
     allowed_hosts: Annotated[tuple[Annotated[str, AfterValidator(_host_name)], ...], NoDecode] = ()
@@ -175,6 +177,7 @@ class Settings(BaseSettings):
     poll_seconds: Seconds = DEFAULT_TIMINGS.poll_seconds
     event_poll_seconds: Seconds = DEFAULT_TIMINGS.event_poll_seconds
     event_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.event_heartbeat_seconds
+    unfollowed_seconds: Seconds = DEFAULT_TIMINGS.unfollowed_seconds
     stream_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.stream_heartbeat_seconds
     measure_seconds: Seconds = DEFAULT_TIMINGS.measure_seconds
     broker_pause_seconds: Seconds = DEFAULT_TIMINGS.broker_pause_seconds

@@ -159,6 +159,7 @@ class FakeJobQueue:
         self.asked: list[UUID] = []
         self.details: list[UUID] = []
         self.verifications: list[UUID] = []
+        self.forks: list[UUID] = []
         self.away = False
 
     @property
@@ -177,6 +178,11 @@ class FakeJobQueue:
     async def send_detail(self, conversation_id: UUID) -> bool:
         if not self.away:
             self.details.append(conversation_id)
+        return not self.away
+
+    async def send_fork(self, conversation_id: UUID) -> bool:
+        if not self.away:
+            self.forks.append(conversation_id)
         return not self.away
 
     async def send_verification(self, conversation_id: UUID) -> bool:

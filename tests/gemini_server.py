@@ -2,9 +2,9 @@
 
 In a test: ``with running_gemini() as gemini: gemini.script("compaction", "error_500", "honest")``. As a process of its
 own, which API and worker processes can reach: ``python -m tests.gemini_server --port 8090`` (or ``gemini_process()``).
-Behaviours and their keys are those of ``tests/gemini_faults.py``; a request with a response schema is of kind
-``compaction``, or ``verification`` where it asks for verdicts, one that asks to retell a stretch of kind ``detail``,
-every other one of kind ``chat``.
+Behaviours and their keys are those of ``tests/gemini_faults.py``; a request that is streamed is of kind ``chat``, one
+with a response schema of kind ``compaction``, or ``verification`` where it asks for verdicts, one that asks to retell a
+stretch of kind ``detail``, every other one of kind ``chat``.
 
 Control: ``POST /script {kind, behaviours?, default?, replace?}``, ``GET /requests``, ``POST /release``,
 ``POST /reset``.
@@ -164,7 +164,8 @@ def _behaviour(item: str | Behaviour) -> Behaviour:
 
 async def _generate(script: Script, request: Request, model: str, method: str, body: Mapping[str, Any]) -> Response:
     schema = body.get("generationConfig", {}).get("responseJsonSchema")
-    kind = _kind(schema, body)
+    streamed = method == "streamGenerateContent"
+    kind = "chat" if streamed else _kind(schema, body)
     behaviour = script.take(kind)
     record = Recorded(
         number=len(script.requests) + 1,
@@ -180,7 +181,6 @@ async def _generate(script: Script, request: Request, model: str, method: str, b
     if not await _waited(script, request, behaviour):
         record.end("client_left")
         return Response(status_code=499)
-    streamed = method == "streamGenerateContent"
     given = _answered(
         Asked(prompt=prompt_of(body, kind), schema=schema, streamed=streamed, is_detail=kind == "detail"),
         behaviour,

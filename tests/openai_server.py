@@ -2,8 +2,9 @@
 
 ``with running_openai() as openai: openai.script("Yes.", {"calls": [{"name": "look_up", "args": {}}]})``. It keeps what
 it was asked to keep, goes on from a response by its id, and refuses what OpenAI refuses: a response that it does not
-keep, a result without a call, a call without a result, more than its window. A request with a response schema is a
-compaction, and answered honestly; what is scripted is for chats, and a chat without a script gets a numbered answer.
+keep, a result without a call, a call without a result, more than its window. A request with a response schema that is
+not streamed is a compaction, and answered honestly; what is scripted is for chats, and a chat without a script gets a
+numbered answer.
 
 A behaviour is a text, or ``{text?, calls?, status?, code?, message?, incomplete?, pace?, hold?}``: ``calls`` are
 ``{name, args}``, ``incomplete`` the reason why it broke off, ``pace`` seconds between the pieces of a stream, and what
@@ -18,7 +19,7 @@ import itertools
 import json
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -74,6 +75,8 @@ class OpenAI:
     asked: list[Asked] = field(default_factory=list)
     kept: dict[str, tuple[Json, ...]] = field(default_factory=dict)
     """By the id of a response: everything up to its end."""
+    rule: Callable[[Json], Behaviour | None] | None = None
+    """What a chat without a script is answered, by its body; ``None`` from it: a numbered answer."""
     released: threading.Event = field(default_factory=threading.Event)
     _script: deque[Behaviour] = field(default_factory=deque)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -98,7 +101,7 @@ class OpenAI:
         self.released.set()
 
     def reset(self) -> None:
-        self.window, self.released = None, threading.Event()
+        self.window, self.rule, self.released = None, None, threading.Event()
         self.asked.clear()
         self.kept.clear()
         self._script.clear()
@@ -131,7 +134,8 @@ class OpenAI:
 
     def _next(self, body: Json, *, is_chat: bool) -> Behaviour:
         if is_chat:
-            return self._script.popleft() if self._script else {"text": f"Answer number {len(self.chats)}."}
+            ruled = self.rule(body) if self.rule and not self._script else None
+            return self._script.popleft() if self._script else ruled or {"text": f"Answer number {len(self.chats)}."}
         if _is_compaction(body):
             schema = body["text"]["format"]["schema"]
             if "verdicts" in schema["properties"]:
@@ -199,7 +203,7 @@ def tokens_of(body: Mapping[str, Any], seen: Sequence[Json]) -> int:
 
 
 def _is_compaction(body: Mapping[str, Any]) -> bool:
-    return bool(body.get("text", {}).get("format", {}).get("type") == "json_schema")
+    return not body.get("stream") and body.get("text", {}).get("format", {}).get("type") == "json_schema"
 
 
 def _prompt(body: Mapping[str, Any]) -> str:
@@ -286,3 +290,34 @@ def _said(content: Json, place: Json) -> Iterator[Json]:
 def _pieces(text: str) -> list[str]:
     size = max(1, -(-len(text) // PIECES))
     return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def obliging(body: Json) -> Behaviour | None:
+    """A rule: a model that calls the first tool that it is offered, once, and emits the JSON that it is asked for."""
+    last = body["input"][-1] if body["input"] else {}
+    tools = [tool for tool in body.get("tools") or () if tool.get("type") == "function"]
+    if tools and last.get("type") != "function_call_output" and body.get("tool_choice") != "none":
+        tool = tools[0]
+        return {"calls": [{"name": tool["name"], "args": _filled(tool.get("parameters") or {})}]}
+    wanted = body.get("text", {}).get("format", {})
+    if wanted.get("type") == "json_schema":
+        return {"text": json.dumps(_filled(wanted["schema"]))}
+    return {"text": f"You said: {text_of(last)}"[:200]} if last else None
+
+
+def _filled(schema: Mapping[str, Any]) -> Any:
+    """The smallest value that a JSON schema allows, as far as tests go."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema.get("type"):
+        case "object":
+            properties = schema.get("properties", {})
+            return {name: _filled(properties[name]) for name in schema.get("required", properties)}
+        case "array":
+            return []
+        case "integer" | "number":
+            return 1
+        case "boolean":
+            return True
+        case _:
+            return "Paris"

@@ -22,6 +22,7 @@ ALLOWED: Final[Mapping[str, re.Pattern[str]]] = {
     ),
     "a package index": re.compile(r"needs a package index"),
     "the git history": re.compile(r"needs the git history: "),
+    "a package registry": re.compile(r"the packages of the example cannot be installed here"),
     "time": re.compile(r"left out: "),
 }
 """What may be missing, by how the reason of a skip begins."""

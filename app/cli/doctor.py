@@ -337,7 +337,7 @@ def _said(client: Throughline, id_: str, through_seq: int) -> Iterator[str]:
     for message in client.messages(id_, order="asc", page_size=100):
         if message.seq > through_seq:
             break
-        if message.status != "erased" and message.event_type != "command":
+        if message.status not in {"erased", "superseded"} and message.event_type != "command":
             yield message.content
 
 

@@ -131,7 +131,7 @@ def _is_unsaid(message: Any) -> bool:
     if not isinstance(message, Mapping):
         return False
     empty = not message.get("content") and not message.get("parts")
-    return message.get("event_type") == "command" or message.get("status") == "erased" or empty
+    return message.get("event_type") == "command" or message.get("status") in {"erased", "superseded"} or empty
 
 
 def _with_title(about: dict[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:

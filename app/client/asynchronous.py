@@ -14,7 +14,7 @@ from .calls import Call, ListCall
 from .errors import ApiError, ConnectionFailedError
 from .methods import Awaiting, Methods
 from .resources import Page
-from .retrying import Command, Outcome, Reply, Retrying, Send, Steps, exchange
+from .retrying import NO_CONTENT, Command, Outcome, Reply, Retrying, Send, Steps, exchange
 from .sse import Stream
 from .synchronous import TIMEOUT, failed, headers_of, request_of
 
@@ -86,7 +86,9 @@ class AsyncThroughline(Awaiting, Methods):
             error: ApiError | ConnectionFailedError | None = None
             try:
                 async with self._http.stream(**request_of(stream.call())) as response:
-                    if response.is_success:
+                    if response.status_code == NO_CONTENT:
+                        pass  # there is no stream
+                    elif response.is_success:
                         async with aclosing(EventSource(response).aiter_sse()) as events:
                             async for received in events:
                                 for item in stream.feed(received):

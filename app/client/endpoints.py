@@ -10,7 +10,7 @@ from urllib.parse import quote
 from . import resources as res
 from .calls import Call, Id, ListCall, any_json, change, get, given, nothing, one, post, text
 from .retrying import Retrying
-from .sse import EventStream, ReplyStream
+from .sse import EventStream, FollowedReply, ReplyStream
 
 Item = TypeVar("Item")
 Order = Literal["asc", "desc"]
@@ -55,14 +55,34 @@ class NewMessage(TypedDict, total=False):
     usage: Body
 
 
-class Turn(TypedDict, total=False):
-    """How a message is answered."""
+class Again(TypedDict, total=False):
+    """How a reply is made again."""
 
-    event_type: str
     model: str
     recall: bool
     passages: Sequence[Body]
     expected_last_message_id: Id
+    parts: Sequence[Body]
+    tool_results: Sequence[Body]
+    instructions: str
+    tools: Sequence[Body]
+    tool_choice: str | Body
+    parallel_tool_calls: bool
+    response_format: Body
+    temperature: float
+    top_p: float
+    max_tokens: int
+    stop: Sequence[str]
+    reasoning_effort: str
+    seed: int
+    frequency_penalty: float
+    presence_penalty: float
+
+
+class Turn(Again, total=False):
+    """How a message is answered."""
+
+    event_type: str
 
 
 class CompactOptions(TypedDict, total=False):
@@ -165,7 +185,10 @@ def unpin_message(conversation_id: Id, message_id: Id) -> Call[res.Message]:
 def chat(
     conversation_id: Id, content: str | None = None, *, idempotency_key: str | None = None, **turn: Unpack[Turn]
 ) -> Call[res.ChatResult]:
-    """Send a message and get the reply; without content the last unanswered message is answered."""
+    """Send a message, or ``tool_results``, and get the reply; without either what waits is answered.
+
+    ``tools`` are yours: a turn in which the model calls one has the status ``requires_action`` and ``open_calls``.
+    """
     return post(
         _of(conversation_id, "chat"), one(res.ChatResult), {**given(content=content), **turn}, key=idempotency_key
     )
@@ -176,6 +199,30 @@ def chat_stream(
 ) -> Callable[[Retrying], ReplyStream]:
     """The same as it comes; the last event has the whole result. Raises what the turn failed with."""
     call = chat(conversation_id, content, idempotency_key=idempotency_key, **turn)
+    return lambda retrying: ReplyStream(call, retrying)
+
+
+def follow_turn(conversation_id: Id) -> Callable[[Retrying], FollowedReply]:
+    """The running turn from its beginning, in whichever process; nothing where none runs.
+
+    Where the connection breaks and the turn ends meanwhile, there is no last event: the reply is in the history.
+    """
+    call = get(_of(conversation_id, "chat", "stream"), nothing)
+    return lambda retrying: FollowedReply(call, retrying)
+
+
+def regenerate(
+    conversation_id: Id, *, idempotency_key: str | None = None, **turn: Unpack[Again]
+) -> Call[res.ChatResult]:
+    """Make the last reply again; the first one stays in the history as ``superseded``."""
+    return post(_of(conversation_id, "chat", "regenerate"), one(res.ChatResult), turn, key=idempotency_key)
+
+
+def regenerate_stream(
+    conversation_id: Id, *, idempotency_key: str | None = None, **turn: Unpack[Again]
+) -> Callable[[Retrying], ReplyStream]:
+    """The same as it comes."""
+    call = regenerate(conversation_id, idempotency_key=idempotency_key, **turn)
     return lambda retrying: ReplyStream(call, retrying)
 
 

@@ -134,6 +134,9 @@ class Methods:
 
     chat = Method(endpoints.chat)
     chat_stream = Follow(endpoints.chat_stream)
+    follow_turn = Follow(endpoints.follow_turn)
+    regenerate = Method(endpoints.regenerate)
+    regenerate_stream = Follow(endpoints.regenerate_stream)
     interrupt = Method(endpoints.interrupt)
     events = Follow(endpoints.events)
 

@@ -200,6 +200,14 @@ class Context(Resource):
     compaction: Compaction | None = None
 
 
+class ToolCall(Resource):
+    """A call of one of your tools."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
 class ChatResult(Resource):
     """A turn that has its reply."""
 
@@ -209,6 +217,9 @@ class ChatResult(Resource):
     compaction: Compaction | None
     recalled: list[Recalled]
     warnings: list[str]
+    status: str = "completed"
+    open_calls: list[ToolCall] = Field(default_factory=list)
+    finish: str = "stop"
 
 
 class ChatEvent(Resource):

@@ -13,6 +13,7 @@ from .errors import RETRIED, ApiError, ConnectionFailedError, error_of, problem_
 T = TypeVar("T")
 
 SUCCESS: Final = range(200, 300)
+NO_CONTENT: Final = 204
 NOT_FOUND: Final = 404
 STILL_RUNNING: Final = "idempotency_in_progress"
 """The first request with our key still runs: what it answers is what the repeated one will."""

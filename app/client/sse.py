@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ CREATED: Final = "message.created"
 FAILED: Final = "reply.failed"
 ENDINGS: Final = frozenset({"reply.completed", "reply.interrupted", FAILED})
 DELTA: Final = "reply.delta"
+CALLED: Final = "tool.called"
 
 
 class Stream(Protocol[Item]):
@@ -117,7 +118,7 @@ class ReplyStream:
         elif type_ in ENDINGS:
             self.is_over = self.has_ended = True
             yield ChatEvent(type=type_, id=number, result=ChatResult.model_validate(data))
-        elif (name := type_ if type_ == CREATED else f"{number}") not in self._seen:
+        elif (name := _name(type_, number, data)) not in self._seen:
             self._seen.add(name)
             yield ChatEvent(type=type_, id=number, data=data)
 
@@ -134,3 +135,34 @@ class ReplyStream:
         if len(self._came) > len(self._given) and self._came.startswith(self._given):
             new, self._given = self._came[len(self._given) :], self._came
             yield ChatEvent(type=DELTA, data={"text": new})
+
+
+class FollowedReply(ReplyStream):
+    """A turn that somebody else began: over when it has ended, and at once where none runs."""
+
+    _heard = False
+
+    def call(self) -> Call[Any]:
+        """From the beginning of what runs."""
+        self._heard = False
+        return super().call()
+
+    def feed(self, received: ServerSentEvent) -> Iterator[ChatEvent]:
+        """What is new."""
+        self._heard = True
+        yield from super().feed(received)
+
+    def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
+        """Over also where nothing came: no turn runs any more. Raises what the turn failed with."""
+        if self._failure is not None:
+            raise self._failure
+        if error is None and not self._heard:
+            self.is_over = True
+        return super().ended(error)
+
+
+def _name(type_: str, number: int | None, data: Mapping[str, Any]) -> str:
+    """By which an event is known again over another connection."""
+    if type_ == CREATED:
+        return type_
+    return f"{type_} {data.get('id')}" if type_ == CALLED else f"{number}"

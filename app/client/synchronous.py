@@ -13,7 +13,7 @@ from .calls import Call, ListCall
 from .errors import ApiError, ConnectionFailedError
 from .methods import Blocking, Methods
 from .resources import Page
-from .retrying import Command, Outcome, Reply, Retrying, Send, Steps, exchange
+from .retrying import NO_CONTENT, Command, Outcome, Reply, Retrying, Send, Steps, exchange
 from .sse import Stream
 
 T = TypeVar("T")
@@ -97,7 +97,9 @@ class Throughline(Blocking, Methods):
             error: ApiError | ConnectionFailedError | None = None
             try:
                 with self._http.stream(**request_of(stream.call())) as response:
-                    if response.is_success:
+                    if response.status_code == NO_CONTENT:
+                        pass  # there is no stream
+                    elif response.is_success:
                         for received in EventSource(response).iter_sse():
                             yield from stream.feed(received)
                             if stream.has_ended:

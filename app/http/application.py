@@ -32,10 +32,18 @@ from app.http import (
     segments,
     stats,
     tokens,
+    turns,
 )
 from app.http.hosts import KnownHosts
 from app.http.lifespan import PlainRefusal
 from app.http.middleware import BodyLimit, Deadline, LastResort, RequestContext
+from app.http.openai import chat as openai_chat
+from app.http.openai import conversations as openai_conversations
+from app.http.openai import models as openai_models
+from app.http.openai import responses as openai_responses
+from app.http.openai import socket as openai_socket
+from app.http.openai.inputs import CONVERSATION_HEADERS, USER_HEADERS
+from app.http.openai.sending import HEADER
 from app.http.shutdown import Stopping
 from app.settings import Settings
 
@@ -51,6 +59,7 @@ ROUTERS: Final = (
     anchors.router,
     segments.router,
     chat.router,
+    turns.router,
     compactions.operations,
     compactions.router,
     context.router,
@@ -59,8 +68,25 @@ ROUTERS: Final = (
     stats.router,
     tokens.router,
     health.router,
+    openai_models.router,
+    openai_chat.router,
+    openai_responses.router,
+    openai_conversations.router,
+    openai_socket.router,
 )
-EXPOSED: Final = ("X-Request-Id", "ETag", "Location", "Retry-After")
+EXPOSED: Final = ("X-Request-Id", "ETag", "Location", "Retry-After", HEADER)
+STAINLESS: Final = (
+    "arch",
+    "helper-method",
+    "lang",
+    "os",
+    "package-version",
+    "retry-count",
+    "runtime",
+    "runtime-version",
+    "timeout",
+)
+"""What OpenAI's SDKs say of themselves: in a browser too."""
 ACCEPTED: Final = (
     "Authorization",
     "Content-Type",
@@ -69,6 +95,10 @@ ACCEPTED: Final = (
     "Last-Event-ID",
     "X-Request-Id",
     "Cache-Control",
+    *CONVERSATION_HEADERS,
+    *USER_HEADERS,
+    *(f"x-stainless-{word}" for word in STAINLESS),
+    "OpenAI-Beta",
 )
 METHODS: Final = ("GET", "POST", "PATCH", "PUT", "DELETE")
 

@@ -7,19 +7,32 @@ from fastapi import Request
 from app.bootstrap import Container
 from app.core.model.errors import UnauthenticatedError
 from app.core.model.records import Scope
+from app.usecases.admin.keys import PREFIX
 
 
-async def authorize(request: Request, scope: Scope) -> None:
+async def authorize(request: Request, scope: Scope, *, placeholders: bool = False) -> None:
     """Find the principal of the request's key and keep it in ``request.state``.
+
+    Where no key is asked for, and ``placeholders`` may stand for none, what cannot be a key of ours is none: there are
+    clients that do not work without one.
 
     Raises:
         UnauthenticatedError: There is no valid key.
         ForbiddenError: The key lacks the scope.
     """
     container: Container = request.app.state.container
-    principal = await container.keys.authenticate(bearer(request.headers.get("authorization")))
+    principal = await container.keys.authenticate(
+        given_key(container, request.headers.get("authorization"), placeholders=placeholders)
+    )
     principal.require(scope)
     request.state.principal = principal
+
+
+def given_key(container: Container, header: str | None, *, placeholders: bool) -> str | None:
+    """The key in the header, see ``authorize``. Raises ``UnauthenticatedError`` as ``bearer`` does."""
+    key = bearer(header)
+    is_none = placeholders and container.keys.anonymous_allowed and key is not None and not key.startswith(PREFIX)
+    return None if is_none else key
 
 
 def bearer(header: str | None) -> str | None:

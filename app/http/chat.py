@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Annotated, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Body, Depends, Header, Request, Response
 
+from app.bootstrap import Container
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.notifications import TOLD_OF, Notification
 from app.core.text.patterns import compiled
 from app.http import schemas
+from app.http.chat_requests import ChatRequest
 from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
 from app.http.errors import problem_of, request_id_of, wish_of
 from app.http.middleware import log_failure
 from app.http.presence import ClientGoneError, while_present
 from app.http.present import present_chat, present_interruption, present_notification
 from app.http.refusals import unexpected
-from app.http.requests import ChatRequest, EmptyRequest
+from app.http.requests import EmptyRequest
 from app.http.routing import TenantRoute
 from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps, frame
 from app.http.telling import Teller
-from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
+from app.usecases.chat.turn_handle import ChatEvent, FollowedTurn
 
 STOPPING_GRACE: Final = 3.0
 """Seconds that a reply may still go on when the process ends: less than a server waits for its connections."""
@@ -59,13 +61,12 @@ async def chat(
         Header(alias="Accept-Language", description="Of notifications in a stream; else the conversation's `locale`."),
     ] = None,
 ) -> schemas.ChatResult | Response:
-    """Send a message, or answer the last unanswered one, and get the reply."""
-    handle = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
+    """Send a message, results of your tools, or neither to answer what waits, and get the reply."""
+    turn = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
     if wants_stream(request):
         teller = Teller(services, tenant, conversation_id, accept_language)
-        steps = Steps(_events(handle, teller), services.settings.timings.stream_heartbeat_seconds)
-        return _stream(handle, steps, stopping, request)
-    return await _whole(handle, request)
+        return streamed(turn, teller, services, stopping, request)
+    return await whole(turn, request)
 
 
 @router.post("/interrupt", status_code=202)
@@ -85,39 +86,45 @@ def wants_stream(request: Request) -> bool:
     return EVENT_STREAM.search(request.headers.get("accept", "")) is not None
 
 
-async def _whole(handle: TurnHandle, request: Request) -> schemas.ChatResult:
+async def whole(turn: FollowedTurn, request: Request) -> schemas.ChatResult:
     """The reply when it is there; a client that leaves before decides nothing but what the policy says."""
     try:
-        return present_chat(await while_present(handle.result(), request.receive))
+        return present_chat(await while_present(turn.result(), request.receive))
     except ClientGoneError:
-        await handle.abandoned()
+        await turn.abandoned()
         raise
 
 
+def streamed(
+    turn: FollowedTurn, teller: Teller, services: Container, stopping: Stopping, request: Request
+) -> EventStream[Told]:
+    """Everything that happens in a turn, from its beginning on."""
+    return EventStream(
+        Steps(_events(turn, teller), services.settings.timings.stream_heartbeat_seconds),
+        lambda told: _frame(told, request),
+        stopping=stopping,
+        grace=STOPPING_GRACE,
+        on_disconnect=turn.abandoned,
+    )
+
+
 @dataclass(frozen=True, slots=True)
-class _Told:
+class Told:
+    """An event of a turn with its words for the user."""
+
     event: ChatEvent
     notification: Notification | None = None
 
 
-def _stream(handle: TurnHandle, steps: Steps[_Told], stopping: Stopping, request: Request) -> Response:
-    return EventStream(
-        steps,
-        lambda told: _frame(told, request),
-        stopping=stopping,
-        grace=STOPPING_GRACE,
-        on_disconnect=handle.abandoned,
-    )
-
-
-async def _events(handle: TurnHandle, teller: Teller) -> AsyncIterator[_Told]:
+async def _events(turn: FollowedTurn, teller: Teller) -> AsyncIterator[Told]:
     """The turn's events with their words; whatever happens, the last one is terminal."""
     try:
-        async for event in handle.events():
-            yield _Told(event, await _words(event, teller))
+        async with aclosing(turn.events()) as events:
+            async for event in events:
+                yield Told(event, await _words(event, teller))
     except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
         log_failure(error)
-        yield _Told(ChatEvent(type="reply.failed", error=unexpected()))
+        yield Told(ChatEvent(type="reply.failed", error=unexpected()))
 
 
 async def _words(event: ChatEvent, teller: Teller) -> Notification | None:
@@ -127,7 +134,7 @@ async def _words(event: ChatEvent, teller: Teller) -> Notification | None:
     return None
 
 
-def _frame(told: _Told, request: Request) -> bytes:
+def _frame(told: Told, request: Request) -> bytes:
     """An event on the wire; the last one carries the whole result, or the problem."""
     event = told.event
     if event.result is not None:

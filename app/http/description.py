@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from app.http.errors import MEDIA_TYPE, Problem, ProblemField
+from app.http.openai.errors import is_openai_path
 from app.http.schemas import Event, Notification
 
 TITLE: Final = "Throughline"
@@ -36,10 +37,11 @@ def install(app: FastAPI) -> None:
 def describe(app: FastAPI) -> dict[str, Any]:
     """The document, the same for every process."""
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    for operations in document["paths"].values():
+    for path, operations in document["paths"].items():
         for operation in operations.values():
             operation["responses"].pop("422", None)
-            operation["responses"]["default"] = PROBLEM_RESPONSE
+            if not is_openai_path(path):
+                operation["responses"]["default"] = PROBLEM_RESPONSE
     models = document["components"]["schemas"]
     for name in REPLACED:
         models.pop(name, None)

@@ -1,4 +1,7 @@
-"""Errors on the wire: RFC 9457 problems, and the one table from codes to statuses."""
+"""Errors on the wire: RFC 9457 problems, and the one table from codes to statuses.
+
+Below ``/v1`` they have the form of OpenAI's API instead (``openai/errors.py``).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from starlette.routing import BaseRoute, Match, Route
 from app.core.model.errors import DomainError, FieldError, NotFoundError
 from app.core.model.redaction import redact, redact_value
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
+from app.http.openai.errors import is_openai_path, openai_error, openai_status
 from app.http.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected
 
 STATUS: Final[Mapping[str, int]] = {
@@ -26,15 +30,19 @@ STATUS: Final[Mapping[str, int]] = {
     "unauthenticated": 401,
     "forbidden": 403,
     "not_found": 404,
+    "previous_response_not_found": 404,
     "method_not_allowed": 405,
     "conflict": 409,
     "compaction_in_progress": 409,
     "conversation_moved_on": 409,
     "conversation_set_aside": 409,
+    "fork_in_progress": 409,
     "not_failed": 409,
     "not_pinnable": 409,
+    "not_regenerable": 409,
     "pin_budget_exceeded": 409,
     "idempotency_in_progress": 409,
+    "tools_pending": 409,
     "turn_in_progress": 409,
     "state_version_mismatch": 412,
     "body_too_large": 413,
@@ -48,6 +56,7 @@ STATUS: Final[Mapping[str, int]] = {
     "not_folded": 422,
     "policy_invalid": 422,
     "unknown_preset": 422,
+    "unsupported_parameter": 422,
     "rate_limited": 429,
     "internal_error": 500,
     "empty_summary": 502,
@@ -139,9 +148,24 @@ def problem_response(
     return Response(to_json(members), status_code=members["status"], headers=merged, media_type=MEDIA_TYPE)
 
 
-def request_id_of(request: Request) -> str:
+def error_response(connection: HTTPConnection, error: Exception, headers: Mapping[str, str] | None = None) -> Response:
+    """The error in the form of the API that was asked: OpenAI's below ``/v1``, a problem everywhere else."""
+    if not is_openai_path(connection.scope["path"]):
+        return problem_response(error, request_id_of(connection), headers, wish_of(connection))
+    known = error if isinstance(error, DomainError) else unexpected()
+    status = openai_status(known, status_of(known))
+    merged = {**_headers_of(error, status), **(headers or {})}
+    return Response(
+        to_json({"error": openai_error(known, status)}),
+        status_code=status,
+        headers=merged,
+        media_type="application/json",
+    )
+
+
+def request_id_of(connection: HTTPConnection) -> str:
     """The id that the middleware gave this request."""
-    return str(getattr(request.state, "request_id", ""))
+    return str(getattr(connection.state, "request_id", ""))
 
 
 def wish_of(request: HTTPConnection) -> str | None:
@@ -161,16 +185,19 @@ def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
 
 
 async def _on_domain_error(request: Request, error: Exception) -> Response:
-    return problem_response(error, request_id_of(request), wish=wish_of(request))
+    return error_response(request, error)
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
+    return error_response(request, validation_refusal(error))
+
+
+def validation_refusal(error: Exception) -> DomainError:
+    """What is said of a body or parameters that are out of contract."""
     found = error.errors() if isinstance(error, RequestValidationError) else []
     if any(tuple(item["loc"]) == ("body",) and item["type"] == "missing" for item in found):
-        refusal: DomainError = UnreadableError("A JSON object is expected as the body.")
-    else:
-        refusal = invalid_input(_field_errors(found))
-    return problem_response(refusal, request_id_of(request), wish=wish_of(request))
+        return UnreadableError("A JSON object is expected as the body.")
+    return invalid_input(_field_errors(found))
 
 
 def _on_http_exception(request: Request, error: Exception, routes: Sequence[BaseRoute]) -> Response:
@@ -179,7 +206,7 @@ def _on_http_exception(request: Request, error: Exception, routes: Sequence[Base
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(sorted(_methods_at(request, routes)))
-    return problem_response(_refusal(status), request_id_of(request), headers, wish_of(request))
+    return error_response(request, _refusal(status), headers)
 
 
 def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:

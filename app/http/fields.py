@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
+from app.core.context.brought import SCHEMA_BYTES
 from app.core.model.limits import METADATA_BYTES, SCRATCHPAD_BYTES, json_bytes
 from app.core.text.patterns import compiled
 
@@ -91,6 +92,14 @@ Version = Annotated[
 Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY, description="What earlier messages are found for.")]
 Flag = Annotated[bool, Strict()]
 Time = Annotated[AwareDatetime, AfterValidator(_within_reach), BeforeValidator(dated)]
+Temperature = Annotated[float, Strict(), Field(ge=0, le=2)]
+Probability = Annotated[float, Strict(), Field(ge=0, le=1)]
+Penalty = Annotated[float, Strict(), Field(ge=-2, le=2)]
+OutputTokens = Annotated[int, Strict(), Field(ge=1, le=MAX_TOKENS, description="Of each step of the turn.")]
+Seed = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+StopText = Annotated[str, Field(min_length=1, max_length=1_000)]
+ToolLabel = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Schema = Annotated[dict[str, Any], _limited(SCHEMA_BYTES)]
 Metadata = Annotated[dict[str, Any], _limited(METADATA_BYTES)]
 Scratchpad = Annotated[dict[str, Any], _limited(SCRATCHPAD_BYTES)]
 Overrides = Annotated[dict[str, Any], _limited(MAX_POLICY), Field(description="Fields of the preset's policy.")]

@@ -15,10 +15,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.bootstrap import is_loopback
 from app.core.text.patterns import compiled
-from app.http.errors import problem_response, wish_of
+from app.http.errors import error_response
 from app.http.refusals import HostNotAllowedError
 
 HEADER: Final = compiled(r"(?:\[(?P<address>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9.-]{1,253}))(?::[0-9]{1,5})?")
+NO_ENTRY: Final = 1008
+"""Closes a socket before it is open: the client sees a 403."""
 SHOWN: Final = 100
 """Characters of a header that an error repeats."""
 
@@ -32,8 +34,10 @@ class KnownHosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        hosts = Headers(scope=scope).getlist("host") if scope["type"] == "http" else []
-        if scope["type"] != "http" or (len(hosts) == 1 and is_known(hosts[0], self._allowed)):
+        is_socket = scope["type"] == "websocket"
+        is_asked = is_socket or scope["type"] == "http"
+        hosts = Headers(scope=scope).getlist("host") if is_asked else []
+        if not is_asked or (len(hosts) == 1 and is_known(hosts[0], self._allowed)):
             await self._app(scope, receive, send)
             return
         refusal = HostNotAllowedError(
@@ -41,8 +45,11 @@ class KnownHosts:
             f" {hosts[0][:SHOWN] if hosts else ''!r}: use http://localhost, add the host to THROUGHLINE_ALLOWED_HOSTS,"
             " or ask for keys with THROUGHLINE_AUTH_REQUIRED=true."
         )
-        response = problem_response(refusal, scope["state"]["request_id"], wish=wish_of(HTTPConnection(scope)))
-        await response(scope, receive, send)
+        if is_socket:
+            await receive()  # the connection's own beginning
+            await send({"type": "websocket.close", "code": NO_ENTRY})
+            return
+        await error_response(HTTPConnection(scope), refusal)(scope, receive, send)
 
 
 def is_known(header: str, allowed: Collection[str]) -> bool:

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
 from app.core.text.patterns import compiled
-from app.http.errors import problem_response, wish_of
+from app.http.errors import error_response
 from app.http.presence import ClientGoneError
 from app.http.refusals import BodyTooLargeError, RequestTimeoutError, UnreadableError, UnsupportedMediaTypeError
 
@@ -93,9 +93,7 @@ class LastResort:
             if started:
                 # Only an error makes the server cut the connection, so that nobody takes the half for the whole.
                 raise ResponseBrokenError from None
-            await problem_response(error, scope["state"]["request_id"], wish=wish_of(HTTPConnection(scope)))(
-                scope, receive, send
-            )
+            await error_response(HTTPConnection(scope), error)(scope, receive, send)
 
 
 class BodyLimit:
@@ -109,9 +107,7 @@ class BodyLimit:
         """Handle one request."""
         refusal = self._refusal(Headers(scope=scope)) if scope["type"] == "http" else None
         if refusal is not None:
-            await problem_response(refusal, scope["state"]["request_id"], wish=wish_of(HTTPConnection(scope)))(
-                scope, receive, send
-            )
+            await error_response(HTTPConnection(scope), refusal)(scope, receive, send)
             return
         read = 0
 
@@ -168,9 +164,7 @@ class Deadline:
             error = RequestTimeoutError(
                 f"No answer within {self._seconds:g} seconds; what the request began may still be finished."
             )
-            await problem_response(error, scope["state"]["request_id"], wish=wish_of(HTTPConnection(scope)))(
-                scope, receive, send
-            )
+            await error_response(HTTPConnection(scope), error)(scope, receive, send)
 
 
 def _streams(headers: Headers) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from app.core.context import assembly
 from app.core.context.formats import Format, in_format
@@ -240,7 +240,16 @@ def present_chat(result: ChatResult) -> schemas.ChatResult:
         compaction=present_compaction(result.compaction) if result.compaction else None,
         recalled=present_recalled(result.recalled, result.segments),
         warnings=result.warnings,
+        status=_status(result),
+        open_calls=[schemas.ToolCall.model_validate(call) for call in result.open_calls],
+        finish=result.finish,
     )
+
+
+def _status(result: ChatResult) -> Literal["completed", "interrupted", "requires_action"]:
+    if result.open_calls:
+        return "requires_action"
+    return "interrupted" if result.reply.status == "interrupted" else "completed"
 
 
 def present_interruption(turn: records.Turn | None) -> schemas.Interruption:

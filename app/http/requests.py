@@ -40,7 +40,7 @@ from app.http.fields import (
     Version,
 )
 from app.http.parts import Part
-from app.usecases.chat.chat import ChatInput
+from app.usecases.chat.chat_input import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context.recalling import Asked, Wanted
 from app.usecases.context.requests import Compact, ContextAsk
@@ -170,11 +170,9 @@ class PassageInput(Input):
 Passages = Annotated[list[PassageInput], Field(max_length=MAX_PASSAGES)]
 
 
-class ChatRequest(Input):
-    """A user message to answer; without ``content`` the last unanswered one is."""
+class RegenerateRequest(Input):
+    """How the last reply is to be made again."""
 
-    content: Content | None = None
-    event_type: EventType = "casual"
     model: ModelName | None = Field(
         default=None, description="One that the operator allows; the configured chat model when it is left out."
     )
@@ -182,22 +180,14 @@ class ChatRequest(Input):
     passages: Passages = Field(default_factory=list)
     expected_last_message_id: UUID | None = None
 
-    @field_validator("content")
-    @classmethod
-    def _not_blank(cls, value: str | None) -> str | None:
-        if value is not None and not value.strip():
-            raise ValueError("content cannot be empty")
-        return value
-
     def input(self) -> ChatInput:
         """The service's value."""
         return ChatInput(
-            content=self.content,
-            event_type=self.event_type,
             model=self.model,
             recall=self.recall,
             passages=tuple(one.passage() for one in self.passages),
             expected_last_message_id=self.expected_last_message_id,
+            regenerates=True,
         )
 
 

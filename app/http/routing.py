@@ -35,7 +35,7 @@ class StrictRoute(APIRoute):
         async def checked(request: Request) -> Response:
             strict = JsonRequest(request.scope, request.receive)
             await self.admit(strict)
-            _check_query(strict, known)
+            self.check_query(strict, known)
             if self.body_field is not None:
                 await strict.read()
             return await handle(strict)
@@ -45,15 +45,22 @@ class StrictRoute(APIRoute):
     async def admit(self, request: Request) -> None:
         """Anybody may ask."""
 
+    def check_query(self, request: Request, known: frozenset[str]) -> None:
+        """Refuse parameters that are not in ``known``. Raises ``InvalidInputError``."""
+        refuse_query(request, known)
+
 
 class TenantRoute(StrictRoute):
     """A route of a tenant: ``read`` to look, ``write`` for everything else."""
 
     scope: ClassVar[Scope | None] = None
+    placeholders: ClassVar[bool] = False
+    """Whether any word may stand for no key, where none is asked for."""
 
     async def admit(self, request: Request) -> None:
         """Only with a key that carries the scope."""
-        await authorize(request, self.scope or ("read" if request.method == "GET" else "write"))
+        scope = self.scope or ("read" if request.method == "GET" else "write")
+        await authorize(request, scope, placeholders=self.placeholders)
 
 
 class AdminRoute(TenantRoute):
@@ -62,9 +69,16 @@ class AdminRoute(TenantRoute):
     scope = "admin"
 
 
-def _check_query(request: Request, known: frozenset[str]) -> None:
+def refuse_query(request: Request, known: frozenset[str], *, passes_over: bool = False) -> None:
+    """Refuse unknown parameters, unless they are passed over, and known ones that are given twice or cannot be kept.
+
+    Raises:
+        InvalidInputError: Naming each.
+    """
     given = Counter(name for name, _ in request.query_params.multi_items())
-    unknown = [(name[:SHOWN_NAME], "is not a parameter of this request") for name in given.keys() - known]
+    unknown = [
+        (name[:SHOWN_NAME], "is not a parameter of this request") for name in given.keys() - known if not passes_over
+    ]
     twice = [(name, "is given twice") for name in known if given[name] > 1]
     texts = {name: value for name, value in request.query_params.items() if name in known}
     unstorable = [(name, "must not contain the character NUL") for name, value in texts.items() if "\0" in value]

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, AliasPath, BaseModel, ConfigDict, Field
 from app.core.model.anchors import AnchorStatus, AnchorType, Proposer, Speaker
 from app.core.model.conversation import MessageStatus, ProtectedReason, Role
 from app.core.model.gauge import GaugeStatus
+from app.core.model.model_io import FinishReason
 from app.core.model.records import CompactionStatus, RanIn
 from app.core.model.repairs import RepairReason
 from app.core.model.segments import LevelName
@@ -405,6 +406,14 @@ class AssembledContext(Output):
     compaction: Compaction | None = Field(description="What `compact: if_needed` ran or waited for.")
 
 
+class ToolCall(Output):
+    """A call of one of the client's tools."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
 class ChatResult(Output):
     """A turn: the user's message, the reply, and what happened to the context."""
 
@@ -414,6 +423,11 @@ class ChatResult(Output):
     compaction: Compaction | None
     recalled: list[Recalled]
     warnings: list[str]
+    status: Literal["completed", "interrupted", "requires_action"]
+    open_calls: list[ToolCall] = Field(
+        description="Calls of your tools that `reply` makes, and whose results the next request is to bring."
+    )
+    finish: FinishReason = Field(description="Why the model's last step ended.")
 
 
 class Interruption(Output):

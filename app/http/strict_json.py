@@ -22,6 +22,8 @@ MAX_DEPTH: Final = 64
 MAX_INTEGER: Final = 2**63 - 1
 LARGE_BODY: Final = 64_000
 """Bytes above which a body is parsed off the event loop."""
+ASKED_FIRST: Final = ("x-stainless-lang",)
+"""Headers of clients that leave the type out where there is no body: no page sends them to another site unasked."""
 SHOWN_KEY: Final = 64
 """Characters of a key that an error names."""
 
@@ -39,13 +41,14 @@ class JsonRequest(Request):
         Raises:
             UnreadableError: It is no JSON, or nested too deep.
             UnsupportedMediaTypeError: It does not say that it is JSON. A POST has to, even without a body: no browser
-                sends this type to another site unasked.
+                sends this type to another site unasked; nor the headers of ``ASKED_FIRST``.
             InvalidInputError: A text or a number in it cannot be stored; the field is named.
         """
         body = await self.body()
         if not body and self.method != "POST":
             return
-        if not is_json(self.headers.get("content-type", "")):
+        asked_first = not body and any(self.headers.get(name) for name in ASKED_FIRST)
+        if not is_json(self.headers.get("content-type", "")) and not asked_first:
             raise UnsupportedMediaTypeError(
                 "Send the body as application/json: add the header `Content-Type: application/json`, also to a POST"
                 " without a body."

@@ -11,20 +11,13 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
 from app.core.model.records import Event
 from app.core.model.timings import DEFAULT_TIMINGS
+from app.infrastructure.redis_client import CALL_SECONDS, redis_client
 from app.infrastructure.wake_ups import WakeUpHub
 from app.providers.circuit import Circuit
 from app.usecases.ports import WakeUp
-
-# A local Redis answers in a millisecond; what takes longer than this is away, for a wake-up.
-_CALL_SECONDS = 1.0
-# Calls are short: more at once wait for a free connection instead of opening one each.
-_CONNECTIONS = 4
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -60,10 +53,10 @@ class RedisEventBus:
     """
 
     def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:
-        self._redis = _client(url, retries=1)
+        self._redis = redis_client(url, retries=1)
         self._circuit = Circuit(pause_seconds)
         # The hub begins anew on a connection of its own after any error: no retries underneath it.
-        self._hub = WakeUpHub(_client(url, retries=0), lambda key: (event_channel(key), hint_channel(key)))
+        self._hub = WakeUpHub(redis_client(url, retries=0), lambda key: (event_channel(key), hint_channel(key)))
 
     async def publish(self, events: Sequence[Event]) -> None:
         """Publish in order, in one round trip of at most a second; errors are logged and swallowed."""
@@ -80,7 +73,7 @@ class RedisEventBus:
     async def ping(self) -> bool:
         """Whether Redis answers, within a second, whatever happened before."""
         try:
-            async with asyncio.timeout(_CALL_SECONDS):
+            async with asyncio.timeout(CALL_SECONDS):
                 await self._redis.ping()
         except Exception:  # noqa: BLE001 - any failure is the answer "no"
             return False
@@ -96,7 +89,7 @@ class RedisEventBus:
         if not messages or not self._circuit.allows():
             return
         try:
-            async with asyncio.timeout(_CALL_SECONDS), self._redis.pipeline(transaction=False) as pipeline:
+            async with asyncio.timeout(CALL_SECONDS), self._redis.pipeline(transaction=False) as pipeline:
                 for channel, message in messages:
                     pipeline.publish(channel, json.dumps(message, ensure_ascii=False, default=str))
                 await pipeline.execute()
@@ -105,17 +98,3 @@ class RedisEventBus:
             _log.warning("event_bus.publish_failed", messages=len(messages), error=type(error).__name__)
         else:
             self._circuit.succeeded()
-
-
-def _client(url: str, *, retries: int) -> Redis:
-    pool = BlockingConnectionPool.from_url(
-        url,
-        max_connections=_CONNECTIONS,
-        timeout=_CALL_SECONDS,
-        socket_timeout=_CALL_SECONDS,
-        socket_connect_timeout=_CALL_SECONDS,
-        retry=Retry(NoBackoff(), retries),
-        # Every server speaks RESP2, and it needs no negotiation that an old server would log as an error.
-        protocol=2,
-    )
-    return Redis.from_pool(pool)

@@ -21,6 +21,7 @@ from app.providers.circuit import Circuit
 TASK_NAME: Final = "throughline.compact"
 DETAIL_TASK_NAME: Final = "throughline.detail"
 VERIFICATION_TASK_NAME: Final = "throughline.verify"
+FORK_TASK_NAME: Final = "throughline.fork"
 QUEUE_NAME: Final = "throughline"
 
 # Each read of the broker's socket, and the whole call: a broker that accepts and never answers must not hang us.
@@ -68,6 +69,11 @@ class CeleryJobQueue:
         """Ask for a verification of that conversation's state, likewise."""
         return await self._send_later(VERIFICATION_TASK_NAME, conversation_id)
 
+    async def send_fork(self, conversation_id: UUID) -> bool:
+        """Ask for what a forked conversation lacks, with the compactions: somebody waits for it."""
+        send = partial(self._send, conversation_id, None, FORK_TASK_NAME)
+        return await self._within_time(send, conversation_id=conversation_id)
+
     async def _send_later(self, task: str, conversation_id: UUID) -> bool:
         return await self._within_time(partial(self._send_last, task, conversation_id), conversation_id=conversation_id)
 
@@ -101,15 +107,15 @@ class CeleryJobQueue:
                 del pools[address]
         self._app.close()
 
-    def _send(self, compaction_id: UUID, request_id: str | None) -> bool:
+    def _send(self, id_: UUID, request_id: str | None, task: str = TASK_NAME) -> bool:
         with self._app.producer_or_acquire() as producer:
             waiting: int = producer.channel.queue_declare(QUEUE_NAME).message_count
             if waiting >= MAX_WAITING:
-                _log.warning("job_queue.full", compaction_id=str(compaction_id), waiting=waiting)
+                _log.warning("job_queue.full", task=task, id=str(id_), waiting=waiting)
                 return False
             self._app.send_task(
-                TASK_NAME,
-                args=[str(compaction_id)],
+                task,
+                args=[str(id_)],
                 headers={"request_id": request_id},
                 producer=producer,
                 retry=False,

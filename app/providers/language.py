@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
 from pydantic_ai.direct import model_request, model_request_stream
-from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, UserPromptPart
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai.tools import ToolDefinition
 
 from app.core.model.conversation import Usage
 from app.core.model.errors import ModelUnavailableError
@@ -26,7 +25,6 @@ from app.core.model.model_io import (
     StepFinish,
     SummaryRequest,
     TextDelta,
-    ToolSpec,
     VerificationRequest,
 )
 from app.core.summarizer.details import render_detail
@@ -36,7 +34,8 @@ from app.core.validation.verifier_prompts import render_verification
 from app.providers import responses
 from app.providers.failures import is_block, unavailable
 from app.providers.messages import TakesMedia, to_provider
-from app.providers.replies import calls_of, calls_tool, delta_of, finish_of, text_of, usage_of
+from app.providers.replies import answer_of, calls_of, calls_tool, delta_of, finish_of, text_of, usage_of
+from app.providers.settings import answers_by_call, chosen, parameters_of
 
 OUTPUT_NAME: Final = "candidate"
 
@@ -84,6 +83,7 @@ class LanguageChat:
     async def _attempt(self, request: ChatRequest) -> AsyncGenerator[StepEvent, None]:
         model = self.language.model
         settings, parameters, thread = self._prepared(request)
+        by_call = answers_by_call(model, request)
         try:
             # Preparing finds a place for system messages in mid-conversation, and marks user text that only looks
             # like one.
@@ -92,7 +92,7 @@ class LanguageChat:
                 model, thread, model_settings=settings, model_request_parameters=parameters
             ) as stream:
                 async for event in stream:
-                    if delta := clean(delta_of(event)):
+                    if not by_call and (delta := clean(delta_of(event))):
                         yield TextDelta(text=delta)
                 response = stream.get()
         except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, a turn must see our word
@@ -100,8 +100,8 @@ class LanguageChat:
                 raise unavailable(error) from None
             yield StepFinish(reason="blocked", usage=Usage(), model=self.profile.name)
             return
-        for call in calls_of(response, keeps_ids=self.profile.stateful):
-            yield call
+        for said in self._said(response, by_call=by_call):
+            yield said
         yield StepFinish(
             reason=finish_of(response),
             usage=usage_of(response),
@@ -109,11 +109,20 @@ class LanguageChat:
             response_id=response.provider_response_id if self.profile.stateful else None,
         )
 
+    def _said(self, response: ModelResponse, *, by_call: bool) -> Iterator[StepEvent]:
+        """What the stream has not told of yet: calls, and an answer that is given by one."""
+        calls = calls_of(response, keeps_ids=self.profile.stateful)
+        if by_call and not calls and (text := clean(answer_of(response))):
+            yield TextDelta(text=text)
+        yield from calls
+
     def _prepared(self, request: ChatRequest) -> tuple[ModelSettings, ModelRequestParameters, list[ModelMessage]]:
-        settings, parameters = _settings(self.timeout, request.max_output_tokens), _offering(request.tools)
+        settings = _settings(self.timeout, chosen(request.settings, request.must_call))
+        parameters = parameters_of(self.language.model, request)
         messages: Sequence[ContextMessage] = request.messages
         if self.profile.stateful:
-            settings = responses.kept(settings, request.continues)
+            keeps = responses.kept(settings, request.continues)
+            settings = keeps if request.is_kept else responses.not_kept(settings)
             parameters.instruction_parts, messages = responses.instructions_of(messages)
         answered = request.continues.open_calls if request.continues else ()
         return settings, parameters, to_provider(messages, self.language.takes_media, answered, request.locale)
@@ -153,7 +162,7 @@ class LanguageSummarizer:
         return await self._answered(asked, room, _structured(self.language.model, prompt.json_schema))
 
     async def _answered(self, asked: ModelRequest, room: int, parameters: ModelRequestParameters) -> Proposal:
-        settings = _settings(self.timeout, min(room, self.profile.output_limit))
+        settings = _settings(self.timeout, ModelSettings(max_tokens=min(room, self.profile.output_limit)))
         # Thoughts count against the output limit: at the default depth they would eat the room of the answer.
         settings["thinking"] = "low"
         if self.profile.stateful:
@@ -175,27 +184,11 @@ class LanguageSummarizer:
         )
 
 
-def _settings(timeout: float, max_tokens: int | None) -> ModelSettings:
+def _settings(timeout: float, more: ModelSettings) -> ModelSettings:
     """One deadline over the whole request and a single attempt: retries belong to the services."""
-    settings = ModelSettings(request_timeout=timeout, max_retries=0)
-    if max_tokens is not None:
-        settings["max_tokens"] = max_tokens
+    settings = more.copy()
+    settings["request_timeout"], settings["max_retries"] = timeout, 0
     return settings
-
-
-def _offering(tools: Sequence[ToolSpec]) -> ModelRequestParameters:
-    """The tools that the model may call; code checks its arguments, so that no provider has to rewrite a schema."""
-    return ModelRequestParameters(
-        function_tools=[
-            ToolDefinition(
-                name=tool.name,
-                description=tool.description,
-                parameters_json_schema=dict(tool.parameters),
-                strict=False,
-            )
-            for tool in tools
-        ]
-    )
 
 
 def _structured(model: Model, schema: dict[str, object]) -> ModelRequestParameters:

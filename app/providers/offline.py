@@ -1,23 +1,31 @@
-"""The offline model: the core's extractive compressor and responder behind the same ports as any provider."""
+"""The offline model: the core's extractive compressor and responder behind the same ports as any provider.
+
+It is told nothing and leaves nothing to chance, so a client's instructions and settings change only where its answer
+ends; another form of an answer it refuses. A tool of the client it calls only where it must, so that clients can be
+tried without a provider.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from app.core.model.conversation import Usage
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import (
+    CallSettings,
     ChatRequest,
     DetailRequest,
+    FinishReason,
     ModelProfile,
     Proposal,
     StepEvent,
     StepFinish,
     SummaryRequest,
     TextDelta,
+    ToolCall,
     VerificationRequest,
 )
 from app.core.retrieval.answers import respond
@@ -30,6 +38,15 @@ NAME: Final = "offline"
 
 _WORDS = compiled(r"\S++\s*+")
 _WORDS_PER_DELTA: Final = 4
+_PLAINEST: Final[Mapping[str, Any]] = {
+    "integer": 0,
+    "number": 0,
+    "boolean": False,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+"""Values by their type in JSON Schema; a text where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +56,21 @@ class OfflineChat:
     profile: ModelProfile = field(default_factory=lambda: offline_profile(NAME))
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
-        """Yield the reply in pieces of a few words, as a provider would."""
+        """Yield the reply in pieces of a few words, as a provider would; or a call, where one is wanted."""
+        asked = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
+        if request.must_call:
+            call = forced_call(request)
+            yield call
+            usage = _usage(asked, str(dict(call.arguments)))
+            yield StepFinish(reason="tool_call", usage=usage, model=self.profile.name)
+            return
         # In a thread: the ranking is CPU work, and the loop serves everybody else.
         reply = await asyncio.to_thread(respond, request.messages, request.locale)
+        reply, reason = ended(reply, request.settings)
         for piece in pieces(reply):
             yield TextDelta(text=piece)
             await asyncio.sleep(0)
-        asked = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
-        yield StepFinish(reason="stop", usage=_usage(asked, reply), model=self.profile.name)
+        yield StepFinish(reason=reason, usage=_usage(asked, reply), model=self.profile.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +95,41 @@ class OfflineSummarizer:
     async def verify(self, request: VerificationRequest) -> Proposal:  # noqa: ARG002 - it reads nothing
         """Never asked: what quotes needs no verifying. Raises ``ModelUnavailableError``."""
         raise ModelUnavailableError("cannot_verify", retryable=False)
+
+
+def ended(reply: str, settings: CallSettings) -> tuple[str, FinishReason]:
+    """The reply up to where its client wants it to end, and why it ends."""
+    reply = reply[: min((at for at in map(reply.find, settings.stop) if at >= 0), default=len(reply))]
+    left = settings.max_output_tokens
+    if left is None or estimate_text(reply) <= left:
+        return reply, "stop"
+    kept: list[str] = []
+    for word in _WORDS.findall(reply):
+        left -= estimate_text(word)
+        if kept and left < 0:
+            break
+        kept.append(word)
+    return "".join(kept), "length"
+
+
+def forced_call(request: ChatRequest) -> ToolCall:
+    """A call of the first tool that has to be called: of each required argument the plainest value of its type."""
+    tool = next(tool for tool in request.tools if tool.name in request.must_call)
+    properties, required = tool.parameters.get("properties"), tool.parameters.get("required")
+    schemas = properties if isinstance(properties, Mapping) else {}
+    names = required if isinstance(required, list | tuple) else ()
+    arguments = {name: _plainest(schemas.get(name)) for name in names if isinstance(name, str)}
+    return ToolCall(id="offline", name=tool.name, arguments=arguments)
+
+
+def _plainest(schema: Any) -> Any:
+    if not isinstance(schema, Mapping):
+        return ""
+    options = schema.get("enum")
+    if isinstance(options, list | tuple) and options:
+        return options[0]
+    type_ = schema.get("type")
+    return _PLAINEST.get(type_, "") if isinstance(type_, str) else ""
 
 
 def pieces(reply: str) -> list[str]:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from app.core.model.model_io import InputCost, ModelProfile, unknown_cost
+from app.core.model.model_io import (
+    CallSettings,
+    InputCost,
+    ModelProfile,
+    Refuses,
+    ToolSpec,
+    takes_everything,
+    unknown_cost,
+)
 
 GEMINI_INPUT_LIMIT: Final = 1_000_000
 """Of the default Gemini model, as pydantic-ai's bundled data has it (a test compares); the offline model shares it."""
@@ -27,6 +36,7 @@ def profile_of(
     override: int | None,
     stateful: bool = False,
     input_cost: InputCost = unknown_cost,
+    refuses: Refuses = takes_everything,
 ) -> ModelProfile:
     """The limits and the price of a provider's model.
 
@@ -36,6 +46,7 @@ def profile_of(
         override: The operator's own word on the input limit, which beats every table.
         stateful: Whether its provider keeps the context of a chat.
         input_cost: What it asks for reading so many tokens.
+        refuses: What of a client's settings and tools it cannot take.
     """
     gemini = name.startswith("google")
     input_limit = override or bundled or (GEMINI_INPUT_LIMIT if gemini else UNKNOWN_INPUT_LIMIT)
@@ -48,6 +59,7 @@ def profile_of(
         calls_tools=True,
         stateful=stateful,
         input_cost=input_cost,
+        refuses=refuses,
     )
 
 
@@ -61,4 +73,10 @@ def offline_profile(name: str) -> ModelProfile:
         chunk_tokens=OFFLINE_CHUNK_TOKENS,
         metered=False,
         reads_prompts=False,
+        refuses=_refused_offline,
     )
+
+
+def _refused_offline(settings: CallSettings, _tools: Sequence[ToolSpec]) -> dict[str, str]:
+    """It quotes, and writes in no other form; settings of chance and of depth have nothing to change."""
+    return {} if settings.output is None else {"response_format": "the offline model only quotes"}

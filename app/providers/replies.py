@@ -13,7 +13,9 @@ from pydantic_ai.messages import (
     TextPartDelta,
     ToolCallPart,
 )
+from pydantic_core import to_json
 
+from app.core.context.tools import ANSWER
 from app.core.model.conversation import Usage
 from app.core.model.model_io import FinishReason, ToolCall
 from app.core.text.escaping import clean
@@ -55,19 +57,30 @@ def calls_of(response: ModelResponse, *, keeps_ids: bool = False) -> list[ToolCa
             details=_details(part, response) | ({CALL_ID: part.tool_call_id} if keeps_ids else {}),
         )
         for part in response.parts
-        if isinstance(part, ToolCallPart)
+        if isinstance(part, ToolCallPart) and part.tool_name != ANSWER
     ]
 
 
+def answer_of(response: ModelResponse) -> str:
+    """The answer of a model that gives it by a call, as JSON; its text where it made none."""
+    answers = [part for part in response.parts if isinstance(part, ToolCallPart) and part.tool_name == ANSWER]
+    if not answers:
+        return text_of(response)
+    args = answers[0].args
+    return args if isinstance(args, str) else to_json(args or {}).decode()
+
+
 def calls_tool(response: ModelResponse) -> bool:
-    """Whether the model asked for a tool."""
-    return any(isinstance(part, ToolCallPart) for part in response.parts)
+    """Whether the model asked for a tool, and not only gave its answer by a call."""
+    return any(isinstance(part, ToolCallPart) and part.tool_name != ANSWER for part in response.parts)
 
 
 def finish_of(response: ModelResponse) -> FinishReason:
     """Why it stopped. Gemini says ``STOP`` after a call too; no reason at all means the answer broke off."""
     finish = _FINISHES.get(response.finish_reason or "", "other")
-    return "tool_call" if finish == "stop" and calls_tool(response) else finish
+    if finish in {"stop", "tool_call"}:
+        return "tool_call" if calls_tool(response) else "stop"
+    return finish
 
 
 def usage_of(response: ModelResponse) -> Usage:

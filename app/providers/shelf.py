@@ -24,6 +24,7 @@ from app.providers.language import Language, LanguageChat, LanguageSummarizer
 from app.providers.messages import TakesMedia
 from app.providers.prices import input_cost
 from app.providers.profiles import profile_of
+from app.providers.settings import refused
 
 log = structlog.get_logger(__name__)
 
@@ -160,6 +161,7 @@ class Shelf:
             override=self.input_limit,
             stateful=stateful,
             input_cost=partial(input_cost, model),
+            refuses=partial(refused, model),
         )
         return Language(model=model, profile=profile, takes_media=takes_media)
 

@@ -87,6 +87,8 @@ class TenantRow(TenantScoped, table=True):
 
     name: str
     created_at: datetime = Field(sa_type=MOMENT, sa_column_kwargs={"server_default": func.now()})
+    sealing_secret: bytes | None = Field(sa_type=LargeBinary)
+    """Seals what clients keep for us; made when it is first needed."""
 
 
 class ApiKeyRow(TenantScoped, table=True):
@@ -109,6 +111,7 @@ DUE = "context_tokens >= trigger_tokens OR context_messages >= trigger_messages"
 
 
 WHOLE_LIVE = "num_nulls(live_model, live_response_id, live_through_seq) IN (0, 3)"
+WHOLE_FORK = "num_nulls(forked_from, forked_through) IN (0, 2)"
 
 
 class ConversationRow(TenantScoped, table=True):
@@ -122,6 +125,7 @@ class ConversationRow(TenantScoped, table=True):
         CheckConstraint("state_version >= 0", name="state_version"),
         CheckConstraint("last_event >= 0", name="last_event"),
         CheckConstraint(WHOLE_LIVE, name="live"),
+        CheckConstraint(WHOLE_FORK, name="forked"),
         Index("ix_conversations_listed", "tenant_id", text(f"({LISTED_AT})"), "id"),
         Index("ix_conversations_listed_of_user", "tenant_id", "user_id", text(f"({LISTED_AT})"), "id"),
         # The sweeper's: holds only what is due, so that looking costs nothing however many conversations there are.
@@ -173,6 +177,8 @@ class ConversationRow(TenantScoped, table=True):
     live_model: str | None
     live_response_id: str | None
     live_through_seq: int | None = Field(sa_type=BIG)
+    forked_from: UUID | None
+    forked_through: int | None = Field(sa_type=BIG)
     created_at: datetime = Field(sa_type=MOMENT)
     updated_at: datetime = Field(sa_type=MOMENT)
 
@@ -539,15 +545,20 @@ class TurnRow(TenantScoped, table=True):
     id: UUID = Field(primary_key=True)
     conversation_id: UUID
     message_id: UUID
+    planned_reply_id: UUID | None
     reply_id: UUID | None
     compaction_id: UUID | None
     status: str
     lease_until: datetime = Field(sa_type=MOMENT)
     interrupt_requested: bool
+    followed_at: datetime | None = Field(sa_type=MOMENT)
+    stream_key: bytes | None = Field(sa_type=LargeBinary)
     warnings: list[str] = Field(sa_type=TEXTS)
+    recalled: list[int] = Field(sa_type=NUMBERS, sa_column_kwargs=_by_default("'{}'"))
     error_code: str | None
     started_at: datetime = Field(sa_type=MOMENT)
     finished_at: datetime | None = Field(sa_type=MOMENT)
+    request: dict[str, Any] | None = Field(sa_type=JSON)
 
 
 class EventRow(TenantScoped, table=True):

@@ -103,6 +103,35 @@ class EventBus(Protocol):
         """Let go of connections."""
 
 
+class TurnStreams(Protocol):
+    """What running turns tell, for followers in other processes; the database is the truth.
+
+    Nothing here blocks a caller for more than a second, or raises.
+    """
+
+    async def add(self, turn_id: UUID, number: int, entry: bytes, *, is_last: bool = False) -> bool:
+        """Add an entry of a turn, numbered 1, 2, 3 …; False when it may not be there: try again with the same.
+
+        Entries go by themselves: some minutes after the newest, and some seconds after the last one.
+        """
+
+    def follow(self, turn_id: UUID) -> AbstractAsyncContextManager[TurnEntries]:
+        """The entries of a turn, from the first one that is there."""
+
+    async def forget(self, turn_ids: Sequence[UUID]) -> None:
+        """Remove everything of these turns."""
+
+    async def close(self) -> None:
+        """Let go of connections."""
+
+
+class TurnEntries(Protocol):
+    """Entries with their numbers, which may have gaps."""
+
+    async def get(self) -> tuple[int, bytes]:
+        """Wait for the next one, for ever."""
+
+
 class WakeUp(Protocol):
     """Something to wait on."""
 
@@ -126,6 +155,16 @@ class Meter(Protocol):
         """Everything, as Prometheus reads it."""
 
 
+class Sealer(Protocol):
+    """Seals what clients keep for us: a token that nobody else can read, change or make."""
+
+    def seal(self, text: str, tenant_id: UUID, secret: bytes) -> str:
+        """The text as a token; ``secret`` is the tenant's own."""
+
+    def open(self, token: str, tenant_id: UUID, secret: bytes) -> str | None:
+        """The text in a token; ``None`` where it is none of ours, was changed, or is another tenant's."""
+
+
 class JobQueue(Protocol):
     """Hands a compaction's id to the worker: a hint, sent after the commit, off the request path."""
 
@@ -140,6 +179,9 @@ class JobQueue(Protocol):
 
     async def send_verification(self, conversation_id: UUID) -> bool:
         """Likewise, to have the conversation's newest state verified."""
+
+    async def send_fork(self, conversation_id: UUID) -> bool:
+        """Ask a worker to copy what a forked conversation still lacks: somebody waits for it. Never raises."""
 
 
 NewId = Callable[[], UUID]

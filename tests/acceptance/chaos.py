@@ -134,7 +134,7 @@ class Books:
         """Its newest turn; times in seconds since 1970."""
         statement = (
             "SELECT id, status, extract(epoch FROM started_at)::float AS started_at,"
-            " extract(epoch FROM lease_until)::float AS lease_until"
+            " extract(epoch FROM lease_until)::float AS lease_until, followed_at::text AS followed_at"
             " FROM turns WHERE conversation_id = CAST(:id AS uuid) ORDER BY id DESC LIMIT 1"
         )
         (row,) = self.rows(statement, id=talk.id)

@@ -42,9 +42,12 @@ BODIES: Final[dict[tuple[str, str], Json]] = {
     ("post", "/conversations/{conversation_id}/segments"): {"from_seq": 1, "to_seq": 2, "level": "brief"},
 }
 QUERIES: Final = {("get", "/conversations/{conversation_id}/search"): {"q": "hello"}}
-ROUTES: Final = [
-    (method, path) for path, methods in OPENAPI["paths"].items() for method in methods if path.startswith("/")
-]
+ALL_ROUTES: Final = [(method, path) for path, methods in OPENAPI["paths"].items() for method in methods]
+ROUTES: Final = [route for route in ALL_ROUTES if not route[1].startswith("/v1/")]
+OPENAI_ROUTES: Final = [route for route in ALL_ROUTES if route[1].startswith("/v1/")]
+HELLO: Final = {"role": "user", "content": "Hello."}
+OPENAI_BODY: Final = {"model": "throughline", "input": "Hello.", "messages": [HELLO], "items": [HELLO], "metadata": {}}
+"""For every route of OpenAI's API: each takes of it what it knows."""
 OBJECTS: Final = ("conversation_id", "message_id", "compaction_id", "anchor_id", "segment_id")
 OBJECT_ROUTES: Final = [route for route in ROUTES if "{" in route[1]]
 GUARDED_ROUTES: Final = [route for route in ROUTES if route[1] not in OPEN]
@@ -150,6 +153,123 @@ def test_another_tenants_object_is_the_same_404_as_an_unknown_one(
     assert (alices.get(), alices.history(), alices.compactions()) == before
     if method == "get" and not path.endswith("/events"):
         assert call(alices.http, method, path, ids).is_success, "control: its owner sees it"
+
+
+# The same for clients of OpenAI's API, in its form.
+
+
+@pytest.fixture(scope="module")
+def openai_ids(alices: Talk) -> dict[str, str]:
+    """What is found of her conversation there, with a response of its own."""
+    conversation = f"conv_{alices.id.replace('-', '')}"
+    made = good(alices.http.post("/v1/responses", json={"input": "What did we say?", "conversation": conversation}))
+    compacted = good(alices.http.post("/v1/responses/compact", json=OPENAI_BODY))
+    return {
+        "conversation_id": conversation,
+        "response_id": made["id"],
+        "item_id": made["output"][0]["id"],
+        "model": "throughline",
+        "token": compacted["output"][0]["encrypted_content"],
+    }
+
+
+def openai_call(client: httpx.Client, method: str, path: str, ids: dict[str, str]) -> httpx.Response:
+    return client.request(method, path.format(**ids), json=OPENAI_BODY if method == "post" else None)
+
+
+def openai_refused(response: httpx.Response, status: int, *codes: str) -> Any:
+    error = response.json()["error"]
+    assert response.status_code == status, response.text
+    assert error["code"] in codes, response.text
+    return error
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [one for one in OPENAI_ROUTES if "_id}" in one[1]], ids=lambda value: value
+)
+def test_another_tenants_object_is_the_same_404_there(
+    guarded: Guarded, alices: Talk, openai_ids: dict[str, str], method: str, path: str
+) -> None:
+    before = alices.get(), alices.history(), alices.compactions()
+    unknown_ids = {name: re.sub(r"[0-9a-f]{32}", uuid4().hex, value) for name, value in openai_ids.items()}
+    with guarded.client("bob") as bob:
+        foreign = openai_call(bob, method, path, openai_ids)
+        unknown = openai_call(bob, method, path, unknown_ids)
+    openai_refused(foreign, 404, "not_found")
+    assert foreign.json() == unknown.json()
+    assert foreign.headers.keys() == unknown.headers.keys()
+    assert (alices.get(), alices.history(), alices.compactions()) == before
+    if method == "get":
+        assert openai_call(alices.http, method, path, openai_ids).is_success, "control: its owner sees it"
+
+
+NAMING: Final[dict[str, tuple[str, Json]]] = {
+    "conversation": ("/v1/responses", {"input": "x", "conversation": "{conversation_id}"}),
+    "previous": ("/v1/responses", {"input": "x", "previous_response_id": "{response_id}"}),
+    "previous, unkept": ("/v1/responses", {"input": "x", "previous_response_id": "{response_id}", "store": False}),
+    "streamed": ("/v1/responses", {"input": "x", "previous_response_id": "{response_id}", "stream": True}),
+    "reference": ("/v1/responses", {"input": [{"type": "item_reference", "id": "{item_id}"}, HELLO]}),
+    "compacted": ("/v1/responses", {"input": [{"type": "compaction", "encrypted_content": "{token}"}, HELLO]}),
+    "compaction": ("/v1/responses/compact", {"previous_response_id": "{response_id}", "model": "throughline"}),
+    "compaction of all": ("/v1/responses/compact", {"conversation": "{conversation_id}", "model": "throughline"}),
+    "count": ("/v1/responses/input_tokens", {"conversation": "{conversation_id}"}),
+    "chat": ("/v1/chat/completions", {**OPENAI_BODY, "conversation": "{conversation_id}"}),
+    "chat, streamed": ("/v1/chat/completions", {**OPENAI_BODY, "conversation": "{conversation_id}", "stream": True}),
+    "metadata": ("/v1/chat/completions", {**OPENAI_BODY, "metadata": {"conversation_id": "{conversation_id}"}}),
+}
+
+
+@pytest.mark.parametrize("name", NAMING)
+def test_no_field_leads_to_another_tenant(
+    guarded: Guarded, alices: Talk, openai_ids: dict[str, str], name: str
+) -> None:
+    path, body = NAMING[name]
+    text = json.dumps(body)
+    for field, value in openai_ids.items():
+        text = text.replace(f"{{{field}}}", value)
+    before = alices.get(), alices.history(), alices.compactions()
+    with guarded.client("bob") as bob:
+        foreign = bob.post(path, content=text, headers={"Content-Type": "application/json"})
+        unknown = re.sub(r"_[0-9a-f]{32}", f"_{uuid4().hex}", text)
+        assert foreign.json() == bob.post(path, content=unknown, headers={"Content-Type": "application/json"}).json()
+    assert foreign.status_code == (400 if name == "compacted" else 404), foreign.text
+    assert (alices.get(), alices.history(), alices.compactions()) == before
+
+
+def test_a_header_with_anothers_id_leads_nowhere(guarded: Guarded, alices: Talk, openai_ids: dict[str, str]) -> None:
+    """A name that is no id of ours is the tenant's own, whatever others call theirs."""
+    before = alices.history()
+    with guarded.client("bob") as bob:
+        named = {"X-Conversation-Id": openai_ids["conversation_id"]}
+        openai_refused(bob.post("/v1/chat/completions", json=OPENAI_BODY, headers=named), 404, "not_found")
+        told = [
+            client.post("/v1/chat/completions", json=OPENAI_BODY, headers={"X-Conversation-Id": "the very same"})
+            for client in (bob, alices.http)
+        ]
+        own = {"X-Conversation-Id": alices.id}
+        answered = good(bob.post("/v1/chat/completions", json=OPENAI_BODY, headers=own))
+        for made in good(bob.get("/conversations"))["data"]:
+            bob.delete(f"/conversations/{made['id']}")
+    assert len({response.headers["x-throughline"].split("; ")[1] for response in told}) == 2
+    assert "Alice" not in json.dumps(answered)
+    assert alices.history() == before
+
+
+@pytest.mark.parametrize(("method", "path"), OPENAI_ROUTES, ids=lambda value: value)
+def test_keys_and_scopes_hold_there_too(guarded: Guarded, openai_ids: dict[str, str], method: str, path: str) -> None:
+    with guarded.client(None) as client:
+        for given in (None, "Bearer nonsense", "Bearer", "Basic YTpi", f"Bearer {guarded.keys['revoked']}"):
+            client.headers = httpx.Headers({"Authorization": given} if given else {})
+            response = openai_call(client, method, path, openai_ids)
+            error = openai_refused(response, 401, "invalid_api_key")
+            assert response.headers["www-authenticate"] == "Bearer", given
+            assert not re.search(r"tl_\w+", error["message"])
+    with guarded.client("reader") as reader:
+        response = openai_call(reader, method, path, openai_ids)
+        if method == "get":
+            assert response.is_success
+        else:
+            openai_refused(response, 403, "forbidden")
 
 
 def test_lists_hold_only_ones_own(guarded: Guarded, alices: Talk) -> None:

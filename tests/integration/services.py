@@ -14,10 +14,12 @@ from app.core.model.conversation import Conversation, Message, Usage
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction, Event, Page
 from app.infrastructure.clock import SystemClock
+from app.infrastructure.turn_streams import LocalTurnStreams
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.history.appending import MessageDraft
 from app.usecases.history.conversations import NewConversation
+from app.usecases.ports import TurnStreams
 from tests.fakes import FakeJobQueue, FakeModels, ScriptedChatModel, SummaryEntry
 from tests.fakes import ScriptedSummarizer as Summarizer
 
@@ -96,6 +98,7 @@ class Service:
         chat: ScriptedChatModel | None = None,
         fallbacks: Mapping[str, Summarizer] | None = None,
         settings: Settings | None = None,
+        streams: TurnStreams | None = None,
     ) -> None:
         self.tenant = tenant
         self.begin = begin
@@ -109,6 +112,7 @@ class Service:
             models=FakeModels(self.chat_model, self.summarizer, summarizers=fallbacks),
             clock=SystemClock(),
             database_ok=_yes,
+            streams=streams or LocalTurnStreams(),
         )
         self.container: Container = compose(settings or Settings(), parts, owner)
 

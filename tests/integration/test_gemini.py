@@ -19,6 +19,7 @@ import pytest
 
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import (
+    CallSettings,
     ChatRequest,
     ContextMessage,
     FinishReason,
@@ -182,7 +183,8 @@ class TestTheWire:
             ContextMessage(role="user", content="four"),
         )
         async with models(gemini) as registry:
-            text, finish, pieces = await heard(registry.chat(), ChatRequest(messages=context, max_output_tokens=500))
+            request = ChatRequest(messages=context, settings=CallSettings(max_output_tokens=500))
+            text, finish, pieces = await heard(registry.chat(), request)
 
         (call,) = gemini.requests("chat")
         contents = call["body"]["contents"]

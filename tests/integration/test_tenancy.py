@@ -51,6 +51,7 @@ from tests.integration.rows import (
 
 CONVERSATION, MESSAGE, COMPACTION, TURN, KEY, LEASE, ANCHOR = (UUID(int=number) for number in range(1, 8))
 EXPANSION, DETAIL_CALL, WORK, VERIFICATION, STRAY = (UUID(int=number) for number in (11, 12, 13, 14, 91))
+LATER = UUID(int=2**128 - 1)
 QUOTE = {"from_seq": 1, "to_seq": 1}
 AGES = timedelta(days=40_000)
 FAILED_CALL = Attempt(model="any", outcome="error", reason=None, duration_ms=1, usage=Usage())
@@ -75,6 +76,9 @@ CALLS: dict[str, tuple[Call, Any]] = {
         NOT_FOUND,
     ),
     "messages.get": (lambda unit: unit.messages.get(CONVERSATION, MESSAGE), NOT_FOUND),
+    "messages.note_usage": (lambda unit: unit.messages.note_usage(CONVERSATION, MESSAGE, {"stolen": 1}), NOT_FOUND),
+    "messages.find": (lambda unit: unit.messages.find(MESSAGE), NOT_FOUND),
+    "messages.span": (lambda unit: unit.messages.span(CONVERSATION, 1, 9), []),
     "messages.at_seq": (lambda unit: unit.messages.at_seq(CONVERSATION, 1), NOT_FOUND),
     "messages.sums_at": (lambda unit: unit.messages.sums_at(CONVERSATION, 1), NOT_FOUND),
     "messages.last": (lambda unit: unit.messages.last(CONVERSATION), None),
@@ -98,6 +102,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
         lambda unit: unit.messages.erase(CONVERSATION, [message(CONVERSATION, 1, id=MESSAGE, status="erased")]),
         None,
     ),
+    "messages.supersede": (lambda unit: unit.messages.supersede(message(CONVERSATION, 1, id=MESSAGE)), Sums()),
     "messages.halves": (lambda unit: unit.messages.halves(CONVERSATION, ["call"]), []),
     "messages.quoting": (lambda unit: unit.messages.quoting(CONVERSATION, 1), []),
     "messages.command_answers": (lambda unit: unit.messages.command_answers(CONVERSATION, after_seq=0), []),
@@ -122,6 +127,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "anchors.rank": (lambda unit: unit.anchors.rank(CONVERSATION, Ranking(passed_over=(ANCHOR,))), None),
     "anchors.unclaim": (lambda unit: unit.anchors.unclaim(CONVERSATION, [ANCHOR]), None),
     "anchors.set_by_user": (lambda unit: unit.anchors.set_by_user(CONVERSATION, ANCHOR, "resolved"), None),
+    "anchors.withdraw_of": (lambda unit: unit.anchors.withdraw_of(CONVERSATION, 1), (0, 0)),
     "anchors.delete_of": (lambda unit: unit.anchors.delete_of(CONVERSATION, [1]), 0),
     "segments.add": (lambda unit: unit.segments.add([segment(CONVERSATION, 7, 9, id="stolen")]), NOT_FOUND),
     "segments.get": (lambda unit: unit.segments.get(CONVERSATION, "auth"), NOT_FOUND),
@@ -199,7 +205,13 @@ CALLS: dict[str, tuple[Call, Any]] = {
     ),
     "statistics.waiting": (lambda unit: unit.statistics.waiting(), {}),
     "turns.get": (lambda unit: unit.turns.get(TURN), NOT_FOUND),
+    "turns.newest": (lambda unit: unit.turns.newest(CONVERSATION), None),
+    "turns.replied_by": (lambda unit: unit.turns.replied_by(CONVERSATION, [MESSAGE]), None),
+    "turns.before": (lambda unit: unit.turns.before(CONVERSATION, LATER), None),
+    "turns.forget_request": (lambda unit: unit.turns.forget_request(TURN), None),
     "turns.running": (lambda unit: unit.turns.running(CONVERSATION), None),
+    "turns.newest_ids": (lambda unit: unit.turns.newest_ids(CONVERSATION, limit=9), []),
+    "turns.note_follower": (lambda unit: unit.turns.note_follower(TURN), None),
     "turns.heartbeat": (lambda unit: unit.turns.heartbeat(TURN), None),
     "turns.end": (lambda unit: unit.turns.end(TURN, error_code="stolen"), None),
     "turns.request_interrupt": (lambda unit: unit.turns.request_interrupt(CONVERSATION), None),
@@ -214,6 +226,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "events.add": (lambda unit: unit.events.add(CONVERSATION, "stolen", {}, START), NOT_FOUND),
     "events.add_many": (lambda unit: unit.events.add_many(CONVERSATION, [("stolen", {})], START), NOT_FOUND),
     "events.after": (lambda unit: unit.events.after(CONVERSATION, 0, limit=9), []),
+    "idempotency.get": (lambda unit: unit.idempotency.get("key"), None),
     "idempotency.update": (lambda unit: unit.idempotency.update("key", ref={}, status=500), NOT_FOUND),
     "idempotency.delete": (lambda unit: unit.idempotency.delete("key"), None),
     "idempotency.forget_older_than": (lambda unit: unit.idempotency.forget_older_than(timedelta()), 0),
@@ -230,6 +243,7 @@ WITH_A_TENANT = {
     "turns.start",
     "keys.add",
     "keys.add_tenant",
+    "keys.sealing_secret",
     "works.begin",
     "works.bury",
     "works.count_crash",
@@ -407,6 +421,8 @@ FINDS_NOTHING = {
     "compactions.unsent",
     "turns.expired",
     "turns.fail_expired",
+    "turns.before",
+    "turns.replied_by",
     "verifications.wanting",
     "works.abandoned",
     "keys.by_hash",
@@ -425,6 +441,7 @@ async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, e
         lambda unit: unit.works.count_crash(work(owner), most=2),
         lambda unit: unit.keys.add(key(owner, "c")),
         lambda unit: unit.keys.add_tenant(owner, "c"),
+        lambda unit: unit.keys.sealing_secret(owner, b"stolen"),
     ]
     before = await dumps(engine, owner)
     for call in calls:

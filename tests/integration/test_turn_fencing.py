@@ -39,6 +39,13 @@ class Machine:
         self._begin = begin
         self.goes = asyncio.Event()
         self.goes.set()
+        self.open = 0
+
+    async def stop(self) -> None:
+        """From now on nothing reaches it, nor what was on its way."""
+        self.goes.clear()
+        while self.open:  # noqa: ASYNC110 - a moment
+            await asyncio.sleep(0.001)
 
     def __call__(self, tenant_id: UUID | None) -> UnitOfWork:
         return self._opened(tenant_id)  # type: ignore[return-value]  # it is used in ``async with`` only
@@ -47,8 +54,12 @@ class Machine:
         @asynccontextmanager
         async def opened() -> AsyncIterator[UnitOfWork]:
             await self.goes.wait()
-            async with self._begin(tenant_id) as unit:
-                yield unit
+            self.open += 1
+            try:
+                async with self._begin(tenant_id) as unit:
+                    yield unit
+            finally:
+                self.open -= 1
 
         return opened()
 
@@ -75,7 +86,7 @@ class Stopped:
             self.first.tenant, conversation_id, ChatInput(content="Where are the crates?"), **given
         )
         await asyncio.wait_for(self.thinking.wait(), PATIENCE)
-        self.machine.goes.clear()
+        await self.machine.stop()
         async with self.engine.begin() as connection:
             await connection.execute(text("UPDATE turns SET lease_until = clock_timestamp() - interval '1 s'"))
         return handle

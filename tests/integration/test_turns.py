@@ -15,7 +15,6 @@ from app.core.model.conversation import Usage
 from app.core.model.errors import (
     ConversationMovedOnError,
     DependencyUnavailableError,
-    IdempotencyInProgressError,
     IdempotencyKeyReusedError,
     InvalidInputError,
     ModelFailedError,
@@ -328,17 +327,21 @@ async def test_a_key_whose_turn_failed_is_taken_up_again(begin: UnitOfWorkFactor
     assert (result.message.seq, result.reply.seq) == (1, 2)
 
 
-async def test_a_key_whose_turn_still_runs_is_a_conflict(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+async def test_a_key_whose_turn_still_runs_follows_it(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     model, thinking = slow()
     service = Service(begin, tenant, chat=model)
     conversation_id = await service.conversation()
     key = Idem(key="k1", fingerprint="f")
     handle = await start(service, conversation_id, "Hello", key)
     await asyncio.wait_for(thinking.wait(), PATIENCE)
-    with pytest.raises(IdempotencyInProgressError):
-        await start(service, conversation_id, "Hello", key)
+    again = await start(service, conversation_id, "Hello", key)
+    with pytest.raises(IdempotencyKeyReusedError):
+        await start(service, conversation_id, "Hello?", Idem(key="k1", fingerprint="other"))
     await service.container.chat.interrupt(tenant, conversation_id)
-    await asyncio.wait_for(handle.result(), PATIENCE)
+    first, second = await asyncio.wait_for(asyncio.gather(handle.result(), again.result()), PATIENCE)
+
+    assert first is second
+    assert len(model.requests) == 1
 
 
 async def test_nothing_to_answer_and_a_conversation_that_moved_on_are_refused(service: Service) -> None:

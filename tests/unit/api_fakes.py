@@ -162,6 +162,10 @@ class Keys:
         self.exist = exist
         self.is_ready = False
 
+    @property
+    def anonymous_allowed(self) -> bool:
+        return self.is_open
+
     async def authenticate(self, key: str | None) -> Principal:
         if key is None and self.is_open:
             return Principal(tenant_id=TENANT, scopes=KEYS["admin"])
@@ -253,7 +257,7 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         pins=calls.service("pins", pin=message(protected_reason="pinned", is_pinned=True), unpin=message()),
         anchors=calls.service("anchors", page=([anchor()], None), set_status=anchor(status="resolved")),
         expansion=calls.service("expansion", page=([], None), expand=None, make=None),
-        chat=calls.service("chat", start=None, interrupt=turn),
+        chat=calls.service("chat", start=None, interrupt=turn, follow=None),
         manual=calls.service("manual", compact=compacted, get=compacted, page=([compacted], None), retry=compacted),
         context=calls.service("context", count_tokens=42),
         context_requests=calls.service("context_requests", answer=None),
@@ -276,9 +280,9 @@ class Turning(TurnHandle):
 
     def __init__(self) -> None:
         self.was_abandoned = asyncio.Event()
-        super().__init__(on_abandoned=self._note)
+        super().__init__()
 
-    async def _note(self) -> None:
+    async def abandoned(self) -> None:
         self.was_abandoned.set()
 
     def tell(self, *events: ChatEvent) -> None:

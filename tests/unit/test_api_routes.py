@@ -91,6 +91,7 @@ READS = [
     f"{ONE}/search?q=kettle",
     f"{ONE}/context",
     f"{ONE}/events",
+    f"{ONE}/chat/stream",
     f"/compactions/{COMPACTION}",
 ]
 WRITES = [
@@ -524,7 +525,8 @@ async def test_chat_as_json(api: World) -> None:
     async with api.client() as client:
         response = await client.post(f"{ONE}/chat", json={"content": "hello"}, headers={"Idempotency-Key": "k"})
     assert response.status_code == 201
-    assert response.json().keys() == {"message", "reply", "context", "compaction", "recalled", "warnings"}
+    told = {"message", "reply", "context", "compaction", "recalled", "warnings", "status", "open_calls", "finish"}
+    assert response.json().keys() == told
     args, kwargs = api.calls.last("chat.start")
     assert (args[2].content, kwargs["idem"].key) == ("hello", kept_key("k"))
 
@@ -534,6 +536,30 @@ async def test_chat_answers_what_waits(api: World) -> None:
         response = await client.post(f"{ONE}/chat", headers=AS_JSON)
     assert response.status_code == 201
     assert api.calls.last("chat.start")[0][2].content is None
+
+
+async def test_a_reply_is_made_again(api: World) -> None:
+    async with api.client() as client:
+        response = await client.post(f"{ONE}/chat/regenerate", json={"recall": False})
+        refused = await client.post(f"{ONE}/chat/regenerate", json={"content": "Another."})
+    assert response.status_code == 201
+    given = api.calls.last("chat.start")[0][2]
+    assert (given.regenerates, given.content, given.recall) == (True, None, False)
+    assert fields(refused) == ["content"]
+
+
+async def test_following_where_no_turn_runs(api: World) -> None:
+    async with api.client(key="reader") as client:
+        response = await client.get(f"{ONE}/chat/stream")
+    assert (response.status_code, response.content) == (204, b"")
+
+
+async def test_following_a_turn_from_its_beginning(api: World) -> None:
+    api.calls.answers["chat.follow"] = api.calls.answers["chat.start"]
+    async with api.client(key="reader") as client:
+        response = await client.get(f"{ONE}/chat/stream")
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.text.startswith("event: reply.completed")
 
 
 async def test_a_model_that_fails(api: World) -> None:

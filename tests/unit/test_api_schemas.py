@@ -14,12 +14,12 @@ from pydantic import BaseModel, ValidationError
 
 from app.core.model import errors
 from app.core.model.errors import ConflictError, DomainError, InvalidInputError
+from app.http.chat_requests import ChatRequest
 from app.http.errors import STATUS, problem_of, status_of
 from app.http.idempotency import fingerprint, kept_key
 from app.http.present import present_compaction, present_conversation_summary, present_message
 from app.http.refusals import UnreadableError
 from app.http.requests import (
-    ChatRequest,
     CompactRequest,
     ConversationCreate,
     ConversationPatch,

@@ -307,7 +307,7 @@ def test_a_call_and_its_result_stay_on_one_side() -> None:
 def test_nothing_is_cut_after_a_pending_call() -> None:
     call, other = item(calls=frozenset({"a"})), item(calls=frozenset({"b"}))
 
-    assert cuts(("user", 9), call) == [0]
+    assert cuts(("user", 9), ("assistant", 9), ("user", 9), call) == [0, 1], "its question waits with it"
     assert cuts(("user", 9), call, other, item("tool", results=frozenset({"b"}))) == [0]
     assert cuts(("user", 9), call, ("assistant", 9), complete=False) == [0]
 

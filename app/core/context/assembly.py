@@ -249,7 +249,8 @@ def _system(material: Material) -> ContextMessage:
 
 
 def _system_tokens(material: Material) -> int:
-    return weigh_all(material, (_system(material),)) + tools_tokens(material.tools, material.policy.estimator)
+    beside = tools_tokens(material.tools, material.policy.estimator) + material.schema_tokens
+    return weigh_all(material, (_system(material),)) + beside
 
 
 def _weight(material: Material, messages: tuple[Message, ...]) -> int:

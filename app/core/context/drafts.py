@@ -46,6 +46,8 @@ class Material:
     """What to recall from, and what a caller brings along."""
     tools: tuple[ToolSpec, ...] = ()
     """What the chat model is offered: a part of every request, before everything else."""
+    schema_tokens: int = 0
+    """What the schema of a structured output weighs: likewise."""
     _ranked: dict[tuple[int, frozenset[int]], Servable] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -79,6 +79,9 @@ _OFFERED: Final = {name: (_search(say), _expand(say)) for name, say in CATALOGUE
 """By language: a request's beginning is the same bytes each time."""
 SEARCH, EXPAND = _OFFERED[FALLBACK]
 OWN: Final = frozenset({EXPAND.name, SEARCH.name})
+ANSWER: Final = "final_answer"
+"""By which a model gives a structured answer that can be held to a schema only where it calls a tool: no tool of a
+client's or the operator's may be named so."""
 
 _LEVELS: Final[Mapping[str, LevelName]] = {
     **{name: name for name in LEVEL_OF},

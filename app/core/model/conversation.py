@@ -12,7 +12,7 @@ from app.core.model.segments import ShownSegment
 from app.core.text.parts import Part
 
 Role = Literal["user", "assistant", "system", "tool"]
-MessageStatus = Literal["complete", "interrupted", "erased"]
+MessageStatus = Literal["complete", "interrupted", "erased", "superseded"]
 ProtectedReason = Literal[
     "initial_objective",
     "explicit_constraint",
@@ -186,7 +186,7 @@ class Conversation:
     layout_version: int = 0
     compression_count: int = 0
     content_epoch: int = 0
-    """Raised by each erasure: what was read before it is stale."""
+    """Raised by each erasure, and when a reply gives way to another: what was read before is stale."""
     token_factor: float = 1.0
     """What a provider reported of requests, relative to our estimates; multiplies sums at evaluation only."""
     scratchpad: Mapping[str, Any] = field(default_factory=dict)
@@ -211,6 +211,10 @@ class Conversation:
     """Failed automatic compactions in a row; sets the back-off."""
     live: LiveContext | None = None
     """What a stateful chat model goes on from; ``None`` = the next request holds the whole context."""
+    forked_from: UUID | None = None
+    """The conversation whose first messages were copied into it."""
+    forked_through: int | None = None
+    """The last of them; while ``last_seq`` is below it, they are being copied."""
     created_at: datetime
     updated_at: datetime
 

@@ -46,6 +46,13 @@ class NotFoundError(DomainError):
     title = "Not found"
 
 
+class PreviousResponseNotFoundError(NotFoundError):
+    """The response that a request goes on from does not exist, was not stored, or belongs to another tenant."""
+
+    code = "previous_response_not_found"
+    title = "Previous response not found"
+
+
 class InvalidInputError(DomainError):
     """A field is out of contract (422)."""
 
@@ -148,6 +155,21 @@ class ConversationSetAsideError(ConflictError):
     retryable = False
 
 
+class ForkInProgressError(ConflictError):
+    """A long conversation is being copied for a request that goes on from an earlier place of it."""
+
+    code = "fork_in_progress"
+    title = "A fork is being made"
+
+
+class ToolsPendingError(ConflictError):
+    """Calls of the client's tools wait for results that are not given; ``extra["missing"]`` has their ids."""
+
+    code = "tools_pending"
+    title = "Tool results are missing"
+    retryable = False
+
+
 class PinBudgetExceededError(ConflictError):
     """A pin would exceed the policy's share for held messages; ``extra`` holds what they weigh, size and limit."""
 
@@ -161,6 +183,14 @@ class NotPinnableError(ConflictError):
 
     code = "not_pinnable"
     title = "Not to be pinned"
+    retryable = False
+
+
+class NotRegenerableError(ConflictError):
+    """There is no reply to be made again: the last message is none, or it is folded."""
+
+    code = "not_regenerable"
+    title = "No reply to be made again"
     retryable = False
 
 

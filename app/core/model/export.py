@@ -53,8 +53,8 @@ def _said(message: Message, say: Catalogue) -> Iterator[str]:
         yield content
     for part in own_parts(content, message.parts):
         yield _part(part, say)
-    if message.status == "interrupted":
-        yield f"*({say.text('export.interrupted')})*"
+    if message.status in {"interrupted", "superseded"}:
+        yield f"*({say.text(f'export.{message.status}')})*"
 
 
 def _part(part: Part, say: Catalogue) -> str:

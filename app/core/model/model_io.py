@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -27,6 +27,73 @@ def unknown_cost(_tokens: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool that is offered to the chat model."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON Schema of the arguments, an object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolName:
+    """Of ``tool_choice``: the one tool that is to be called."""
+
+    name: str
+
+
+ToolChoice = Literal["auto", "none", "required"] | ToolName
+"""Whether the model calls a tool of the client: as it likes, not at all, in any case, or this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructuredOutput:
+    """The reply is to be JSON."""
+
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the reply, an object; ``None``: any JSON object."""
+    name: str = "output"
+    description: str = ""
+    strict: bool | None = None
+    """Whether the provider has to hold the model to the schema; ``None``: as the provider does by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSettings:
+    """How a client wants a turn's model called; ``None`` leaves a setting to the model."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    """Of each step of the turn."""
+    stop: tuple[str, ...] = ()
+    """Texts before which the reply ends."""
+    tool_choice: ToolChoice | None = None
+    """Speaks of the client's tools alone: what the service offers of its own stays as it is."""
+    parallel_tool_calls: bool | None = None
+    """Whether one step may call several tools."""
+    reasoning_effort: str | None = None
+    """One of ``REASONING_EFFORTS``."""
+    output: StructuredOutput | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+
+
+REASONING_EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+NO_SETTINGS: Final = CallSettings()
+
+Refuses = Callable[[CallSettings, Sequence[ToolSpec]], Mapping[str, str]]
+"""What of a client's settings and tools a model cannot take: by the field's name, why."""
+
+
+def takes_everything(_settings: CallSettings, _tools: Sequence[ToolSpec]) -> Mapping[str, str]:
+    """Of a model that takes whatever there is."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelProfile:
     """What a model can take: limits in its own tokens."""
 
@@ -46,6 +113,7 @@ class ModelProfile:
     stateful: bool = False
     """Whether its provider keeps the context of a chat, so that a request may go on from an earlier response."""
     input_cost: InputCost = field(default=unknown_cost, compare=False, repr=False)
+    refuses: Refuses = field(default=takes_everything, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +124,6 @@ class ContextMessage:
     content: str
     parts: tuple[Part, ...] = ()
     seq: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSpec:
-    """A tool that is offered to the chat model."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
-    """JSON Schema of the arguments, an object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +140,15 @@ class ChatRequest:
     """One step of the chat model: ``messages[0]`` is the system prompt when it has role ``system``."""
 
     messages: tuple[ContextMessage, ...]
-    max_output_tokens: int | None = None
     tools: tuple[ToolSpec, ...] = ()
+    must_call: tuple[str, ...] = ()
+    """Tools of which one has to be called; empty: the model may answer."""
+    settings: CallSettings = NO_SETTINGS
+    """``tool_choice`` apart, of which ``tools`` and ``must_call`` are made."""
     continues: Continuation | None = None
     """Of a stateful model only: ``messages`` then hold, after the system prompt, what came since."""
+    is_kept: bool = True
+    """Whether a stateful model's provider keeps the response, so that a later request may go on from it."""
     locale: str = "en"
     """The conversation's: what has to be put in words for a provider is in its language."""
 

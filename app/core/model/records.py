@@ -174,15 +174,26 @@ class Turn:
     conversation_id: UUID
     message_id: UUID
     """The user message it answers."""
+    planned_reply_id: UUID | None = None
+    """The id that its reply is going to have, from the start; ``None`` in older rows."""
     reply_id: UUID | None = None
+    """Of the stored reply; ``None`` while it runs, and where it failed."""
     compaction_id: UUID | None = None
     status: TurnStatus = "running"
     lease_until: datetime
     interrupt_requested: bool = False
+    followed_at: datetime | None = None
+    """When somebody last followed it in another process."""
+    stream_key: bytes | None = field(default=None, repr=False)
+    """Opens what it tells followers in other processes; gone with its end."""
     warnings: tuple[str, ...] = ()
+    recalled: tuple[int, ...] = ()
+    """Positions of the messages that were brought back for it."""
     error_code: str | None = None
     started_at: datetime
     finished_at: datetime | None = None
+    request: Mapping[str, Any] | None = None
+    """What the request of another API's client said, to be repeated with the response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,8 @@ class Timings:
     """Between two looks for new events; a hint over Redis makes it sooner."""
     event_heartbeat_seconds: float = 15.0
     """Between two signs of life in a silent stream of events: proxies close one after half a minute or more."""
+    unfollowed_seconds: float = 10.0
+    """After so long without anybody who follows it a turn that was left is interrupted, where the policy says so."""
     stream_heartbeat_seconds: float = 20.0
     """The same in any stream to a client, whatever keeps it silent."""
     measure_seconds: float = 15.0

@@ -1,7 +1,8 @@
 """Where a tail may be cut: legal cut points, as small invariants.
 
 A *cut* at index ``i`` folds ``outline[0..i]``. Laws: a tool call and its result stay on one side; nothing is cut after
-a call that still waits for its result; the unanswered user message stays; what the request keeps, stays.
+a call that still waits for its result; the unanswered user message stays until a step of its answer has all its
+results; what the request keeps, stays.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ def _last_foldable(tail: Tail, *, estimator: Estimator, request: FoldRequest) ->
     outline = tail.outline
     limits = [len(outline) - 1]
     spoken = [index for index, item in enumerate(outline) if not item.is_command]
-    if tail.complete and spoken and outline[spoken[-1]].role == "user":
-        limits.append(spoken[-1] - 1)
+    if tail.complete and (question := _waiting_question(outline, spoken)) is not None:
+        limits.append(question - 1)
     if request.keep_messages:
         limits.append(_before(spoken, request.keep_messages))
     if request.keep_turns:
@@ -96,6 +97,16 @@ def _last_foldable(tail: Tail, *, estimator: Estimator, request: FoldRequest) ->
     if request.up_to_seq is not None:
         limits.append(max((i for i, item in enumerate(outline) if item.seq <= request.up_to_seq), default=-1))
     return min(limits)
+
+
+def _waiting_question(outline: Sequence[Outline], spoken: Sequence[int]) -> int | None:
+    """The index of the user message that is being answered; ``None`` once a step of its answer has all its results."""
+    starts = turn_starts(outline)
+    if not starts or not _last_turn_is_open(outline, spoken):
+        return None
+    answered = {call for item in outline for call in item.results}
+    is_answered = (item.calls <= answered for item in outline[starts[-1] :] if item.calls)
+    return None if any(is_answered) else starts[-1]
 
 
 def _before(indexes: Sequence[int], count: int) -> int:

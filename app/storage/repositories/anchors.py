@@ -152,6 +152,21 @@ class AnchorRepository(Repository):
                 )
             )
 
+    async def withdraw_of(self, conversation_id: UUID, seq: int) -> tuple[int, int]:
+        """Withdraw the anchors of a message; those that they superseded are active again. How many of each."""
+        here = col(AnchorRow.conversation_id) == conversation_id
+        away = {"superseded_by": None, "claimed_status": None, "claimed_seq": None}
+        gone = await self._session.all(
+            update(AnchorRow)
+            .where(here, col(AnchorRow.seq) == seq)
+            .values(status="withdrawn", **away)
+            .returning(col(AnchorRow.id))
+        )
+        if not gone:
+            return 0, 0
+        back = update(AnchorRow).where(here, col(AnchorRow.superseded_by).in_(gone)).values(status="active", **away)
+        return len(gone), len(await self._session.all(back.returning(col(AnchorRow.id))))
+
     async def delete_of(self, conversation_id: UUID, seqs: Sequence[int]) -> int:
         """Delete the anchors of these messages; how many there were.
 

@@ -38,6 +38,11 @@ class IdempotencyRepository(Repository):
                 return value(IdempotencyRecord, row)
         return None
 
+    async def get(self, key: str) -> IdempotencyRecord | None:
+        """What a key stands for; ``None`` where it stands for nothing."""
+        row = await self._session.first(select(IdempotencyRow).where(_key == key))
+        return None if row is None else value(IdempotencyRecord, row)
+
     async def update(self, key: str, *, ref: Mapping[str, Any], status: int) -> None:
         """Set what the key did, in the transaction that did it. Raises ``NotFoundError``."""
         statement = update(IdempotencyRow).where(_key == key).values(ref=dict(ref), status=status).returning(_key)

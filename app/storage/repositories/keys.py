@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import exists, select, update
+from sqlalchemy import exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
+from app.core.model.errors import NotFoundError
 from app.core.model.records import ApiKey
 from app.storage.repositories.base import Repository
 from app.storage.repositories.mapping import columns, value
@@ -31,6 +32,24 @@ class KeyRepository(Repository):
         found: UUID | None = await self._session.first(
             select(col(TenantRow.tenant_id)).where(col(TenantRow.name) == name)
         )
+        return found
+
+    async def sealing_secret(self, tenant_id: UUID, fresh: bytes) -> bytes:
+        """The tenant's secret for what its clients keep for us; ``fresh`` becomes it where there is none yet.
+
+        Raises ``NotFoundError``.
+        """
+        self._check_tenant(tenant_id)
+        secret = col(TenantRow.sealing_secret)
+        statement = (
+            update(TenantRow)
+            .where(col(TenantRow.tenant_id) == tenant_id)
+            .values(sealing_secret=func.coalesce(secret, fresh))
+            .returning(secret)
+        )
+        found: bytes | None = await self._session.first(statement)
+        if found is None:
+            raise NotFoundError("No such tenant.")
         return found
 
     async def add(self, key: ApiKey) -> None:

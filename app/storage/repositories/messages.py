@@ -21,6 +21,7 @@ from sqlalchemy import (
     insert,
     literal,
     literal_column,
+    not_,
     or_,
     select,
     text,
@@ -46,7 +47,7 @@ from app.storage.tables import ACTIVE, MAKES_CALLS, AnchorRow, MessageRow
 ON_LOOP = 20_000  # bytes of text whose words are taken apart in the event loop: some milliseconds
 _seq = col(MessageRow.seq)
 _QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
-_SPOKEN = ~col(MessageRow.is_command)
+_SPOKEN = and_(~col(MessageRow.is_command), col(MessageRow.status) != "superseded")
 _WHOLE = col(MessageRow.status) != "erased"
 _REWRITTEN = (
     *("content", "parts", "status", "event_type", "token_count", "byte_length"),
@@ -75,12 +76,17 @@ class MessageRepository(Repository):
         """One message. Raises ``NotFoundError``."""
         return _message(await self._session.first(_of(conversation_id).where(col(MessageRow.id) == message_id)))
 
+    async def find(self, message_id: UUID) -> Message:
+        """One message, in whichever conversation of the tenant. Raises ``NotFoundError``."""
+        whole = select(MessageRow).options(defer(col(MessageRow.term_keys), raiseload=True))  # type: ignore[arg-type]
+        return _message(await self._session.first(whole.where(col(MessageRow.id) == message_id)))
+
     async def at_seq(self, conversation_id: UUID, seq: int) -> Message:
         """One message by position. Raises ``NotFoundError``."""
         return _message(await self._session.first(_of(conversation_id).where(_seq == seq)))
 
     async def last(self, conversation_id: UUID, *, role: str | None = None) -> Message | None:
-        """The newest message that is no command (of that role, if given)."""
+        """The newest message that is neither a command nor superseded (of that role, if given)."""
         statement = _of(conversation_id).where(_SPOKEN).order_by(_seq.desc()).limit(1)
         if role is not None:
             statement = statement.where(col(MessageRow.role) == role)
@@ -102,7 +108,7 @@ class MessageRepository(Repository):
                 col(row.token_count),
                 col(row.byte_length),
                 col(row.is_protected),
-                or_(col(row.is_command), ~_WHOLE).label("is_command"),
+                not_(and_(_SPOKEN, _WHOLE)).label("is_command"),
                 _anchor_tokens().label("anchor_tokens"),
                 col(row.call_ids),
                 col(row.result_ids),
@@ -128,17 +134,25 @@ class MessageRepository(Repository):
             )
         ]
 
-    async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Message]:
-        """Messages of a range, inclusive, commands left out."""
-        return await self._messages(_of(conversation_id).where(_SPOKEN, _seq.between(from_seq, to_seq)).order_by(_seq))
+    async def between(
+        self, conversation_id: UUID, from_seq: int, to_seq: int, *, superseded: bool = False
+    ) -> list[Message]:
+        """Messages of a range, inclusive, without commands; superseded replies only where they are wanted."""
+        wanted = ~col(MessageRow.is_command) if superseded else _SPOKEN
+        return await self._messages(_of(conversation_id).where(wanted, _seq.between(from_seq, to_seq)).order_by(_seq))
+
+    async def span(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Message]:
+        """Messages of a range, inclusive, commands too."""
+        return await self._messages(_of(conversation_id).where(_seq.between(from_seq, to_seq)).order_by(_seq))
 
     async def newest(
         self, conversation_id: UUID, *, after_seq: int, max_tokens: int, each_at_most: int | None = None
     ) -> list[Message]:
         """The newest messages after ``after_seq`` while they weigh at most ``max_tokens``, in order.
 
-        Commands are left out; the newest one is always there. With ``each_at_most`` a message counts for no more than
-        that, so that a giant hides nothing behind it; this looks at every message after ``after_seq``.
+        Commands and superseded replies are left out; the newest one is always there. With ``each_at_most`` a message
+        counts for no more than that, so that a giant hides nothing behind it; this looks at every message after
+        ``after_seq``.
         """
         row = MessageRow
         if each_at_most is not None:
@@ -288,6 +302,32 @@ class MessageRepository(Repository):
         )
         return _message(await self._session.first(statement))
 
+    async def note_usage(self, conversation_id: UUID, message_id: UUID, usage: Mapping[str, Any]) -> Message:
+        """What the turn used whose reply this message became after it was stored."""
+        statement = (
+            update(MessageRow)
+            .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message_id)
+            .values(usage=dict(usage))
+            .returning(MessageRow)
+        )
+        return _message(await self._session.first(statement))
+
+    async def supersede(self, message: Message) -> Sums:
+        """Give the last message that was said the status ``superseded``; the total without it."""
+        row, of = MessageRow, col(MessageRow.conversation_id) == message.conversation_id
+        lighter = {
+            "message_sum": col(row.message_sum) - 1,
+            "token_sum": col(row.token_sum) - message.token_count,
+            "byte_sum": col(row.byte_sum) - message.byte_length,
+        }
+        await self._session.execute(update(row).where(of, _seq >= message.seq).values(**lighter))
+        await self._session.execute(
+            update(row)
+            .where(of, _seq == message.seq)
+            .values(status="superseded", is_pinned=False, protected_reason="compressible", is_protected=False)
+        )
+        return await self._total(message.conversation_id)
+
     async def erase(self, conversation_id: UUID, changed: Sequence[Message]) -> None:
         """Store these messages' ``content``, ``parts``, ``status``, weights, reason, ``usage`` and ``metadata``.
 
@@ -413,8 +453,8 @@ def _anchor_tokens() -> Any:
 
 
 def _running(weight: Any) -> Any:
-    """The sum of a weight through each message; commands and erased messages weigh nothing."""
-    counted = case((or_(col(MessageRow.is_command), ~_WHOLE), 0), else_=weight)
+    """The sum of a weight through each message; what is no part of what was said weighs nothing."""
+    counted = case((and_(_SPOKEN, _WHOLE), weight), else_=0)
     return cast(func.sum(counted).over(order_by=_seq), BigInteger)
 
 

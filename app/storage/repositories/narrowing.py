@@ -58,7 +58,7 @@ _EVERY_TEXT: Final = '$.** ? (@.type() == "string")'
 _BIGINTS: Final = ARRAY(BigInteger)
 _HOLDER: Final = aliased(MessageRow)  # made once: each one is adapted anew when it is first used
 _seq = col(MessageRow.seq)
-_SHOWN = (~col(MessageRow.is_command), col(MessageRow.status) != "erased")
+_SHOWN = (~col(MessageRow.is_command), col(MessageRow.status).not_in(("erased", "superseded")))
 
 
 @dataclass(frozen=True, slots=True)

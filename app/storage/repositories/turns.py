@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from app.core.model.errors import NotFoundError, TurnLostError
 from app.core.model.records import Turn
 from app.storage.repositories.base import LeasedRepository
 from app.storage.repositories.leases import lease_end, now
-from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.mapping import columns, plain, value
 from app.storage.tables import RUNNING, TurnRow
 
 LEASE_EXPIRED = TurnLostError.code
@@ -21,6 +22,7 @@ LEASE_EXPIRED = TurnLostError.code
 
 _key = (col(TurnRow.tenant_id), col(TurnRow.id))
 _id = col(TurnRow.id)
+_LISTS = ("warnings", "recalled")
 # Words, not a parameter: only so can the planner be sure that the partial indexes hold them.
 _RUNNING = text(RUNNING)
 
@@ -31,7 +33,8 @@ class TurnRepository(LeasedRepository):
     async def start(self, turn: Turn) -> Turn | None:
         """Insert with a fresh lease, in database time; ``None`` while one runs, or a dead one was not ended."""
         self._check_tenant(turn.tenant_id)
-        values = columns(turn, warnings=list(turn.warnings), lease_until=lease_end(self._lease_seconds))
+        lists = {name: list(getattr(turn, name)) for name in _LISTS}
+        values = columns(turn, **lists, lease_until=lease_end(self._lease_seconds), request=plain(turn.request))
         statement = (
             insert(TurnRow)
             .values(**values)
@@ -43,11 +46,37 @@ class TurnRepository(LeasedRepository):
         """One row. Raises ``NotFoundError``."""
         return await self._one(select(TurnRow).where(_id == turn_id))
 
+    async def newest(self, conversation_id: UUID) -> Turn | None:
+        """The one that began last, whatever became of it."""
+        return await self._maybe(select(TurnRow).where(_of(conversation_id)).order_by(_id.desc()).limit(1))
+
+    async def replied_by(self, conversation_id: UUID, message_ids: Collection[UUID]) -> Turn | None:
+        """The newest turn whose reply is one of these messages."""
+        found = select(TurnRow).where(_of(conversation_id), col(TurnRow.reply_id).in_(message_ids))
+        return await self._maybe(found.order_by(_id.desc()).limit(1))
+
     async def running(self, conversation_id: UUID) -> Turn | None:
         """The running turn with a live lease."""
         return await self._maybe(
             select(TurnRow).where(_of(conversation_id), _RUNNING, col(TurnRow.lease_until) >= now())
         )
+
+    async def before(self, conversation_id: UUID, turn_id: UUID) -> Turn | None:
+        """The last turn with a reply before this one."""
+        statement = select(TurnRow).where(_of(conversation_id), _id < turn_id, col(TurnRow.reply_id).is_not(None))
+        return await self._maybe(statement.order_by(_id.desc()).limit(1))
+
+    async def newest_ids(self, conversation_id: UUID, *, limit: int) -> list[UUID]:
+        """The ids of those that began last."""
+        return await self._session.all(select(_id).where(_of(conversation_id)).order_by(_id.desc()).limit(limit))
+
+    async def note_follower(self, turn_id: UUID) -> None:
+        """Say on a running turn's row that somebody follows it in another process than its own."""
+        await self._session.execute(update(TurnRow).where(_id == turn_id, _RUNNING).values(followed_at=now()))
+
+    async def forget_request(self, turn_id: UUID) -> None:
+        """Forget what its request said beside the messages."""
+        await self._session.execute(update(TurnRow).where(_id == turn_id).values(request=None))
 
     async def heartbeat(self, turn_id: UUID) -> Turn | None:
         """Prolong the lease and read the row; ``None`` when it is no longer running."""
@@ -60,7 +89,7 @@ class TurnRepository(LeasedRepository):
 
     async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
         """Set an ending status and other fields of a running turn; ``None`` when it has ended before."""
-        values = changes | ({"warnings": list(changes["warnings"])} if "warnings" in changes else {})
+        values = changes | {"stream_key": None} | {name: list(changes[name]) for name in _LISTS if name in changes}
         return await self._maybe(update(TurnRow).where(_id == turn_id, _RUNNING).values(**values).returning(TurnRow))
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
@@ -104,9 +133,9 @@ def _expired() -> Any:
 
 
 def _failed() -> dict[str, Any]:
-    return {"status": "failed", "error_code": LEASE_EXPIRED, "finished_at": now()}
+    return {"status": "failed", "error_code": LEASE_EXPIRED, "stream_key": None, "finished_at": now()}
 
 
 def as_turn(row: TurnRow) -> Turn:
     """A row as a value."""
-    return value(Turn, row, warnings=tuple(row.warnings))
+    return value(Turn, row, **{name: tuple(getattr(row, name)) for name in _LISTS})

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from app.core.context.assembly import AssembledContext, recalled_seqs
+from app.core.context.brought import Brought
 from app.core.model.errors import BudgetTooSmallError, ModelFailedError
-from app.core.model.model_io import ChatRequest
+from app.core.model.model_io import ChatRequest, Continuation, ToolSpec
 from app.core.model.records import Turn
 from app.usecases.chat.continuing import REBUILT, REFUSALS, LiveContexts, Look, Resumed
 from app.usecases.chat.reply import Answer, answer
@@ -36,16 +37,19 @@ class Asker:
     turn: Turn
     model: str | None
     asked: Asked
+    brought: Brought
     _room: int | None = field(default=None, init=False)
     """Tokens after the system prompt, once the provider took no more; ``None``: the policy's budget."""
     _halvings: int = field(default=0, init=False)
     _refusal: ModelFailedError | None = field(default=None, init=False)
 
-    async def ask(self, *, with_tools: bool, stop: asyncio.Event, on_text: Callable[[str], None]) -> Answer:
+    async def ask(self, *, with_own_tools: bool, stop: asyncio.Event, on_text: Callable[[str], None]) -> Answer:
         """The answer to the context as it stands; the newest half of it, and so on, when the provider takes no more.
 
         A stateful model goes on from its live context and is told only what came since. Where it cannot, it is sent
         the whole, like any other, with a warning if there was a live context.
+
+        The client's tools are always offered, the service's only ``with_own_tools``.
 
         Raises:
             ModelFailedError: The provider failed, refused, said nothing, or takes not even the smallest.
@@ -55,18 +59,35 @@ class Asker:
         async def say(request: ChatRequest) -> Answer:
             return await answer(self.models.chat(self.model), request, stop=stop, on_text=on_text)
 
-        look = await self.live.look(self.turn, self.model, self.asked.passages)
+        look = await self.live.look(self.turn, self.model, self.asked.passages, self.brought)
         if look is None:
-            return await self._whole(say, with_tools=with_tools)
-        said = await self._resumed(look.resumed, say, with_tools=with_tools) if look.resumed else None
+            return await self._whole(say, with_own_tools=with_own_tools)
+        said = await self._resumed(look.resumed, say, with_own_tools=with_own_tools) if look.resumed else None
         if said is not None:
             return replace(said, sent=look.sent)
-        return await self._rebuilt(look, say, with_tools=with_tools)
+        return await self._rebuilt(look, say, with_own_tools=with_own_tools)
 
-    async def _resumed(self, resumed: Resumed, say: Say, *, with_tools: bool) -> Answer | None:
+    def _request(
+        self, context: AssembledContext, *, with_own_tools: bool, continues: Continuation | None = None
+    ) -> ChatRequest:
+        return ChatRequest(
+            messages=context.messages,
+            tools=self._tools(context, with_own_tools=with_own_tools),
+            must_call=self.brought.must_call,
+            settings=self.brought.settings,
+            continues=continues,
+            locale=context.locale,
+        )
+
+    def _tools(self, context: AssembledContext, *, with_own_tools: bool) -> tuple[ToolSpec, ...]:
+        return context.tools if with_own_tools else self.brought.offered
+
+    async def _resumed(self, resumed: Resumed, say: Say, *, with_own_tools: bool) -> Answer | None:
         """The answer to what came since; ``None`` where the provider refuses to go on, and the context is let go."""
         try:
-            said = await say(resumed.request(with_tools=with_tools))
+            said = await say(
+                self._request(resumed.context, with_own_tools=with_own_tools, continues=resumed.continuation)
+            )
         except ModelFailedError as error:
             reason = str(error.extra.get("reason"))
             if reason not in REFUSALS:
@@ -76,19 +97,19 @@ class Asker:
         # The provider counts what it holds as well: nothing is learned of that.
         return said.of_context(resumed.context.warnings, estimated=0)
 
-    async def _rebuilt(self, look: Look, say: Say, *, with_tools: bool) -> Answer:
+    async def _rebuilt(self, look: Look, say: Say, *, with_own_tools: bool) -> Answer:
         """The answer of a stateful model to the whole context; the next request goes on from there."""
         warnings = (REBUILT,) if look.sent.live else ()
         if look.resumed is not None:  # let go meanwhile
             look = await self.live.look(self.turn, self.model) or look
-        said = await self._whole(say, with_tools=with_tools)
+        said = await self._whole(say, with_own_tools=with_own_tools)
         return replace(said.with_warnings(warnings), sent=look.sent)
 
-    async def _whole(self, say: Say, *, with_tools: bool) -> Answer:
+    async def _whole(self, say: Say, *, with_own_tools: bool) -> Answer:
         while True:
             context = await self._assembled()
             try:
-                said = await self._said(context, say, with_tools=with_tools)
+                said = await self._said(context, say, with_own_tools=with_own_tools)
             except ModelFailedError as error:
                 if error.extra.get("reason") != TOO_LONG or self._halvings == HALVINGS:
                     raise
@@ -101,22 +122,27 @@ class Asker:
         turn = self.turn
         try:
             return await self.context.assemble(
-                turn.tenant_id, turn.conversation_id, self._room, model=self.model, asked=self.asked
+                turn.tenant_id,
+                turn.conversation_id,
+                self._room,
+                model=self.model,
+                asked=self.asked,
+                brought=self.brought,
             )
         except BudgetTooSmallError:
             if self._refusal is None:
                 raise
             raise self._refusal from None
 
-    async def _said(self, context: AssembledContext, say: Say, *, with_tools: bool) -> Answer:
+    async def _said(self, context: AssembledContext, say: Say, *, with_own_tools: bool) -> Answer:
         for warning in context.warnings:
             log.warning("context.warning", warning=warning, truncated=context.truncated)
-        tools = context.tools if with_tools else ()
-        said = await say(ChatRequest(messages=context.messages, tools=tools, locale=context.locale))
+        request = self._request(context, with_own_tools=with_own_tools)
+        said = await say(request)
         return said.of_context(
             context.warnings,
             # What the context weighs counts its tools: nothing is learned of a request that went without them.
-            estimated=context.gauge.breakdown.total if tools == context.tools else 0,
+            estimated=context.gauge.breakdown.total if request.tools == context.tools else 0,
             recalled=recalled_seqs(context.recalled),
         )
 

@@ -9,10 +9,11 @@ from uuid import UUID
 import structlog
 
 from app.core.context.assembly import AssembledContext, Material
+from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.continuing import calls_in, told_since
 from app.core.model.conversation import Conversation, LiveContext, Message
 from app.core.model.live_context import Sent, live_after, sent_of
-from app.core.model.model_io import ChatRequest, Continuation
+from app.core.model.model_io import Continuation
 from app.core.model.records import Turn
 from app.core.retrieval.serving import Passage
 from app.storage.unit_of_work import UnitOfWork
@@ -37,12 +38,6 @@ class Resumed:
     context: AssembledContext
     continuation: Continuation
 
-    def request(self, *, with_tools: bool) -> ChatRequest:
-        """The step that goes on from there."""
-        context = self.context
-        tools = context.tools if with_tools else ()
-        return ChatRequest(messages=context.messages, tools=tools, continues=self.continuation, locale=context.locale)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
@@ -59,10 +54,17 @@ class LiveContexts:
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
 
-    async def look(self, turn: Turn, model: str | None, passages: tuple[Passage, ...] = ()) -> Look | None:
+    async def look(
+        self,
+        turn: Turn,
+        model: str | None,
+        passages: tuple[Passage, ...] = (),
+        brought: Brought = NOTHING_BROUGHT,
+    ) -> Look | None:
         """Where the chat model of a turn goes on from; ``None`` for a stateless one.
 
-        ``passages`` go beside the message that the turn answers, if the provider does not have it yet.
+        ``passages`` go beside the message that the turn answers, if the provider does not have it yet. What the client
+        ``brought`` goes with each request: a provider keeps none of it.
         """
         profile = self._shell.models.chat(model).profile
         if not profile.stateful:
@@ -73,7 +75,8 @@ class LiveContexts:
             if live is None or live.model != profile.name:
                 return Look(sent=sent)
             last = await uow.messages.at_seq(conversation.id, live.through_seq)
-            material = await _since(uow, self._shell.resolver(conversation, model=model), live)
+            resolved = self._shell.resolver(conversation, model=model).bringing(brought)
+            material = await _since(uow, resolved, live)
         passages = passages if any(message.id == turn.message_id for message in material.tail) else ()
         return Look(sent=sent, resumed=await _resumed(live, last, material, passages))
 
@@ -116,6 +119,7 @@ async def _since(uow: UnitOfWork, resolved: Resolved, live: LiveContext) -> Mate
         tail=tuple(since),
         unloaded_tokens=0 if is_whole else most,
         tools=resolved.tools,
+        schema_tokens=resolved.schema_tokens,
     )
 
 

@@ -141,7 +141,7 @@ class Lookups:
 def _lines_of(page: Expanded, say: Catalogue) -> list[Line]:
     """Originals one by one; a level's text as one; of a list, which is fenced already, each line as it is."""
     if page.messages:
-        told = [message for message in page.messages if message.status != "erased"]
+        told = [message for message in page.messages if message.status not in {"erased", "superseded"}]
         return [Line(text=message_text(one), label=label_of(one.seq, one.role, one.created_at, say)) for one in told]
     if page.segment is None:
         return [Line(text=line) for line in page.content.splitlines()]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
-from app.core.model.conversation import Usage
+from app.core.model.conversation import Message, Usage
 from app.core.model.errors import ModelFailedError, ModelUnavailableError
 from app.core.model.live_context import Sent
 from app.core.model.model_io import ChatRequest, FinishReason, StepEvent, StepFinish, TextDelta, ToolCall
+from app.core.text.parts import Part
 from app.usecases.ports import ChatModel
 
+CUT_OFF: Final = "reply_cut_off"
+"""The warning of a reply that ended with the room for it."""
 _WHOLE: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
 """A step that ended so has written its calls to their end."""
 
@@ -27,6 +30,8 @@ class Answer:
     usage: Usage
     metered: bool = True
     """Whether the model is a provider's: its count of tokens is its own."""
+    finish: FinishReason = "stop"
+    """Why its last step ended."""
     interrupted: bool = False
     warnings: tuple[str, ...] = ()
     calls: tuple[ToolCall, ...] = ()
@@ -41,6 +46,10 @@ class Answer:
     """Of a stateful model whose answer came to its own end: where it can go on from."""
     sent: Sent | None = None
     """What its request was made of."""
+    open_calls: tuple[ToolCall, ...] = ()
+    """Of a turn's end: the calls whose results the client has to bring."""
+    stored: Message | None = None
+    """The message that makes them, where it is stored already: the service's own calls of that step were run."""
 
     def with_warnings(self, warnings: tuple[str, ...]) -> Answer:
         """The same answer with what was to be warned of before it."""
@@ -69,7 +78,36 @@ class Answer:
 
     def stopped(self) -> Answer:
         """The turn's end where it was interrupted after this step: what was said stands with the calls."""
-        return replace(self, text="", calls=(), interrupted=True, response_id=None)
+        return replace(self, text="", calls=(), finish="other", interrupted=True, response_id=None)
+
+    def left_open(self, calls: tuple[ToolCall, ...], stored: Message | None) -> Answer:
+        """The turn's end where it waits for its client."""
+        return replace(self, open_calls=calls, finish="tool_call", stored=stored)
+
+
+def parts_of(calls: Sequence[ToolCall]) -> tuple[Part, ...]:
+    """Calls as they are stored."""
+    return tuple(_call_part(call) for call in calls)
+
+
+def _call_part(call: ToolCall) -> Part:
+    details = {"details": dict(call.details)} if call.details else {}
+    return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": dict(call.arguments), **details}
+
+
+def left_open(reply: Message, own_tools: Collection[str]) -> tuple[ToolCall, ...]:
+    """The calls that a stored reply leaves to its client: none of a tool that the service runs itself."""
+    parts = (part for part in reply.parts if part.get("type") == "tool_call" and part["name"] not in own_tools)
+    return tuple(ToolCall(id=part["id"], name=part["name"], arguments=part["arguments"]) for part in parts)
+
+
+def finish_of(reply: Message, warnings: Collection[str], open_calls: Sequence[ToolCall]) -> FinishReason:
+    """Why the last step of a turn ended, as it can be told of what is stored."""
+    if open_calls:
+        return "tool_call"
+    if reply.status == "interrupted":
+        return "other"
+    return "length" if CUT_OFF in warnings else "stop"
 
 
 async def answer(
@@ -104,10 +142,12 @@ async def answer(
         ) from error
     text, metered = "".join(pieces), model.profile.metered
     if finish is None:
-        return Answer(text=text, model=model.profile.name, usage=Usage(), metered=metered, interrupted=True)
+        return Answer(
+            text=text, model=model.profile.name, usage=Usage(), metered=metered, finish="other", interrupted=True
+        )
     wanted = tuple(calls) if request.tools and finish.reason in _WHOLE else ()
     if not wanted:
-        _refuse_no_answer(finish.reason, text)
+        refuse_no_answer(finish.reason, text)
     # What the provider holds of an answer that was cut off, or of calls that nobody runs, the history does not.
     is_whole = finish.reason in _WHOLE and len(wanted) == len(calls)
     return Answer(
@@ -115,13 +155,15 @@ async def answer(
         model=finish.model,
         usage=finish.usage,
         metered=metered,
-        warnings=("reply_cut_off",) if finish.reason == "length" else (),
+        finish="stop" if finish.reason == "tool_call" and not wanted else finish.reason,
+        warnings=(CUT_OFF,) if finish.reason == "length" else (),
         calls=wanted,
         response_id=finish.response_id if is_whole else None,
     )
 
 
-def _refuse_no_answer(reason: FinishReason, text: str) -> None:
+def refuse_no_answer(reason: FinishReason, text: str) -> None:
+    """Refuse a step that says nothing. Raises ``ModelFailedError``."""
     if reason == "blocked":
         raise ModelFailedError("the model's provider blocked the answer", extra={"reason": reason}, code="blocked")
     if not text.strip():

@@ -2,6 +2,9 @@
 
 Each call and each result is a message, stored when it happens: a turn that is interrupted or crashes in between leaves
 a call without a result, which is served with a stub.
+
+The client's own tools are not run: a step that calls one is the turn's last, and its message the reply. What it calls
+of ours beside them is run first, so that all results of the step are there once the client's are.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from uuid import UUID
 import structlog
 
 from app.core.context.tools import MOST_CALLS
+from app.core.model.conversation import Message
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Event, Turn
 from app.core.text.parts import Part
@@ -23,7 +27,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.asking import Asker
 from app.usecases.chat.continuing import LiveContexts, keep_live
 from app.usecases.chat.lookups import ToolResult
-from app.usecases.chat.reply import Answer
+from app.usecases.chat.reply import Answer, parts_of, refuse_no_answer
 from app.usecases.chat.toolbox import Scope, Toolbox
 from app.usecases.chat.turn_watch import turn_lost
 from app.usecases.compaction.due import claim_in_turn, due_between_calls
@@ -37,6 +41,8 @@ from app.usecases.shared.shell import Shell
 USED_UP = "tool_calls_used_up"
 LONGEST_NAME = 64  # characters: as providers take them
 NAMELESS = "tool"
+MOST_OPEN = 64
+"""Calls of the client's tools in one step: a model that makes more has lost its way, and the rest are left out."""
 
 Value = TypeVar("Value")
 
@@ -50,6 +56,25 @@ class Telling:
     on_text: Callable[[str], None]
     on_events: Callable[[Sequence[Event]], None]
     """Events of the conversation, committed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Called:
+    """The calls of one step, under ids of ours and in the model's order."""
+
+    calls: tuple[ToolCall, ...]
+    theirs: frozenset[str]
+    """Names of the client's tools."""
+
+    @property
+    def own(self) -> tuple[ToolCall, ...]:
+        """Those that are run here."""
+        return tuple(call for call in self.calls if call.name not in self.theirs)
+
+    @property
+    def open(self) -> tuple[ToolCall, ...]:
+        """Those that the client runs."""
+        return tuple(call for call in self.calls if call.name in self.theirs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +100,7 @@ class ToolLoop:
     async def answer(
         self, scope: Scope, asked: Asked, *, stop: asyncio.Event, tell: Telling
     ) -> tuple[InlineOutcome, Answer]:
-        """The reply, and the last compaction between calls.
+        """The reply, or the calls that the client has to run; and the last compaction between calls.
 
         Raises:
             ModelFailedError: As ``Asker.ask``; what was stored until then stays.
@@ -88,30 +113,56 @@ class ToolLoop:
             turn=scope.turn,
             model=scope.model,
             asked=asked,
+            brought=scope.brought,
         )
         outcome, said, left = InlineOutcome(), None, MOST_CALLS
         while True:
-            step = await asker.ask(with_tools=left > 0, stop=stop, on_text=tell.on_text)
+            step = await asker.ask(with_own_tools=left > 0, stop=stop, on_text=tell.on_text)
             said = step if said is None else step.after(said)
             if step.interrupted or not step.calls:
                 return outcome, said
-            calls = [self._numbered(call) for call in step.calls[:left]]
-            left -= len(calls)
+            called = self._called(step, scope, left)
+            left -= len(called.own)
             if left == 0:
                 said = said.with_warnings((USED_UP,))
-            await self._store_calls(scope, step, calls, tell)
-            stored = await self._run(scope, calls, stop, tell)
+            if len(called.calls) < len(step.calls):
+                said = replace(said, response_id=None)  # its provider waits for results of all of them
+            if not called.calls:
+                refuse_no_answer("other", step.text)
+                return outcome, said
+            if not called.own:
+                return outcome, said.left_open(called.open, None)
+            message = await self._store_calls(scope, step, called.calls, tell)
+            stored = await self._run(scope, called.own, stop, tell, goes_on=not called.open)
             if stored is None:
                 return outcome, said.stopped()
             said = said.having(stored.found)
+            if called.open:
+                return outcome, said.left_open(called.open, message)
             outcome = outcome.then(await self._compacted(stored, tell))
+
+    def _called(self, step: Answer, scope: Scope, left: int) -> _Called:
+        """What of a step's calls is made: at most ``left`` of the service's own."""
+        theirs, room = scope.brought.names, {True: MOST_OPEN, False: left}
+        calls: list[ToolCall] = []
+        for call in map(self._numbered, step.calls):
+            is_theirs = call.name in theirs
+            if room[is_theirs] > 0:
+                calls.append(call)
+            room[is_theirs] -= 1
+        return _Called(calls=tuple(calls), theirs=theirs)
 
     def _numbered(self, call: ToolCall) -> ToolCall:
         """Under an id of ours: there are providers that number the calls of each answer from one."""
         return replace(call, id=f"call_{self._shell.new_id().hex}", name=call.name[:LONGEST_NAME] or NAMELESS)
 
-    async def _run(self, scope: Scope, calls: Sequence[ToolCall], stop: asyncio.Event, tell: Telling) -> _Stored | None:
-        """Run the calls one after the other, each result stored when it is there; ``None`` when interrupted."""
+    async def _run(
+        self, scope: Scope, calls: Sequence[ToolCall], stop: asyncio.Event, tell: Telling, *, goes_on: bool
+    ) -> _Stored | None:
+        """Run the calls one after the other, each result stored when it is there; ``None`` when interrupted.
+
+        ``goes_on``: the model is asked again with their results, so what is due is claimed with the last one.
+        """
         stored: _Stored | None = None
         for number, call in enumerate(calls, 1):
             result = await _unless(stop, self._toolbox.run(scope, call, calls=len(calls)))
@@ -119,18 +170,17 @@ class ToolLoop:
                 log.info("turn.interrupted_in_tool", call_id=call.id)
                 return None
             before = stored.found if stored else ()
-            stored = await self._store_result(scope, call, result, tell, is_last=number == len(calls))
+            claims = goes_on and number == len(calls)
+            stored = await self._store_result(scope, call, result, tell, claims=claims)
             stored = replace(stored, found=(*before, *stored.found))
         return stored
 
-    async def _store_calls(self, scope: Scope, step: Answer, calls: Sequence[ToolCall], tell: Telling) -> None:
+    async def _store_calls(self, scope: Scope, step: Answer, calls: Sequence[ToolCall], tell: Telling) -> Message:
         """The model's message with its calls; what it used is summed on the reply.
 
         A stateful model goes on from here only if all of its calls are there: each wants a result.
         """
-        draft = MessageDraft(
-            role="assistant", content=step.text, parts=tuple(_call_part(call) for call in calls), model=step.model
-        )
+        draft = MessageDraft(role="assistant", content=step.text, parts=parts_of(calls), model=step.model)
         async with self._shell.uow(scope.turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(scope.turn.conversation_id)
             await _still_running(uow, scope.turn)
@@ -139,9 +189,10 @@ class ToolLoop:
                 await keep_live(uow, conversation.id, step, stored)
             await uow.commit()
         await self._told(uow.committed_events, (), tell)
+        return stored
 
     async def _store_result(
-        self, scope: Scope, call: ToolCall, result: ToolResult, tell: Telling, *, is_last: bool
+        self, scope: Scope, call: ToolCall, result: ToolResult, tell: Telling, *, claims: bool
     ) -> _Stored:
         turn = scope.turn
         claim: InlineClaim | None = None
@@ -153,17 +204,17 @@ class ToolLoop:
             draft = MessageDraft(role="tool", content="", parts=(_result_part(call, stored),))
             _, resolved = await append(uow, self._shell, conversation, [draft])
             await uow.expansions.add(stored.expansions)
-            if is_last:
-                claim, jobs = await self._due(uow, resolved)
+            if claims:
+                claim, jobs = await self._due(uow, resolved, scope)
             await uow.commit()
         await self._told(uow.committed_events, jobs, tell)
         created = max(event.number for event in uow.committed_events if event.type == "message.created")
         found = tuple((expansion.id, stored.text) for expansion in stored.expansions)
         return _Stored(resolved=resolved, claim=claim, created_number=created, found=found)
 
-    async def _due(self, uow: UnitOfWork, resolved: Resolved) -> tuple[InlineClaim | None, list[UUID]]:
+    async def _due(self, uow: UnitOfWork, resolved: Resolved, scope: Scope) -> tuple[InlineClaim | None, list[UUID]]:
         """Between calls: an inline claim where one is due, else a background one."""
-        due = due_between_calls(resolved, self._shell)
+        due = due_between_calls(resolved.bringing(scope.brought), self._shell)
         if due is not None:
             return await self._inline.claim(uow, resolved, due), []
         job = await claim_in_turn(uow, self._shell, resolved)
@@ -196,11 +247,6 @@ async def _unless(stop: asyncio.Event, work: Awaitable[Value]) -> Value | None:
         working.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await working
-
-
-def _call_part(call: ToolCall) -> Part:
-    details = {"details": dict(call.details)} if call.details else {}
-    return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": dict(call.arguments), **details}
 
 
 def _result_part(call: ToolCall, result: ToolResult) -> Part:

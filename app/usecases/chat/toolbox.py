@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.tools import EXPAND, OWN, SEARCH, cut, result_tokens, said_back
 from app.core.model.conversation import Message
 from app.core.model.errors import DependencyUnavailableError, InvalidInputError
@@ -44,11 +45,13 @@ class Scope:
 
     turn: Turn
     message: Message
-    """The user's, which is answered."""
+    """The user's, which is answered, also where the turn goes on from results of the client's tools."""
     model: str | None = None
     """The chat model, where it is not the configured one."""
     locale: str = FALLBACK
     """The conversation's: what is told of a call is in its language."""
+    brought: Brought = NOTHING_BROUGHT
+    """By the client."""
 
 
 class Toolbox:
@@ -100,5 +103,6 @@ class Toolbox:
         if call.name in self._further:
             text = await self._further[call.name].run(call.arguments)
             return ToolResult(text=cut(text, most, say) or say.text("tools.nothing"))
-        names = ", ".join(tool.name for tool in resolved.tools) or say.text("tools.none")
+        offered = (*resolved.tools, *scope.brought.offered)
+        names = ", ".join(tool.name for tool in offered) or say.text("tools.none")
         return ToolResult(text=say.text("tools.no_tool", tool=said_back(call.name), tools=names))

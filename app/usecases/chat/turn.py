@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import structlog
 
-from app.core.model.conversation import Message
+from app.core.context.brought import NOTHING_BROUGHT, Brought
+from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
 from app.core.model.records import Compaction, Turn, TurnStatus
 from app.core.retrieval.used import draws_on
@@ -17,19 +19,18 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.stats import mark_used
 from app.usecases.chat.calibrating import calibrated
 from app.usecases.chat.continuing import keep_live
-from app.usecases.chat.reply import Answer
+from app.usecases.chat.reply import Answer, parts_of
 from app.usecases.chat.tool_loop import Telling, ToolLoop
 from app.usecases.chat.toolbox import Scope
 from app.usecases.chat.turn_end import tell_failed
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
 from app.usecases.chat.turn_watch import Watch, turn_lost, watched
 from app.usecases.compaction.commands import CommandRunner
-from app.usecases.compaction.due import claim_after_reply, end_quiet_of_turn
+from app.usecases.compaction.due import claim_after_reply, claim_in_turn, end_quiet_of_turn
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.usecases.context.recalling import NOTHING, Asked
 from app.usecases.history.appending import MessageDraft, append
 from app.usecases.shared.compaction_views import CompactionView, views_of
-from app.usecases.shared.idempotency import Idem, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -45,16 +46,17 @@ class Started:
 
     turn: Turn
     message: Message
+    """What it answers: the user's message, or the last result of the client's tools."""
+    question: Message
+    """The user's message that all of it is about."""
     resolved: Resolved
+    brought: Brought = NOTHING_BROUGHT
+    """By the client, for this turn alone."""
     model: str | None = None
     asked: Asked = NOTHING
-    idem: Idem | None = None
-    """The key that the client sent with it."""
     claim: InlineClaim | None = None
     job: UUID | None = None
     """A compaction to hand to the worker after the commit."""
-    created_number: int | None = None
-    """The event number of the stored message."""
     events_after: int = 0
     """What came before the turn, in event numbers."""
 
@@ -81,12 +83,20 @@ class TurnRunner:
     async def run(self, started: Started, handle: TurnHandle) -> None:
         """Run a turn; the handle gets everything that happens, its terminal event last."""
         shell, turn = self._shell, started.turn
+        interrupts = started.resolved.policy.on_disconnect == "interrupt"
+        alone = shell.timings.unfollowed_seconds if interrupts else math.inf
         with structlog.contextvars.bound_contextvars(turn_id=str(turn.id), conversation_id=str(turn.conversation_id)):
             try:
                 async with watched(
-                    turn, uow=shell.uow, bus=shell.bus, every=shell.timings.turn_heartbeat_seconds
+                    turn,
+                    handle,
+                    uow=shell.uow,
+                    bus=shell.bus,
+                    every=shell.timings.turn_heartbeat_seconds,
+                    alone=alone,
                 ) as watch:
                     ended = await self._turn(started, handle, watch)
+                handle.emit_calls(ended.result.open_calls)
                 handle.emit(ChatEvent(type=f"reply.{ended.status}", id=ended.number, result=ended.result))
             except DomainError as error:
                 await self._failed(started, error, handle)
@@ -124,7 +134,9 @@ class TurnRunner:
             handle.emit(ChatEvent(type="reply.delta", data={"text": text}))
 
         locale = started.resolved.conversation.locale
-        scope = Scope(turn=started.turn, message=started.message, model=started.model, locale=locale)
+        scope = Scope(
+            turn=started.turn, message=started.question, model=started.model, locale=locale, brought=started.brought
+        )
         tell = Telling(on_text=show, on_events=handle.emit_all)
         return await self._loop.answer(scope, started.asked, stop=stop, tell=tell)
 
@@ -141,26 +153,27 @@ class TurnRunner:
         shell, turn = self._shell, started.turn
         status: TurnStatus = "interrupted" if said.interrupted else "completed"
         warnings = (*outcome.warnings, *said.warnings)
-        looked_up = await _drawn(said, started.message.content)
+        looked_up = await _drawn(said, started.question.content)
         async with shell.uow(turn.tenant_id) as uow:
-            if said.recalled:  # before the conversation is locked, as when the turn began
-                await record(uow, started.idem, {**ref_of(turn), "recalled": list(said.recalled)})
             locked = await uow.conversations.lock(turn.conversation_id)
-            awake = await end_quiet_of_turn(uow, locked, started.message)
-            conversation = await calibrated(uow, shell, awake, started.resolved, said)
-            (reply,), resolved = await append(uow, shell, conversation, [_reply(started, said)])
-            await keep_live(uow, conversation.id, said, reply)
-            job = await claim_after_reply(uow, shell, resolved, reply)
             ended = await uow.turns.end(
                 turn.id,
                 status=status,
-                reply_id=reply.id,
+                reply_id=said.stored.id if said.stored else turn.planned_reply_id,
                 compaction_id=outcome.row.id if outcome.row else None,
                 warnings=warnings,
+                recalled=said.recalled,
                 finished_at=shell.clock.now(),
             )
             if ended is None:
                 return await self._stored_before(started, outcome, said)
+            awake = await end_quiet_of_turn(uow, locked, started.message)
+            conversation = await calibrated(uow, shell, awake, started.resolved, said)
+            reply, resolved = await self._reply(uow, conversation, started, said)
+            if said.open_calls:
+                job = await claim_in_turn(uow, shell, resolved)
+            else:
+                job = await claim_after_reply(uow, shell, resolved, reply)
             data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(started.message.id)}
             event = await uow.events.add(turn.conversation_id, f"reply.{status}", data, shell.clock.now())
             segments = await uow.segments.covering(turn.conversation_id, said.recalled)
@@ -177,8 +190,21 @@ class TurnRunner:
             warnings=warnings,
             recalled=said.recalled,
             segments=tuple(segments),
+            open_calls=said.open_calls,
+            finish=said.finish,
         )
         return _Ended(status=status, result=result, number=event.number)
+
+    async def _reply(
+        self, uow: UnitOfWork, conversation: Conversation, started: Started, said: Answer
+    ) -> tuple[Message, Resolved]:
+        """Store the reply; of one that is there already, since results followed it, what the turn used."""
+        if said.stored is not None:
+            reply = await uow.messages.note_usage(conversation.id, said.stored.id, said.usage.as_dict())
+            return reply, self._shell.resolver(conversation)
+        (reply,), resolved = await append(uow, self._shell, conversation, [_reply(started, said)])
+        await keep_live(uow, conversation.id, said, reply)
+        return reply, resolved
 
     async def _stored_before(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
         """The reply of an earlier try whose commit arrived and whose answer did not.
@@ -202,6 +228,8 @@ class TurnRunner:
             warnings=turn.warnings,
             recalled=said.recalled,
             segments=tuple(segments),
+            open_calls=said.open_calls,
+            finish=said.finish,
         )
         return _Ended(status=turn.status, result=result, number=None)
 
@@ -209,7 +237,7 @@ class TurnRunner:
         """Whether the reply drew on what was recalled for it: that record has the turn's id."""
         if said.recalled:
             recalled = await uow.messages.at_seqs(started.turn.conversation_id, said.recalled)
-            passages, question = [message.content for message in recalled], started.message.content
+            passages, question = [message.content for message in recalled], started.question.content
             await mark_used(uow, [started.turn.id], reply=said.text, passages=passages, question=question)
 
     async def _view(self, row: Compaction | None) -> CompactionView | None:
@@ -263,8 +291,10 @@ def ref_of(turn: Turn) -> dict[str, Any]:
 
 def _reply(started: Started, said: Answer) -> MessageDraft:
     return MessageDraft(
+        id=started.turn.planned_reply_id,
         role="assistant",
         content=said.text,
+        parts=parts_of(said.open_calls),
         event_type="command" if started.message.is_command else "casual",
         is_command=started.message.is_command,
         model=said.model,

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from itertools import groupby
+from typing import Any, Final, Protocol, cast
 
 from app.core.model.conversation import Message
 from app.core.model.errors import DomainError
 from app.core.model.gauge import Gauge
-from app.core.model.records import Event
+from app.core.model.model_io import FinishReason, ToolCall
+from app.core.model.records import Event, Turn
 from app.core.model.segments import Segment
 from app.usecases.shared.compaction_views import CompactionView
+
+CREATED: Final = "message.created"
+DELTA: Final = "reply.delta"
+MOST_BYTES: Final = 4_000_000
+"""Of a running reply that a process keeps: about seven times what models write at most."""
+PIECE_BYTES: Final = 64  # that a piece takes beside its text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +39,17 @@ class ChatResult:
     """Positions of the messages that were brought back for it."""
     segments: tuple[Segment, ...] = ()
     """The current segments in which they lie."""
+    open_calls: tuple[ToolCall, ...] = ()
+    """Calls of the client's tools, which wait for their results: ``reply`` makes them."""
+    finish: FinishReason = "stop"
+    """Why the last step ended; what the turn used is ``reply.usage``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatEvent:
     """One thing that happens in a turn; ``id`` is the conversation's event number where there is one.
 
+    ``tool.called`` tells of each call that is left open, just before the end, with ``id``, ``name`` and ``arguments``.
     The terminal types ``reply.completed``, ``reply.interrupted`` and ``reply.failed`` carry ``result`` or ``error``.
     """
 
@@ -49,49 +65,185 @@ class ChatEvent:
         return self.result is not None or self.error is not None
 
 
-def created_event(message: Message, number: int | None = None) -> ChatEvent:
-    """The stream's first event: the stored user message."""
+def created_event(message: Message, turn: Turn, number: int | None = None) -> ChatEvent:
+    """The stream's first event: the stored user message, and the id that the reply is going to have."""
     data = {"message_id": str(message.id), "seq": message.seq, "role": message.role}
-    return ChatEvent(type="message.created", id=number, data=data)
+    return ChatEvent(type=CREATED, id=number, data=data | ids_of(turn))
+
+
+def ids_of(turn: Turn) -> dict[str, str]:
+    """What the first event tells of its turn."""
+    reply_id = turn.planned_reply_id or turn.reply_id
+    return {"turn_id": str(turn.id)} | ({"reply_id": str(reply_id)} if reply_id else {})
+
+
+def delta(text: str) -> ChatEvent:
+    """A piece of the reply."""
+    return ChatEvent(type=DELTA, data={"text": text})
+
+
+class FollowedTurn(Protocol):
+    """What a door needs of a turn, wherever it runs."""
+
+    def events(self) -> AsyncGenerator[ChatEvent, None]:
+        """Everything that happens, from the turn's beginning on, the terminal event last; close it to leave."""
+
+    async def result(self) -> ChatResult:
+        """Wait for the end. Raises the ``DomainError`` that it failed with."""
+
+    async def abandoned(self) -> None:
+        """The client went away before the end."""
 
 
 class TurnHandle:
-    """Follows one turn; the turn itself runs in a task of its own and does not depend on anybody listening."""
+    """Follows one turn; the turn itself runs in a task of its own and does not depend on anybody listening.
 
-    def __init__(self, on_abandoned: Callable[[], Awaitable[None]] | None = None) -> None:
-        self._queue: asyncio.Queue[ChatEvent] = asyncio.Queue()
+    Everything that happened is kept until the last listener has gone, so that each hears it from the beginning on. A
+    listener that is slow, or comes late, gets several pieces of the reply as one. Of a reply that is longer than
+    ``most_bytes`` the rest comes as one piece at the end.
+
+    Args:
+        most_bytes: Of the reply's pieces that are kept.
+        monotonic: Seconds that never go back.
+    """
+
+    def __init__(self, *, most_bytes: int = MOST_BYTES, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._log: list[ChatEvent | str] = []  # a piece of the reply is kept as its text alone
+        self._room = most_bytes
+        self._is_cut = False
+        self._wake_ups: set[asyncio.Event] = set()
         self._done: asyncio.Future[ChatResult] = asyncio.get_running_loop().create_future()
         self._done.add_done_callback(lambda future: future.exception())  # looked at, even if nobody waits
-        self._on_abandoned = on_abandoned
+        self._monotonic = monotonic
+        self._followers = 0
+        self._followed_at = monotonic()
+        self._elsewhere_at: datetime | None = None
+        self._is_left = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether its terminal event is there."""
+        return self._done.done()
+
+    @property
+    def begun(self) -> bool:
+        """Whether its first event is there."""
+        return bool(self._log)
+
+    @property
+    def followers(self) -> int:
+        """How many listen, or wait for the result."""
+        return self._followers
 
     def emit(self, event: ChatEvent) -> None:
-        """Called by the turn."""
-        self._queue.put_nowait(event)
-        if self._done.done():
+        """Called by the turn; what comes after the end is not heard."""
+        if self.ended:
             return
+        if event.result is not None and self._is_cut:
+            self.emit_rest(event.result.reply.content)
+        if event.type == DELTA:
+            self._keep_piece(event.data["text"])
+        else:
+            self._log.append(event)
         if event.result is not None:
             self._done.set_result(event.result)
         elif event.error is not None:
             self._done.set_exception(event.error)
+        for wake_up in self._wake_ups:
+            wake_up.set()
 
     def emit_all(self, events: Sequence[Event]) -> None:
         """Pass on committed events of the conversation."""
         for event in events:
             self.emit(ChatEvent(type=event.type, id=event.number, data=event.data))
 
-    async def events(self) -> AsyncIterator[ChatEvent]:
-        """Everything that happens, the terminal event last."""
-        while True:
-            event = await self._queue.get()
-            yield event
-            if event.terminal:
-                return
+    def emit_calls(self, calls: Sequence[ToolCall]) -> None:
+        """Tell of the calls that a turn leaves open, just before its end."""
+        for call in calls:
+            data = {"id": call.id, "name": call.name, "arguments": call.arguments}
+            self.emit(ChatEvent(type="tool.called", data=data))
+
+    def emit_rest(self, reply: str) -> None:
+        """Before the terminal event: what of the whole reply is not told yet."""
+        rest = reply.removeprefix(self._told())
+        if rest:
+            self._log.append(rest)
+
+    async def events(self) -> AsyncGenerator[ChatEvent, None]:
+        """Everything that happens, from the beginning on, the terminal event last; close it when you leave early."""
+        with self._following():
+            async with aclosing(self.batches()) as batches:
+                async for batch in batches:
+                    for event in batch:
+                        yield event
+
+    async def batches(self) -> AsyncGenerator[list[ChatEvent], None]:
+        """The same in as many steps as the reader takes; whoever reads so does not count as a follower."""
+        wake_up, position = asyncio.Event(), 0
+        self._wake_ups.add(wake_up)
+        try:
+            while not (self.ended and position == len(self._log)):
+                wake_up.clear()
+                fresh = self._log[position:]
+                position += len(fresh)
+                if fresh:
+                    yield _joined(fresh)
+                elif not self.ended:
+                    await wake_up.wait()
+        finally:
+            self._wake_ups.discard(wake_up)
 
     async def result(self) -> ChatResult:
         """Wait for the end. Raises the ``DomainError`` that it failed with."""
-        return await asyncio.shield(self._done)
+        with self._following():
+            return await asyncio.shield(self._done)
 
     async def abandoned(self) -> None:
-        """The client went away: what happens is the policy's ``on_disconnect``."""
-        if self._on_abandoned is not None and not self._done.done():
-            await self._on_abandoned()
+        """The client went away: under ``on_disconnect: interrupt`` the turn ends unless somebody follows it soon."""
+        self._is_left = True
+
+    def followed_elsewhere(self, at: datetime | None) -> None:
+        """When somebody last followed it in another process, by another clock: a moment that is new counts as now."""
+        if at != self._elsewhere_at:
+            self._elsewhere_at = at
+            self._followed_at = self._monotonic()
+
+    def deserted(self, seconds: float) -> bool:
+        """Whether a client went away, and for so long nobody followed."""
+        return self._is_left and not self._followers and self._monotonic() - self._followed_at >= seconds
+
+    @contextmanager
+    def _following(self) -> Iterator[None]:
+        self._followers += 1
+        try:
+            yield
+        finally:
+            self._followers -= 1
+            self._followed_at = self._monotonic()
+
+    def _keep_piece(self, text: str) -> None:
+        self._room -= len(text.encode(errors="surrogatepass")) + PIECE_BYTES
+        self._is_cut = self._is_cut or self._room < 0
+        if not self._is_cut:
+            self._log.append(text)
+
+    def _told(self) -> str:
+        """The reply as far as it is told: the pieces since the last message of the turn."""
+        pieces: list[str] = []
+        for entry in reversed(self._log):
+            if isinstance(entry, str):
+                pieces.append(entry)
+            elif entry.type == CREATED:
+                break
+        return "".join(reversed(pieces))
+
+
+def _joined(entries: Iterable[ChatEvent | str]) -> list[ChatEvent]:
+    """As events, neighbouring pieces of the reply as one."""
+    events: list[ChatEvent] = []
+    for is_text, run in groupby(entries, key=lambda entry: isinstance(entry, str)):
+        if is_text:
+            events.append(delta("".join(cast("Iterable[str]", run))))
+        else:
+            events.extend(cast("Iterable[ChatEvent]", run))
+    return events

@@ -12,6 +12,7 @@ import structlog
 from app.core.model.errors import DependencyUnavailableError, TurnLostError
 from app.core.model.records import Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.ports import EventBus
 
 log = structlog.get_logger(__name__)
@@ -28,8 +29,13 @@ class Watch:
 
 
 @asynccontextmanager
-async def watched(turn: Turn, *, uow: UnitOfWorkFactory, bus: EventBus, every: float) -> AsyncIterator[Watch]:
-    """Look at the turn's row ``every`` so many seconds; raises ``TurnLostError`` into the body when others ended it."""
+async def watched(
+    turn: Turn, handle: TurnHandle, *, uow: UnitOfWorkFactory, bus: EventBus, every: float, alone: float
+) -> AsyncIterator[Watch]:
+    """Look at the turn's row ``every`` so many seconds; raises ``TurnLostError`` into the body when others ended it.
+
+    It is to stop once a client left and nobody, in any process, has followed for ``alone`` seconds.
+    """
     body, watch, lost = asyncio.current_task(), Watch(), False
 
     async def look() -> None:
@@ -43,13 +49,15 @@ async def watched(turn: Turn, *, uow: UnitOfWorkFactory, bus: EventBus, every: f
                         await work.commit()
                 except DependencyUnavailableError:
                     log.warning("turn.heartbeat_missed", turn_id=str(turn.id))
+                    handle.followed_elsewhere(None)  # nobody knows: what is heard next counts as new
                     continue
                 if row is None:
                     lost = not watch.storing
                     if lost and body is not None:
                         body.cancel()
                     return
-                if row.interrupt_requested:
+                handle.followed_elsewhere(row.followed_at)
+                if row.interrupt_requested or handle.deserted(alone):
                     watch.stop.set()
 
     watcher = asyncio.create_task(look())

@@ -13,6 +13,7 @@ from uuid import UUID
 import structlog
 
 from app.core.context.assembly import AssembledContext, Material, assemble, exceeds
+from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.eliding import LARGE
 from app.core.context.fitting import DIGEST_SHARE
 from app.core.model.conversation import Message
@@ -70,13 +71,16 @@ class ContextService:
         *,
         model: str | None = None,
         asked: Asked = NOTHING,
+        brought: Brought = NOTHING_BROUGHT,
     ) -> AssembledContext:
         """The context within the policy's budget, or within ``budget`` tokens after the system prompt.
+
+        What the client of a turn ``brought`` is a part of it.
 
         What ``asked`` says is recalled; in a turn a recall that fails is warned of (``recall_failed``), and nothing
         more, and one that brings something back is recorded.
         """
-        looked = await self.look(tenant_id, conversation_id, budget, model=model, asked=asked)
+        looked = await self.look(tenant_id, conversation_id, budget, model=model, asked=asked, brought=brought)
         if asked.record_id and budget is None and looked.begins_answer and looked.context.recalled:
             await self._record(tenant_id, conversation_id, looked, asked.record_id)
         return looked.context
@@ -89,16 +93,25 @@ class ContextService:
         *,
         model: str | None = None,
         asked: Asked = NOTHING,
+        brought: Brought = NOTHING_BROUGHT,
     ) -> Looked:
         """The same, with how long the recall took; nothing is recorded."""
         async with self._shell.work.on_record(tenant_id, conversation_id, "context"):
-            return await self._look(tenant_id, conversation_id, budget, model=model, asked=asked)
+            return await self._look(tenant_id, conversation_id, budget, model=model, asked=asked, brought=brought)
 
     async def _look(
-        self, tenant_id: UUID, conversation_id: UUID, budget: int | None, *, model: str | None, asked: Asked
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        budget: int | None,
+        *,
+        model: str | None,
+        asked: Asked,
+        brought: Brought,
     ) -> Looked:
         async with self._shell.uow(tenant_id) as uow:
-            resolved = self._shell.resolver(await uow.conversations.get(conversation_id), model=model)
+            conversation = await uow.conversations.get(conversation_id)
+            resolved = self._shell.resolver(conversation, model=model).bringing(brought)
             material = chosen(await load(uow, resolved, budget, all_anchors=asked.makes_room), asked.wanted)
         material = _with_question_held(material) if asked.in_turn else material
         begins = bool(material.tail) and material.tail[-1].role == "user"
@@ -185,6 +198,7 @@ async def load(
         tail=tuple(tail),
         unloaded_tokens=_unloaded_tokens(resolved, tail, held),
         tools=resolved.tools,
+        schema_tokens=resolved.schema_tokens,
     )
     if not all_anchors and not exceeds(material, budget=budget):
         return material

@@ -31,6 +31,7 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 ON_LOOP = 48  # messages: more than this are weighed off the event loop
+SAID: frozenset[str] = frozenset({"complete", "interrupted"})
 RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "warning": 1, "background": 1, "critical": 2, "sync": 2, "over": 3}
 
 
@@ -38,6 +39,8 @@ RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "warning": 1, "background": 1, "cri
 class MessageDraft:
     """A message to be: what a client gives of it."""
 
+    id: UUID | None = None
+    """Where it was decided before; else it gets one."""
     role: Role
     content: str
     parts: tuple[Part, ...] = ()
@@ -101,8 +104,10 @@ def check_expected_last(conversation: Conversation, expected: UUID | None) -> No
         )
 
 
-def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None:
+def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, together: bool = False) -> None:
     """Refuse a message that can never fit, before anything is stored; unless the policy serves it elided.
+
+    ``together``: they are served side by side or not at all.
 
     Raises:
         TooLargeError: What is always served and this message together exceed the window.
@@ -111,8 +116,8 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None
         return
     window = _window(resolved)
     floor = _floor(resolved)
-    for draft in drafts:
-        size = _size(resolved, draft)
+    sizes = [_size(resolved, draft) for draft in drafts]
+    for size in [sum(sizes)] if together else sizes:
         if floor + size > window:
             limit = max(window - floor, 0)
             raise TooLargeError(
@@ -123,13 +128,13 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None
             )
 
 
-def refuse_without_room(resolved: Resolved, draft: MessageDraft) -> None:
-    """Refuse a turn's message when nothing is going to make room for it, before anything is stored.
+def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None:
+    """Refuse what a turn begins with when nothing is going to make room for it, before anything is stored.
 
     Raises:
         TooLargeError: Automatic compaction is off, nothing may be cut or elided, and the whole exceeds the window.
     """
-    policy, window, size = resolved.policy, resolved.budgets.window, _size(resolved, draft)
+    policy, window, size = resolved.policy, resolved.budgets.window, sum(_size(resolved, draft) for draft in drafts)
     if policy.oversized == "elide":
         return
     present = resolved.breakdown.total
@@ -207,7 +212,7 @@ async def _written(
 def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId, now: datetime) -> Message:
     weight = weigh(draft.role, draft.content, draft.parts)
     return Message(
-        id=new_id(),
+        id=draft.id or new_id(),
         conversation_id=resolved.conversation.id,
         seq=seq,
         role=draft.role,
@@ -226,8 +231,8 @@ def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId
 
 
 def _sums(message: Message) -> Sums:
-    """What one message adds to the running sums; a command adds nothing."""
-    if message.is_command:
+    """What one message adds to the running sums; a command adds nothing, nor does a copy of an erased message."""
+    if message.is_command or message.status not in SAID:
         return Sums()
     held = message.is_protected
     return Sums(

@@ -30,7 +30,7 @@ from app.usecases.history.holding import (
 )
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import STREAMS, Shell
 
 POLICY = frozenset({"preset", "policy"})
 SHAPING = POLICY | {"system_prompt", "locale"}  # these change sizes or thresholds
@@ -40,6 +40,8 @@ SHAPING = POLICY | {"system_prompt", "locale"}  # these change sizes or threshol
 class NewConversation:
     """What a client gives of a conversation."""
 
+    id: UUID | None = None
+    """Where it follows from the name that the client has for it; else it gets one."""
     title: str | None = None
     user_id: str | None = None
     locale: str = "en"
@@ -71,10 +73,11 @@ class ConversationService:
         Raises:
             PolicyInvalidError: Its policy can never be met, or names a model that cannot be built.
             ModelNotAllowedError: Its policy names a model that the operator does not allow.
+            ConflictError: There is one with the given id already.
         """
         now = self._shell.clock.now()
         conversation = Conversation(
-            id=self._shell.new_id(),
+            id=given.id or self._shell.new_id(),
             tenant_id=tenant_id,
             title=given.title,
             user_id=given.user_id,
@@ -120,8 +123,10 @@ class ConversationService:
     async def delete(self, tenant_id: UUID, conversation_id: UUID) -> None:
         """Delete with everything derived."""
         async with self._shell.uow(tenant_id) as uow:
+            turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
             await uow.conversations.delete(conversation_id)
             await uow.commit()
+        await self._shell.streams.forget(turns)
         await self._shell.bus.hint(conversation_id, "deleted")
 
     async def patch(

@@ -35,7 +35,7 @@ from app.usecases.compaction.commands import compact_command
 from app.usecases.compaction.ending import end_row
 from app.usecases.history.forgetting import concerned, forget, in_doubt
 from app.usecases.shared.layouts import lay_out
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import STREAMS, Shell
 
 READ: Final = 4_000  # messages before the boundary that an entry may have drawn on instead; older ones one by one
 TOLD: Final = 60  # messages, the newest covered, that the digest in the narrative's place is made of: the lock is held
@@ -74,7 +74,9 @@ class ErasureService:
             if message.status == "erased":
                 return
             job = await self._erase(uow, conversation, message)
+            turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
             await uow.commit()
+        await shell.streams.forget(turns)
         await shell.outbox.deliver(uow.committed_events, [job] if job else [])
 
     async def _erase(self, uow: UnitOfWork, conversation: Conversation, message: Message) -> UUID | None:

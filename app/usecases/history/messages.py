@@ -33,7 +33,9 @@ class MessageService:
         async with shell.work.on_record(tenant_id, conversation_id, "append"), shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, now)
             if before is not None:
-                return await uow.messages.between(conversation_id, before["from_seq"], before["to_seq"])
+                return await uow.messages.between(
+                    conversation_id, before["from_seq"], before["to_seq"], superseded=True
+                )
             conversation = await uow.conversations.lock(conversation_id)
             check_expected_last(conversation, expected_last_message_id)
             refuse_too_large(shell.resolver(conversation), drafts)

@@ -92,3 +92,5 @@ def _refuse_unpinnable(message: Message) -> None:
         raise NotPinnableError("a command is no part of any context: there is nothing to pin")
     if message.status == "erased":
         raise NotPinnableError("the message was erased: there is nothing to pin")
+    if message.status == "superseded":
+        raise NotPinnableError("the reply was made again, and is no part of any context: pin the one that is")

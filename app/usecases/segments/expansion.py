@@ -353,9 +353,9 @@ async def _originals(uow: UnitOfWork, segment: Segment, asked: _Asked) -> Expand
     start = _seq_in(asked.after, segment) if asked.after else segment.from_seq - 1
     outline = await uow.messages.outline(segment.conversation_id, after_seq=start, limit=MOST_ROWS)
     inside = [item for item in outline if item.seq <= segment.to_seq]
-    shown = inside[: rows_within([0 if item.is_command else item.token_count for item in inside], asked.max_tokens)]
+    shown = inside[: rows_within([item.token_count for item in inside], asked.max_tokens)]
     last = shown[-1].seq if shown else segment.to_seq
-    messages = await uow.messages.between(segment.conversation_id, start + 1, last)
+    messages = await uow.messages.between(segment.conversation_id, start + 1, last, superseded=True)
     return Expanded(
         segment_id=segment.id,
         level="full",

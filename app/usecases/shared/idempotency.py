@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from app.core.model.errors import FieldError, IdempotencyKeyReusedError
@@ -18,6 +18,10 @@ class Idem:
 
     key: str
     fingerprint: str
+    lives: timedelta | None = None
+    """For how long it stands for its request; ``None``: until it is forgotten with all the others."""
+    renews: bool = False
+    """Whether the request is a first try: what the same key did before is forgotten."""
 
 
 async def done_before(uow: UnitOfWork, idem: Idem | None, now: datetime) -> Mapping[str, Any] | None:
@@ -30,12 +34,19 @@ async def done_before(uow: UnitOfWork, idem: Idem | None, now: datetime) -> Mapp
         return None
     record = IdempotencyRecord(key=idem.key, fingerprint=idem.fingerprint, ref={}, status=0, created_at=now)
     existing = await uow.idempotency.claim(record)
+    if existing is not None and _is_over(idem, existing, now):
+        await uow.idempotency.delete(idem.key)
+        existing = await uow.idempotency.claim(record)
     if existing is None:
         return None
     if existing.fingerprint != idem.fingerprint:
         message = "this Idempotency-Key was used for another request: use a new key for a new request"
         raise IdempotencyKeyReusedError(message, errors=[FieldError(field="Idempotency-Key", message=message)])
     return existing.ref
+
+
+def _is_over(idem: Idem, existing: IdempotencyRecord, now: datetime) -> bool:
+    return idem.renews or (idem.lives is not None and existing.created_at < now - idem.lives)
 
 
 async def record(uow: UnitOfWork, idem: Idem | None, ref: Mapping[str, Any], status: int = 201) -> None:

@@ -13,7 +13,8 @@ from typing import Any, TypedDict
 
 from app.core.context.assembly import system_text
 from app.core.context.awareness import awareness_block
-from app.core.context.tools import WORTHWHILE, most_offered, offered, tools_tokens
+from app.core.context.brought import NOTHING_BROUGHT, Brought
+from app.core.context.tools import OWN, WORTHWHILE, most_offered, offered, tools_tokens
 from app.core.model.conversation import Conversation, Quiet
 from app.core.model.gauge import Breakdown, Gauge, breakdown_of, gauge_of
 from app.core.model.model_io import ContextMessage, ToolSpec
@@ -57,6 +58,8 @@ class Resolved:
     """What the tools weigh that a compaction brings, once enough is out of sight."""
     warnings: tuple[str, ...] = ()
     """What of the stored policy does not hold any more, since the settings or their models changed."""
+    schema_tokens: int = 0
+    """What the schema of a structured output weighs, beside ``system`` and ``tools``."""
 
     @property
     def tokens(self) -> int:
@@ -71,6 +74,27 @@ class Resolved:
     def warned(self, warning: str) -> Resolved:
         """With a further warning."""
         return replace(self, warnings=(*self.warnings, warning))
+
+    def bringing(self, brought: Brought) -> Resolved:
+        """As a turn's requests see it, whose client brings that: its system prompt stands last, and all of it counts.
+
+        Only for what is asked of a model and when that is due: nothing of it may be stored.
+        """
+        if brought == NOTHING_BROUGHT:
+            return self
+        estimator = self.policy.estimator
+        system = f"{self.system}\n\n{brought.instructions}" if brought.instructions else self.system
+        schema = brought.schema_tokens(estimator)
+        added = schema + tools_tokens(brought.offered, estimator)
+        added += _system_tokens(system, estimator) - _system_tokens(self.system, estimator)
+        return replace(
+            self,
+            system=system,
+            system_tokens=self.system_tokens + added,
+            breakdown=replace(self.breakdown, system=self.breakdown.system + added),
+            tools=(*self.tools, *brought.offered),
+            schema_tokens=schema,
+        )
 
     def coming_with(self, folded_tokens: int) -> int:
         """What the tools weigh that folding so many more tokens brings."""
@@ -120,6 +144,11 @@ class Resolver:
         self._models = models
         self._further = tuple(further)
         self._defaults = defaults
+
+    @property
+    def own_tools(self) -> frozenset[str]:
+        """Names of the tools that the service runs itself, offered now or not."""
+        return OWN | {tool.name for tool in self._further}
 
     def __call__(self, conversation: Conversation, *, model: str | None = None) -> Resolved:
         """Resolve for the configured chat model, or for the named one."""

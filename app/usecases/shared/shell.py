@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.ports import Clock, EventBus, Models, NewId
+from app.usecases.ports import Clock, EventBus, Models, NewId, TurnStreams
 from app.usecases.shared.outbox import Outbox
 from app.usecases.shared.resolve import Resolver
 from app.usecases.shared.working import WorkBook
+
+STREAMS: Final = 20
+"""Turns, the newest of a conversation, whose streams may be there still: of others they went long ago."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,8 @@ class Shell:
     outbox: Outbox
     work: WorkBook
     """What this process works on."""
+    streams: TurnStreams
+    """What running turns tell, for followers in other processes."""
     timings: Timings = DEFAULT_TIMINGS
     verifies: bool = True
     """Whether the operator lets models verify what compactions wrote."""

@@ -1,36 +1,69 @@
-"""Which message of a conversation waits for an answer."""
+"""What waits at the end of a conversation: a user's message for its answer, calls of a client's tools for results."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from app.core.model.conversation import Message
+from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
 
 REACH: Final = 200
-"""Messages that are looked at: a turn that broke off more often than that between its calls is begun anew."""
+"""Messages that are looked at: more than one step of an answer makes."""
 
 
-async def waiting_message(uow: UnitOfWork, conversation_id: UUID) -> Message | None:
-    """The user's message that nobody answered: the last one, or with nothing but calls and their results after it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """The last message of a user, and what was made of it since."""
 
-    So a turn that broke off between its calls can be taken up; one that was erased asks nothing.
-    """
+    question: Message | None = None
+    since: tuple[Message, ...] = ()
+    """The newest messages after it, commands left out."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether nobody answered it: with nothing but calls and their results after it.
+
+        So a turn that broke off between its calls can be taken up; one that was erased asks nothing.
+        """
+        if self.question is None:  # a history that was imported without one
+            asks = bool(self.since) and self.since[-1].role == "tool"
+        else:
+            asks = self.question.status != "erased"
+        return asks and all(is_inside_answer(message) for message in self.since)
+
+    def holds(self, message: Message) -> bool:
+        """Whether that message is a part of it."""
+        return any(one.id == message.id for one in (self.question, *self.since) if one is not None)
+
+    @property
+    def answered(self) -> frozenset[str]:
+        """Ids of calls that have their results."""
+        return frozenset(str(part["tool_call_id"]) for part in self._parts("tool_result"))
+
+    def unanswered(self, own_tools: Collection[str] = ()) -> Mapping[str, Part]:
+        """Calls without a result, by id and in order; those of ``own_tools`` left out."""
+        calls = {str(part["id"]): part for part in self._parts("tool_call") if part.get("name") not in own_tools}
+        return {id_: part for id_, part in calls.items() if id_ not in self.answered}
+
+    def _parts(self, kind: str) -> Iterator[Part]:
+        return (part for message in self.since for part in message.parts if part.get("type") == kind)
+
+
+async def exchange_of(uow: UnitOfWork, conversation_id: UUID) -> Exchange:
+    """The exchange at the end of a conversation, in a bounded number of messages."""
     last = await uow.messages.last(conversation_id)
     if last is None or last.role == "user":
-        return _asks(last)
-    if not is_inside_answer(last):
-        return None
-    near = await uow.messages.between(conversation_id, last.seq - REACH, last.seq)
-    return _asks(next((message for message in reversed(near) if not is_inside_answer(message)), None))
+        return Exchange(question=last)
+    question = await uow.messages.last(conversation_id, role="user")
+    first = max(last.seq - REACH, question.seq + 1 if question else 1)
+    return Exchange(question=question, since=tuple(await uow.messages.between(conversation_id, first, last.seq)))
 
 
 def is_inside_answer(message: Message) -> bool:
     """Whether an answer goes on after it: a call, or a tool's result."""
     calls = any(part.get("type") == "tool_call" for part in message.parts)
     return message.role == "tool" or (message.role == "assistant" and calls)
-
-
-def _asks(message: Message | None) -> Message | None:
-    return message if message is not None and message.role == "user" and message.status != "erased" else None

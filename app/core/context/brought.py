@@ -1,0 +1,172 @@
+"""What a client brings to one turn: a system prompt, tools and settings of its own. Nothing of it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from app.core.context.tools import ANSWER
+from app.core.model.errors import FieldError, InvalidInputError
+from app.core.model.limits import json_bytes
+from app.core.model.model_io import (
+    NO_SETTINGS,
+    REASONING_EFFORTS,
+    CallSettings,
+    ModelProfile,
+    StructuredOutput,
+    ToolName,
+    ToolSpec,
+)
+from app.core.text.patterns import compiled
+from app.core.text.token_counts import Estimator, estimate_text
+
+MOST_TOOLS: Final = 128
+"""As many as OpenAI takes."""
+MOST_STOPS: Final = 4
+"""Likewise."""
+SCHEMA_BYTES: Final = 65_536
+"""Of one JSON schema."""
+TOOLS_BYTES: Final = 262_144
+"""Of all tools with their descriptions: they are a part of every request, and rewritten for its provider each time."""
+SCHEMA_DEPTH: Final = 32
+"""Levels of a JSON schema: whoever rewrites it for a provider does so by recursion."""
+
+_NAME: Final = compiled(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """A client's own part of a turn."""
+
+    instructions: str = ""
+    """A system prompt of this turn: it stands after the conversation's own."""
+    tools: tuple[ToolSpec, ...] = ()
+    settings: CallSettings = NO_SETTINGS
+
+    @property
+    def offered(self) -> tuple[ToolSpec, ...]:
+        """The client's tools that the model may call."""
+        return () if self.settings.tool_choice == "none" else self.tools
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of the tools that are offered."""
+        return frozenset(tool.name for tool in self.offered)
+
+    @property
+    def must_call(self) -> tuple[str, ...]:
+        """Tools of which the model has to call one; empty: it may answer."""
+        choice = self.settings.tool_choice
+        if isinstance(choice, ToolName):
+            return (choice.name,)
+        return tuple(tool.name for tool in self.tools) if choice == "required" else ()
+
+    def schema_tokens(self, estimator: Estimator) -> int:
+        """What the schema of a structured output adds to every request."""
+        output = self.settings.output
+        if output is None or output.schema is None:
+            return 0
+        return estimate_text(to_json(dict(output.schema)).decode() + output.name + output.description, estimator)
+
+
+NOTHING_BROUGHT: Final = Brought()
+
+
+def refuse_unfit(brought: Brought, profile: ModelProfile, *, taken: Collection[str]) -> None:
+    """Refuse what no model could be sent, and what this one cannot take.
+
+    Args:
+        brought: By the client.
+        profile: Of the turn's model.
+        taken: Names of tools that the service has itself.
+
+    Raises:
+        InvalidInputError: Every field that is refused, by its name in a chat request.
+    """
+    wrong = [*_wrong_tools(brought.tools, taken), *_wrong_settings(brought)]
+    if not wrong:
+        refused = profile.refuses(brought.settings, brought.tools)
+        wrong = [FieldError(field=name, message=f"{why} (model {profile.name})") for name, why in refused.items()]
+    if wrong:
+        raise InvalidInputError("; ".join(f"{one.field}: {one.message}" for one in wrong[:3]), errors=wrong)
+
+
+def _wrong_tools(tools: Sequence[ToolSpec], taken: Collection[str]) -> Iterator[FieldError]:
+    if len(tools) > MOST_TOOLS:
+        yield FieldError(field="tools", message=f"are {len(tools)}, at most {MOST_TOOLS} are taken")
+    size = sum(_bytes(tool) for tool in tools[: MOST_TOOLS + 1])
+    if size > TOOLS_BYTES:
+        yield FieldError(field="tools", message=f"are {size} bytes as JSON, at most {TOOLS_BYTES} are taken")
+    named: set[str] = set()
+    for number, tool in enumerate(tools[:MOST_TOOLS]):
+        why = _wrong_name(tool.name, taken, named)
+        if why:
+            yield FieldError(field=f"tools.{number}.name", message=why)
+        named.add(tool.name)
+        yield from _wrong_schema(f"tools.{number}.parameters", tool.parameters)
+
+
+def _wrong_name(name: str, taken: Collection[str], named: Collection[str]) -> str | None:
+    if not _NAME.fullmatch(name):
+        return "must be 1 to 64 letters, digits, _ and -"
+    if name in taken or name == ANSWER:
+        return f"{name} is a tool of the service: give yours another name"
+    return f"there are two tools named {name}" if name in named else None
+
+
+def _wrong_schema(field: str, schema: Mapping[str, Any]) -> Iterator[FieldError]:
+    size = json_bytes(schema)
+    if size > SCHEMA_BYTES:
+        yield FieldError(field=field, message=f"is {size} bytes as JSON, at most {SCHEMA_BYTES} are taken")
+    elif _is_deep(schema):
+        yield FieldError(field=field, message=f"is nested deeper than {SCHEMA_DEPTH} levels")
+    elif schema.get("type", "object") != "object":
+        yield FieldError(field=field, message="must be the JSON schema of an object")
+
+
+def _wrong_settings(brought: Brought) -> Iterator[FieldError]:
+    settings = brought.settings
+    choice = settings.tool_choice
+    if isinstance(choice, ToolName) and choice.name not in {tool.name for tool in brought.tools}:
+        yield FieldError(field="tool_choice", message="names no tool of this request")
+    if choice == "required" and not brought.tools:
+        yield FieldError(field="tool_choice", message="requires a call, and this request brings no tools")
+    if settings.reasoning_effort not in {None, *REASONING_EFFORTS}:
+        allowed = ", ".join(REASONING_EFFORTS)
+        yield FieldError(field="reasoning_effort", message=f"must be one of {allowed}")
+    if len(settings.stop) > MOST_STOPS or "" in settings.stop:
+        yield FieldError(field="stop", message=f"must be at most {MOST_STOPS} texts, none of them empty")
+    if settings.output is not None:
+        yield from _wrong_output(settings.output)
+
+
+def _wrong_output(output: StructuredOutput) -> Iterator[FieldError]:
+    if not _NAME.fullmatch(output.name):
+        yield FieldError(field="response_format.name", message="must be 1 to 64 letters, digits, _ and -")
+    if output.schema is not None:
+        yield from _wrong_schema("response_format.schema", output.schema)
+    elif output.strict:
+        yield FieldError(field="response_format.strict", message="needs a schema")
+
+
+def _is_deep(schema: Any) -> bool:
+    """Whether a value has more levels than are taken; without recursion, since it may have any number."""
+    level = [schema]
+    for _ in range(SCHEMA_DEPTH):
+        level = [item for value in level for item in _items(value)]
+        if not level:
+            return False
+    return True
+
+
+def _items(value: Any) -> Collection[Any]:
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _bytes(tool: ToolSpec) -> int:
+    return len(tool.name) + len(tool.description.encode("utf-8", "replace")) + json_bytes(tool.parameters)

@@ -1,0 +1,153 @@
+"""How much of a history that a client sends again is stored already: its longest stored prefix.
+
+Clients of stateless APIs send everything with every request. What is compared is who spoke and the words, without
+regard to blanks and to the form of their letters. What the client may never have seen is passed over where it does not
+fit: the service's own tool calls and their results, a reply that was stopped, a typed command, a message of the system,
+one that was erased or superseded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from app.core.model.conversation import Message
+from app.core.text.parts import Part, own_content, own_parts
+
+Kind = Literal["user", "assistant", "system", "call", "result"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One thing that was said, called or brought back."""
+
+    kind: Kind
+    words: str
+    """Normalised; the id of the call where it is a call or its result."""
+    message: int
+    """The number of its message in the history that it belongs to."""
+    optional: bool = False
+    """Stored, and perhaps never seen by the client."""
+    any_words: bool = False
+    """Stored and erased: what it said is not known any more."""
+    begins: bool = False
+    """Stored and stopped: the client may have less of it."""
+    is_step: bool = False
+    """Stored beside calls: a client that did not see the calls has it before the words of the reply."""
+
+
+def lines_of(role: str, content: str, parts: Sequence[Part], message: int) -> Iterator[Line]:
+    """What a message says, calls and brings back, one by one.
+
+    Args:
+        role: ``user``, ``assistant``, ``system`` or ``tool``.
+        content: Its text.
+        parts: Texts, calls, results, media.
+        message: Its number.
+    """
+    calls = [str(part.get("id")) for part in parts if part.get("type") == "tool_call"]
+    results = [str(part.get("tool_call_id")) for part in parts if part.get("type") == "tool_result"]
+    words = _words(role, content, parts)
+    if role != "tool" and (words or not (calls or results)):
+        kind: Kind = "user" if role == "user" else "assistant" if role == "assistant" else "system"
+        yield Line(kind=kind, words=words, message=message, is_step=bool(calls))
+    for call in calls:
+        yield Line(kind="call", words=call, message=message)
+    for result in results:
+        yield Line(kind="result", words=result, message=message)
+
+
+def _stored_lines(message: Message) -> Iterator[Line]:
+    unseen = message.is_command or message.status not in {"complete", "interrupted", "erased"}
+    for line in lines_of(message.role, message.content, message.parts, message.seq):
+        erased, stopped = message.status == "erased", message.status == "interrupted"
+        yield Line(
+            kind=line.kind,
+            words=line.words,
+            message=line.message,
+            optional=unseen or erased or stopped or line.is_step or line.kind in {"call", "result", "system"},
+            any_words=erased,
+            begins=stopped,
+            is_step=line.is_step,
+        )
+
+
+def _words(role: str, content: str, parts: Sequence[Part]) -> str:
+    said = own_content(role, content, parts)
+    texts = [said, *(str(part.get("text", "")) for part in own_parts(said, parts) if part.get("type") == "text")]
+    found = normalised(" ".join(texts))
+    return found or " ".join(_mark(part) for part in parts if part.get("type") == "media")
+
+
+def normalised(text: str) -> str:
+    """The same words in one form: composed letters, single blanks."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _mark(part: Part) -> str:
+    """Stands for media where nothing else is said."""
+    source: Any = part.get("url") or part.get("data") or ""
+    return f"media:{hashlib.sha256(str(source).encode()).hexdigest()}"
+
+
+@dataclass(slots=True)
+class Reconciling:
+    """Walks through the stored history beside a given one; linear in what is stored, whatever is given."""
+
+    given: Sequence[Line]
+    """The lines of the history that the client sends, in order."""
+    diverged: bool = False
+    """Whether the stored history says something that the given one does not say at this place."""
+    _at: int = 0
+    _steps: list[str] = field(default_factory=list)
+
+    def read(self, stored: Iterable[Message]) -> bool:
+        """Go on with further stored messages; False once the two have parted."""
+        for message in stored:
+            for line in _stored_lines(message):
+                self._read(line)
+                if self.diverged:
+                    return False
+        return True
+
+    @property
+    def new_from(self) -> int | None:
+        """The number of the first given message that is not stored.
+
+        ``None`` where the histories have parted, where nothing is new, or where only a part of a message is stored.
+        """
+        if self.diverged or self._at == len(self.given):
+            return None
+        following = self.given[self._at].message
+        if self._at and self.given[self._at - 1].message == following:
+            return None
+        return following
+
+    @property
+    def is_all_stored(self) -> bool:
+        """Whether everything that is given is stored, and nothing after it."""
+        return not self.diverged and self._at == len(self.given)
+
+    def _read(self, line: Line) -> None:
+        given = self.given[self._at] if self._at < len(self.given) else None
+        if given is not None and self._is_same(line, given):
+            self._at += 1
+            self._steps.clear()
+        elif line.optional:
+            if line.is_step:
+                self._steps.append(line.words)
+        else:
+            self.diverged = True
+
+    def _is_same(self, line: Line, given: Line) -> bool:
+        if line.kind != given.kind:
+            return False
+        if line.any_words:
+            return True
+        if line.begins and given.words:
+            return line.words.startswith(given.words)
+        whole = " ".join([*self._steps, line.words]) if line.kind == "assistant" else line.words
+        return given.words in {line.words, whole}

@@ -1,0 +1,164 @@
+"""The body of a chat request: a message or results of tools, and what its client brings to the turn."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import Field, Strict, field_validator, model_validator
+
+from app.core.context.brought import MOST_STOPS, MOST_TOOLS
+from app.core.model.model_io import CallSettings, StructuredOutput, ToolName, ToolSpec
+from app.http.fields import (
+    MAX_CONTENT,
+    MAX_PARTS,
+    Content,
+    EventType,
+    Flag,
+    Input,
+    ModelName,
+    OutputTokens,
+    Penalty,
+    Probability,
+    Schema,
+    Seed,
+    StopText,
+    SystemPrompt,
+    Temperature,
+    ToolLabel,
+)
+from app.http.parts import CallId, MediaPart, TextPart
+from app.http.requests import Passages
+from app.usecases.chat.chat import ChatInput, ToolResultInput
+
+MAX_RESULTS = 256
+
+
+class ToolInput(Input):
+    """A tool of the client's own, of this turn alone."""
+
+    name: ToolLabel
+    description: Annotated[str, Field(max_length=MAX_CONTENT)] = ""
+    parameters: Schema = Field(
+        default_factory=lambda: {"type": "object", "properties": {}}, description="JSON Schema of the arguments."
+    )
+
+    def spec(self) -> ToolSpec:
+        """The core's value."""
+        return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
+
+
+class ToolResult(Input):
+    """What a tool of the client came to."""
+
+    tool_call_id: CallId
+    content: Any = Field(description="A text, or any JSON.")
+
+    def input(self) -> ToolResultInput:
+        """The service's value."""
+        return ToolResultInput(tool_call_id=self.tool_call_id, content=self.content)
+
+
+class NamedTool(Input):
+    """The one tool that is to be called."""
+
+    name: ToolLabel
+
+
+class ResponseFormat(Input):
+    """The form of the reply: `json_schema` needs a `schema`."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    name: ToolLabel = "output"
+    description: Annotated[str, Field(max_length=10_000)] = ""
+    schema_: Schema | None = Field(default=None, alias="schema", description="JSON Schema of an object.")
+    strict: Flag | None = Field(default=None, description="Whether the model has to be held to the schema.")
+
+    @model_validator(mode="after")
+    def _schema_where_it_belongs(self) -> Self:
+        if (self.type == "json_schema") != (self.schema_ is not None):
+            raise ValueError("give a schema with the type json_schema, and with no other")
+        return self
+
+    def output(self) -> StructuredOutput | None:
+        """The core's value; `None` for text."""
+        if self.type == "text":
+            return None
+        return StructuredOutput(schema=self.schema_, name=self.name, description=self.description, strict=self.strict)
+
+
+class ChatRequest(Input):
+    """A user's message to answer, results of the client's tools to go on from, or neither: then what waits is answered.
+
+    What is brought beside them holds for this turn alone.
+    """
+
+    parts: Annotated[
+        list[Annotated[TextPart | MediaPart, Field(discriminator="type")]],
+        Field(max_length=MAX_PARTS, description="Texts and media of the user's message."),
+    ] = Field(default_factory=list)
+    content: Content | None = Field(default=None, description="May be empty only beside parts.")
+    tool_results: Annotated[list[ToolResult], Field(max_length=MAX_RESULTS)] = Field(default_factory=list)
+    event_type: EventType = "casual"
+    model: ModelName | None = Field(
+        default=None, description="One that the operator allows; the configured chat model when it is left out."
+    )
+    recall: Flag | None = Field(default=None, description="For this turn, whatever the policy says.")
+    passages: Passages = Field(default_factory=list)
+    instructions: SystemPrompt | None = Field(default=None, description="Stand after the conversation's system prompt.")
+    tools: Annotated[list[ToolInput], Field(max_length=MOST_TOOLS)] = Field(
+        default_factory=list, description="A turn in which the model calls one of these ends with `open_calls`."
+    )
+    tool_choice: Literal["auto", "none", "required"] | NamedTool | None = Field(
+        default=None, description="Among `tools`; what the service offers of its own stays as it is."
+    )
+    parallel_tool_calls: Flag | None = None
+    response_format: ResponseFormat | None = None
+    temperature: Temperature | None = None
+    top_p: Probability | None = None
+    max_tokens: OutputTokens | None = None
+    stop: Annotated[list[StopText], Field(max_length=MOST_STOPS)] = Field(default_factory=list)
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    seed: Annotated[Seed, Strict()] | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+    expected_last_message_id: UUID | None = None
+
+    @field_validator("content")
+    @classmethod
+    def _not_blank(cls, value: str | None, info: Any) -> str | None:
+        if value is not None and not value.strip() and not info.data.get("parts"):
+            raise ValueError("content cannot be empty")
+        return value
+
+    def input(self) -> ChatInput:
+        """The service's value."""
+        return ChatInput(
+            content=self.content,
+            parts=tuple(part.as_given() for part in self.parts),
+            results=tuple(result.input() for result in self.tool_results),
+            instructions=self.instructions,
+            tools=tuple(tool.spec() for tool in self.tools),
+            settings=self._settings(),
+            event_type=self.event_type,
+            model=self.model,
+            recall=self.recall,
+            passages=tuple(one.passage() for one in self.passages),
+            expected_last_message_id=self.expected_last_message_id,
+        )
+
+    def _settings(self) -> CallSettings:
+        choice = self.tool_choice
+        return CallSettings(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_output_tokens=self.max_tokens,
+            stop=tuple(self.stop),
+            tool_choice=ToolName(name=choice.name) if isinstance(choice, NamedTool) else choice,
+            parallel_tool_calls=self.parallel_tool_calls,
+            reasoning_effort=self.reasoning_effort,
+            output=self.response_format.output() if self.response_format else None,
+            seed=self.seed,
+            frequency_penalty=self.frequency_penalty,
+            presence_penalty=self.presence_penalty,
+        )

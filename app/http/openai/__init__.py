@@ -1,0 +1,1 @@
+"""The door for clients of OpenAI's API: its paths, bodies, streams and errors over the services of this one."""

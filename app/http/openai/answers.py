@@ -1,0 +1,246 @@
+"""An answer on its way to a client of OpenAI's API: a stored turn or a stateless one, told alike."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from pydantic_core import to_json
+
+from app.bootstrap import Container
+from app.core.model.errors import DomainError
+from app.http.errors import status_of
+from app.http.middleware import log_failure
+from app.http.openai.chat_chunks import ChatChunks
+from app.http.openai.content import arguments_text
+from app.http.openai.errors import openai_error, openai_status
+from app.http.openai.ids import call_item_id, conversation_id, message_id, response_id
+from app.http.openai.resources import Json, chat_call, chat_completion, response_object, seconds
+from app.http.openai.response_events import ResponseEvents
+from app.http.refusals import unexpected
+from app.usecases.openai.answering import Boundary, Called, Ended, Failed, Happening, Noted, Piece, Prompt
+from app.usecases.openai.following import Begun, happenings
+
+OWN: Final = "compaction."
+"""Events of the service that a client may ask for: how its conversation is compacted."""
+REASONS: Final[Mapping[str, str]] = {"length": "max_output_tokens"}
+FINISH: Final[Mapping[str, str]] = {"stop": "stop", "length": "length", "tool_call": "tool_calls"}
+
+
+@dataclass(slots=True, kw_only=True)
+class Answering:
+    """One answer."""
+
+    id: UUID
+    """Of the response: the turn's."""
+    reply_id: UUID
+    created_at: int
+    model: str
+    """As the request named it."""
+    told: str
+    """The header that says what was done."""
+    source: AsyncGenerator[Happening, None]
+    now: Callable[[], datetime]
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    conversation: str | None = None
+    on_disconnect: Callable[[], Awaitable[None]] | None = None
+    end: Ended | None = None
+    error: DomainError | None = None
+
+    def resource(self, status: str, output: Sequence[Json]) -> Json:
+        """The response as it stands."""
+        reason = REASONS.get(self.end.finish) if self.end and status == "incomplete" else None
+        return response_object(
+            response_id(self.id),
+            created_at=self.created_at,
+            status=status,
+            echo=self.echo,
+            output=output,
+            completed_at=seconds(self.now()) if status == "completed" else None,
+            usage=(self.end.usage or {}) if self.end else None,
+            error=failure_of(self.error) if self.error else None,
+            reason=reason,
+            conversation=self.conversation,
+        )
+
+    async def happenings(self) -> AsyncGenerator[Happening, None]:
+        """What happens, the end last; whatever goes wrong is told as an end."""
+        try:
+            async with aclosing(self.source) as source:
+                async for happening in source:
+                    if isinstance(happening, Ended):
+                        self.end = happening
+                    elif isinstance(happening, Failed):
+                        self.error = happening.error
+                    yield happening
+        except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
+            log_failure(error)
+            self.error = error if isinstance(error, DomainError) else unexpected()
+            yield Failed(self.error)
+
+
+def stored(services: Container, begun: Begun, model: str, echo: Mapping[str, Any]) -> Answering:
+    """The answer of a turn."""
+    conversation = conversation_id(begun.conversation.id)
+    told = f"stored; conversation={conversation}; served={begun.served}; full={begun.full}"
+    if begun.forked_from is not None:
+        told += f"; forked-from={conversation_id(begun.forked_from)}"
+    return Answering(
+        id=begun.turn_id,
+        reply_id=begun.reply_id,
+        created_at=seconds(begun.started_at) or 0,
+        model=model,
+        told=told,
+        source=happenings(begun.handle),
+        now=services.parts.clock.now,
+        echo=echo,
+        conversation=conversation,
+        on_disconnect=begun.handle.abandoned,
+    )
+
+
+async def stateless(
+    services: Container, prompt: Prompt, model: str, echo: Mapping[str, Any], *, reason: str
+) -> Answering:
+    """An answer that is kept nowhere. Raises what refuses the request."""
+    request = await services.openai.stateless.prepare(prompt)
+    return Answering(
+        id=services.openai.new_id(),
+        reply_id=services.openai.new_id(),
+        created_at=seconds(services.parts.clock.now()) or 0,
+        model=model,
+        told=f"stateless; reason={reason}",
+        source=services.openai.stateless.answer(request, prompt.model),
+        now=services.parts.clock.now,
+        echo={**echo, "store": False},
+    )
+
+
+async def response_events(answering: Answering, *, with_own: bool = False) -> AsyncGenerator[Json, None]:
+    """The events of a response's stream."""
+    events = ResponseEvents(
+        resource=answering.resource,
+        message=message_id(answering.reply_id),
+        call_id=lambda number: call_item_id(answering.reply_id, number),
+    )
+    for event in events.begin():
+        yield event
+    async for happening in answering.happenings():
+        match happening:
+            case Piece(text=text):
+                made = list(events.text(text))
+            case Boundary():
+                events.boundary()
+                made = []
+            case Called(call=call):
+                made = list(events.call(call.id, call.name, arguments_text(call.arguments)))
+            case Noted(kind=kind, data=data):
+                made = [events.own(kind, dict(data))] if with_own and kind.startswith(OWN) else []
+            case Ended() as end:
+                rest = "" if events.said else end.text
+                made = [*events.text(rest), *events.complete(status_of_end(end))]
+            case Failed():
+                made = list(events.fail())
+        for event in made:
+            yield event
+
+
+async def whole_response(answering: Answering) -> Json:
+    """The response when it is there. Raises the ``DomainError`` that it failed with."""
+    last: Json = {}
+    async for event in response_events(answering):
+        last = event
+    if answering.error is not None:
+        raise answering.error
+    found: Json = last["response"]
+    return found
+
+
+async def chat_chunks(answering: Answering, *, with_usage: bool) -> AsyncGenerator[Json, None]:
+    """The chunks of a chat completion; a failure is one that holds an error."""
+    chunks = ChatChunks(
+        id=chat_id(answering), created=answering.created_at, model=answering.model, with_usage=with_usage
+    )
+    has_said = False
+    yield chunks.begin()
+    async for happening in answering.happenings():
+        match happening:
+            case Piece(text=text):
+                has_said = True
+                made = list(chunks.text(text))
+            case Boundary():
+                chunks.boundary()
+                made = []
+            case Called(call=call):
+                made = list(chunks.call(call.id, call.name, arguments_text(call.arguments)))
+            case Ended() as end:
+                rest = "" if has_said else end.text
+                made = [*chunks.text(rest), *chunks.end(FINISH.get(end.finish, "stop"), end.usage)]
+            case Failed(error=error):
+                made = [{"error": told_error(error)}]
+            case Noted():
+                made = []
+        for chunk in made:
+            yield chunk
+
+
+async def whole_chat(answering: Answering) -> Json:
+    """The chat completion when it is there. Raises the ``DomainError`` that it failed with."""
+    pieces: list[str] = []
+    calls: list[Json] = []
+    async for chunk in chat_chunks(answering, with_usage=False):
+        for choice in chunk.get("choices", ()):
+            delta = choice["delta"]
+            pieces.append(delta.get("content") or "")
+            calls += [
+                chat_call(call["id"], call["function"]["name"], call["function"]["arguments"])
+                for call in delta.get("tool_calls", ())
+            ]
+    if answering.error is not None:
+        raise answering.error
+    end = answering.end
+    return chat_completion(
+        chat_id(answering),
+        created=answering.created_at,
+        model=answering.model,
+        text="".join(pieces),
+        calls=calls,
+        finish_reason=FINISH.get(end.finish, "stop") if end else "stop",
+        usage=end.usage if end else None,
+    )
+
+
+def chat_id(answering: Answering) -> str:
+    """The completion's id."""
+    return f"chatcmpl-{answering.id.hex}"
+
+
+def status_of_end(end: Ended) -> str:
+    """The status of a response with that end."""
+    if end.interrupted:
+        return "cancelled"
+    return "incomplete" if end.finish in REASONS else "completed"
+
+
+def failure_of(error: DomainError) -> Json:
+    """The error of a failed response."""
+    told = told_error(error)
+    return {"code": told["code"], "message": told["message"]}
+
+
+def told_error(error: DomainError) -> Json:
+    """An error in that API's form."""
+    return openai_error(error, openai_status(error, status_of(error)))
+
+
+def sse(data: Json, event: str | None = None) -> bytes:
+    """One event on the wire; no ``id``, as that API has it."""
+    name = f"event: {event}\n" if event else ""
+    return f"{name}data: {to_json(data).decode()}\n\n".encode()
+
+
+DONE: Final = b"data: [DONE]\n\n"

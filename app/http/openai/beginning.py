@@ -1,0 +1,118 @@
+"""Beginning a response, over HTTP and over a socket alike."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from starlette.datastructures import Headers
+
+from app.bootstrap import Container
+from app.core.context.brought import Brought
+from app.core.model.errors import FieldError, InvalidInputError, PreviousResponseNotFoundError
+from app.http.openai.answers import Answering, stateless, stored
+from app.http.openai.ids import uuid_of
+from app.http.openai.inputs import conversation_of, drafts_of, name_of
+from app.http.openai.models import DEFAULT, chosen_model
+from app.http.openai.response_requests import ResponseRequest
+from app.http.openai.waiting import patience
+from app.usecases.history.appending import MessageDraft
+from app.usecases.openai.answering import Prompt
+from app.usecases.openai.following import Begun
+from app.usecases.openai.keys import Attempt
+from app.usecases.openai.naming import Name
+from app.usecases.openai.stored import Request
+
+
+async def begin_response(
+    services: Container,
+    tenant_id: UUID,
+    body: ResponseRequest,
+    *,
+    headers: Headers,
+    attempt: Attempt,
+    before: tuple[MessageDraft, ...] = (),
+) -> Answering:
+    """Begin it. Every refusal is raised here.
+
+    Args:
+        services: Of the process.
+        tenant_id: Whose.
+        body: The request.
+        headers: Of the request, or of the socket's beginning.
+        attempt: Which one at this request.
+        before: What a connection remembers of responses that are kept nowhere.
+    """
+    body.refuse_unsupported()
+    model = body.model or DEFAULT
+    echo = body.echo(model)
+    if not body.stores:
+        before = before or await _read(services, tenant_id, body)
+        prompt = await prompt_of(services, tenant_id, body, before)
+        return await stateless(services, prompt, model, echo, reason="not-stored")
+    prompt = await prompt_of(services, tenant_id, body, before)
+    request = Request(
+        prompt=prompt,
+        attempt=attempt,
+        patience=patience(services),
+        preset=chosen_model(services, body.model).preset,
+        user=body.user,
+        echo=echo,
+    )
+    name = None if body.conversation_name or body.previous_response_id else _name(headers, body)
+    begun = await _begun(services, tenant_id, body, request, name)
+    if begun is None:
+        return await stateless(services, prompt, model, echo, reason="diverged")
+    return stored(services, begun, model, echo)
+
+
+async def prompt_of(
+    services: Container, tenant_id: UUID, body: ResponseRequest, before: tuple[MessageDraft, ...] = ()
+) -> Prompt:
+    """What the model is to answer."""
+    settings, tools = body.called()
+    return Prompt(
+        messages=(*before, *await drafts_of(services, tenant_id, body.items)),
+        brought=Brought(instructions=body.instructions or "", tools=tools, settings=settings),
+        model=chosen_model(services, body.model).model,
+        truncates=body.truncation == "auto",
+    )
+
+
+async def _begun(
+    services: Container, tenant_id: UUID, body: ResponseRequest, request: Request, name: Name | None
+) -> Begun | None:
+    answers = services.openai.stored
+    if body.conversation_name is not None:
+        return await answers.in_conversation(tenant_id, conversation_of(body.conversation_name), request)
+    if body.previous_response_id is not None:
+        return await answers.after_response(tenant_id, response_of(body.previous_response_id), request)
+    if name is not None:
+        return await answers.under_name(tenant_id, name, request, only_new=False)
+    return await answers.afresh(tenant_id, request)
+
+
+def response_of(id_: str) -> UUID:
+    """The response that a request goes on from. Raises ``PreviousResponseNotFoundError`` for what is no id of one."""
+    found = uuid_of(id_, "resp")
+    if found is None:
+        raise _no_such_response()
+    return found
+
+
+def _name(headers: Headers, body: ResponseRequest) -> Name | None:
+    return name_of(headers, body=None, metadata=body.metadata, user=body.user)
+
+
+async def _read(services: Container, tenant_id: UUID, body: ResponseRequest) -> tuple[MessageDraft, ...]:
+    """What a response that is not to be kept goes on from: a stored one is read, and nothing is added to it."""
+    if body.conversation_name is not None:
+        message = "a conversation keeps what is said in it: leave store out, or the conversation"
+        raise InvalidInputError(message, errors=[FieldError(field="store", message=message)])
+    if body.previous_response_id is None:
+        return ()
+    turn_id = response_of(body.previous_response_id)
+    return tuple(await services.openai.compaction.of_response(tenant_id, turn_id))
+
+
+def _no_such_response() -> PreviousResponseNotFoundError:
+    return PreviousResponseNotFoundError("there is no such response, or it was not stored")

@@ -1,0 +1,83 @@
+"""Chat completions: stateless, unless the request names a conversation and sends its history, or only what is new."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Body, Request, Response
+
+from app.bootstrap import Container
+from app.core.context.brought import Brought
+from app.http.dependencies import Services, Shutdown, Tenant
+from app.http.openai.answers import Answering, chat_chunks, stateless, stored, whole_chat
+from app.http.openai.chat_requests import ChatCompletionRequest
+from app.http.openai.inputs import Attempts, name_of
+from app.http.openai.models import Chosen, chosen_model
+from app.http.openai.routing import openai_router
+from app.http.openai.sending import send_stream, send_whole
+from app.http.openai.waiting import patience
+from app.usecases.openai.answering import Prompt
+from app.usecases.openai.keys import Attempt
+from app.usecases.openai.stored import Request as StoredRequest
+
+router = openai_router()
+
+
+@router.post(
+    "/chat/completions",
+    responses={200: {"description": "With `stream: true` as events.", "content": {"text/event-stream": {}}}},
+    response_model=dict[str, Any],
+)
+async def create_chat_completion(
+    request: Request,
+    services: Services,
+    tenant: Tenant,
+    stopping: Shutdown,
+    attempt: Attempts,
+    body: Annotated[ChatCompletionRequest, Body()],
+) -> Response:
+    """Answer messages.
+
+    Without the name of a conversation (header `X-Conversation-Id`, or one that chat frontends forward; field
+    `conversation` or `metadata.conversation_id`) nothing is looked up and nothing is stored. The header
+    `X-Throughline` of the response says what was done.
+    """
+    answering = await _answering(request, services, tenant, attempt, body)
+    if not body.stream:
+        return await send_whole(request, answering, whole_chat(answering))
+    with_usage = bool(body.stream_options and body.stream_options.include_usage)
+    chunks = chat_chunks(answering, with_usage=with_usage)
+    return send_stream(services, answering, chunks, stopping, named=False)
+
+
+async def _answering(
+    request: Request, services: Container, tenant: UUID, attempt: Attempt, body: ChatCompletionRequest
+) -> Answering:
+    body.refuse_unsupported()
+    chosen = chosen_model(services, body.model)
+    prompt = _prompt(body, chosen)
+    name = name_of(request.headers, body=body.conversation, metadata=body.metadata, user=body.user)
+    if name is None:
+        return await stateless(services, prompt, body.model, {}, reason="unnamed")
+    asked = StoredRequest(
+        prompt=prompt,
+        attempt=attempt,
+        patience=patience(services),
+        preset=chosen.preset,
+        user=name.user,
+    )
+    begun = await services.openai.stored.under_name(tenant, name, asked, only_new=body.conversation is not None)
+    if begun is None:
+        return await stateless(services, prompt, body.model, {}, reason="diverged")
+    return stored(services, begun, body.model, {})
+
+
+def _prompt(body: ChatCompletionRequest, chosen: Chosen) -> Prompt:
+    settings, tools = body.called()
+    return Prompt(
+        messages=tuple(body.drafts),
+        brought=Brought(instructions=body.instructions or "", tools=tools, settings=settings),
+        model=chosen.model,
+        truncates=body.truncation == "auto",
+    )

@@ -1,0 +1,68 @@
+"""The chunks of a streamed chat completion: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.http.openai.resources import Json, chat_call, chat_usage
+from app.http.openai.response_events import BOUNDARY
+
+
+@dataclass(slots=True)
+class ChatChunks:
+    """Makes the chunks of one completion: ``begin``, pieces and calls, ``end``."""
+
+    id: str
+    created: int
+    model: str
+    with_usage: bool
+    """Whether a last chunk tells what was used, and every other says ``usage: null``."""
+    _calls: int = 0
+    _has_said: bool = False
+    _said_before: bool = False
+
+    def begin(self) -> Json:
+        """Who speaks."""
+        return self._chunk({"role": "assistant", "content": "", "refusal": None})
+
+    def text(self, piece: str) -> Iterator[Json]:
+        """A piece of the reply."""
+        if not piece:
+            return
+        if self._said_before:
+            piece, self._said_before = BOUNDARY + piece, False
+        self._has_said = True
+        yield self._chunk({"content": piece})
+
+    def boundary(self) -> None:
+        """The model looks something up before it goes on."""
+        self._said_before = self._has_said
+
+    def call(self, id_: str, name: str, arguments: str) -> Iterator[Json]:
+        """A call that waits for the client."""
+        number, self._calls = self._calls, self._calls + 1
+        yield self._chunk({"tool_calls": [{"index": number, **chat_call(id_, name, arguments)}]})
+
+    def end(self, finish_reason: str, usage: Mapping[str, Any] | None) -> Iterator[Json]:
+        """Why it ended, then what it used."""
+        yield self._chunk({}, finish_reason)
+        if self.with_usage:
+            yield {**self._whole([]), "usage": chat_usage(usage)}
+
+    def _chunk(self, delta: Json, finish_reason: str | None = None) -> Json:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        chunk = self._whole([choice])
+        return {**chunk, "usage": None} if self.with_usage else chunk
+
+    def _whole(self, choices: list[Json]) -> Json:
+        return {
+            "id": self.id,
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+            "service_tier": "default",
+            "system_fingerprint": None,
+        }

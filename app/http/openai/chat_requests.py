@@ -1,0 +1,212 @@
+"""The body of a chat completion, and what it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from app.core.model.model_io import CallSettings, ToolSpec
+from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT
+from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_part, stored_content
+from app.http.openai.settings import (
+    MAX_TOOLS,
+    AnswerSchema,
+    ClientFunction,
+    Mode,
+    NamedTool,
+    Penalty,
+    Share,
+    Temperature,
+    Tokens,
+    chosen,
+    refuse_unsupported,
+    settings_of,
+)
+from app.usecases.history.appending import MessageDraft
+
+MAX_MESSAGES: Final = 10_000
+INSTRUCTING: Final = frozenset({"system", "developer"})
+
+
+class CalledFunction(Given):
+    """What was called."""
+
+    name: ToolName
+    arguments: Annotated[str, Field(max_length=MAX_CONTENT)] = "{}"
+
+
+class ChatCall(Given):
+    """A call in an assistant's message."""
+
+    id: CallId
+    function: CalledFunction
+
+
+class ChatMessage(Given):
+    """One message."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content | None = None
+    tool_calls: Annotated[list[ChatCall], Field(max_length=128)] | None = None
+    tool_call_id: CallId | None = None
+    refusal: str | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.role == "tool" and self.tool_call_id is None:
+            raise ValueError("a message of role tool needs tool_call_id")
+        if self.role != "assistant" and self.content is None:
+            raise ValueError("content cannot be null")
+        self.draft()
+        return self
+
+    def draft(self) -> MessageDraft:
+        """As a message to be. Raises ``ValueError`` for content that cannot be kept."""
+        if self.role == "tool":
+            return MessageDraft(role="tool", content="", parts=(result_part(self.tool_call_id or "", self.content),))
+        words, media = stored_content(self.content)
+        if self.role == "assistant":
+            calls = [call_part(call.id, call.function.name, call.function.arguments) for call in self.tool_calls or ()]
+            return MessageDraft(role="assistant", content=words or self.refusal or "", parts=(*media, *calls))
+        role: Literal["system", "user"] = "user" if self.role == "user" else "system"
+        return MessageDraft(role=role, content=words, parts=media)
+
+
+class ChatTool(Given):
+    """A tool: functions alone."""
+
+    type: Literal["function"]
+    function: ClientFunction
+
+
+class ChosenFunction(Given):
+    """The function that is to be called."""
+
+    name: ToolName
+
+
+class ChatNamedTool(Given):
+    """The tool that is to be called."""
+
+    type: Literal["function"]
+    function: ChosenFunction
+
+
+class ChatFormat(Given):
+    """What the answer looks like."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: AnswerSchema | None = None
+
+
+class StreamOptions(Given):
+    """How it is streamed."""
+
+    include_usage: bool | None = None
+
+
+class ChatCompletionRequest(Given):
+    """A chat completion; what is not listed is passed over."""
+
+    model: Annotated[str, Field(min_length=1, max_length=200)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    tools: Annotated[list[ChatTool], Field(max_length=MAX_TOOLS)] | None = None
+    tool_choice: Mode | ChatNamedTool | None = None
+    parallel_tool_calls: bool | None = None
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    max_tokens: Tokens | None = None
+    max_completion_tokens: Tokens | None = None
+    stop: str | list[str] | None = None
+    response_format: ChatFormat | None = None
+    reasoning_effort: Annotated[str, Field(max_length=40)] | None = None
+    seed: int | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+    user: Annotated[str, Field(max_length=255)] | None = None
+    metadata: dict[str, Any] | None = None
+    conversation: Any = Field(default=None, description="Ours: the conversation whose new messages these are.")
+    truncation: Literal["auto", "disabled"] | None = Field(
+        default=None,
+        description="Ours: whether the oldest messages of an answer without a conversation may be left out.",
+    )
+    n: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    logit_bias: dict[str, Any] | None = None
+    modalities: list[str] | None = None
+    audio: Any = None
+    functions: Any = None
+    function_call: Any = None
+    web_search_options: Any = None
+    verbosity: str | None = None
+
+    @model_validator(mode="after")
+    def _within_limits(self) -> Self:
+        if len(self.instructions or "") > MAX_SYSTEM_PROMPT:
+            raise ValueError(f"the system message may have at most {MAX_SYSTEM_PROMPT} characters")
+        return self
+
+    def refuse_unsupported(self) -> None:
+        """Raises ``InvalidInputError`` for what would otherwise be dropped in silence."""
+        refuse_unsupported(
+            [
+                ("n", self.n not in {None, 1}, "one completion at a time is made here"),
+                ("logprobs", bool(self.logprobs), "log probabilities are not told here"),
+                ("top_logprobs", bool(self.top_logprobs), "log probabilities are not told here"),
+                ("logit_bias", bool(self.logit_bias), "tokens are not weighed here"),
+                ("modalities", bool(set(self.modalities or ()) - {"text"}), "only text is answered here"),
+                ("audio", self.audio is not None, "only text is answered here"),
+                ("functions", bool(self.functions), "use tools"),
+                ("function_call", self.function_call not in {None, "none", "auto"}, "use tool_choice"),
+                ("web_search_options", self.web_search_options is not None, "nothing is searched for here"),
+                ("verbosity", self.verbosity not in {None, "medium"}, "say it in the system message"),
+            ]
+        )
+
+    @property
+    def instructions(self) -> str | None:
+        """What stands before the first other message: the system's and the developer's words."""
+        return "\n\n".join(message.draft().content for message in self._leading()) or None
+
+    @property
+    def drafts(self) -> list[MessageDraft]:
+        """The messages after that."""
+        leading = sum(1 for _ in self._leading())
+        return [message.draft() for message in self.messages[leading:]]
+
+    def called(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
+        """(how the model is called, the tools that it may call)."""
+        named = self.tool_choice
+        wanted = NamedTool(type="function", name=named.function.name) if isinstance(named, ChatNamedTool) else named
+        choice, tools = chosen(wanted, [tool.function for tool in self.tools or ()])
+        settings = settings_of(
+            choice=choice,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_output_tokens=self.max_completion_tokens or self.max_tokens,
+            stop=self.stop,
+            parallel_tool_calls=self.parallel_tool_calls,
+            reasoning_effort=self.reasoning_effort,
+            output=self._output(),
+            seed=self.seed,
+            frequency_penalty=self.frequency_penalty,
+            presence_penalty=self.presence_penalty,
+        )
+        return settings, tools
+
+    def _output(self) -> Any:
+        form = self.response_format
+        if form is None or form.type == "text":
+            return None
+        return (form.json_schema if form.type == "json_schema" and form.json_schema else AnswerSchema()).output()
+
+    def _leading(self) -> Iterator[ChatMessage]:
+        for message in self.messages:
+            if message.role not in INSTRUCTING:
+                return
+            yield message

@@ -1,0 +1,220 @@
+"""Contents of messages, calls and results, as chat completions and responses spell them, to the stored form."""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from app.core.text.parts import Part
+from app.http.fields import MAX_CONTENT, MAX_PARTS
+
+MAX_URL: Final = 8_192
+CallId = Annotated[str, Field(min_length=1, max_length=200)]
+ToolName = Annotated[str, Field(min_length=1, max_length=64)]
+Words = Annotated[str, Field(max_length=MAX_CONTENT)]
+
+
+class Given(BaseModel):
+    """A piece of a request: what we do not know is passed over, as that API does."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class TextContent(Given):
+    """Words, under any of the names that they have there."""
+
+    type: Literal["text", "input_text", "output_text", "summary_text", "reasoning_text"]
+    text: Words
+
+
+class RefusalContent(Given):
+    """What an assistant said instead of an answer."""
+
+    type: Literal["refusal"]
+    refusal: Words
+
+
+class ImageUrl(Given):
+    """Where an image is."""
+
+    url: str
+    detail: str | None = None
+
+
+class ChatImage(Given):
+    """An image of a chat completion."""
+
+    type: Literal["image_url"]
+    image_url: ImageUrl
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, value: Any) -> Any:
+        """Some clients write the address alone."""
+        if isinstance(value, dict) and isinstance(value.get("image_url"), str):
+            return {**value, "image_url": {"url": value["image_url"]}}
+        return value
+
+
+class ResponseImage(Given):
+    """An image of a response's input."""
+
+    type: Literal["input_image"]
+    image_url: str | None = None
+    file_id: str | None = None
+    detail: str | None = None
+
+
+class GivenAudio(Given):
+    """Sound, inline."""
+
+    data: Annotated[str, Field(min_length=1)]
+    format: Annotated[str, Field(min_length=1, max_length=40)]
+
+
+class AudioContent(Given):
+    """A sound."""
+
+    type: Literal["input_audio"]
+    input_audio: GivenAudio
+
+
+class GivenFile(Given):
+    """A file, inline."""
+
+    file_data: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
+class ChatFile(Given):
+    """A file of a chat completion."""
+
+    type: Literal["file"]
+    file: GivenFile
+
+
+class ResponseFile(Given):
+    """A file of a response's input."""
+
+    type: Literal["input_file"]
+    file_data: str | None = None
+    file_url: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
+ContentPart = Annotated[
+    TextContent | RefusalContent | ChatImage | ResponseImage | AudioContent | ChatFile | ResponseFile,
+    Field(discriminator="type"),
+]
+
+
+def form_of(value: Any) -> str:
+    """Which of the two forms of a content, or of an input, a value is meant to be."""
+    return "text" if isinstance(value, str) else "list"
+
+
+Content = Annotated[
+    Annotated[Words, Tag("text")] | Annotated[list[ContentPart], Field(max_length=MAX_PARTS), Tag("list")],
+    Discriminator(form_of),
+]
+
+
+def stored_content(content: Content | None) -> tuple[str, tuple[Part, ...]]:
+    """(the words, the media) of a message.
+
+    Raises:
+        ValueError: A file is named by an id, or its data is no data URL.
+    """
+    if content is None or isinstance(content, str):
+        return content or "", ()
+    texts: list[str] = []
+    media: list[Part] = []
+    for part in content:
+        match part:
+            case TextContent(text=text):
+                texts.append(text)
+            case RefusalContent(refusal=refusal):
+                texts.append(refusal)
+            case _:
+                media.append(_media(part))
+    return "\n\n".join(text for text in texts if text), tuple(media)
+
+
+def _media(part: ChatImage | ResponseImage | AudioContent | ChatFile | ResponseFile) -> Part:
+    match part:
+        case ChatImage(image_url=ImageUrl(url=url, detail=detail)):
+            return _placed(url, "image/*", {"detail": detail})
+        case ResponseImage(image_url=str(url), detail=detail):
+            return _placed(url, "image/*", {"detail": detail})
+        case AudioContent(input_audio=GivenAudio(data=data, format=form)):
+            return {"type": "media", "media_type": f"audio/{form}", "data": data}
+        case ChatFile(file=GivenFile(file_data=str(data), filename=name)):
+            return _placed(data, _type_of(name), {"name": name})
+        case ResponseFile(file_data=str(data), filename=name):
+            return _placed(data, _type_of(name), {"name": name})
+        case ResponseFile(file_url=str(url), filename=name):
+            return _placed(url, _type_of(name), {"name": name})
+        case _:
+            raise ValueError("files are taken inline or by address: there are no stored files that an id could name")
+
+
+def _placed(source: str, kind: str, beside: dict[str, str | None]) -> Part:
+    """Data of a data URL, or an address; bare Base64 of a file is data too."""
+    further = {name: value for name, value in beside.items() if value is not None}
+    head, comma, data = source.partition(",")
+    if head.startswith("data:") and comma and data:
+        media_type = head.removeprefix("data:").partition(";")[0] or kind
+        return {"type": "media", "media_type": media_type[:200], "data": data, **further}
+    if "://" in source[:16]:
+        if len(source) > MAX_URL:
+            raise ValueError(f"an address may have at most {MAX_URL} characters")
+        return {"type": "media", "media_type": mimetypes.guess_type(source)[0] or kind, "url": source, **further}
+    if not source:
+        raise ValueError("a file or an image needs data or an address")
+    return {"type": "media", "media_type": kind, "data": source, **further}
+
+
+def _type_of(name: str | None) -> str:
+    return (mimetypes.guess_type(name)[0] if name else None) or "application/octet-stream"
+
+
+def call_part(id_: str, name: str, arguments: str) -> Part:
+    """A call in its stored form: arguments as an object where they are one, else as they were written."""
+    try:
+        parsed = json.loads(arguments) if arguments.strip() else {}
+    except (ValueError, RecursionError):
+        parsed = arguments
+    return {"type": "tool_call", "id": id_, "name": name, "arguments": parsed}
+
+
+def result_part(call_id: str, content: Content | None) -> Part:
+    """A result in its stored form; of a list its words, and media by what they are."""
+    words, media = stored_content(content)
+    told = [words, *(f"[{part['media_type']}]" for part in media)]
+    return {"type": "tool_result", "tool_call_id": call_id, "content": "\n\n".join(text for text in told if text)}
+
+
+def arguments_text(arguments: Any) -> str:
+    """A stored call's arguments as that API has them: JSON text."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+
+
+def content_text(content: Any) -> str:
+    """A stored result as text."""
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
+
+
+def calls_in(parts: Iterable[Part]) -> list[tuple[int, Part]]:
+    """The calls of a message with their number among its parts."""
+    return [(number, part) for number, part in enumerate(parts) if part.get("type") == "tool_call"]
+
+
+def results_in(parts: Sequence[Part]) -> list[tuple[int, Part]]:
+    """The results in a message with their number among its parts."""
+    return [(number, part) for number, part in enumerate(parts) if part.get("type") == "tool_result"]

@@ -1,0 +1,152 @@
+"""Conversations and their items."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Body
+
+from app.bootstrap import Container
+from app.core.model.errors import DomainError, FieldError, InvalidInputError, NotFoundError
+from app.http.dependencies import Services, Tenant
+from app.http.openai.ids import ItemId, item_of
+from app.http.openai.inputs import Attempts, conversation_of, drafts_of
+from app.http.openai.items import items_of, items_of_all
+from app.http.openai.resources import Json, conversation_object, deleted, listing
+from app.http.openai.response_requests import ConversationRequest, ConversationUpdate, ItemsRequest
+from app.http.openai.responses import After, Limit, Order
+from app.http.openai.routing import openai_router
+from app.usecases.history.conversations import NewConversation
+
+router = openai_router()
+
+
+@router.post("/conversations")
+async def create_openai_conversation(
+    services: Services, tenant: Tenant, attempt: Attempts, body: Annotated[ConversationRequest, Body()]
+) -> dict[str, Any]:
+    """A new conversation."""
+    drafts = await drafts_of(services, tenant, body.items or ())
+    new = NewConversation(metadata=body.metadata or {})
+    conversation = (await services.conversations.create(tenant, new, idem=attempt.own)).conversation
+    if drafts:
+        # Nobody knows the conversation yet: whatever is appended under this key belongs to this request.
+        idem = replace(attempt, tries=1).key(_items_of(conversation.id), fixes_place=True)
+        try:
+            await services.messages.append(tenant, conversation.id, drafts, idem=replace(idem, key=f"{idem.key}:items"))
+        except DomainError:
+            await services.conversations.delete(tenant, conversation.id)
+            raise
+    return conversation_object(conversation)
+
+
+@router.get("/conversations/{conversation_id}")
+async def retrieve_openai_conversation(conversation_id: str, services: Services, tenant: Tenant) -> dict[str, Any]:
+    """One conversation, also one that another API made."""
+    return await _shown(services, tenant, conversation_of(conversation_id))
+
+
+@router.post("/conversations/{conversation_id}")
+async def update_openai_conversation(
+    conversation_id: str,
+    services: Services,
+    tenant: Tenant,
+    _attempt: Attempts,
+    body: Annotated[ConversationUpdate, Body()],
+) -> dict[str, Any]:
+    """Other metadata."""
+    id_ = conversation_of(conversation_id)
+    present = (await services.conversations.get(tenant, id_)).conversation.metadata
+    removed = dict.fromkeys(present.keys() - body.metadata.keys())
+    view = await services.conversations.patch(tenant, id_, {"metadata": {**removed, **body.metadata}})
+    return conversation_object(view.conversation)
+
+
+@router.delete("/conversations/{conversation_id}")
+async def delete_openai_conversation(conversation_id: str, services: Services, tenant: Tenant) -> dict[str, Any]:
+    """Delete a conversation with everything derived."""
+    await services.conversations.delete(tenant, conversation_of(conversation_id))
+    return deleted(conversation_id, "conversation.deleted")
+
+
+@router.get("/conversations/{conversation_id}/items")
+async def list_conversation_items(
+    conversation_id: str,
+    services: Services,
+    tenant: Tenant,
+    limit: Limit = 20,
+    after: After = None,
+    order: Order = "desc",
+) -> dict[str, Any]:
+    """The full history as items, never affected by compaction; the newest first unless asked otherwise."""
+    place = None if after is None else (after, _item(after, "after").message_id)
+    page = await services.openai.responses.item_page(
+        tenant, conversation_of(conversation_id), items_of, limit=limit, after=place, order=order
+    )
+    return listing(page.items, has_more=page.has_more)
+
+
+@router.post("/conversations/{conversation_id}/items")
+async def create_conversation_items(
+    conversation_id: str, services: Services, tenant: Tenant, attempt: Attempts, body: Annotated[ItemsRequest, Body()]
+) -> dict[str, Any]:
+    """Append items without an answer."""
+    id_ = conversation_of(conversation_id)
+    drafts = await drafts_of(services, tenant, body.items)
+    if not drafts:
+        message = "there is nothing to keep of these items"
+        raise InvalidInputError(message, errors=[FieldError(field="items", message=message)])
+    idem = attempt.key(_items_of(id_), fixes_place=False)
+    messages = await services.messages.append(tenant, id_, drafts, idem=idem)
+    return listing(items_of_all(messages), has_more=False)
+
+
+@router.get("/conversations/{conversation_id}/items/{item_id}")
+async def retrieve_conversation_item(
+    conversation_id: str, item_id: str, services: Services, tenant: Tenant
+) -> dict[str, Any]:
+    """One item."""
+    _, item = await _found(services, tenant, conversation_id, item_id)
+    return item
+
+
+@router.delete("/conversations/{conversation_id}/items/{item_id}")
+async def delete_conversation_item(
+    conversation_id: str, item_id: str, services: Services, tenant: Tenant
+) -> dict[str, Any]:
+    """Erase the message that an item belongs to, with all that was made of it."""
+    place, _ = await _found(services, tenant, conversation_id, item_id)
+    id_ = conversation_of(conversation_id)
+    await services.erasure.erase(tenant, id_, place.message_id)
+    return await _shown(services, tenant, id_)
+
+
+async def _found(services: Container, tenant: UUID, conversation_id: str, item_id: str) -> tuple[ItemId, Json]:
+    """An item of a conversation, and where it is. Raises ``NotFoundError``."""
+    place = item_of(item_id)
+    if place is None:
+        raise NotFoundError("No such item.")
+    message = await services.openai.responses.message(tenant, conversation_of(conversation_id), place.message_id)
+    item = next((item for item in items_of(message) if item["id"] == item_id), None)
+    if item is None:
+        raise NotFoundError("No such item.")
+    return place, item
+
+
+def _items_of(conversation_id: UUID) -> str:
+    """The place of a request that appends items."""
+    return f"{conversation_id.hex}:items"
+
+
+def _item(id_: str, field: str) -> ItemId:
+    place = item_of(id_)
+    if place is None:
+        message = "must be the id of an item of this list"
+        raise InvalidInputError(message, errors=[FieldError(field=field, message=message)])
+    return place
+
+
+async def _shown(services: Container, tenant: UUID, conversation_id: UUID) -> Json:
+    return conversation_object((await services.conversations.get(tenant, conversation_id)).conversation)

@@ -1,0 +1,81 @@
+"""Errors as clients of OpenAI's API read them: ``{"error": {message, type, param, code}}`` with a real status."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from itertools import takewhile
+from typing import Any, Final
+
+from pydantic import BaseModel, Field
+
+from app.core.model.errors import DomainError
+from app.core.model.redaction import redact
+from app.core.text.patterns import compiled
+
+PREFIX: Final = "/v1"
+"""Everything at and below this path speaks OpenAI's language."""
+
+_STATUSES: Final[Mapping[str, int]] = {"model_not_allowed": 404, "message_too_large": 400, "host_not_allowed": 421}
+"""Where that API answers a code with another status than ours; what is out of contract is 400 there."""
+_CODES: Final[Mapping[str, str]] = {
+    "unauthenticated": "invalid_api_key",
+    "model_not_allowed": "model_not_found",
+    "message_too_large": "context_length_exceeded",
+    "context_over_window": "context_length_exceeded",
+    "rate_limited": "rate_limit_exceeded",
+}
+"""Codes for which that API has a word of its own."""
+_STEP: Final = compiled(r"[A-Za-z_][A-Za-z0-9_]{0,63}|[0-9]{1,6}", re.ASCII)
+_FORMS: Final = frozenset({"text", "list"})
+"""Which form of a field is meant, where it has two: no step of its own."""
+_TYPES: Final[Mapping[int, str]] = {
+    HTTPStatus.UNAUTHORIZED: "authentication_error",
+    HTTPStatus.FORBIDDEN: "permission_error",
+    HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_error",
+}
+
+
+class OpenAIErrorBody(BaseModel):
+    """What went wrong."""
+
+    message: str
+    type: str = Field(examples=["invalid_request_error"])
+    param: str | None = Field(description="The field that is out of contract, if it is one.")
+    code: str | None = Field(description="Stable; clients branch on it.")
+
+
+class OpenAIError(BaseModel):
+    """An error of the routes below ``/v1``."""
+
+    error: OpenAIErrorBody
+
+
+def is_openai_path(path: str) -> bool:
+    """Whether a path belongs to OpenAI's API."""
+    return path == PREFIX or path.startswith(f"{PREFIX}/")
+
+
+def openai_status(error: DomainError, status: int) -> int:
+    """The status there of an error that has this ``status`` on the other routes."""
+    found = _STATUSES.get(error.stable_code)
+    return found or (HTTPStatus.BAD_REQUEST if status == HTTPStatus.UNPROCESSABLE_ENTITY else status)
+
+
+def _param(field: str) -> str:
+    """The place of a field as that API's clients know it."""
+    steps = takewhile(_STEP.fullmatch, field.removeprefix("settings.").split("."))
+    return redact(".".join(step for step in steps if step not in _FORMS)) or redact(field)
+
+
+def openai_error(error: DomainError, status: int) -> dict[str, Any]:
+    """The inner object of an error with that (translated) status; no secret that came in is told back."""
+    kind = _TYPES.get(status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
+    first = error.errors[0] if error.errors else None
+    return {
+        "message": redact(error.detail),
+        "type": kind,
+        "param": _param(first.field) if first and first.field else None,
+        "code": _CODES.get(error.stable_code, error.stable_code),
+    }

@@ -1,0 +1,70 @@
+"""Ids of OpenAI's API for what is stored here, without a table: a prefix and the UUID's 32 digits."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+from uuid import UUID
+
+from app.core.text.patterns import compiled
+
+Prefix = Literal["conv", "msg", "resp", "fc", "fco", "cmp"]
+
+_ID: Final = compiled(r"(conv|msg|resp|fc|fco|cmp)_([0-9a-f]{32})(?:_([0-9]{1,3}))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemId:
+    """An item: a message, or one part of it."""
+
+    message_id: UUID
+    part: int | None = None
+    """The number of a tool call or of a result among the message's parts; ``None``: the words of the message."""
+
+
+def conversation_id(id_: UUID) -> str:
+    """Of a conversation."""
+    return f"conv_{id_.hex}"
+
+
+def response_id(turn_id: UUID) -> str:
+    """Of a response: a turn."""
+    return f"resp_{turn_id.hex}"
+
+
+def message_id(id_: UUID) -> str:
+    """Of what a message says."""
+    return f"msg_{id_.hex}"
+
+
+def call_item_id(id_: UUID, part: int) -> str:
+    """Of a call that a message makes."""
+    return f"fc_{id_.hex}_{part}"
+
+
+def result_item_id(id_: UUID, part: int) -> str:
+    """Of a call's result."""
+    return f"fco_{id_.hex}_{part}"
+
+
+def compaction_item_id(id_: UUID) -> str:
+    """Of compacted input."""
+    return f"cmp_{id_.hex}"
+
+
+def uuid_of(text: str, prefix: Prefix) -> UUID | None:
+    """The UUID in an id with that prefix; ``None`` when it is no such id."""
+    found = _ID.fullmatch(text)
+    return UUID(found[2]) if found and found[1] == prefix and found[3] is None else None
+
+
+def item_of(text: str) -> ItemId | None:
+    """The item that an id names; ``None`` when it is no id of an item."""
+    found = _ID.fullmatch(text)
+    if found is None or found[1] not in {"msg", "fc", "fco"}:
+        return None
+    is_part = found[1] != "msg"
+    if is_part != (found[3] is not None):
+        return None
+    return ItemId(UUID(found[2]), int(found[3]) if is_part else None)

@@ -1,0 +1,182 @@
+"""Items: what a conversation or a response is made of there, from and to stored messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field
+
+from app.core.model.conversation import Message
+from app.core.text.parts import Part, own_content, own_parts
+from app.http.fields import MAX_CONTENT
+from app.http.openai.content import (
+    CallId,
+    Content,
+    Given,
+    ToolName,
+    arguments_text,
+    call_part,
+    calls_in,
+    content_text,
+    result_part,
+    results_in,
+    stored_content,
+)
+from app.http.openai.ids import call_item_id, message_id, result_item_id
+from app.usecases.history.appending import MessageDraft
+
+MAX_TOKEN: Final = 4_000_000
+"""Characters of compacted input."""
+
+
+class MessageItem(Given):
+    """Somebody said something."""
+
+    type: Literal["message"] = "message"
+    role: Literal["user", "assistant", "system", "developer"]
+    content: Content
+
+
+class CallItem(Given):
+    """A model called a function."""
+
+    type: Literal["function_call"]
+    call_id: CallId
+    name: ToolName
+    arguments: Annotated[str, Field(max_length=MAX_CONTENT)] = "{}"
+
+
+class ResultItem(Given):
+    """What the function came to."""
+
+    type: Literal["function_call_output"]
+    call_id: CallId
+    output: Content
+
+
+class ReasoningItem(Given):
+    """Another provider's thoughts: no model here reads them."""
+
+    type: Literal["reasoning"]
+
+
+class ReferenceItem(Given):
+    """An item that is stored here, by its id."""
+
+    type: Literal["item_reference"]
+    id: Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class CompactionItem(Given):
+    """Compacted input, as this service gave it out."""
+
+    type: Literal["compaction", "compaction_summary"]
+    encrypted_content: Annotated[str, Field(min_length=1, max_length=MAX_TOKEN)]
+
+
+def _with_type(value: Any) -> Any:
+    """A message may come without a type."""
+    return {**value, "type": "message"} if isinstance(value, dict) and value.get("type") is None else value
+
+
+InputItem = Annotated[
+    Annotated[
+        MessageItem | CallItem | ResultItem | ReasoningItem | ReferenceItem | CompactionItem,
+        Field(discriminator="type"),
+    ],
+    BeforeValidator(_with_type),
+]
+
+
+def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
+    """An item as a message to be. Raises ``ValueError`` for content that cannot be kept."""
+    match item:
+        case MessageItem(role=role, content=content):
+            words, media = stored_content(content)
+            if not words.strip() and not media:
+                raise ValueError("content cannot be empty")
+            return MessageDraft(role="system" if role == "developer" else role, content=words, parts=media)
+        case CallItem(call_id=call_id, name=name, arguments=arguments):
+            return MessageDraft(role="assistant", content="", parts=(call_part(call_id, name, arguments),))
+        case ResultItem(call_id=call_id, output=output):
+            return MessageDraft(role="tool", content="", parts=(result_part(call_id, output),))
+
+
+def items_of(message: Message) -> list[dict[str, Any]]:
+    """What a stored message is made of; nothing of one that was erased."""
+    if message.status == "erased":
+        return []
+    items: list[dict[str, Any]] = []
+    said = own_content(message.role, message.content, message.parts)
+    content = content_of(message.role, said, message.parts)
+    calls, results = calls_in(message.parts), results_in(message.parts)
+    if content:
+        role = message.role if message.role != "tool" else "user"
+        status = "incomplete" if message.status == "interrupted" else "completed"
+        items.append(message_item(message_id(message.id), role, content, status))
+    items += [
+        call_item(
+            call_item_id(message.id, number), str(part["id"]), str(part["name"]), arguments_text(part.get("arguments"))
+        )
+        for number, part in calls
+    ]
+    items += [
+        result_item(
+            result_item_id(message.id, number), str(part["tool_call_id"]), content_text(part.get("content", ""))
+        )
+        for number, part in results
+    ]
+    return items
+
+
+def items_of_all(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """The items of messages, in their order."""
+    return [item for message in messages for item in items_of(message)]
+
+
+def message_item(
+    id_: str, role: str, content: Sequence[Mapping[str, Any]], status: str = "completed"
+) -> dict[str, Any]:
+    """A message."""
+    return {"id": id_, "type": "message", "status": status, "role": role, "content": [dict(part) for part in content]}
+
+
+def call_item(id_: str, call_id: str, name: str, arguments: str, status: str = "completed") -> dict[str, Any]:
+    """A call."""
+    return {
+        "id": id_,
+        "type": "function_call",
+        "call_id": call_id,
+        "name": name,
+        "arguments": arguments,
+        "status": status,
+    }
+
+
+def result_item(id_: str, call_id: str, output: str) -> dict[str, Any]:
+    """A result."""
+    return {"id": id_, "type": "function_call_output", "call_id": call_id, "output": output, "status": "completed"}
+
+
+def output_text(text: str) -> dict[str, Any]:
+    """What a model said."""
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def content_of(role: str, said: str, parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """The contents of a stored message, words first."""
+    words = [said] if said.strip() else []
+    words += [str(part.get("text", "")) for part in own_parts(said, parts) if part.get("type") == "text"]
+    if role == "assistant":
+        return [output_text(text) for text in words]
+    told: list[dict[str, Any]] = [{"type": "input_text", "text": text} for text in words]
+    return told + [_shown(part) for part in parts if part.get("type") == "media"]
+
+
+def _shown(part: Part) -> dict[str, Any]:
+    media_type = str(part.get("media_type") or "")
+    source = part.get("url") or f"data:{media_type};base64,{part.get('data', '')}"
+    if media_type.startswith("image/"):
+        return {"type": "input_image", "image_url": source, "detail": part.get("detail") or "auto"}
+    return {"type": "input_file", "filename": part.get("name") or "file", "file_data": source}

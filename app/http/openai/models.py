@@ -1,0 +1,69 @@
+"""Models: the configured one, those that the operator allows, and each preset as a model of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.bootstrap import Container
+from app.core.model.errors import FieldError, ModelNotAllowedError
+from app.core.model.policies.presets import PRESETS
+from app.http.dependencies import Services
+from app.http.openai.resources import OWNER, model_object
+from app.http.openai.routing import openai_router
+
+DEFAULT: Final = OWNER
+"""The name under which the configured chat model is asked for."""
+ALIAS: Final = f"gpt-{OWNER}"
+"""The same, for clients that take only names which look like OpenAI's."""
+
+router = openai_router()
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a model's name stands for."""
+
+    model: str | None = None
+    """The chat model; ``None``: the configured one."""
+    preset: str | None = None
+    """Of a conversation that the request begins; ``None``: the default."""
+
+
+def offered(services: Container) -> list[str]:
+    """The names that a request may give, the default first."""
+    presets = [f"{DEFAULT}/{name}" for name in PRESETS]
+    return [DEFAULT, ALIAS, *presets, *sorted(services.settings.allowed_models)]
+
+
+def chosen_model(services: Container, name: str | None) -> Chosen:
+    """What the name stands for. Raises ``ModelNotAllowedError``."""
+    if name is None or name in {DEFAULT, ALIAS}:
+        return Chosen()
+    preset = name.removeprefix(f"{DEFAULT}/")
+    if preset != name and preset in PRESETS:
+        return Chosen(preset=preset)
+    if services.parts.models.allows(name):
+        return Chosen(model=name)
+    raise _unknown(services, name)
+
+
+@router.get("/models")
+async def list_models(services: Services) -> dict[str, Any]:
+    """What `model` may be: `throughline` is the configured one, `throughline/<preset>` the same under a preset."""
+    return {"object": "list", "data": [model_object(name) for name in offered(services)]}
+
+
+@router.get("/models/{model:path}")
+async def retrieve_model(model: str, services: Services) -> dict[str, Any]:
+    """One of them."""
+    if model not in offered(services):
+        raise _unknown(services, model)
+    return model_object(model)
+
+
+def _unknown(services: Container, name: str) -> ModelNotAllowedError:
+    told = f"the model {name[:200]!r} does not exist here: GET /v1/models lists those that do"
+    return ModelNotAllowedError(
+        told, errors=[FieldError(field="model", message=told)], extra={"allowed": offered(services)}
+    )

@@ -1,0 +1,62 @@
+"""A stored response as that API shows it."""
+
+from __future__ import annotations
+
+from app.core.model.model_io import FinishReason
+from app.http.openai.answers import REASONS
+from app.http.openai.content import arguments_text
+from app.http.openai.ids import call_item_id, conversation_id, message_id, response_id
+from app.http.openai.items import call_item, content_of, message_item
+from app.http.openai.resources import OWNER, Json, response_object, seconds
+from app.usecases.chat.reply import finish_of
+from app.usecases.openai.responses import StoredResponse
+
+
+def present_response(found: StoredResponse) -> Json:
+    """A response: what it says now, whatever came after it."""
+    turn, reply = found.turn, found.reply
+    failed = turn.status == "failed"
+    error = {"code": turn.error_code or "server_error", "message": "the response failed"} if failed else None
+    finish: FinishReason = finish_of(reply, turn.warnings, found.open_calls) if reply else "other"
+    status = _status(found, finish)
+    return response_object(
+        response_id(turn.id),
+        created_at=seconds(turn.started_at) or 0,
+        status=status,
+        echo={"model": reply.model or OWNER} if turn.request is None and reply else turn.request or {},
+        output=_output(found, status),
+        completed_at=seconds(turn.finished_at) if status == "completed" else None,
+        usage=reply.usage or {} if reply else None,
+        error=error,
+        reason=REASONS.get(finish) if status == "incomplete" else None,
+        conversation=conversation_id(turn.conversation_id),
+    )
+
+
+def _status(found: StoredResponse, finish: FinishReason) -> str:
+    match found.turn.status:
+        case "running":
+            return "in_progress"
+        case "failed":
+            return "failed"
+        case "interrupted":
+            return "cancelled"
+        case _:
+            return "incomplete" if finish in REASONS else "completed"
+
+
+def _output(found: StoredResponse, status: str) -> list[Json]:
+    """The reply's words, and the calls that wait for the client; those that the service ran are its own matter."""
+    reply = found.reply
+    if reply is None:
+        return []
+    content = content_of("assistant", reply.content, ())
+    state = "completed" if status == "completed" else "incomplete"
+    said = [message_item(message_id(reply.id), "assistant", content, state)] if content else []
+    waiting = {call.id for call in found.open_calls}
+    calls = [
+        call_item(call_item_id(reply.id, number), part["id"], part["name"], arguments_text(part["arguments"]))
+        for number, part in enumerate(reply.parts)
+        if part.get("type") == "tool_call" and part["id"] in waiting
+    ]
+    return [*said, *calls]

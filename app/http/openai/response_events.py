@@ -1,0 +1,124 @@
+"""The events of a response's stream, one after the other: pure, numbered from 0, in the order that the API fixes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from app.http.openai.items import call_item, message_item, output_text
+from app.http.openai.resources import Json
+
+BOUNDARY = "\n\n"
+"""Between what a model said before and after it looked something up."""
+
+
+class Resource(Protocol):
+    """Builds the response as it stands."""
+
+    def __call__(self, status: str, output: Sequence[Json]) -> Json:
+        """The response with that status and output."""
+
+
+@dataclass(slots=True)
+class ResponseEvents:
+    """Makes the events of one response.
+
+    ``begin``, any number of ``text``, ``boundary`` and ``call``, then one of ``complete`` and ``fail``.
+    """
+
+    resource: Resource
+    message: str
+    """The id of the item that the reply's words are."""
+    call_id: Callable[[int], str]
+    """The id of the item that is the call of that number."""
+    _number: int = 0
+    _pieces: list[str] = field(default_factory=list)
+    _is_open: bool = False
+    _said_before: bool = False
+    _calls: int = 0
+    _output: list[Json] = field(default_factory=list)
+
+    def begin(self) -> Iterator[Json]:
+        """The response exists."""
+        for kind in ("response.created", "response.in_progress"):
+            yield self._event(kind, response=self.resource("in_progress", ()))
+
+    def text(self, piece: str) -> Iterator[Json]:
+        """A piece of the reply."""
+        if not piece:
+            return
+        if not self._is_open:
+            self._is_open = True
+            item = message_item(self.message, "assistant", (), "in_progress")
+            yield self._event("response.output_item.added", output_index=self._index, item=item)
+            yield self._part("response.content_part.added", part=output_text(""))
+        if self._said_before:
+            self._said_before = False
+            piece = BOUNDARY + piece
+        self._pieces.append(piece)
+        yield self._part("response.output_text.delta", delta=piece, logprobs=[])
+
+    def boundary(self) -> None:
+        """The model looks something up before it goes on."""
+        self._said_before = bool(self._pieces)
+
+    def call(self, id_: str, name: str, arguments: str) -> Iterator[Json]:
+        """A call that waits for the client."""
+        yield from self._close("completed")
+        item_id = self.call_id(self._calls)
+        self._calls += 1
+        begun = call_item(item_id, id_, name, "", "in_progress")
+        whole = call_item(item_id, id_, name, arguments)
+        place = {"item_id": item_id, "output_index": self._index}
+        yield self._event("response.output_item.added", output_index=self._index, item=begun)
+        yield self._event("response.function_call_arguments.delta", **place, delta=arguments)
+        yield self._event("response.function_call_arguments.done", **place, name=name, arguments=arguments)
+        yield self._event("response.output_item.done", output_index=self._index, item=whole)
+        self._output.append(whole)
+
+    def complete(self, status: str) -> Iterator[Json]:
+        """The end of a response that has its reply: ``completed``, ``incomplete`` or ``cancelled``."""
+        yield from self._close("completed" if status == "completed" else "incomplete")
+        kind = "response.completed" if status == "completed" else "response.incomplete"
+        yield self._event(kind, response=self.resource(status, tuple(self._output)))
+
+    def fail(self) -> Iterator[Json]:
+        """The end of a response that has none; the resource names the error."""
+        yield from self._close("incomplete")
+        yield self._event("response.failed", response=self.resource("failed", tuple(self._output)))
+
+    def own(self, kind: str, data: Json) -> Json:
+        """An event of this service, for a client that asked for such."""
+        return {**data, "type": f"throughline:{kind}", "sequence_number": self._next()}
+
+    @property
+    def said(self) -> str:
+        """The reply as it was told."""
+        return "".join(self._pieces)
+
+    @property
+    def _index(self) -> int:
+        return len(self._output)
+
+    def _close(self, status: str) -> Iterator[Json]:
+        """The end of the reply's words, if there are any."""
+        if not self._is_open:
+            return
+        text, self._is_open = self.said, False
+        item = message_item(self.message, "assistant", (output_text(text),), status)
+        yield self._part("response.output_text.done", text=text, logprobs=[])
+        yield self._part("response.content_part.done", part=output_text(text))
+        yield self._event("response.output_item.done", output_index=self._index, item=item)
+        self._output.append(item)
+
+    def _part(self, kind: str, **fields: Any) -> Json:
+        return self._event(kind, item_id=self.message, output_index=self._index, content_index=0, **fields)
+
+    def _event(self, kind: str, **fields: Any) -> Json:
+        return {"type": kind, "sequence_number": self._next(), **fields}
+
+    def _next(self) -> int:
+        number = self._number
+        self._number += 1
+        return number

@@ -1,0 +1,270 @@
+"""The bodies of responses, conversations and compacted input, and what they stand for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+
+from app.core.model.model_io import CallSettings, StructuredOutput, ToolSpec
+from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT, Metadata
+from app.http.openai.content import Given, form_of
+from app.http.openai.items import CallItem, InputItem, MessageItem, ResultItem, draft_of
+from app.http.openai.resources import DEFAULT_ECHO
+from app.http.openai.settings import (
+    MAX_TOOLS,
+    AllowedTools,
+    AnswerSchema,
+    ClientFunction,
+    Mode,
+    NamedTool,
+    Penalty,
+    Share,
+    Temperature,
+    Tokens,
+    chosen,
+    refuse_unsupported,
+    settings_of,
+)
+
+MAX_ITEMS: Final = 10_000
+MAX_CREATED_ITEMS: Final = 20
+"""Items that one call adds to a conversation, as in that API."""
+OWN_EVENTS: Final = "throughline.events"
+"""In ``include``: a client that asks for this service's own events in a stream."""
+
+
+def checked(items: list[Any]) -> list[Any]:
+    """The same items. Raises ``ValueError`` where one cannot be kept."""
+    for item in items:
+        if isinstance(item, MessageItem | CallItem | ResultItem):
+            draft_of(item)
+    return items
+
+
+Id = Annotated[str, Field(min_length=1, max_length=100)]
+Items = Annotated[list[InputItem], Field(max_length=MAX_ITEMS), AfterValidator(checked)]
+FewItems = Annotated[list[InputItem], Field(min_length=1, max_length=MAX_CREATED_ITEMS), AfterValidator(checked)]
+Input = Annotated[
+    Annotated[str, Field(max_length=MAX_CONTENT), Tag("text")] | Annotated[Items, Tag("list")], Discriminator(form_of)
+]
+
+
+class FunctionTool(ClientFunction):
+    """A tool: functions alone."""
+
+    type: Literal["function"]
+
+
+class NamedConversation(Given):
+    """A conversation, by its id."""
+
+    id: Id
+
+
+class ReasoningSettings(Given):
+    """How much the model thinks."""
+
+    effort: Annotated[str, Field(max_length=40)] | None = None
+
+
+class TextFormat(AnswerSchema):
+    """What the answer looks like."""
+
+    type: Literal["text", "json_object", "json_schema"] = "text"
+
+    def shown(self) -> dict[str, Any]:
+        """As a response repeats it."""
+        if self.type != "json_schema":
+            return {"type": self.type}
+        return {
+            "type": self.type,
+            "name": self.name,
+            "description": self.description,
+            "schema": self.schema_,
+            "strict": self.strict or False,
+        }
+
+
+class TextSettings(Given):
+    """The words of the answer."""
+
+    format: TextFormat | None = None
+    verbosity: str | None = None
+
+
+class WithHistory(Given):
+    """What a request is about: input of its own, what a stored response ended with, a conversation."""
+
+    input: Input | None = None
+    instructions: Annotated[str, Field(max_length=MAX_SYSTEM_PROMPT)] | None = None
+    previous_response_id: Id | None = None
+    conversation: Id | NamedConversation | None = None
+
+    @model_validator(mode="after")
+    def _one_history(self) -> Self:
+        if self.conversation is not None and self.previous_response_id is not None:
+            raise ValueError("conversation and previous_response_id exclude each other: give one of them")
+        return self
+
+    @property
+    def items(self) -> list[Any]:
+        """The input as items."""
+        if isinstance(self.input, str):
+            return [MessageItem(role="user", content=self.input)]
+        return list(self.input or ())
+
+    @property
+    def conversation_name(self) -> str | None:
+        """The id of the conversation, as it was written."""
+        return self.conversation.id if isinstance(self.conversation, NamedConversation) else self.conversation
+
+
+class Requested(WithHistory):
+    """What responses and the count of their input share."""
+
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    tools: Annotated[list[FunctionTool], Field(max_length=MAX_TOOLS)] | None = None
+    tool_choice: Mode | NamedTool | AllowedTools | None = None
+    parallel_tool_calls: bool | None = None
+    text: TextSettings | None = None
+    reasoning: ReasoningSettings | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _functions_alone(cls, value: Any) -> Any:
+        for tool in value if isinstance(value, list) else ():
+            if isinstance(tool, dict) and tool.get("type") != "function":
+                raise ValueError("only tools of type function are offered here: the client runs them")
+        return value
+
+
+class ResponseRequest(Requested):
+    """A response; what is not listed is passed over."""
+
+    stream: bool | None = None
+    store: bool | None = None
+    metadata: Metadata | None = None
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    max_output_tokens: Tokens | None = None
+    include: Annotated[list[str], Field(max_length=50)] | None = None
+    safety_identifier: Annotated[str, Field(max_length=255)] | None = None
+    prompt_cache_key: Annotated[str, Field(max_length=255)] | None = None
+    user: Annotated[str, Field(max_length=255)] | None = None
+    background: bool | None = None
+    max_tool_calls: int | None = None
+    top_logprobs: int | None = None
+    prompt: Any = None
+
+    def refuse_unsupported(self) -> None:
+        """Raises ``InvalidInputError`` for what would otherwise be dropped in silence."""
+        verbosity = self.text.verbosity if self.text else None
+        logprobs = "message.output_text.logprobs" in (self.include or ())
+        refuse_unsupported(
+            [
+                ("background", bool(self.background), "responses are made while the client waits, or streamed"),
+                ("max_tool_calls", self.max_tool_calls is not None, "only the client's functions are called"),
+                ("top_logprobs", bool(self.top_logprobs), "log probabilities are not told here"),
+                ("include", logprobs, "log probabilities are not told here"),
+                ("prompt", self.prompt is not None, "there are no stored prompts here: use instructions"),
+                ("text.verbosity", verbosity not in {None, "medium"}, "say it in the instructions"),
+            ]
+        )
+
+    @property
+    def stores(self) -> bool:
+        """Whether the response is to be kept."""
+        return self.store is not False
+
+    @property
+    def wants_own_events(self) -> bool:
+        """Whether this service's own events are wanted in the stream."""
+        return OWN_EVENTS in (self.include or ())
+
+    def called(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
+        """(how the model is called, the tools that it may call)."""
+        choice, tools = chosen(self.tool_choice, self.tools or ())
+        settings = settings_of(
+            choice=choice,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_output_tokens=self.max_output_tokens,
+            parallel_tool_calls=self.parallel_tool_calls,
+            reasoning_effort=self.reasoning.effort if self.reasoning else None,
+            output=self._output(),
+            frequency_penalty=self.frequency_penalty,
+            presence_penalty=self.presence_penalty,
+        )
+        return settings, tools
+
+    def echo(self, model: str) -> dict[str, Any]:
+        """What the response says of this request: only what differs from saying nothing."""
+        form = self.text.format if self.text and self.text.format else None
+        choice = self.tool_choice
+        said = {
+            "model": model,
+            "instructions": self.instructions,
+            "tools": [tool.shown() for tool in self.tools or ()],
+            "tool_choice": choice if choice is None or isinstance(choice, str) else choice.model_dump(),
+            "truncation": self.truncation,
+            "parallel_tool_calls": self.parallel_tool_calls,
+            "text": {"format": form.shown()} if form else None,
+            "top_p": self.top_p,
+            "presence_penalty": self.presence_penalty,
+            "frequency_penalty": self.frequency_penalty,
+            "temperature": self.temperature,
+            "reasoning": {"effort": self.reasoning.effort, "summary": None} if self.reasoning else None,
+            "max_output_tokens": self.max_output_tokens,
+            "store": self.store,
+            "metadata": self.metadata,
+            "safety_identifier": self.safety_identifier,
+            "prompt_cache_key": self.prompt_cache_key,
+            "previous_response_id": self.previous_response_id,
+            "user": self.user,
+        }
+        return {name: value for name, value in said.items() if value is not None and value != DEFAULT_ECHO[name]}
+
+    def _output(self) -> StructuredOutput | None:
+        form = self.text.format if self.text else None
+        return None if form is None or form.type == "text" else form.output()
+
+
+class CompactedInputRequest(WithHistory):
+    """Input to be compacted: what is given, a stored response's conversation, or (ours) a conversation itself."""
+
+    model: Annotated[str, Field(min_length=1, max_length=200)]
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.conversation is not None and self.input:
+            raise ValueError("conversation excludes input: it is compacted as it is stored")
+        if self.conversation is None and self.previous_response_id is None and not self.input:
+            raise ValueError("give input, previous_response_id or conversation")
+        return self
+
+
+class ConversationRequest(Given):
+    """A new conversation."""
+
+    items: Annotated[list[InputItem], Field(max_length=MAX_CREATED_ITEMS), AfterValidator(checked)] | None = None
+    metadata: Metadata | None = None
+
+
+class ConversationUpdate(Given):
+    """New metadata of a conversation, in place of the old."""
+
+    metadata: Metadata
+
+
+class NoBody(Given):
+    """Nothing is asked for."""
+
+
+class ItemsRequest(Given):
+    """Items to append."""
+
+    items: FewItems

@@ -1,0 +1,182 @@
+"""Responses: made, read, stopped, deleted; their input listed, counted and compacted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import Body, Query, Request, Response
+
+from app.bootstrap import Container
+from app.core.model.conversation import Usage
+from app.core.model.errors import NotFoundError
+from app.http.dependencies import Services, Shutdown, Tenant
+from app.http.openai.answers import response_events, whole_response
+from app.http.openai.beginning import begin_response, prompt_of, response_of
+from app.http.openai.ids import compaction_item_id, uuid_of
+from app.http.openai.inputs import Attempts, conversation_of, drafts_of
+from app.http.openai.items import items_of
+from app.http.openai.models import chosen_model
+from app.http.openai.present import present_response
+from app.http.openai.resources import deleted, listing, response_usage, seconds
+from app.http.openai.response_requests import CompactedInputRequest, NoBody, Requested, ResponseRequest
+from app.http.openai.routing import openai_router
+from app.http.openai.sending import send_stream, send_whole
+from app.http.openai.waiting import patience
+from app.http.refusals import RequestTimeoutError
+from app.usecases.compaction.commands import FOCUS_MAX
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.openai.sealed import Compacted
+
+Order = Annotated[Literal["asc", "desc"], Query()]
+Limit = Annotated[int, Query(ge=1, le=100)]
+After = Annotated[str | None, Query(max_length=100, description="The id of the last item of the page before.")]
+
+router = openai_router()
+
+
+@router.post(
+    "/responses",
+    responses={200: {"description": "With `stream: true` as events.", "content": {"text/event-stream": {}}}},
+    response_model=dict[str, Any],
+)
+async def create_response(
+    request: Request,
+    services: Services,
+    tenant: Tenant,
+    stopping: Shutdown,
+    attempt: Attempts,
+    body: Annotated[ResponseRequest, Body()],
+) -> Response:
+    """Answer input.
+
+    A response is a turn of a conversation: of the one that `conversation` or a header names, of that which
+    `previous_response_id` belongs to (before its end: of a copy up to there), else of a new one. With `store: false`
+    nothing is kept. The header `X-Throughline` of the response says what was done.
+    """
+    answering = await begin_response(services, tenant, body, headers=request.headers, attempt=attempt)
+    if not body.stream:
+        return await send_whole(request, answering, whole_response(answering))
+    events = response_events(answering, with_own=body.wants_own_events)
+    return send_stream(services, answering, events, stopping, named=True)
+
+
+@router.post("/responses/input_tokens")
+async def count_response_input(
+    services: Services, tenant: Tenant, _attempt: Attempts, body: Annotated[Requested, Body()]
+) -> dict[str, Any]:
+    """How many tokens the input of a response would have, as estimated."""
+    whole = ResponseRequest.model_validate(body.model_dump(by_alias=True, exclude_unset=True))
+    tokens = await services.openai.stateless.count(await prompt_of(services, tenant, whole))
+    conversation_id = await _conversation(services, tenant, body)
+    if conversation_id is not None:
+        tokens += (await services.conversations.usage(tenant, conversation_id)).tokens
+    return {"object": "response.input_tokens", "input_tokens": tokens}
+
+
+@router.post("/responses/compact")
+async def compact_response(
+    services: Services, tenant: Tenant, _attempt: Attempts, body: Annotated[CompactedInputRequest, Body()]
+) -> dict[str, Any]:
+    """Compact input into one item that stands for it, and that only this key's tenant can use.
+
+    With `conversation` (ours) the stored conversation itself is compacted.
+    """
+    chosen_model(services, body.model)
+    seconds_left = patience(services)
+    try:
+        async with asyncio.timeout(seconds_left):
+            compacted, usage = await _compacted(services, tenant, body, seconds_left)
+    except TimeoutError:
+        raise RequestTimeoutError(f"no summary within {seconds_left:g} seconds; nothing was changed") from None
+    token = await services.openai.sealed.seal(tenant, compacted)
+    item = {
+        "id": compaction_item_id(services.openai.new_id()),
+        "type": "compaction",
+        "encrypted_content": token,
+        "created_by": "throughline",
+    }
+    return {
+        "id": f"resp_{services.openai.new_id().hex}",
+        "object": "response.compaction",
+        "created_at": seconds(services.parts.clock.now()),
+        "output": [item],
+        "usage": response_usage(usage.as_dict()),
+    }
+
+
+@router.get("/responses/{response_id}")
+async def retrieve_response(response_id: str, services: Services, tenant: Tenant) -> dict[str, Any]:
+    """A stored response."""
+    return present_response(await services.openai.responses.get(tenant, _turn(response_id)))
+
+
+@router.delete("/responses/{response_id}")
+async def delete_response(response_id: str, services: Services, tenant: Tenant) -> dict[str, Any]:
+    """Erase a response's output and its input, with all that was made of them."""
+    await services.openai.responses.delete(tenant, _turn(response_id))
+    return deleted(response_id, "response")
+
+
+@router.post("/responses/{response_id}/cancel")
+async def cancel_response(
+    response_id: str,
+    services: Services,
+    tenant: Tenant,
+    _attempt: Attempts,
+    _body: Annotated[NoBody, Body()] = NoBody(),  # noqa: B008 - a frozen value
+) -> dict[str, Any]:
+    """Stop a response that is being made; what came is kept."""
+    return present_response(await services.openai.responses.cancel(tenant, _turn(response_id)))
+
+
+@router.get("/responses/{response_id}/input_items")
+async def list_response_input(
+    response_id: str,
+    services: Services,
+    tenant: Tenant,
+    limit: Limit = 20,
+    after: After = None,
+    order: Order = "desc",
+) -> dict[str, Any]:
+    """What a response answered."""
+    page = await services.openai.responses.input_page(
+        tenant, _turn(response_id), items_of, limit=limit, after=after, order=order
+    )
+    return listing(page.items, has_more=page.has_more)
+
+
+async def _compacted(
+    services: Container, tenant: UUID, body: CompactedInputRequest, seconds_left: float
+) -> tuple[Compacted, Usage]:
+    compaction = services.openai.compaction
+    if body.conversation_name is not None:
+        conversation_id = conversation_of(body.conversation_name)
+        asked = CompactInput(focus=(body.instructions or "")[:FOCUS_MAX] or None)
+        view = await services.manual.compact(tenant, conversation_id, asked, timeout=seconds_left)
+        drafts = await compaction.of_conversation(tenant, conversation_id)
+        return Compacted(messages=tuple(drafts)), view.compaction.usage
+    before = []
+    if body.previous_response_id is not None:
+        before = await compaction.of_response(tenant, response_of(body.previous_response_id))
+    drafts = [*before, *await drafts_of(services, tenant, body.items)]
+    done = await compaction.compact(tenant, drafts, body.instructions, patience=seconds_left)
+    return done.compacted, done.usage
+
+
+async def _conversation(services: Container, tenant: UUID, body: Requested) -> UUID | None:
+    """The conversation whose context counts too."""
+    if body.conversation_name is not None:
+        return conversation_of(body.conversation_name)
+    if body.previous_response_id is None:
+        return None
+    found = await services.openai.responses.get(tenant, response_of(body.previous_response_id))
+    return found.turn.conversation_id
+
+
+def _turn(response_id: str) -> UUID:
+    found = uuid_of(response_id, "resp")
+    if found is None:
+        raise NotFoundError("No such response.")
+    return found

@@ -1,0 +1,51 @@
+"""Sending an answer: whole, or as a stream, under the header that says what was done with the request."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from contextlib import aclosing
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.responses import JSONResponse
+from starlette.responses import Response
+
+from app.bootstrap import Container
+from app.http.openai.answers import DONE, Answering, sse
+from app.http.openai.resources import Json
+from app.http.presence import ClientGoneError, while_present
+from app.http.shutdown import Stopping
+from app.http.sse import EventStream, Steps
+
+HEADER: Final = "X-Throughline"
+"""Says whether a request was answered from a conversation, from which, and how much was served of how much."""
+STOPPING_GRACE: Final = 3.0
+"""Seconds that a stream may still go on when the process ends."""
+
+
+async def send_whole(request: Request, answering: Answering, making: Coroutine[Any, Any, Json]) -> Response:
+    """The answer as one object. Raises what it failed with, and ``ClientGoneError``."""
+    try:
+        made = await while_present(making, request.receive)
+    except ClientGoneError:
+        if answering.on_disconnect is not None:
+            await answering.on_disconnect()
+        raise
+    return JSONResponse(made, headers={HEADER: answering.told})
+
+
+def send_stream(
+    services: Container, answering: Answering, events: AsyncGenerator[Json, None], stopping: Stopping, *, named: bool
+) -> Response:
+    """The answer as server-sent events; ``named`` ones say their type in ``event:`` too."""
+    steps = Steps(_frames(events, named=named), services.settings.timings.stream_heartbeat_seconds)
+    stream = EventStream(steps, bytes, stopping=stopping, grace=STOPPING_GRACE, on_disconnect=answering.on_disconnect)
+    stream.headers[HEADER] = answering.told
+    return stream
+
+
+async def _frames(events: AsyncGenerator[Json, None], *, named: bool) -> AsyncIterator[bytes]:
+    async with aclosing(events):
+        async for event in events:
+            yield sse(event, event["type"] if named else None)
+    yield DONE

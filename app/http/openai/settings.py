@@ -1,0 +1,137 @@
+"""How a client wants the model called, as chat completions and responses spell it; what cannot be done is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from app.core.model.errors import FieldError, InvalidInputError
+from app.core.model.model_io import CallSettings, StructuredOutput, ToolChoice, ToolName, ToolSpec
+from app.http.openai.content import Given
+
+Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Penalty = Annotated[float, Field(ge=-2, le=2, allow_inf_nan=False)]
+Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
+Name = Annotated[str, Field(min_length=1, max_length=64)]
+MAX_TOOLS = 256
+"""More than any model takes: what is wrong with fewer is told one by one."""
+
+
+class ClientFunction(Given):
+    """A function of a client."""
+
+    name: Name
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+    def spec(self) -> ToolSpec:
+        """As a model is offered it."""
+        parameters = self.parameters or {"type": "object", "properties": {}}
+        return ToolSpec(name=self.name, description=self.description or "", parameters=parameters)
+
+    def shown(self) -> dict[str, Any]:
+        """As a response repeats it."""
+        return {
+            "type": "function",
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+            "strict": self.strict,
+        }
+
+
+class NamedTool(Given):
+    """A tool, by its name."""
+
+    type: Literal["function"]
+    name: Name
+
+
+class AllowedTools(Given):
+    """Some of the tools, by their names."""
+
+    type: Literal["allowed_tools"]
+    mode: Literal["none", "auto", "required"] = "auto"
+    tools: Annotated[list[NamedTool], Field(max_length=MAX_TOOLS)]
+
+
+Mode = Literal["none", "auto", "required"]
+
+
+class AnswerSchema(Given):
+    """What a structured answer looks like."""
+
+    name: Name = "output"
+    description: str | None = None
+    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
+    strict: bool | None = None
+
+    def output(self) -> StructuredOutput:
+        """The core's value."""
+        return StructuredOutput(
+            schema=self.schema_, name=self.name, description=self.description or "", strict=self.strict
+        )
+
+
+def chosen(
+    choice: Mode | NamedTool | AllowedTools | None, tools: Sequence[ClientFunction]
+) -> tuple[ToolChoice | None, tuple[ToolSpec, ...]]:
+    """(the choice, the tools that may be called)."""
+    offered = tuple(tool.spec() for tool in tools)
+    match choice:
+        case NamedTool(name=name):
+            return ToolName(name=name), offered
+        case AllowedTools(mode=mode, tools=allowed):
+            names = {tool.name for tool in allowed}
+            return mode, tuple(tool for tool in offered if tool.name in names)
+        case mode:
+            return mode, offered
+
+
+def refuse_unsupported(found: Iterable[tuple[str, bool, str]]) -> None:
+    """Refuse what would otherwise be dropped in silence.
+
+    Args:
+        found: (the parameter, whether it asks for something that is not done here, why).
+
+    Raises:
+        InvalidInputError: One does.
+    """
+    wrong = [FieldError(field=name, message=why) for name, asks, why in found if asks]
+    if wrong:
+        told = "; ".join(f"{one.field}: {one.message}" for one in wrong)
+        raise InvalidInputError(told, errors=wrong, code="unsupported_parameter")
+
+
+def settings_of(
+    *,
+    choice: ToolChoice | None,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    max_output_tokens: int | None = None,
+    stop: str | Sequence[str] | None = None,
+    parallel_tool_calls: bool | None = None,
+    reasoning_effort: str | None = None,
+    output: StructuredOutput | None = None,
+    seed: int | None = None,
+    frequency_penalty: float | None = None,
+    presence_penalty: float | None = None,
+) -> CallSettings:
+    """The core's value; what stands for "as the model does by itself" is left out."""
+    return CallSettings(
+        temperature=temperature,
+        top_p=top_p,
+        max_output_tokens=max_output_tokens,
+        stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
+        tool_choice=None if choice == "auto" else choice,
+        parallel_tool_calls=parallel_tool_calls,
+        reasoning_effort=reasoning_effort,
+        output=output,
+        seed=seed,
+        frequency_penalty=frequency_penalty or None,
+        presence_penalty=presence_penalty or None,
+    )

@@ -1,0 +1,223 @@
+"""Responses over one connection that stays open: a WebSocket at ``/v1/responses``.
+
+Each text frame is a ``response.create``, answered by the events of a response's stream, one request at a time. What is
+kept nowhere (``store: false``) is remembered for this connection alone, so that it can be gone on from; a request that
+goes on from it and fails lets go of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from fastapi import APIRouter, WebSocket
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from pydantic_core import to_json
+from starlette.websockets import WebSocketDisconnect
+from uuid_utils import uuid7
+
+from app.bootstrap import Container
+from app.core.model.errors import DomainError
+from app.http.auth import given_key
+from app.http.errors import status_of, validation_refusal
+from app.http.middleware import log_failure
+from app.http.openai.answers import Answering, response_events
+from app.http.openai.beginning import begin_response
+from app.http.openai.errors import PREFIX, openai_error, openai_status
+from app.http.openai.inputs import attempt_of, drafts_of
+from app.http.openai.resources import Json
+from app.http.openai.response_requests import ResponseRequest
+from app.http.refusals import BodyTooLargeError, UnreadableError, unexpected
+from app.http.shutdown import Stopping
+from app.http.strict_json import parse
+from app.usecases.history.appending import MessageDraft
+
+LIFE: Final = 3_600.0
+"""Seconds that a connection lasts at most; a revoked key is shut out then."""
+REMEMBERED: Final = 8
+"""Responses that a connection remembers."""
+REMEMBERED_MESSAGES: Final = 2_000
+"""Messages of one of them."""
+LAST_WORDS: Final = 2.0
+"""Seconds that what is being done still has once the client has left."""
+WAITING: Final = 1
+"""Requests that wait while one is answered: whoever sends more waits with sending."""
+REFUSED: Final = 1008
+ENDED: Final = 1001
+CREATE: Final = "response.create"
+
+router = APIRouter(prefix=PREFIX)
+log = structlog.get_logger("throughline.http")
+
+
+@dataclass(slots=True)
+class Memory:
+    """What a connection remembers of responses that are kept nowhere."""
+
+    _kept: OrderedDict[str, tuple[MessageDraft, ...]] = field(default_factory=OrderedDict)
+
+    def before(self, id_: str | None) -> tuple[MessageDraft, ...]:
+        """What was said up to the end of that response; nothing where it is not remembered."""
+        return self._kept.get(id_, ()) if id_ else ()
+
+    def keep(self, id_: str, messages: tuple[MessageDraft, ...]) -> None:
+        """Remember a response."""
+        self._kept[id_] = messages[-REMEMBERED_MESSAGES:]
+        while len(self._kept) > REMEMBERED:
+            self._kept.popitem(last=False)
+
+    def let_go(self, id_: str | None) -> None:
+        """Forget one that a request could not go on from."""
+        if id_:
+            self._kept.pop(id_, None)
+
+
+@router.websocket("/responses")
+async def respond_over_socket(socket: WebSocket) -> None:
+    """Accept a connection of somebody who may, and answer until it ends."""
+    services: Container = socket.app.state.container
+    if not _is_expected(socket, services):
+        await socket.close(REFUSED)
+        return
+    try:
+        principal = await services.keys.authenticate(
+            given_key(services, socket.headers.get("authorization"), placeholders=True)
+        )
+        principal.require("write")
+    except DomainError:
+        await socket.close(REFUSED)
+        return
+    await socket.accept()
+    with structlog.contextvars.bound_contextvars(request_id=str(uuid7())):
+        log.info("socket.opened", tenant_id=str(principal.tenant_id))
+        await _served(socket, services, principal.tenant_id)
+        log.info("socket.closed", tenant_id=str(principal.tenant_id))
+
+
+async def _served(socket: WebSocket, services: Container, tenant_id: UUID) -> None:
+    """Answer until the client leaves, the process ends, or the connection is too old."""
+    stopping: Stopping = socket.app.state.stopping
+    requests: asyncio.Queue[str | None] = asyncio.Queue(WAITING)
+    reading = asyncio.create_task(_read(socket, requests))
+    answering = asyncio.create_task(_answer(socket, services, tenant_id, requests))
+    ending = asyncio.create_task(stopping.wait(0))
+    tasks = (reading, answering, ending)
+    try:
+        await asyncio.wait(tasks, timeout=LIFE, return_when=asyncio.FIRST_COMPLETED)
+        left = reading.done()
+        if left:  # what is being done may come to its end
+            await asyncio.wait({answering}, timeout=LAST_WORDS)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    if not left:
+        await socket.close(ENDED)
+
+
+async def _read(socket: WebSocket, requests: asyncio.Queue[str | None]) -> None:
+    """Take frames until the client leaves, which ``None`` stands for."""
+    try:
+        while True:
+            await requests.put(await socket.receive_text())
+    except (WebSocketDisconnect, KeyError, RuntimeError):  # gone, or no text
+        with suppress(asyncio.QueueFull):
+            requests.put_nowait(None)
+
+
+async def _answer(socket: WebSocket, services: Container, tenant_id: UUID, requests: asyncio.Queue[str | None]) -> None:
+    memory = Memory()
+    while (text := await requests.get()) is not None:
+        previous: str | None = None
+        try:
+            body = _request(text, services.settings.max_body_bytes)
+            previous = body.previous_response_id
+            await _respond(socket, services, tenant_id, memory, body, text.encode())
+        except DomainError as error:
+            memory.let_go(previous)
+            await _send(socket, _told(error))
+        except (WebSocketDisconnect, RuntimeError):
+            return
+        except Exception as error:  # noqa: BLE001 - the connection outlives a defect of ours
+            log_failure(error)
+            memory.let_go(previous)
+            await _send(socket, _told(unexpected()))
+
+
+def _request(text: str, limit: int) -> ResponseRequest:
+    """The request in a frame. Raises ``DomainError`` for what is none."""
+    raw = text.encode(errors="surrogatepass")
+    if len(raw) > limit:
+        raise BodyTooLargeError(f"A request may have at most {limit} bytes.")
+    document = parse(raw)
+    if not isinstance(document, dict) or document.get("type") != CREATE:
+        raise UnreadableError(f"A JSON object of type {CREATE} is expected.")
+    try:
+        return ResponseRequest.model_validate(document)
+    except ValidationError as error:
+        found = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
+        raise validation_refusal(RequestValidationError(found)) from None
+
+
+async def _respond(
+    socket: WebSocket, services: Container, tenant_id: UUID, memory: Memory, body: ResponseRequest, raw: bytes
+) -> None:
+    """Answer one request. Raises what refuses it."""
+    before = () if body.stores else memory.before(body.previous_response_id)
+    asked = body
+    if before:
+        asked = body.model_copy(update={"previous_response_id": None})
+    answering = await begin_response(
+        services, tenant_id, asked, headers=socket.headers, attempt=attempt_of(socket.headers, raw), before=before
+    )
+    answering.echo = {**answering.echo, "previous_response_id": body.previous_response_id}
+    response: Json = {}
+    try:
+        async with aclosing(response_events(answering, with_own=body.wants_own_events)) as events:
+            async for event in events:
+                response = event.get("response", response)
+                await _send(socket, event)
+    except BaseException:
+        if answering.on_disconnect is not None:
+            await answering.on_disconnect()
+        raise
+    await _remember(services, tenant_id, memory, body, answering, response, before)
+
+
+async def _remember(
+    services: Container,
+    tenant_id: UUID,
+    memory: Memory,
+    body: ResponseRequest,
+    answering: Answering,
+    response: Json,
+    before: tuple[MessageDraft, ...],
+) -> None:
+    if answering.error is not None:
+        memory.let_go(body.previous_response_id)
+    elif not body.stores:
+        given = await drafts_of(services, tenant_id, body.items)
+        items = ResponseRequest.model_validate({"input": response["output"]}).items
+        memory.keep(response["id"], (*before, *given, *await drafts_of(services, tenant_id, items)))
+
+
+async def _send(socket: WebSocket, event: Json) -> None:
+    await socket.send_text(to_json(event).decode())
+
+
+def _told(error: DomainError) -> Json:
+    """An error as the API tells it over a socket."""
+    status = openai_status(error, status_of(error))
+    return {"type": "error", "status": status, "error": openai_error(error, status)}
+
+
+def _is_expected(socket: WebSocket, services: Container) -> bool:
+    """No browser page of another origin may speak here: unlike a request, a socket is opened without asking first."""
+    origin: Any = socket.headers.get("origin")
+    return origin is None or origin in services.settings.cors_origins

@@ -1,0 +1,74 @@
+"""Beside sending a message: following the turn that runs, in whichever process, and making the last reply again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Depends, Header, Request, Response
+
+from app.http import schemas
+from app.http.chat import streamed, wants_stream, whole
+from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant, bearer_key
+from app.http.requests import RegenerateRequest
+from app.http.routing import TenantRoute
+from app.http.telling import Teller
+
+Wish = Annotated[
+    str | None,
+    Header(alias="Accept-Language", description="Of notifications in a stream; else the conversation's `locale`."),
+]
+
+router = APIRouter(
+    prefix="/conversations/{conversation_id}/chat",
+    route_class=TenantRoute,
+    tags=["chat"],
+    dependencies=[Depends(bearer_key)],
+)
+
+
+@router.get(
+    "/stream",
+    response_class=Response,
+    responses={
+        200: {"description": "The events of the turn, as `POST` streams them.", "content": {"text/event-stream": {}}},
+        204: {"description": "No turn runs."},
+    },
+)
+async def follow_turn(
+    conversation_id: UUID,
+    request: Request,
+    services: Services,
+    tenant: Tenant,
+    stopping: Shutdown,
+    accept_language: Wish = None,
+) -> Response:
+    """The running turn from `message.created` on; what of the reply was said before comes at once."""
+    turn = await services.chat.follow(tenant, conversation_id)
+    if turn is None:
+        return Response(status_code=204)
+    return streamed(turn, Teller(services, tenant, conversation_id, accept_language), services, stopping, request)
+
+
+@router.post(
+    "/regenerate",
+    status_code=201,
+    response_model=schemas.ChatResult,
+    responses={200: {"description": "With `Accept: text/event-stream`.", "content": {"text/event-stream": {}}}},
+)
+async def regenerate_reply(
+    conversation_id: UUID,
+    request: Request,
+    services: Services,
+    tenant: Tenant,
+    stopping: Shutdown,
+    idem: IdempotencyKey,
+    body: Annotated[RegenerateRequest, Body()] = RegenerateRequest(),  # noqa: B008 - a frozen value
+    accept_language: Wish = None,
+) -> schemas.ChatResult | Response:
+    """Answer the last message again; the first reply stays in the history as `superseded`, and is served no more."""
+    turn = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
+    if wants_stream(request):
+        teller = Teller(services, tenant, conversation_id, accept_language)
+        return streamed(turn, teller, services, stopping, request)
+    return await whole(turn, request)

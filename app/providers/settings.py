@@ -1,0 +1,212 @@
+"""A client's settings as pydantic-ai takes them, and what of them a model cannot take.
+
+pydantic-ai leaves out what a model does not support, mostly without a word: so that nothing is left out behind a
+client's back, it is refused by name before anything is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.profiles.openai import SAMPLING_PARAMS
+from pydantic_ai.settings import ModelSettings, ThinkingEffort
+from pydantic_ai.tools import ToolDefinition
+
+from app.core.context.tools import ANSWER
+from app.core.model.model_io import CallSettings, ChatRequest, StructuredOutput, ToolName, ToolSpec
+
+NAMES: Final[Mapping[str, str]] = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "max_output_tokens": "max_tokens",
+    "stop": "stop_sequences",
+    "parallel_tool_calls": "parallel_tool_calls",
+    "seed": "seed",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
+}
+"""pydantic-ai's names of settings that go to a provider as they are."""
+
+FIELDS: Final[Mapping[str, str]] = {"max_output_tokens": "max_tokens"}
+"""Names in a chat request, where they are others than ours."""
+
+OFF: Final = "none"
+"""The effort of no reasoning."""
+
+_ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
+_ANSWERS: Final = "Gives the answer. Call it once everything is known, in place of writing the answer."
+_ANTHROPIC_SAMPLING: Final = frozenset({"temperature", "top_p"})
+
+
+def chosen(settings: CallSettings, must_call: Sequence[str]) -> ModelSettings:
+    """What a client chose, and nothing else."""
+    given = {theirs: getattr(settings, ours) for ours, theirs in NAMES.items()}
+    made: dict[str, Any] = {name: value for name, value in given.items() if value is not None and value != ()}
+    if "stop_sequences" in made:
+        made["stop_sequences"] = list(made["stop_sequences"])
+    if settings.reasoning_effort is not None:
+        made["thinking"] = _thinking(settings.reasoning_effort)
+    if must_call:
+        made["tool_choice"] = list(must_call)
+    return cast("ModelSettings", made)
+
+
+def parameters_of(model: Model, request: ChatRequest) -> ModelRequestParameters:
+    """The tools that the model may call, and the form of its answer.
+
+    Code checks the arguments of calls, so that no provider has to rewrite a tool's schema.
+    """
+    tools = [_definition(tool) for tool in request.tools]
+    output = request.settings.output
+    if output is None or request.must_call:
+        return ModelRequestParameters(function_tools=tools)
+    wanted = OutputObjectDefinition(
+        json_schema=dict(output.schema or _ANY_OBJECT),
+        name=output.name,
+        description=output.description or None,
+        strict=output.strict,
+    )
+    if output.schema is None:
+        return ModelRequestParameters(function_tools=tools, output_mode="prompted", output_object=wanted)
+    if answers_by_call(model, request):
+        answer = ToolDefinition(
+            name=ANSWER,
+            description=output.description or _ANSWERS,
+            parameters_json_schema=dict(output.schema),
+            strict=output.strict,
+            kind="output",
+        )
+        return ModelRequestParameters(
+            function_tools=tools, output_mode="tool", output_tools=[answer], allow_text_output=False
+        )
+    if _is_native(model):
+        return ModelRequestParameters(function_tools=tools, output_mode="native", output_object=wanted)
+    return ModelRequestParameters(function_tools=tools, output_mode="prompted", output_object=wanted)
+
+
+def answers_by_call(model: Model, request: ChatRequest) -> bool:
+    """Whether the model gives its structured answer as the arguments of a call: it cannot be held to a schema else.
+
+    There are models that follow a schema, but not beside tools, and models that follow none but those of tools.
+    """
+    output = request.settings.output
+    if output is None or output.schema is None or request.must_call:
+        return False
+    if not _is_native(model):
+        return _calls_tools(model)
+    return bool(request.tools) and not _is_native_beside_tools(model)
+
+
+def refused(model: Model, settings: CallSettings, tools: Sequence[ToolSpec]) -> dict[str, str]:
+    """Fields of a chat request that this model cannot take, each with the reason."""
+    wrong = {FIELDS.get(name, name): why for name, why in _refused_settings(model, settings)}
+    if tools and not _calls_tools(model):
+        wrong["tools"] = "this model calls no tools"
+    for number, tool in enumerate(tools):
+        if not _is_readable(model, ModelRequestParameters(function_tools=[_definition(tool)])):
+            wrong[f"tools.{number}.parameters"] = "is no JSON schema that can be sent"
+    output = settings.output
+    if output is not None and output.schema is not None:
+        shown = OutputObjectDefinition(json_schema=dict(output.schema), name=output.name, strict=output.strict)
+        if not _is_readable(model, ModelRequestParameters(output_mode="native", output_object=shown)):
+            wrong["response_format.schema"] = "is no JSON schema that can be sent"
+    return wrong
+
+
+def _refused_settings(model: Model, settings: CallSettings) -> Iterator[tuple[str, str]]:
+    given = [ours for ours in NAMES if getattr(settings, ours) not in (None, ())]
+    profile: Mapping[str, Any] = model.profile
+    ignored = model.unsupported_settings | set(profile.get("openai_unsupported_model_settings", ()))
+    unused = _unused_while_reasoning(profile, settings)
+    for name in given:
+        if NAMES[name] in ignored and not (name == "parallel_tool_calls" and settings.parallel_tool_calls):
+            yield name, "this model does not take it"
+        elif NAMES[name] in unused:
+            yield name, "this model does not take it while it reasons"
+    yield from _refused_reasoning(profile, settings.reasoning_effort)
+    yield from _refused_choice(profile, settings)
+    if settings.output is not None:
+        yield from _refused_output(model, settings.output)
+
+
+def _refused_reasoning(profile: Mapping[str, Any], effort: str | None) -> Iterator[tuple[str, str]]:
+    if effort is None:
+        return
+    always = profile.get("thinking_always_enabled", False)
+    efforts = profile.get("openai_reasoning_efforts")
+    if not (profile.get("supports_thinking", False) or always):
+        if effort != OFF:
+            yield "reasoning_effort", "this model does not reason"
+    elif efforts is not None and effort not in efforts:
+        yield "reasoning_effort", f"must be one of {', '.join(sorted(efforts))}"
+    elif effort == OFF and always:
+        yield "reasoning_effort", "this model always reasons"
+
+
+def _refused_choice(profile: Mapping[str, Any], settings: CallSettings) -> Iterator[tuple[str, str]]:
+    choice = settings.tool_choice
+    if not (isinstance(choice, ToolName) or choice == "required"):
+        return
+    if not profile.get("supports_forced_tool_choice", True):
+        yield "tool_choice", "this model cannot be made to call a tool"
+    elif _reasons(profile, settings) and not profile.get("supports_forced_tool_choice_with_thinking", True):
+        yield "tool_choice", "this model cannot be made to call a tool while it reasons"
+
+
+def _refused_output(model: Model, output: StructuredOutput) -> Iterator[tuple[str, str]]:
+    if output.strict and not (_is_native(model) or _calls_tools(model)):
+        yield "response_format.strict", "this model cannot be held to a schema"
+
+
+def _unused_while_reasoning(profile: Mapping[str, Any], settings: CallSettings) -> frozenset[str]:
+    """Settings of sampling that some models refuse, always or while they reason: pydantic-ai would leave them out."""
+    if profile.get("anthropic_disallows_sampling_settings", False):
+        return _ANTHROPIC_SAMPLING
+    if not profile.get("openai_supports_reasoning", False):
+        return frozenset()
+    efforts = profile.get("openai_reasoning_efforts")
+    may_rest = OFF in efforts if efforts is not None else profile.get("openai_supports_reasoning_effort_none", False)
+    return frozenset() if may_rest and not _reasons(profile, settings) else frozenset(SAMPLING_PARAMS)
+
+
+def _reasons(profile: Mapping[str, Any], settings: CallSettings) -> bool:
+    if settings.reasoning_effort is not None:
+        return settings.reasoning_effort != OFF or bool(profile.get("thinking_always_enabled", False))
+    enabled = profile.get("thinking_enabled_by_default", False) or profile.get("thinking_always_enabled", False)
+    return bool(enabled)
+
+
+def _thinking(effort: str) -> ThinkingEffort | bool:
+    return False if effort == OFF else cast("ThinkingEffort", effort)
+
+
+def _definition(tool: ToolSpec) -> ToolDefinition:
+    parameters = {"type": "object", "properties": {}, **tool.parameters}  # an object, also where nobody says so
+    return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=parameters, strict=False)
+
+
+def _is_readable(model: Model, parameters: ModelRequestParameters) -> bool:
+    """Whether a schema can be rewritten for the provider: done here, since it would fail in the middle of a turn."""
+    try:
+        model.customize_request_parameters(parameters)
+    except (UserError, RecursionError, TypeError, ValueError, AttributeError, KeyError):
+        return False
+    return True
+
+
+def _is_native(model: Model) -> bool:
+    return bool(model.profile.get("supports_json_schema_output", False))
+
+
+def _is_native_beside_tools(model: Model) -> bool:
+    """Gemini follows a schema beside tools since version 3; of others nothing else is known."""
+    profile: Mapping[str, Any] = model.profile
+    return bool(profile.get("google_supports_tool_combination", True))
+
+
+def _calls_tools(model: Model) -> bool:
+    return bool(model.profile.get("supports_tools", True))

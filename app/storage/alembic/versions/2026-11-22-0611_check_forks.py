@@ -1,0 +1,18 @@
+"""A conversation is forked from another at a message, or not at all: it holds for the rows that were there, too."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "202611220611"
+down_revision = "202611220610"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.execute("ALTER TABLE conversations VALIDATE CONSTRAINT ck_conversations_forked")
+
+
+def downgrade() -> None:
+    """Nothing: the constraint goes with its columns."""

@@ -1,0 +1,148 @@
+"""Following turns that run in other processes: what they tell comes by a stream, how they end by the database.
+
+The stream may be away, or lack something. Then the rest comes when the turn's row has ended: what of the reply has not
+been told yet as one piece, and the terminal event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from app.core.model.errors import DependencyUnavailableError, DomainError
+from app.core.model.records import Turn
+from app.usecases.chat.relaying import Seal, events_in
+from app.usecases.chat.replaying import stored_end
+from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event
+from app.usecases.shared.shell import Shell
+
+FIRST_SECONDS: Final = 1.0
+"""What the first entry of a stream may take; it is there, or the stream is away."""
+LAST_SECONDS: Final = 1.0
+"""What the last one may take once the turn has ended."""
+LOOKS: Final = 3
+"""So often, within the time after which nobody counts as a follower, is the turn's row told that somebody follows."""
+ENDINGS: Final = frozenset({"reply.completed", "reply.interrupted", "reply.failed"})
+
+log = structlog.get_logger(__name__)
+
+
+class Mirrors:
+    """The turns of other processes that are followed in this one, each read once for all who follow it."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._handles: dict[UUID, TurnHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def follow(self, turn: Turn) -> TurnHandle:
+        """A running turn, from its beginning."""
+        handle = self._handles.get(turn.id)
+        if handle is None:
+            handle = self._handles[turn.id] = TurnHandle(monotonic=self._shell.clock.monotonic)
+            task = asyncio.create_task(self._mirror(turn, handle))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(lambda _: self._handles.pop(turn.id))
+        return handle
+
+    async def close(self) -> None:
+        """End them all: the turns go on elsewhere."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _mirror(self, turn: Turn, handle: TurnHandle) -> None:
+        relaying = asyncio.create_task(self._relayed(turn, handle))
+        try:
+            ended = await self._ended(turn, handle)
+            await asyncio.wait({relaying}, timeout=LAST_SECONDS)
+            await self._end(ended, handle, relaying.result() if relaying.done() else None)
+        except DomainError as error:
+            handle.emit(_failed(error))
+        except asyncio.CancelledError:
+            handle.emit(_failed(DependencyUnavailableError("the service is shutting down: follow the turn again")))
+            raise
+        except Exception:
+            log.exception("turn.mirror_crashed", turn_id=str(turn.id))
+            handle.emit(_failed(DomainError("the turn cannot be followed any more; it goes on")))
+        finally:
+            relaying.cancel()
+            await asyncio.gather(relaying, return_exceptions=True)
+
+    async def _relayed(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
+        """Pass on the stream: its terminal event, or ``None`` once something is missing."""
+        try:
+            last = await self._read(turn, handle)
+            if not handle.begun:
+                await self._tell_message(turn, handle)
+        except (DomainError, ValueError) as error:
+            log.warning("turn.stream_failed", turn_id=str(turn.id), error=type(error).__name__)
+            return None
+        return last
+
+    async def _read(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
+        if turn.stream_key is None:
+            return None
+        seal, number = Seal(turn.id, turn.stream_key), 0
+        async with self._shell.streams.follow(turn.id) as entries:
+            while True:
+                try:
+                    async with asyncio.timeout(None if number else FIRST_SECONDS):
+                        at, entry = await entries.get()
+                except TimeoutError:
+                    break
+                number += 1
+                if at != number:
+                    break
+                for event in events_in(seal.open(at, entry)):
+                    if event.type in ENDINGS:
+                        return event
+                    handle.emit(event)
+        log.warning("turn.stream_missing", turn_id=str(turn.id), entry=number)
+        return None
+
+    async def _tell_message(self, turn: Turn, handle: TurnHandle) -> None:
+        """The first event, without the stream."""
+        async with self._shell.uow(turn.tenant_id) as uow:
+            handle.emit(created_event(await uow.messages.get(turn.conversation_id, turn.message_id), turn))
+
+    async def _ended(self, turn: Turn, handle: TurnHandle) -> Turn:
+        """The row once the turn has ended; meanwhile it is told that somebody follows.
+
+        Raises:
+            NotFoundError: The conversation was deleted.
+        """
+        timings = self._shell.timings
+        every = min(timings.event_poll_seconds, timings.unfollowed_seconds / LOOKS)
+        async with self._shell.bus.subscribe(turn.conversation_id) as wake_up:
+            while turn.status == "running":
+                await wake_up.wait(every)
+                try:
+                    turn = await self._look(turn, is_followed=handle.followers > 0)
+                except DependencyUnavailableError:
+                    log.warning("turn.look_missed", turn_id=str(turn.id))
+        return turn
+
+    async def _look(self, turn: Turn, *, is_followed: bool) -> Turn:
+        async with self._shell.uow(turn.tenant_id) as uow:
+            if is_followed:
+                await uow.turns.note_follower(turn.id)
+                await uow.commit()
+            return await uow.turns.get(turn.id)
+
+    async def _end(self, turn: Turn, handle: TurnHandle, last: ChatEvent | None) -> None:
+        async with self._shell.uow(turn.tenant_id) as uow:
+            end = await stored_end(uow, turn, self._shell.resolver, last.id if last else None)
+        if not handle.begun:
+            await self._tell_message(turn, handle)
+        if last is None and end.result is not None:
+            handle.emit_rest(end.result.reply.content)
+        handle.emit(end)
+
+
+def _failed(error: DomainError) -> ChatEvent:
+    return ChatEvent(type="reply.failed", error=error)

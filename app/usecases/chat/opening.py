@@ -1,0 +1,224 @@
+"""What a turn answers: a new message of the user, results of the client's tools, or what waits already."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from app.core.context.brought import NOTHING_BROUGHT, refuse_unfit
+from app.core.model.conversation import Conversation, Message
+from app.core.model.errors import (
+    ConversationMovedOnError,
+    FieldError,
+    InvalidInputError,
+    TooLargeError,
+    ToolsPendingError,
+)
+from app.core.text.parts import Part
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat.chat_input import ChatInput, ToolResultInput
+from app.usecases.chat.regenerating import supersede_reply
+from app.usecases.compaction.commands import compact_command
+from app.usecases.history.appending import (
+    MessageDraft,
+    append,
+    check_expected_last,
+    refuse_too_large,
+    refuse_without_room,
+)
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+from app.usecases.shared.waiting import Exchange, exchange_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """How a turn begins."""
+
+    message: Message
+    """What it answers: the user's message, or the last of the results."""
+    question: Message
+    """The user's message that it is all about."""
+    resolved: Resolved
+
+
+async def opening_of(
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, given: ChatInput, before: Mapping[str, Any] | None
+) -> Opening:
+    """Store what is new of a turn's beginning, in a *locked* conversation.
+
+    Args:
+        uow: The transaction that starts the turn.
+        shell: The ports.
+        conversation: Without a running turn.
+        given: By the client.
+        before: What the same request did earlier, whose turn died: it is taken up.
+
+    Raises:
+        InvalidInputError: What the client brings is out of contract, or more than the model can take.
+        ToolsPendingError: Calls of the client's tools wait, and results are missing.
+        ConversationMovedOnError: Other messages came meanwhile.
+        TooLargeError: What is new can never fit.
+    """
+    resolved = shell.resolver(conversation, model=given.model)
+    await _refuse_unfit(shell, given)
+    _refuse_heavy(resolved, given)
+    if before is not None:
+        return await _taken_up(uow, shell, conversation, UUID(before["message_id"]))
+    check_expected_last(conversation, given.expected_last_message_id)
+    if given.regenerates:
+        answered = await supersede_reply(uow, shell, conversation)
+        return Opening(
+            message=answered, question=answered, resolved=shell.resolver(await uow.conversations.get(conversation.id))
+        )
+    if given.results or given.has_message:
+        return await _appended(uow, shell, resolved, given)
+    return await _unanswered(uow, shell, conversation)
+
+
+async def _refuse_unfit(shell: Shell, given: ChatInput) -> None:
+    """Off the event loop: schemas may be large, and are tried as the provider would be sent them."""
+    brought, profile = given.brought, shell.models.chat(given.model).profile
+    if brought != NOTHING_BROUGHT:
+        await asyncio.to_thread(refuse_unfit, brought, profile, taken=shell.resolver.own_tools)
+
+
+async def _appended(uow: UnitOfWork, shell: Shell, resolved: Resolved, given: ChatInput) -> Opening:
+    """The user's new message, results, or both."""
+    conversation, drafts = resolved.conversation, [_user_draft(given)] if given.has_message else []
+    exchange = Exchange()
+    if given.results:
+        exchange = await exchange_of(uow, conversation.id)
+        drafts = [*await _result_drafts(uow, shell, conversation, exchange, given), *drafts]
+    brought = resolved.bringing(given.brought)
+    refuse_too_large(brought, drafts, together=True)
+    if not drafts[-1].is_command:
+        refuse_without_room(brought, drafts)
+    messages, resolved = await append(uow, shell, conversation, drafts)
+    asked = messages[-1] if given.has_message else exchange.question
+    return Opening(message=messages[-1], question=asked or messages[-1], resolved=resolved)
+
+
+def _user_draft(given: ChatInput) -> MessageDraft:
+    content = given.content or ""
+    command = not given.parts and compact_command(content) is not None
+    if command and given.results:
+        raise _wrong("content", "a command comes alone: send the results first")
+    return MessageDraft(
+        role="user",
+        content=content,
+        parts=given.parts,
+        event_type="command" if command else given.event_type,
+        is_command=command,
+    )
+
+
+async def _result_drafts(
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, exchange: Exchange, given: ChatInput
+) -> list[MessageDraft]:
+    """One message for each result. With a user's message beside them some may be missing: the stub stands for those."""
+    waiting = exchange.unanswered()
+    wrong = await _wrong_results(uow, conversation, exchange, waiting, given.results)
+    if wrong:
+        raise InvalidInputError("; ".join(one.message for one in wrong[:3]), errors=wrong)
+    came = {result.tool_call_id for result in given.results}
+    missing = [id_ for id_ in exchange.unanswered(shell.resolver.own_tools) if id_ not in came]
+    if missing and not given.has_message:
+        raise _pending(missing)
+    return [_result_draft(waiting[result.tool_call_id], result) for result in given.results]
+
+
+def _result_draft(call: Part, result: ToolResultInput) -> MessageDraft:
+    part = {"type": "tool_result", "tool_call_id": call["id"], "name": call.get("name"), "content": result.content}
+    return MessageDraft(role="tool", content="", parts=(part,))
+
+
+async def _wrong_results(
+    uow: UnitOfWork,
+    conversation: Conversation,
+    exchange: Exchange,
+    waiting: Mapping[str, Part],
+    results: Sequence[ToolResultInput],
+) -> list[FieldError]:
+    ids = [result.tool_call_id for result in results]
+    others = [id_ for id_ in ids if id_ not in waiting]
+    known = await uow.messages.calls(conversation.id, others) if others else frozenset()
+    wrong: list[FieldError] = []
+    for number, id_ in enumerate(ids):
+        if id_ in ids[:number]:
+            why = "is given twice"
+        elif id_ in waiting:
+            continue
+        elif id_ in exchange.answered:
+            why = "has its result already"
+        else:
+            why = "does not wait any more: later messages came" if id_ in known else "is no call of this conversation"
+        wrong.append(FieldError(field=f"tool_results.{number}.tool_call_id", message=f"the call {id_[:64]!r} {why}"))
+    return wrong
+
+
+async def _unanswered(uow: UnitOfWork, shell: Shell, conversation: Conversation) -> Opening:
+    """What nobody answered: the user's message, or the results that the last turn failed with."""
+    exchange = await exchange_of(uow, conversation.id)
+    turn = await uow.turns.newest(conversation.id)
+    if not exchange.waits:
+        raise _wrong("content", "content cannot be empty: there is no unanswered user message")
+    missing = await _left_open(uow, shell, conversation, exchange)
+    if missing:
+        raise _pending(missing)
+    failed = (message for message in exchange.since if turn is not None and message.id == turn.message_id)
+    return _opening(shell, conversation, exchange, next(failed, exchange.question or exchange.since[-1]))
+
+
+async def _taken_up(uow: UnitOfWork, shell: Shell, conversation: Conversation, message_id: UUID) -> Opening:
+    """The message of a turn that died, if nothing came after it but its own calls and their results."""
+    message = await uow.messages.get(conversation.id, message_id)
+    if message.is_command:
+        return Opening(message=message, question=message, resolved=shell.resolver(conversation))
+    exchange = await exchange_of(uow, conversation.id)
+    waits = exchange.waits and exchange.holds(message)
+    if not waits or await _left_open(uow, shell, conversation, exchange):
+        raise ConversationMovedOnError("other messages came after this one: send it again under a new key")
+    return _opening(shell, conversation, exchange, message)
+
+
+def _opening(shell: Shell, conversation: Conversation, exchange: Exchange, message: Message) -> Opening:
+    return Opening(message=message, question=exchange.question or message, resolved=shell.resolver(conversation))
+
+
+async def _left_open(uow: UnitOfWork, shell: Shell, conversation: Conversation, exchange: Exchange) -> list[str]:
+    """Calls that a turn ended with, and left to its client: those of a turn that died nobody was told of."""
+    unanswered = exchange.unanswered(shell.resolver.own_tools)
+    if not unanswered:
+        return []
+    made = {message.id for message in exchange.since if message.role == "assistant"}
+    turn = await uow.turns.replied_by(conversation.id, made)
+    return [] if turn is None else list(unanswered)
+
+
+def _refuse_heavy(resolved: Resolved, given: ChatInput) -> None:
+    """What comes with every request of the turn must leave room for messages."""
+    brought, budget = resolved.bringing(given.brought), resolved.budgets.budget
+    if brought is resolved or brought.at_evaluation(brought.system_tokens) < budget:
+        return
+    size = brought.system_tokens - resolved.system_tokens
+    raise TooLargeError(
+        f"instructions, tools and schema of this request have {size} tokens, and with the system prompt nothing is left"
+        f" of a budget of {budget}: send less, or raise policy.context_window",
+        extra={"limit": max(budget - resolved.system_tokens, 0), "size": size},
+    )
+
+
+def _pending(missing: Sequence[str]) -> ToolsPendingError:
+    named = ", ".join(missing)
+    message = f"results are missing of the calls {named}: send them all in tool_results, or a new message instead"
+    return ToolsPendingError(
+        message, errors=[FieldError(field="tool_results", message=message)], extra={"missing": list(missing)}
+    )
+
+
+def _wrong(field: str, message: str) -> InvalidInputError:
+    return InvalidInputError(message, errors=[FieldError(field=field, message=message)])

@@ -1,0 +1,45 @@
+"""Making a reply again: the first one stays stored, and gives way in everything that is made of messages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from app.core.model.conversation import Conversation, Message
+from app.core.model.errors import NotRegenerableError
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.history.holding import laid_out_again
+from app.usecases.shared.shell import Shell
+from app.usecases.shared.waiting import exchange_of, is_inside_answer
+
+SUPERSEDED: Final = "message.superseded"
+
+
+async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversation) -> Message:
+    """Let the last reply of a *locked* conversation give way: the message that waits for an answer again.
+
+    A compaction that has read it already finds itself stale. What tools brought back for it stays, for the next one.
+
+    Raises:
+        NotRegenerableError: The last message is no reply to a message, or the state covers it.
+    """
+    reply = await uow.messages.last(conversation.id)
+    if reply is None or reply.role != "assistant" or reply.status == "erased" or is_inside_answer(reply):
+        raise NotRegenerableError("the last message is no reply: send a message, or answer the one that waits")
+    if reply.seq <= conversation.boundary_seq:
+        raise NotRegenerableError("the reply is part of the state by now: go back with restore, or say what was wrong")
+    total = await uow.messages.supersede(reply)
+    exchange = await exchange_of(uow, conversation.id)
+    answered = exchange.question if exchange.waits else None
+    if answered is None:
+        raise NotRegenerableError("nobody asked for the last message: there is nothing to answer again")
+    _, restored = await uow.anchors.withdraw_of(conversation.id, reply.seq)
+    changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
+    after = shell.resolver(replace(conversation, **changes))
+    if restored:
+        after = await laid_out_again(uow, shell, after)
+    await refresh_sizes(uow, after, **changes)
+    data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(answered.id)}
+    await uow.events.add(conversation.id, SUPERSEDED, data, shell.clock.now())
+    return answered

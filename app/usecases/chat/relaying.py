@@ -1,0 +1,110 @@
+"""What a running turn tells, passed on to followers in other processes: as entries of a stream, each numbered.
+
+The turn knows nothing of it: whoever passes on is one more listener. The stream is never the truth: where it ends
+early, or lacks an entry, followers get the rest from the database when the turn has ended.
+
+Entries are words of a conversation, and whoever keeps the stream may write it to a disk. So they are sealed, with a key
+that stands in the turn's row until the turn ends: nobody can read them any more then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from app.core.model.records import Turn
+from app.usecases.chat.turn_handle import DELTA, ChatEvent, TurnHandle, delta
+from app.usecases.ports import Clock, TurnStreams
+
+PAUSE_SECONDS: Final = 0.05  # between two entries: as often as anybody sees words appear
+AGAIN_SECONDS: Final = 0.5  # between two tries with the same entry
+NONCE: Final = 12  # bytes, as the cipher wants them
+LONGEST: Final = 16_000  # characters of the reply in one entry
+
+
+class Seal:
+    """Seals the entries of one turn, and opens them."""
+
+    def __init__(self, turn_id: UUID, key: bytes) -> None:
+        self._cipher = AESGCM(key)
+        self._turn = turn_id.bytes
+
+    @staticmethod
+    def new_key() -> bytes:
+        """A key for one turn."""
+        return AESGCM.generate_key(bit_length=256)
+
+    def seal(self, number: int, entry: bytes) -> bytes:
+        """The entry, for its place alone."""
+        nonce = os.urandom(NONCE)
+        return nonce + self._cipher.encrypt(nonce, entry, self._place(number))
+
+    def open(self, number: int, sealed: bytes) -> bytes:
+        """The entry. Raises ``ValueError`` where it was not sealed with this key, for this place."""
+        try:
+            return self._cipher.decrypt(sealed[:NONCE], sealed[NONCE:], self._place(number))
+        except InvalidTag as wrong:
+            raise ValueError("the entry is none of this turn") from wrong
+
+    def _place(self, number: int) -> bytes:
+        return self._turn + number.to_bytes(8, "big")
+
+
+async def relay(turn: Turn, handle: TurnHandle, streams: TurnStreams, clock: Clock) -> None:
+    """Pass on everything until the turn ends. The stream may be away at any time: it is tried again from there."""
+    if turn.stream_key is None:
+        return
+    seal, number = Seal(turn.id, turn.stream_key), 0
+    async with aclosing(handle.batches()) as batches:
+        async for events in batches:
+            for entry in entries_of(events):
+                number += 1
+                sealed = seal.seal(number, entry)
+                while not await streams.add(turn.id, number, sealed, is_last=events[-1].terminal):
+                    if handle.ended:
+                        return
+                    await clock.sleep(AGAIN_SECONDS)
+            await clock.sleep(PAUSE_SECONDS)
+
+
+def entries_of(events: Iterable[ChatEvent]) -> Iterator[bytes]:
+    """Events as entries of bounded size. Of the terminal one only its type and number: what came of it is stored."""
+    batch: list[ChatEvent] = []
+    size = 0
+    for event in events:
+        for piece in _pieces(event):
+            batch.append(piece)
+            size += len(piece.data.get("text", ""))
+            if size >= LONGEST:
+                yield _encoded(batch)
+                batch, size = [], 0
+    if batch:
+        yield _encoded(batch)
+
+
+def events_in(entry: bytes) -> list[ChatEvent]:
+    """The events of an entry."""
+    told = json.loads(entry.decode(errors="surrogatepass"))
+    return [ChatEvent(type=type_, id=number, data=data) for type_, number, data in told]
+
+
+def _pieces(event: ChatEvent) -> Iterator[ChatEvent]:
+    if event.type != DELTA:
+        yield replace(event, result=None, error=None)
+        return
+    text = event.data["text"]
+    for start in range(0, len(text), LONGEST):
+        yield delta(text[start : start + LONGEST])
+
+
+def _encoded(events: Iterable[ChatEvent]) -> bytes:
+    told = [(event.type, event.id, dict(event.data)) for event in events]
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")

@@ -1,0 +1,66 @@
+"""A turn that has ended, told again from what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.core.model.errors import DomainError, ModelFailedError
+from app.core.model.records import Turn
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat.reply import finish_of, left_open
+from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle, created_event
+from app.usecases.shared.compaction_views import views_of
+from app.usecases.shared.resolve import Resolver
+
+
+async def stored_result(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> ChatResult | None:
+    """What came of an ended turn; ``None`` where it has no reply."""
+    if turn.reply_id is None:
+        return None
+    rows = [await uow.compactions.get(turn.compaction_id)] if turn.compaction_id else []
+    reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+    open_calls = left_open(reply, resolver.own_tools)
+    return ChatResult(
+        message=await uow.messages.get(turn.conversation_id, turn.message_id),
+        reply=reply,
+        gauge=resolver(await uow.conversations.get(turn.conversation_id)).gauge,
+        compaction=next(iter(await views_of(uow, rows)), None),
+        warnings=turn.warnings,
+        recalled=turn.recalled,
+        segments=tuple(await uow.segments.covering(turn.conversation_id, turn.recalled)),
+        open_calls=open_calls,
+        finish=finish_of(reply, turn.warnings, open_calls),
+    )
+
+
+async def stored_end(uow: UnitOfWork, turn: Turn, resolver: Resolver, number: int | None = None) -> ChatEvent:
+    """The terminal event of a turn that has ended."""
+    result = await stored_result(uow, turn, resolver)
+    if result is None:
+        return ChatEvent(type="reply.failed", id=number, error=_failure(turn))
+    return ChatEvent(type=f"reply.{turn.status}", id=number, result=result)
+
+
+async def replayed(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> TurnHandle:
+    """A repeated stream: the message, the whole reply at once, the end."""
+    handle, end = TurnHandle(), await stored_end(uow, turn, resolver)
+    handle.emit(created_event(await uow.messages.get(turn.conversation_id, turn.message_id), turn))
+    if end.result is not None:
+        handle.emit_rest(end.result.reply.content)
+        handle.emit_calls(end.result.open_calls)
+    handle.emit(end)
+    return handle
+
+
+def _failure(turn: Turn) -> DomainError:
+    """The error of a turn, as far as its row tells of it: the code."""
+    code = turn.error_code or DomainError.code
+    kind = next((kind for kind in _kinds(DomainError) if kind.code == code), ModelFailedError)
+    detail = "the turn failed; its message is stored: send the turn again without content"
+    return kind(detail, code=code, extra={"message_id": str(turn.message_id)})
+
+
+def _kinds(kind: type[DomainError]) -> Iterator[type[DomainError]]:
+    yield kind
+    for narrower in kind.__subclasses__():
+        yield from _kinds(narrower)

@@ -1,0 +1,1 @@
+"""What clients of OpenAI's API ask for: answers with and without a conversation, responses, forks, compacted input."""

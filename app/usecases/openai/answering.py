@@ -1,0 +1,214 @@
+"""An answer to what a request brings and to nothing else: nothing is looked up, nothing is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from app.core.context.brought import NOTHING_BROUGHT, Brought, refuse_unfit
+from app.core.context.newest import newest_within
+from app.core.context.tools import tools_tokens
+from app.core.model.errors import DomainError, FieldError, InvalidInputError, ModelFailedError, TooLargeError
+from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
+from app.core.text.token_counts import weigh
+from app.usecases.chat.reply import CUT_OFF, Answer, answer
+from app.usecases.history.appending import MessageDraft
+from app.usecases.shared.shell import Shell
+
+TOO_LONG: Final = "context_too_long"
+ON_LOOP: Final = 48  # messages: more than this are weighed off the event loop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What a request brings."""
+
+    messages: tuple[MessageDraft, ...]
+    brought: Brought = NOTHING_BROUGHT
+    """The system prompt, tools and settings of this request."""
+    model: str | None = None
+    """The chat model; ``None``: the configured one."""
+    truncates: bool = False
+    """Whether the oldest messages may be left out where all do not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """The model looks something up by itself before it goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call that waits for the client."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Something that happened in the service meanwhile."""
+
+    kind: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The end of an answer."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    finish: FinishReason = "stop"
+    interrupted: bool = False
+    usage: Mapping[str, Any] | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The end of an answer that there is not."""
+
+    error: DomainError
+
+
+Happening = Piece | Boundary | Called | Noted | Ended | Failed
+
+
+class StatelessAnswers:
+    """Asks a model for an answer to a given array."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def prepare(self, prompt: Prompt) -> ChatRequest:
+        """What the model is going to be asked. Everything that refuses a request is raised here.
+
+        Raises:
+            ModelNotAllowedError: The operator does not allow the model.
+            InvalidInputError: The model cannot take the settings or tools; there is nothing to answer.
+            TooLargeError: It is more than the model's window holds, and nothing may be left out.
+        """
+        await self._shell.models.prepare(prompt.model)
+        profile = self._shell.models.chat(prompt.model).profile
+        refuse_unfit(prompt.brought, profile, taken=frozenset())
+        _refuse_unanswerable(prompt.messages)
+        if len(prompt.messages) > ON_LOOP:
+            messages = await asyncio.to_thread(_fitting, prompt, profile)
+        else:
+            messages = _fitting(prompt, profile)
+        return ChatRequest(
+            messages=messages,
+            tools=prompt.brought.offered,
+            must_call=prompt.brought.must_call,
+            settings=prompt.brought.settings,
+            is_kept=False,
+        )
+
+    async def count(self, prompt: Prompt) -> int:
+        """Tokens of what a request brings, as estimated."""
+        return await asyncio.to_thread(lambda: sum(_sizes(prompt.messages)) + _beside(prompt.brought))
+
+    async def answer(self, request: ChatRequest, model: str | None) -> AsyncGenerator[Happening, None]:
+        """The answer as it comes; the end is the last thing. Leave it, and the model is asked no further."""
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        stop = asyncio.Event()
+        asking = asyncio.create_task(
+            answer(self._shell.models.chat(model), request, stop=stop, on_text=pieces.put_nowait)
+        )
+        asking.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield Piece(piece)
+            for happening in self._end(asking):
+                yield happening
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    def _end(self, asking: asyncio.Task[Answer]) -> list[Happening]:
+        try:
+            said = asking.result()
+        except ModelFailedError as error:
+            return [Failed(_failure(error))]
+        calls = tuple(replace(call, id=f"call_{self._shell.new_id().hex}") for call in said.calls)
+        finish: FinishReason = "tool_call" if calls else "length" if CUT_OFF in said.warnings else "stop"
+        ended = Ended(
+            text=said.text,
+            calls=calls,
+            finish=finish,
+            interrupted=said.interrupted,
+            usage=said.usage.as_dict(),
+            model=said.model,
+        )
+        return [*(Called(call) for call in calls), ended]
+
+
+def _refuse_unanswerable(messages: Sequence[MessageDraft]) -> None:
+    """Nothing at all, or the result of a call that nobody made."""
+    if not any(message.content.strip() or message.parts for message in messages):
+        raise _wrong("there is nothing to answer")
+    made: set[object] = set()
+    for message in messages:
+        for part in message.parts:
+            if part.get("type") == "tool_call":
+                made.add(part.get("id"))
+            elif part.get("type") == "tool_result" and part.get("tool_call_id") not in made:
+                raise _wrong(f"no tool call found for the output with call id {str(part.get('tool_call_id'))[:64]!r}")
+
+
+def _wrong(message: str) -> InvalidInputError:
+    return InvalidInputError(message, errors=[FieldError(field="input", message=message)])
+
+
+def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...]:
+    """The system prompt and the messages, within the model's window."""
+    messages = tuple(
+        ContextMessage(role=draft.role, content=draft.content, parts=draft.parts) for draft in prompt.messages
+    )
+    words = prompt.brought.instructions
+    system = (ContextMessage(role="system", content=words),) if words else ()
+    sizes, beside = _sizes(prompt.messages), _beside(prompt.brought)
+    room = profile.input_limit - beside
+    if sum(sizes) <= room:
+        return (*system, *messages)
+    kept = newest_within(messages, sizes, room) if prompt.truncates else ()
+    if not kept:
+        raise _too_large(sum(sizes) + beside, profile.input_limit)
+    return (*system, *kept)
+
+
+def _sizes(messages: Sequence[MessageDraft]) -> list[int]:
+    return [weigh(draft.role, draft.content, draft.parts).tokens for draft in messages]
+
+
+def _beside(brought: Brought) -> int:
+    """What stands in every request beside the messages."""
+    words = weigh("system", brought.instructions, ()).tokens if brought.instructions else 0
+    return words + tools_tokens(brought.offered, "script") + brought.schema_tokens("script")
+
+
+def _too_large(size: int, limit: int) -> TooLargeError:
+    return TooLargeError(
+        f"the request has {size} tokens, and the model takes {limit}: send fewer messages, allow truncation, or name a"
+        " conversation, which is compacted as it grows",
+        extra={"limit": limit, "size": size},
+    )
+
+
+def _failure(error: ModelFailedError) -> DomainError:
+    """The same failure in words that are true where nothing is stored."""
+    reason = error.extra.get("reason")
+    if reason == TOO_LONG:
+        return TooLargeError("the request is more than the model takes: send fewer messages, or name a conversation")
+    return ModelFailedError(
+        f"the model did not answer ({reason})", code=error.stable_code, retry_after=error.retry_after
+    )

@@ -1,0 +1,260 @@
+"""Compacting a given array: the same plan, summarizer and checks as for a stored conversation, and nothing stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+from uuid import UUID
+
+from app.core.model.conversation import Conversation, Message, Outline, Sums, Usage
+from app.core.model.errors import NotFoundError, PreviousResponseNotFoundError, SummarizerFailedError
+from app.core.model.model_io import ModelProfile
+from app.core.model.records import Compaction, FoldRequest
+from app.core.model.redaction import redact_message
+from app.core.model.schemas import schema_named
+from app.core.model.state import StateVersion
+from app.core.planning.compaction import NothingToFold
+from app.core.planning.cuts import Tail
+from app.core.state.apply import Applied, apply_candidate, version_of
+from app.core.state.rendering import render_text
+from app.core.text.token_counts import weigh
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.compaction.attempts import Asking, Calls, run_attempts
+from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of
+from app.usecases.compaction.spending import SpendGuard
+from app.usecases.history.appending import MessageDraft
+from app.usecases.openai.sealed import Compacted
+from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.shell import Shell
+
+MOST_MESSAGES: Final = 2_000
+"""Of a stored conversation that are compacted for a client: what is older stands in its state."""
+TOO_LITTLE: Final = frozenset({"not_smaller"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayCompacted:
+    """What came of it."""
+
+    compacted: Compacted
+    usage: Usage
+    """Of all model calls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Progress:
+    """An array on its way."""
+
+    conversation: Conversation
+    messages: tuple[Message, ...]
+    version: StateVersion | None = None
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def rest(self) -> tuple[Message, ...]:
+        """What is not folded yet."""
+        return self.messages[self.conversation.boundary_seq :]
+
+
+class ArrayCompaction:
+    """Compacts arrays."""
+
+    def __init__(self, shell: Shell, spending: SpendGuard) -> None:
+        self._shell = shell
+        self._spending = spending
+
+    async def of_response(self, tenant_id: UUID, turn_id: UUID) -> list[MessageDraft]:
+        """The messages that a stored response's conversation holds up to it; older ones as their state tells them.
+
+        Raises:
+            PreviousResponseNotFoundError: There is no such response.
+        """
+        async with self._shell.uow(tenant_id) as uow:
+            try:
+                turn = await uow.turns.get(turn_id)
+            except NotFoundError:
+                raise PreviousResponseNotFoundError("there is no such response") from None
+            if turn.reply_id is None:
+                raise PreviousResponseNotFoundError("the response has no output")
+            reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+            return await _told(uow, await uow.conversations.get(turn.conversation_id), reply.seq)
+
+    async def of_conversation(self, tenant_id: UUID, conversation_id: UUID) -> list[MessageDraft]:
+        """The messages of a conversation, likewise. Raises ``NotFoundError``."""
+        async with self._shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.get(conversation_id)
+            return await _told(uow, conversation, conversation.last_seq)
+
+    async def compact(
+        self, tenant_id: UUID, drafts: Sequence[MessageDraft], instructions: str | None, *, patience: float
+    ) -> ArrayCompacted:
+        """Fold all that is worth folding; the rest stays word for word.
+
+        Args:
+            tenant_id: Whose model calls these are.
+            drafts: The messages, in order.
+            instructions: The system prompt that they were said under.
+            patience: Seconds for all of it.
+
+        Raises:
+            SummarizerFailedError: No attempt at some part was accepted.
+            RateLimitedError: The hour's model calls are used up.
+        """
+        progress = await asyncio.to_thread(self._begun, tenant_id, drafts, instructions or "")
+        deadline = self._shell.clock.monotonic() + patience
+        while True:
+            further = await self._step(tenant_id, progress, deadline)
+            if further is None:
+                break
+            progress = further
+        version = progress.version
+        summary = render_text(schema_named(version.state_schema), version.state) if version else ""
+        rest = tuple(_as_draft(message) for message in progress.rest)
+        return ArrayCompacted(compacted=Compacted(summary=summary, messages=rest), usage=progress.usage)
+
+    def _begun(self, tenant_id: UUID, drafts: Sequence[MessageDraft], instructions: str) -> _Progress:
+        shell, now = self._shell, self._shell.clock.now()
+        conversation = Conversation(
+            id=shell.new_id(), tenant_id=tenant_id, system_prompt=instructions, created_at=now, updated_at=now
+        )
+        messages: list[Message] = []
+        for seq, draft in enumerate(drafts, 1):
+            weight = weigh(draft.role, draft.content, draft.parts)
+            message = Message(
+                id=shell.new_id(),
+                conversation_id=conversation.id,
+                seq=seq,
+                role=draft.role,
+                content=draft.content,
+                parts=draft.parts,
+                token_count=weight.tokens,
+                byte_length=weight.bytes,
+                created_at=now,
+            )
+            messages.append(message)
+        total = _sums(messages)
+        conversation = replace(conversation, last_seq=len(messages), total=total)
+        return _Progress(conversation=conversation, messages=tuple(messages))
+
+    async def _step(self, tenant_id: UUID, progress: _Progress, deadline: float) -> _Progress | None:
+        """One chunk further; ``None`` when there is nothing (more) to fold."""
+        resolved = self._shell.resolver(progress.conversation)
+        summarizer = summarizer_of(self._shell, resolved)
+        chunk = await asyncio.to_thread(_chunk, progress, resolved, summarizer.profile, self._row(progress))
+        if chunk is None:
+            return None
+        async with self._shell.uow(tenant_id) as uow:
+            await self._spending.check(uow, resolved, metered=summarizer.profile.metered)
+        applying = chunk.applying()
+        asking = Asking(
+            summarizer=summarizer,
+            request=chunk.request,
+            apply=lambda report: apply_candidate(report, applying),
+            seqs=tuple(message.seq for message in chunk.span),
+            withholds_blocked=True,
+        )
+        attempted = await run_attempts(
+            asking, Calls(clock=self._shell.clock, most=resolved.policy.calls_per_chunk, deadline=deadline)
+        )
+        if attempted.applied is None:
+            if all(attempt.reason in TOO_LITTLE for attempt in attempted.attempts):
+                return None
+            raise SummarizerFailedError(f"no usable summary ({attempted.reason})", extra={"reason": attempted.reason})
+        return self._further(progress, chunk, attempted.applied, attempted.usage)
+
+    def _further(self, progress: _Progress, chunk: Chunk, applied: Applied, usage: Usage) -> _Progress:
+        boundary = progress.messages[chunk.plan.to_seq - 1]
+        covered = _sums(progress.messages[: chunk.plan.to_seq])
+        version = version_of(
+            applied,
+            chunk.applying(),
+            boundary=boundary.id,
+            covered=covered,
+            compaction_id=chunk.row.id,
+            layout=applied.layout,
+            now=self._shell.clock.now(),
+        )
+        conversation = replace(
+            progress.conversation,
+            compressed_state=version.state,
+            state_schema=version.state_schema,
+            boundary_seq=chunk.plan.to_seq,
+            covered=covered,
+            state_version=version.version,
+            layout=version.layout,
+        )
+        return replace(progress, conversation=conversation, version=version, usage=progress.usage.plus(usage))
+
+    def _row(self, progress: _Progress) -> Compaction:
+        """What a chunk is told of its compaction; it is never stored."""
+        shell, conversation = self._shell, progress.conversation
+        return Compaction(
+            id=shell.new_id(),
+            tenant_id=conversation.tenant_id,
+            conversation_id=conversation.id,
+            trigger="manual",
+            ran_in="request",
+            status="running",
+            request=FoldRequest(fold="all"),
+            requested_at=shell.clock.now(),
+        )
+
+
+async def _told(uow: UnitOfWork, conversation: Conversation, through_seq: int) -> list[MessageDraft]:
+    """A conversation up to a place: what its state covers as that tells it, with what is held; the rest as it is."""
+    covered = conversation.boundary_seq if conversation.boundary_seq <= through_seq else 0
+    first = max(covered, through_seq - MOST_MESSAGES) + 1
+    held = await uow.messages.held(conversation.id, through_seq=first - 1)
+    messages = await uow.messages.between(conversation.id, first, through_seq)
+    told: list[MessageDraft] = []
+    if covered and conversation.state_schema and conversation.compressed_state:
+        schema = schema_named(conversation.state_schema)
+        told = Compacted(summary=render_text(schema, conversation.compressed_state, conversation.locale)).drafts()
+    return [*told, *(_as_draft(message) for message in [*held, *messages] if message.status != "erased")]
+
+
+def _chunk(progress: _Progress, resolved: Resolved, profile: ModelProfile, row: Compaction) -> Chunk | None:
+    """The next chunk of an array."""
+    tail = Tail(outline=tuple(_outline(message) for message in progress.rest), complete=True)
+    most = chunk_tokens(profile)
+    planned = plan(resolved, tail, row.request, most)
+    if isinstance(planned, NothingToFold):
+        return None
+    span = progress.messages[planned.from_seq - 1 : planned.to_seq]
+    return Chunk(
+        row=row,
+        resolved=resolved,
+        plan=planned,
+        span=tuple(redact_message(message) for message in span),
+        version=progress.version,
+        anchors=(),
+        most_tokens=most,
+    )
+
+
+def _outline(message: Message) -> Outline:
+    def ids(kind: str, name: str) -> frozenset[str]:
+        return frozenset(str(part[name]) for part in message.parts if part.get("type") == kind)
+
+    return Outline(
+        seq=message.seq,
+        role=message.role,
+        token_count=message.token_count,
+        byte_length=message.byte_length,
+        calls=ids("tool_call", "id"),
+        results=ids("tool_result", "tool_call_id"),
+    )
+
+
+def _sums(messages: Sequence[Message]) -> Sums:
+    return Sums(
+        messages=len(messages),
+        tokens=sum(message.token_count for message in messages),
+        bytes=sum(message.byte_length for message in messages),
+    )
+
+
+def _as_draft(message: Message) -> MessageDraft:
+    return MessageDraft(role=message.role, content=message.content, parts=message.parts)

@@ -1,0 +1,149 @@
+"""Forks: a request that goes on from a place before a conversation's end gets a conversation of its own.
+
+The messages up to there are copied under the same positions; a few at once, many by the worker. A fork is an original:
+what is erased in one of the two stays in the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from app.core.model.conversation import Conversation, Message
+from app.core.model.errors import DependencyUnavailableError, ForkInProgressError, NotFoundError
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.compaction.due import claim_at_rest
+from app.usecases.history.appending import MessageDraft, append
+from app.usecases.ports import JobQueue
+from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.shell import Shell
+
+AT_ONCE: Final = 1_000
+"""Messages that are copied while the client waits."""
+STEP: Final = 500
+"""Messages that the worker copies in one transaction."""
+RETRY_AFTER: Final = 2.0
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place in a conversation."""
+
+    conversation_id: UUID
+    through_seq: int
+    """The last message that belongs to the fork."""
+
+
+class ForkService:
+    """Copies the beginnings of conversations."""
+
+    def __init__(self, shell: Shell, queue: JobQueue) -> None:
+        self._shell = shell
+        self._queue = queue
+
+    async def fork(self, tenant_id: UUID, place: Place, idem: Idem) -> UUID:
+        """The fork at that place for that request; asked again under the key, the same one.
+
+        Raises:
+            ForkInProgressError: It is long, and being copied.
+            NotFoundError: There is no such conversation.
+        """
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            before = await done_before(uow, idem, shell.clock.now())
+            if before is not None:
+                fork = await uow.conversations.get(UUID(before["fork_id"]))
+            else:
+                fork = await self._begun(uow, tenant_id, place)
+                await record(uow, idem, {"fork_id": str(fork.id)})
+                if place.through_seq <= AT_ONCE:
+                    fork = await self._copied(uow, fork)
+                await uow.commit()
+        await shell.outbox.deliver(uow.committed_events)
+        if not is_being_copied(fork):
+            return fork.id
+        await self._queue.send_fork(fork.id)
+        raise ForkInProgressError(
+            f"the {place.through_seq} messages up to there are being copied into a conversation of this request's own:"
+            " send it again in a moment",
+            retry_after=RETRY_AFTER,
+        )
+
+    async def work(self, conversation_id: UUID) -> None:
+        """Copy what is left to copy into a fork; in the worker. Twice at once does no harm."""
+        shell = self._shell
+        try:
+            async with shell.uow(None) as uow:
+                fork = await uow.conversations.get(conversation_id)
+            while is_being_copied(fork):
+                async with shell.uow(fork.tenant_id) as uow:
+                    fork = await self._copied(uow, await uow.conversations.lock(conversation_id))
+                    job = None
+                    if not is_being_copied(fork):
+                        job = await claim_at_rest(uow, shell, shell.resolver(fork))
+                    await uow.commit()
+                await shell.outbox.deliver(uow.committed_events, [job] if job else [])
+        except NotFoundError:
+            log.info("fork.gone", conversation_id=str(conversation_id))
+        except DependencyUnavailableError as error:
+            log.warning("fork.not_now", conversation_id=str(conversation_id), reason=error.stable_code)
+
+    async def _begun(self, uow: UnitOfWork, tenant_id: UUID, place: Place) -> Conversation:
+        """An empty conversation like the other."""
+        source, now = await uow.conversations.get(place.conversation_id), self._shell.clock.now()
+        fork = Conversation(
+            id=self._shell.new_id(),
+            tenant_id=tenant_id,
+            title=source.title,
+            user_id=source.user_id,
+            locale=source.locale,
+            system_prompt=source.system_prompt,
+            preset=source.preset,
+            policy=source.policy,
+            metadata=source.metadata,
+            forked_from=source.id,
+            forked_through=place.through_seq,
+            created_at=now,
+            updated_at=now,
+        )
+        await uow.conversations.add(fork)
+        return await refresh_sizes(uow, self._shell.resolver(fork))
+
+    async def _copied(self, uow: UnitOfWork, fork: Conversation) -> Conversation:
+        """The fork with as many further messages as are copied at once."""
+        source, first, last = fork.forked_from, fork.last_seq + 1, fork.forked_through or 0
+        if source is None or first > last:
+            return fork
+        size = AT_ONCE if last <= AT_ONCE else STEP
+        messages = await uow.messages.span(source, first, min(last, first + size - 1))
+        if not messages:  # the other conversation was deleted meanwhile
+            await uow.conversations.delete(fork.id)
+            return replace(fork, forked_through=fork.last_seq)
+        _, resolved = await append(uow, self._shell, fork, [_copy(message) for message in messages])
+        return resolved.conversation
+
+
+def is_being_copied(conversation: Conversation) -> bool:
+    """Whether messages of the conversation that it was forked from are still missing."""
+    return conversation.last_seq < (conversation.forked_through or 0)
+
+
+def _copy(message: Message) -> MessageDraft:
+    return MessageDraft(
+        role=message.role,
+        content=message.content,
+        parts=message.parts,
+        event_type=message.event_type,
+        metadata=message.metadata,
+        created_at=message.created_at,
+        model=message.model,
+        usage=message.usage,
+        status=message.status,
+        is_command=message.is_command,
+    )

@@ -1,0 +1,188 @@
+"""Stored responses: a response is a turn, its output the reply, its input what came between two replies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from app.core.model.conversation import Message
+from app.core.model.errors import FieldError, InvalidInputError, NotFoundError
+from app.core.model.model_io import ToolCall
+from app.core.model.records import Turn
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat.chat import ChatService
+from app.usecases.chat.reply import left_open
+from app.usecases.history.erasure import ErasureService
+from app.usecases.shared.shell import Shell
+
+MOST_INPUT: Final = 2_000
+"""Messages of one response's input that are looked at, the newest."""
+
+Json = dict[str, Any]
+Render = Callable[[Message], list[Json]]
+"""The items that a message is made of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredResponse:
+    """A response as it is stored."""
+
+    turn: Turn
+    reply: Message | None
+    """``None`` while it is made, and where it failed."""
+    open_calls: tuple[ToolCall, ...] = ()
+    """Those of the reply's calls that wait for the client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemPage:
+    """A page of items."""
+
+    items: tuple[Json, ...]
+    has_more: bool
+
+
+class StoredResponses:
+    """Reads, stops and deletes responses; lists items."""
+
+    def __init__(self, shell: Shell, *, chat: ChatService, erasure: ErasureService) -> None:
+        self._shell = shell
+        self._chat = chat
+        self._erasure = erasure
+
+    async def get(self, tenant_id: UUID, turn_id: UUID) -> StoredResponse:
+        """One response. Raises ``NotFoundError``, also once it was deleted."""
+        async with self._shell.uow(tenant_id) as uow:
+            return await self._get(uow, turn_id)
+
+    async def cancel(self, tenant_id: UUID, turn_id: UUID) -> StoredResponse:
+        """Stop it if it is being made; what came is kept. Raises ``NotFoundError``."""
+        found = await self.get(tenant_id, turn_id)
+        if found.turn.status != "running":
+            return found
+        await self._chat.interrupt(tenant_id, found.turn.conversation_id)
+        handle = await self._chat.follow_turn(tenant_id, turn_id)
+        await handle.result()
+        return await self.get(tenant_id, turn_id)
+
+    async def delete(self, tenant_id: UUID, turn_id: UUID) -> None:
+        """Erase its output and its input, with everything derived; one that is being made is stopped first.
+
+        Raises:
+            NotFoundError: There is no such response.
+        """
+        await self.cancel(tenant_id, turn_id)
+        async with self._shell.uow(tenant_id) as uow:
+            found = await self._get(uow, turn_id)
+            messages = await _input_of(uow, found)
+        reply = [found.reply] if found.reply else []
+        for message in [*messages, *reply]:
+            await self._erasure.erase(tenant_id, message.conversation_id, message.id)
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.turns.forget_request(turn_id)
+            await uow.commit()
+
+    async def input_page(
+        self,
+        tenant_id: UUID,
+        turn_id: UUID,
+        render: Render,
+        *,
+        limit: int,
+        after: str | None,
+        order: Literal["asc", "desc"],
+    ) -> ItemPage:
+        """What it answered. Raises ``NotFoundError``."""
+        async with self._shell.uow(tenant_id) as uow:
+            messages = await _input_of(uow, await self._get(uow, turn_id))
+        items = [item for message in messages for item in render(message)]
+        return _cut(items if order == "asc" else items[::-1], limit, after)
+
+    async def item_page(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        render: Render,
+        *,
+        limit: int,
+        after: tuple[str, UUID] | None,
+        order: Literal["asc", "desc"],
+    ) -> ItemPage:
+        """Items of a conversation, after the item of that id in that message. Raises ``NotFoundError``."""
+        found: list[Json] = []
+        async with self._shell.uow(tenant_id) as uow:
+            last = (await uow.conversations.get(conversation_id)).last_seq
+            seq = 1 if order == "asc" else last
+            if after is not None:
+                seq = (await self._after(uow, conversation_id, after[1])).seq
+            while 1 <= seq <= last:
+                first, through = (seq, seq + limit) if order == "asc" else (seq - limit, seq)
+                messages = await uow.messages.span(conversation_id, first, through)
+                items = [item for message in messages for item in render(message)]
+                found += items if order == "asc" else items[::-1]
+                page = _cut(found, limit, after[0] if after else None)
+                if page.has_more:
+                    return page
+                seq = through + 1 if order == "asc" else first - 1
+        return _cut(found, limit, after[0] if after else None)
+
+    async def message(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID) -> Message:
+        """One message of a conversation. Raises ``NotFoundError``."""
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
+            return await uow.messages.get(conversation_id, message_id)
+
+    async def referred(self, tenant_id: UUID, message_id: UUID) -> Message:
+        """A message that a request refers to, in whichever conversation of the tenant. Raises ``NotFoundError``."""
+        async with self._shell.uow(tenant_id) as uow:
+            found = await uow.messages.find(message_id)
+        if found.status == "erased":
+            raise NotFoundError("No such item.")
+        return found
+
+    async def _get(self, uow: UnitOfWork, turn_id: UUID) -> StoredResponse:
+        turn = await uow.turns.get(turn_id)
+        if turn.reply_id is None:
+            return StoredResponse(turn=turn, reply=None)
+        reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+        if reply.status == "erased":
+            raise NotFoundError("No such response.")
+        return StoredResponse(turn=turn, reply=reply, open_calls=left_open(reply, self._shell.resolver.own_tools))
+
+    async def _after(self, uow: UnitOfWork, conversation_id: UUID, message_id: UUID) -> Message:
+        try:
+            return await uow.messages.get(conversation_id, message_id)
+        except NotFoundError:
+            raise _no_such_item() from None
+
+
+async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
+    """What came since the reply before, and was there when the turn began."""
+    turn = response.turn
+    before = await uow.turns.before(turn.conversation_id, turn.id)
+    asked = await uow.messages.get(turn.conversation_id, turn.message_id)
+    last = response.reply.seq - 1 if response.reply else asked.seq
+    first = ((await uow.conversations.get(turn.conversation_id)).forked_through or 0) + 1
+    if before is not None and before.reply_id is not None:
+        first = (await uow.messages.get(turn.conversation_id, before.reply_id)).seq + 1
+    messages = await uow.messages.span(turn.conversation_id, max(first, last - MOST_INPUT + 1), last)
+    # What our own tools brought meanwhile was stored later; an erased message says nothing any more.
+    return [one for one in messages if one.seq <= asked.seq and one.status != "erased"]
+
+
+def _cut(items: Sequence[Json], limit: int, after: str | None) -> ItemPage:
+    """A page of items, after the one with that id. Raises ``InvalidInputError`` where it is not among them."""
+    start = 0
+    if after is not None:
+        start = next((number for number, item in enumerate(items, 1) if item["id"] == after), 0)
+        if not start:
+            raise _no_such_item()
+    page = items[start : start + limit]
+    return ItemPage(items=tuple(page), has_more=len(items) > start + limit)
+
+
+def _no_such_item() -> InvalidInputError:
+    message = "there is no such item in this list"
+    return InvalidInputError(message, errors=[FieldError(field="after", message=message)])

@@ -1,0 +1,77 @@
+"""Compacted input: what a client keeps of a conversation in place of its messages, and sends again as input."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from app.core.model.errors import FieldError, InvalidInputError
+from app.usecases.history.appending import MessageDraft
+from app.usecases.ports import Sealer
+from app.usecases.shared.shell import Shell
+
+VERSION: Final = 1
+SECRET_BYTES: Final = 32
+HEADING: Final = "Summary of the conversation so far:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """A history that was compacted."""
+
+    summary: str = ""
+    messages: tuple[MessageDraft, ...] = ()
+    """The newest, word for word."""
+
+    def drafts(self) -> list[MessageDraft]:
+        """As messages again. The summary has no more authority than the user whose words it sums up."""
+        told = [MessageDraft(role="user", content=f"{HEADING}\n\n{self.summary}")] if self.summary else []
+        return [*told, *self.messages]
+
+
+class SealedInputs:
+    """Seals and opens compacted input; a tenant's secret is made when it is first needed."""
+
+    def __init__(self, shell: Shell, sealer: Sealer) -> None:
+        self._shell = shell
+        self._sealer = sealer
+
+    async def seal(self, tenant_id: UUID, compacted: Compacted) -> str:
+        """As a token."""
+        told = {
+            "v": VERSION,
+            "summary": compacted.summary,
+            "messages": [
+                {"role": draft.role, "content": draft.content, "parts": [dict(part) for part in draft.parts]}
+                for draft in compacted.messages
+            ],
+        }
+        return self._sealer.seal(json.dumps(told, ensure_ascii=False), tenant_id, await self._secret(tenant_id))
+
+    async def open(self, tenant_id: UUID, token: str) -> Compacted:
+        """What a token holds. Raises ``InvalidInputError`` for one that this tenant was not given here."""
+        text = self._sealer.open(token, tenant_id, await self._secret(tenant_id))
+        if text is None:
+            message = "this compacted input was not made here, or was changed: send the messages themselves"
+            raise InvalidInputError(message, errors=[FieldError(field="input", message=message)])
+        told = json.loads(text)
+        return Compacted(summary=told["summary"], messages=tuple(_draft(one) for one in told["messages"]))
+
+    async def _secret(self, tenant_id: UUID) -> bytes:
+        async with self._shell.uow(tenant_id) as uow:
+            secret = await uow.keys.sealing_secret(tenant_id, secrets.token_bytes(SECRET_BYTES))
+            await uow.commit()
+        return secret
+
+
+def _draft(told: dict[str, object]) -> MessageDraft:
+    parts = told["parts"]
+    return MessageDraft(
+        role=str(told["role"]),  # type: ignore[arg-type]  # as it was sealed
+        content=str(told["content"]),
+        parts=tuple(parts) if isinstance(parts, Sequence) else (),
+    )

@@ -1,0 +1,389 @@
+"""Answers that belong to a conversation: found, compared with what the client sends again, forked, begun once.
+
+A running turn is waited for, or followed where it answers the very same request: clients of this API try a 409 again
+by themselves, and would run into it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any, Final
+from uuid import UUID
+
+from app.core.context.reconciling import Reconciling, lines_of
+from app.core.context.tools import MOST_CALLS
+from app.core.model.conversation import Conversation, Message
+from app.core.model.errors import (
+    ConflictError,
+    ConversationMovedOnError,
+    DomainError,
+    FieldError,
+    InvalidInputError,
+    NotFoundError,
+    PreviousResponseNotFoundError,
+    TurnInProgressError,
+)
+from app.core.model.policies.presets import DEFAULT_PRESET
+from app.core.model.records import Page, Turn
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat.chat import ChatService
+from app.usecases.chat.chat_input import ChatInput, ToolResultInput
+from app.usecases.chat.turn_handle import TurnHandle
+from app.usecases.history.appending import MessageDraft
+from app.usecases.history.conversations import ConversationService, NewConversation
+from app.usecases.openai.answering import Prompt
+from app.usecases.openai.following import Begun
+from app.usecases.openai.forking import ForkService, Place
+from app.usecases.openai.keys import Attempt
+from app.usecases.openai.naming import Name, derived_id, found_by
+from app.usecases.shared.idempotency import Idem
+from app.usecases.shared.shell import Shell
+from app.usecases.shared.waiting import exchange_of
+
+PAGE: Final = 500
+"""Stored messages that are compared at a time."""
+MOST_NEW: Final = 1_000
+"""Messages that one request may add."""
+RETRY_AFTER: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request for an answer that is kept."""
+
+    prompt: Prompt
+    attempt: Attempt
+    patience: float
+    """Seconds that it may wait for a running turn."""
+    preset: str | None = None
+    """Of a conversation that is made for it; ``None``: the default."""
+    user: str | None = None
+    """The end user, of such a conversation."""
+    echo: Mapping[str, Any] | None = None
+    """What the response repeats of the request."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Of such a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """The turn that answers this very request already."""
+
+    handle: TurnHandle
+
+
+class StoredAnswers:
+    """Begins turns for clients of OpenAI's API."""
+
+    def __init__(
+        self, shell: Shell, *, chat: ChatService, conversations: ConversationService, forks: ForkService
+    ) -> None:
+        self._shell = shell
+        self._chat = chat
+        self._conversations = conversations
+        self._forks = forks
+
+    async def under_name(self, tenant_id: UUID, name: Name, request: Request, *, only_new: bool) -> Begun | None:
+        """Go on with the conversation of that name; ``None`` where the request's history is not the stored one's.
+
+        Args:
+            tenant_id: Whose.
+            name: Of the conversation; a frontend's begins with its first request.
+            request: With the whole history.
+            only_new: Whether messages without any of an assistant are new ones, and no history.
+
+        Raises:
+            NotFoundError: The name is an id of ours, and there is no such conversation.
+        """
+        async with self._shell.uow(tenant_id) as uow:
+            found = await found_by(uow, tenant_id, name)
+        conversation_id = found.id if found else await self._made(tenant_id, request, derived_id(tenant_id, name))
+        idem = request.attempt.key(conversation_id.hex, fixes_place=False)
+        before = await self._before(tenant_id, conversation_id, idem)
+        if before is not None:
+            return before
+        has_history = not only_new or any(draft.role in {"assistant", "tool"} for draft in request.prompt.messages)
+
+        async def given() -> ChatInput | _Running | None:
+            if has_history:
+                return await self._compared(tenant_id, conversation_id, request)
+            return _input(request, request.prompt.messages)
+
+        return await self._begun(tenant_id, conversation_id, request, given, idem)
+
+    async def in_conversation(self, tenant_id: UUID, conversation_id: UUID, request: Request) -> Begun:
+        """Add the request's messages to that conversation, and answer. Raises ``NotFoundError``."""
+        idem = request.attempt.key(conversation_id.hex, fixes_place=False)
+        before = await self._before(tenant_id, conversation_id, idem)
+        if before is not None:
+            return before
+
+        async def given() -> ChatInput:
+            return _input(request, request.prompt.messages)
+
+        begun = await self._begun(tenant_id, conversation_id, request, given, idem)
+        return _there(begun)
+
+    async def after_response(self, tenant_id: UUID, turn_id: UUID, request: Request) -> Begun:
+        """Go on from a stored response: at the end of its conversation there, else in a fork of it.
+
+        Raises:
+            PreviousResponseNotFoundError: There is no such response, or it failed.
+            ForkInProgressError: The fork is being made.
+        """
+        idem = request.attempt.key(turn_id.hex, fixes_place=True)
+        before = await self._before(tenant_id, None, idem)
+        if before is not None:
+            return before
+        for _ in range(2):
+            place, expected = await self._place(tenant_id, turn_id, request.patience)
+            if expected is None:
+                break
+            try:
+                return await self._at_end(tenant_id, place.conversation_id, request, idem, expected)
+            except ConversationMovedOnError:
+                continue  # somebody went on from there first: this becomes a fork
+        fork_id = await self._forks.fork(tenant_id, place, replace(idem, key=f"{idem.key}:fork"))
+
+        async def given() -> ChatInput:
+            return _input(request, request.prompt.messages)
+
+        begun = await self._begun(tenant_id, fork_id, request, given, idem)
+        return replace(_there(begun), forked_from=place.conversation_id)
+
+    async def afresh(self, tenant_id: UUID, request: Request) -> Begun:
+        """Begin a conversation of the request's own; nothing that is stored is looked at.
+
+        It has no key but one that the client gave: equal openings of two users are two conversations.
+        """
+        if request.attempt.own is not None:
+            before = await self._before(tenant_id, None, request.attempt.own)
+            if before is not None:
+                return before
+        given = _input(request, request.prompt.messages)
+        conversation_id = await self._made(tenant_id, request, None)
+        try:
+            handle = await self._chat.start(tenant_id, conversation_id, given, idem=request.attempt.own)
+        except DomainError:  # what is refused leaves nothing behind
+            await self._conversations.delete(tenant_id, conversation_id)
+            raise
+        return await self._told(tenant_id, handle)
+
+    async def _at_end(
+        self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, expected: UUID
+    ) -> Begun:
+        given = replace(_input(request, request.prompt.messages), expected_last_message_id=expected)
+        handle = await self._chat.start(tenant_id, conversation_id, given, idem=idem)
+        return await self._told(tenant_id, handle)
+
+    async def _begun(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        request: Request,
+        given: Callable[[], Awaitable[ChatInput | _Running | None]],
+        idem: Idem,
+    ) -> Begun | None:
+        """Begin as soon as nothing runs; what to say is decided anew each time, since the conversation grows.
+
+        Raises:
+            TurnInProgressError: Another turn runs for longer than the request may wait.
+        """
+        clock = self._shell.clock
+        deadline = clock.monotonic() + request.patience
+        async with self._shell.bus.subscribe(conversation_id) as wake_up:
+            while True:
+                asked = await given()
+                if asked is None:
+                    return None
+                if isinstance(asked, _Running):
+                    return await self._told(tenant_id, asked.handle)
+                try:
+                    handle = await self._chat.start(tenant_id, conversation_id, asked, idem=idem)
+                except (TurnInProgressError, ConversationMovedOnError):
+                    if clock.monotonic() > deadline:
+                        raise
+                    await wake_up.wait(self._shell.timings.poll_seconds)
+                else:
+                    return await self._told(tenant_id, handle)
+
+    async def _compared(self, tenant_id: UUID, conversation_id: UUID, request: Request) -> ChatInput | _Running | None:
+        """What of the request's history is new; ``None`` where it is another history than the stored one."""
+        messages = request.prompt.messages
+        lines = [
+            line
+            for number, draft in enumerate(messages)
+            for line in lines_of(draft.role, draft.content, draft.parts, number)
+        ]
+        reconciling = Reconciling(lines)
+        async with self._shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.get(conversation_id)
+            running = await uow.turns.running(conversation_id)
+            await _read(uow, conversation, reconciling)
+            waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).waits
+        if waits and running is not None:
+            return _Running(await self._chat.follow_turn(tenant_id, running.id))
+        if waits:
+            return _input(request, (), expected=conversation.last_message_id)
+        first = reconciling.new_from
+        return None if first is None else _input(request, messages[first:], expected=conversation.last_message_id)
+
+    async def _place(self, tenant_id: UUID, turn_id: UUID, patience: float) -> tuple[Place, UUID | None]:
+        """Where a response ends, and the last message of its conversation where that is there."""
+        turn = await self._ended(tenant_id, turn_id, patience)
+        async with self._shell.uow(tenant_id) as uow:
+            reply = await uow.messages.get(turn.conversation_id, turn.reply_id) if turn.reply_id else None
+            if reply is None or reply.status == "erased":
+                raise PreviousResponseNotFoundError(
+                    "the response was deleted, or has no output: nothing goes on from it"
+                )
+            conversation = await uow.conversations.get(turn.conversation_id)
+            following = await uow.messages.span(turn.conversation_id, reply.seq + 1, reply.seq + MOST_CALLS)
+            last = await uow.messages.last(turn.conversation_id)
+        # Results of our own tools that were called beside the client's stand after the reply, and belong to it.
+        own = list(takewhile(lambda message: _is_of(turn, message), following))
+        end = own[-1] if own else reply
+        place = Place(conversation_id=turn.conversation_id, through_seq=end.seq)
+        is_end = conversation.last_seq == end.seq or (last is not None and last.id == end.id)
+        return place, conversation.last_message_id if is_end else None
+
+    async def _ended(self, tenant_id: UUID, turn_id: UUID, patience: float) -> Turn:
+        """The turn, once it has ended. Raises ``PreviousResponseNotFoundError`` and ``TurnInProgressError``."""
+        try:
+            async with self._shell.uow(tenant_id) as uow:
+                turn = await uow.turns.get(turn_id)
+            if turn.status != "running":
+                return turn
+            handle = await self._chat.follow_turn(tenant_id, turn_id)
+            async with asyncio.timeout(patience), aclosing(handle.events()) as events:
+                async for _ in events:
+                    pass
+            async with self._shell.uow(tenant_id) as uow:
+                return await uow.turns.get(turn_id)
+        except NotFoundError:
+            raise PreviousResponseNotFoundError("there is no such response") from None
+        except TimeoutError:
+            raise TurnInProgressError("the response is still being made", retry_after=RETRY_AFTER) from None
+
+    async def _before(self, tenant_id: UUID, conversation_id: UUID | None, idem: Idem) -> Begun | None:
+        """What an earlier try of the same request began; followed, or told again."""
+        if idem.renews:
+            return None
+        async with self._shell.uow(tenant_id) as uow:
+            found = await uow.idempotency.get(idem.key)
+            if found is None or "turn_id" not in found.ref or found.fingerprint != idem.fingerprint:
+                return None
+            if idem.lives is not None and found.created_at < self._shell.clock.now() - idem.lives:
+                return None
+            turn = await uow.turns.get(UUID(found.ref["turn_id"]))
+        if turn.reply_id is None and turn.status != "running":
+            conversation_id = turn.conversation_id  # it died: the same message is taken up again
+            handle = await self._chat.start(tenant_id, conversation_id, ChatInput(), idem=idem)
+        else:
+            handle = await self._chat.follow_turn(tenant_id, turn.id)
+        return await self._told(tenant_id, handle)
+
+    async def _made(self, tenant_id: UUID, request: Request, id_: UUID | None) -> UUID:
+        """A new conversation; under an id that is given, whoever makes it first."""
+        new = NewConversation(
+            id=id_, user_id=request.user, preset=request.preset or DEFAULT_PRESET, metadata=request.metadata
+        )
+        try:
+            return (await self._conversations.create(tenant_id, new)).conversation.id
+        except ConflictError:
+            if id_ is None:
+                raise
+            return id_
+
+    async def _told(self, tenant_id: UUID, handle: TurnHandle) -> Begun:
+        """The turn with the ids that its first event tells."""
+        async with aclosing(handle.events()) as events:
+            first = await anext(events)
+        turn_id = UUID(first.data["turn_id"])
+        async with self._shell.uow(tenant_id) as uow:
+            turn = await uow.turns.get(turn_id)
+            conversation = await uow.conversations.get(turn.conversation_id)
+        reply_id = first.data.get("reply_id")
+        return Begun(
+            turn_id=turn_id,
+            reply_id=UUID(reply_id) if reply_id else turn_id,
+            started_at=turn.started_at,
+            conversation=conversation,
+            served=self._shell.resolver(conversation).gauge.tokens,
+            forked_from=None,
+            handle=handle,
+        )
+
+
+async def _read(uow: UnitOfWork, conversation: Conversation, reconciling: Reconciling) -> None:
+    """The stored history, as far as the two agree."""
+    page = Page(limit=PAGE, order="asc")
+    while True:
+        messages, cursor = await uow.messages.page(conversation.id, page)
+        agrees = await asyncio.to_thread(reconciling.read, messages)
+        if cursor is None or not agrees:
+            return
+        page = replace(page, after=cursor)
+
+
+def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | None = None) -> ChatInput:
+    """A turn with these new messages; without any, the turn that waits.
+
+    Raises:
+        InvalidInputError: There are too many, or the last one is nothing that could be answered.
+    """
+    if len(new) > MOST_NEW:
+        raise _wrong(
+            f"are {len(new)} new ones, at most {MOST_NEW} are added at once: add them to the conversation first"
+        )
+    prompt = request.prompt
+    base = ChatInput(
+        instructions=prompt.brought.instructions or None,
+        tools=prompt.brought.tools,
+        settings=prompt.brought.settings,
+        model=prompt.model,
+        expected_last_message_id=expected,
+        request=request.echo,
+    )
+    if not new:
+        return base
+    last = new[-1]
+    if last.role not in {"user", "tool"}:
+        raise _wrong("must end with what the user says, or with the results of tools")
+    results = _leading_results(new)
+    if last.role == "tool":
+        return replace(base, results=results) if len(results) == len(new) else replace(base, history=new)
+    said = replace(base, content=last.content, parts=last.parts)
+    if results and len(new) == len(results) + 1:
+        return replace(said, results=results)
+    return replace(said, history=new[:-1])
+
+
+def _leading_results(new: tuple[MessageDraft, ...]) -> tuple[ToolResultInput, ...]:
+    """The results that the new messages begin with: they answer calls that wait."""
+    results: list[ToolResultInput] = []
+    for draft in new:
+        if draft.role != "tool":
+            break
+        results += [ToolResultInput(tool_call_id=part["tool_call_id"], content=part["content"]) for part in draft.parts]
+    return tuple(results)
+
+
+def _is_of(turn: Turn, message: Message) -> bool:
+    """Whether a tool's result was stored while the turn ran."""
+    return message.role == "tool" and turn.finished_at is not None and message.created_at <= turn.finished_at
+
+
+def _wrong(message: str) -> InvalidInputError:
+    return InvalidInputError(f"the messages {message}", errors=[FieldError(field="input", message=message)])
+
+
+def _there(begun: Begun | None) -> Begun:
+    """What is never compared is always begun."""
+    if begun is None:
+        raise ConflictError("nothing was begun")
+    return begun

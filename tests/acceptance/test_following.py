@@ -1,0 +1,150 @@
+"""A page that is reloaded in the middle of a reply, and a reply that is made again."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pytest
+
+from tests.acceptance.conftest import StartService, StartTalk, gemini_settings
+from tests.acceptance.service import Service, running_service, until
+from tests.acceptance.talk import STREAM, Json, Sse, Talk, good, read_events, refused, served_seqs
+from tests.acceptance.test_turns import SLOW, SLOWLY
+from tests.gemini_server import Gemini
+
+
+@contextmanager
+def followed(talk: Talk, service: Service | None = None) -> Iterator[Iterator[Sse]]:
+    """The running turn, asked for from that service."""
+    http = (service or talk.service).client()
+    with http, http.stream("GET", talk.path("/chat/stream"), headers=STREAM) as response:
+        assert response.status_code == 200
+        yield read_events(response)
+
+
+def words(events: list[Sse]) -> str:
+    return "".join(event.data["text"] for event in events if event.type == "reply.delta")
+
+
+def test_a_reload_in_the_middle_shows_the_reply_from_its_beginning(
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+) -> None:
+    talk = start_talk(gemini_service)
+    assert talk.http.get(talk.path("/chat/stream")).status_code == 204
+    gemini.script("chat", {**SLOW, "pace": 0.1})
+    with talk.streaming("Take your time.") as events:
+        first = [next(events), next(events)]
+        with followed(talk) as again:
+            second = list(again)
+        first += events
+    assert first[0] == second[0]
+    assert first[0].data["reply_id"] == first[-1].data["reply"]["id"]
+    assert words(first) == words(second) == SLOWLY
+    assert first[-1] == second[-1]
+    assert talk.http.get(talk.path("/chat/stream")).status_code == 204
+
+
+@pytest.mark.long
+def test_a_client_that_comes_back_in_time_keeps_its_reply(
+    gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+) -> None:
+    talk = start_talk(gemini_service, policy={"on_disconnect": "interrupt"})
+    gemini.script("chat", {**SLOW, "pace": 0.2})
+    with gemini_service.client() as http:
+        body = {"content": "I have to go."}
+        with http.stream("POST", talk.path("/chat"), json=body, headers=STREAM) as response:
+            next(event for event in read_events(response) if event.type == "reply.delta")
+    with followed(talk) as again:
+        assert words(list(again)) == SLOWLY
+    assert talk.history()[-1]["status"] == "complete"
+
+
+def test_a_reply_that_is_made_again(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
+    talk, key = start_talk(gemini_service), "once more, please"
+    refused(talk.post("/chat/regenerate"), 409, "not_regenerable")
+    first = talk.chat("Where is the harbour?")
+    gemini.script("chat", {"name": "text", "text": "In the north."})
+    second = good(talk.post("/chat/regenerate", idempotency_key=f"{key} {talk.id}"))
+    assert good(talk.post("/chat/regenerate", idempotency_key=f"{key} {talk.id}")) == second
+    assert second["message"] == first["message"]
+    assert [(item["id"], item["status"]) for item in talk.history()] == [
+        (first["message"]["id"], "complete"),
+        (first["reply"]["id"], "superseded"),
+        (second["reply"]["id"], "complete"),
+    ]
+    assert talk.history()[1]["content"] == first["reply"]["content"]
+    assert served_seqs(talk.context()) == [1, 3]
+    assert second["context"] == talk.get("/usage") == talk.context()["gauge"]
+    exported = talk.http.get(talk.path("/export"), params={"format": "markdown"}).text
+    assert first["reply"]["content"] in exported
+    assert "answered again" in exported
+    moved = {"expected_last_message_id": first["reply"]["id"]}
+    refused(talk.post("/chat/regenerate", moved), 409, "conversation_moved_on")
+    streamed = talk.http.post(talk.path("/chat/regenerate"), json={}, headers=STREAM).text
+    assert "event: message.superseded" in streamed
+    assert "event: reply.completed" in streamed
+
+
+PACE: Final[Json] = {**SLOW, "pace": 0.4}
+
+
+@pytest.mark.long
+@pytest.mark.processes
+def test_two_processes_and_kill_9_of_the_one_that_answers(
+    start_service: StartService, start_talk: StartTalk, gemini: Gemini, gemini_server: Gemini, tmp_path: Path
+) -> None:
+    settings = gemini_settings(gemini_server)
+    one = start_service(worker=False, **settings)
+    urls = {"database_url": one.database_url, "redis_url": one.redis_url}
+    (tmp_path / "other").mkdir()
+    with running_service(tmp_path / "other", worker=False, settings=settings, **urls) as other:
+        check_that_words_come_one_by_one(start_talk(one), other, gemini)
+        check_that_a_killed_turn_fails(start_talk(other), one, gemini)
+
+
+def check_that_words_come_one_by_one(talk: Talk, other: Service, gemini: Gemini) -> None:
+    """The control: while both live, the other process hears every word soon."""
+    gemini.script("chat", PACE)
+    with talk.streaming("Take your time.") as own:
+        first = [next(own), next(own)]
+        with followed(talk, other) as elsewhere:
+            second = list(elsewhere)
+        first += own
+    assert len(first) - 1 <= len(second) <= len(first), "piece by piece, but for those that had come before"
+    assert len(second) > 4
+    assert words(first) == words(second) == SLOWLY
+    assert (first[0], first[-1]) == (second[0], second[-1])
+
+
+def check_that_a_killed_turn_fails(talk: Talk, other: Service, gemini: Gemini) -> None:
+    gemini.script("chat", PACE)
+    api = talk.service.api
+    with ThreadPoolExecutor(1) as client:
+        client.submit(_broken_off, talk)
+        gemini.wait_for("chat", 2)
+        with followed(talk, other) as elsewhere:
+            told = [next(elsewhere), next(elsewhere)]
+            api.signal(signal.SIGKILL)
+            killed = time.monotonic()
+            told += elsewhere
+            took = time.monotonic() - killed
+    assert told[-1].type == "reply.failed"
+    assert (told[-1].data["code"], told[-1].data["message_id"]) == ("lease_expired", told[0].data["message_id"])
+    assert took < 15, "a lease of three seconds, a sweep, a look"
+    assert words(told)
+    assert SLOWLY.startswith(words(told))
+    again = Talk(other, other.client(), talk.created)
+    until(lambda: again.http.get(again.path("/chat/stream")).status_code == 204, what="the end of the turn")
+    assert again.chat()["message"]["id"] == told[0].data["message_id"]
+
+
+def _broken_off(talk: Talk) -> None:
+    with pytest.raises(httpx.TransportError):
+        talk.streamed("And now?")

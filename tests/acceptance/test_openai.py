@@ -1,0 +1,480 @@
+"""Clients of OpenAI's API: whose conversation a request goes on with, what it is answered, what is stored, once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from tests.acceptance.conftest import SharedServices, StartService, uses_processes
+from tests.acceptance.service import Service, until
+from tests.acceptance.talk import Json
+from tests.openai_server import OpenAI, obliging, running_openai
+
+MODEL: Final = "throughline"
+UNASKED: Final = {"type": "function_call_output", "call_id": "c", "output": "x"}
+WEATHER: Final = {
+    "name": "get_weather",
+    "description": "Of a place.",
+    "parameters": {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]},
+}
+IMAGE: Final = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5E"
+    "rkJggg=="
+)
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[OpenAI]:
+    with running_openai() as server:
+        yield server
+
+
+@pytest.fixture
+def service(provider: OpenAI, shared_services: SharedServices, request: pytest.FixtureRequest) -> Service:
+    """A service whose chat model is scripted, and obliging unless a test says otherwise."""
+    provider.reset()
+    provider.rule = obliging
+    return shared_services.get(
+        "openai",
+        processes=uses_processes(request.node),
+        OPENAI_API_KEY="scripted",
+        OPENAI_BASE_URL=provider.url,
+        THROUGHLINE_CHAT_MODEL="openai-responses:gpt-scripted",
+        THROUGHLINE_COMPACTION_MODEL="offline",
+        THROUGHLINE_REQUEST_TIMEOUT_SECONDS="20",
+    )
+
+
+@pytest.fixture
+def scripted(service: Service) -> Iterator[httpx.Client]:
+    with service.client() as client:
+        yield client
+
+
+def ask(client: httpx.Client, path: str, body: Json, **headers: str) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return client.post(f"/v1{path}", json={"model": MODEL, **body}, headers=named)
+
+
+def good(response: httpx.Response) -> Json:
+    assert response.status_code == 200, response.text
+    found: Json = response.json()
+    return found
+
+
+def refused(response: httpx.Response, status: int, code: str) -> Json:
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code), response.text
+    assert response.json()["error"].keys() == {"message", "type", "param", "code"}
+    error: Json = response.json()["error"]
+    return error
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+def chat(client: httpx.Client, *messages: Json, headers: dict[str, str] | None = None, **body: Any) -> httpx.Response:
+    return client.post(
+        "/v1/chat/completions", json={"model": MODEL, "messages": list(messages), **body}, headers=headers
+    )
+
+
+def reply(response: httpx.Response) -> Json:
+    message: Json = good(response)["choices"][0]["message"]
+    return {"role": "assistant", "content": message["content"]}
+
+
+def done(response: httpx.Response) -> str:
+    """What was done with a request."""
+    return response.headers["x-throughline"].partition(";")[0]
+
+
+def conversation(response: httpx.Response) -> str:
+    found: str = response.headers["x-throughline"].partition("conversation=")[2].partition(";")[0]
+    return found
+
+
+def texts(client: httpx.Client, conversation_id: str) -> list[str]:
+    """What a conversation's items say, the oldest first."""
+    items = good(client.get(f"/v1/conversations/{conversation_id}/items?order=asc&limit=100"))["data"]
+    return [item["content"][0]["text"] if item["type"] == "message" else item["type"] for item in items]
+
+
+def said(response: Json) -> str:
+    return "".join(part["text"] for item in response["output"] if item["type"] == "message" for part in item["content"])
+
+
+def events(response: httpx.Response) -> list[Json]:
+    """A stream's events; it ends as that API's streams do."""
+    assert response.headers["content-type"].startswith("text/event-stream")
+    blocks = [block for block in response.text.split("\n\n") if block.strip() and not block.startswith(":")]
+    assert blocks.pop() == "data: [DONE]"
+    found = []
+    for block in blocks:
+        fields = dict(line.split(": ", 1) for line in block.split("\n"))
+        assert "id" not in fields
+        found.append(json.loads(fields["data"]))
+        if "event" in fields:
+            assert fields["event"] == found[-1]["type"]
+    return found
+
+
+# Whose conversation
+
+
+def test_a_history_under_a_name_is_kept_once_and_other_prompts_leave_it_alone(scripted: httpx.Client) -> None:
+    named = {"X-OpenWebUI-Chat-Id": "5f0f7b9a-chat", "X-OpenWebUI-User-Id": "ann"}
+    history: list[Json] = [{"role": "system", "content": "Be brief."}, user("Hello")]
+    for number in range(3):
+        answered = chat(scripted, *history, headers=named)
+        assert done(answered) == "stored"
+        history += [reply(answered), user(f"More {number}")]
+    kept = conversation(answered)
+    before = texts(scripted, kept)
+    assert before == [message["content"] for message in history[1:-1]]
+
+    title = chat(scripted, user("### Task: a title for <chat>Hello</chat>"), headers=named)
+    edited = chat(scripted, user("Hallo"), history[2], user("More"), headers=named)
+    again = chat(scripted, *history[:-3], headers=named)
+    assert [done(one) for one in (title, edited, again)] == ["stateless"] * 3
+    assert texts(scripted, kept) == before
+    others = chat(scripted, *history, headers={**named, "X-OpenWebUI-User-Id": "bob"})
+    assert conversation(others) != kept
+
+    only_new = chat(scripted, user("And now?"), conversation=kept)
+    assert conversation(only_new) == kept
+    assert texts(scripted, kept)[-2:] == ["And now?", reply(only_new)["content"]]
+    refused(chat(scripted, user("x"), conversation="conv_" + "0" * 32), 404, "not_found")
+
+
+@pytest.mark.parametrize("users", [2, pytest.param(100, marks=pytest.mark.long)])
+def test_equal_openings_under_one_key_find_nothing_of_each_other(
+    scripted: httpx.Client, provider: OpenAI, users: int
+) -> None:
+    """The opening is the same for all; what each says then is found in no request of another."""
+    opening = [user("Hello, I need help."), {"role": "assistant", "content": "With what?"}]
+    codes = [f"code-{number:03}-{number * 7919 % 1000:03}" for number in range(users)]
+    chains: list[str] = []
+    for number, code in enumerate(codes):
+        retried = {"x-stainless-retry-count": str(number % 2)}
+        assert done(chat(scripted, *opening, user(f"My code is {code}."), headers=retried)) == "stateless"
+        first = good(ask(scripted, "/responses", {"input": "Hello, I need help."}, **retried))
+        mine = good(ask(scripted, "/responses", {"input": f"My code is {code}.", "previous_response_id": first["id"]}))
+        chains.append(mine["id"])
+    for code, chain in zip(codes, chains, strict=True):
+        provider.asked.clear()
+        good(ask(scripted, "/responses", {"input": "What is my code?", "previous_response_id": chain}))
+        chat(scripted, *opening, user("What is my code?"))
+        seen = json.dumps([asked.seen for asked in provider.asked])
+        assert code in seen
+        assert not [other for other in codes if other != code and other in seen]
+
+
+def test_what_names_nothing_stores_nothing(scripted: httpx.Client, provider: OpenAI) -> None:
+    before = scripted.get("/conversations").json()["data"]
+    answered = chat(scripted, user("Hello"), user("Hello"))
+    unkept = ask(scripted, "/responses", {"input": "Hello", "store": False})
+    assert (done(answered), done(unkept)) == ("stateless", "stateless")
+    assert [asked.body["store"] for asked in provider.asked] == [False, False], "nor does the provider"
+    assert (good(unkept)["store"], good(unkept)["conversation"]) == (False, None)
+    assert scripted.get("/conversations").json()["data"] == before
+    refused(scripted.get(f"/v1/responses/{unkept.json()['id']}"), 404, "not_found")
+    unknown = {"input": "x", "previous_response_id": unkept.json()["id"]}
+    refused(ask(scripted, "/responses", unknown), 404, "previous_response_not_found")
+    refused(ask(scripted, "/responses", {**unknown, "store": False}), 404, "previous_response_not_found")
+
+
+# Responses
+
+
+def test_a_response_is_a_turn_that_can_be_read_gone_on_from_and_deleted(scripted: httpx.Client) -> None:
+    first = good(ask(scripted, "/responses", {"input": "My name is Ada.", "metadata": {"a": "b"}, "temperature": 0.5}))
+    second = good(ask(scripted, "/responses", {"input": "And yours?", "previous_response_id": first["id"]}))
+    assert second["conversation"] == first["conversation"]
+    assert good(scripted.get(f"/v1/responses/{first['id']}")) == {**first, "completed_at": first["completed_at"]}
+    items = good(scripted.get(f"/v1/responses/{second['id']}/input_items"))
+    assert [item["content"][0]["text"] for item in items["data"]] == ["And yours?"]
+
+    forked = ask(scripted, "/responses", {"input": "Or rather?", "previous_response_id": first["id"]})
+    fork, origin = good(forked)["conversation"]["id"], first["conversation"]["id"]
+    assert f"forked-from={origin}" in forked.headers["x-throughline"]
+    assert texts(scripted, fork) == ["My name is Ada.", said(first), "Or rather?", said(good(forked))]
+    assert texts(scripted, origin)[-2:] == ["And yours?", said(second)]
+
+    assert good(scripted.delete(f"/v1/responses/{second['id']}"))["deleted"] is True
+    refused(scripted.get(f"/v1/responses/{second['id']}"), 404, "not_found")
+    assert texts(scripted, origin) == ["My name is Ada.", said(first)]
+    assert "And yours?" not in scripted.get(f"/v1/conversations/{origin}/items").text
+
+
+@pytest.mark.long
+def test_a_long_fork_is_made_by_the_worker(start_service: StartService) -> None:
+    service = start_service(THROUGHLINE_REQUEST_TIMEOUT_SECONDS="60")
+    with service.client() as client:
+        begun = good(client.post("/v1/conversations", json={}))["id"]
+        native = begun.removeprefix("conv_")
+        for start in (0, 1):
+            lines = [{"role": ("user", "assistant")[n % 2], "content": f"Line {start} {n}."} for n in range(600)]
+            assert client.post(f"/conversations/{native}/messages/batch", json={"messages": lines}).is_success
+        first = good(ask(client, "/responses", {"input": "First?", "conversation": begun}))
+        good(ask(client, "/responses", {"input": "Second?", "conversation": begun}))
+        body = {"input": "Other?", "previous_response_id": first["id"]}
+        waiting = ask(client, "/responses", body, x_stainless_retry_count="0")
+        refused(waiting, 409, "fork_in_progress")
+        assert int(waiting.headers["retry-after"]) >= 1
+        answers: list[httpx.Response] = []
+
+        def answered() -> bool:
+            answers.append(ask(client, "/responses", body, x_stainless_retry_count="1"))
+            return answers[-1].status_code == 200
+
+        until(answered, 60, what="the fork")
+        fork = good(answers[-1])["conversation"]["id"]
+        whole = client.get(f"/conversations/{fork.removeprefix('conv_')}").json()
+        assert whole["message_count"] == 1_200 + 2 + 2
+        again = good(ask(client, "/responses", body, x_stainless_retry_count="2"))
+        assert (again["id"], again["conversation"]["id"]) == (good(answers[-1])["id"], fork)
+
+
+def test_the_stream_of_a_response_and_of_a_completion(scripted: httpx.Client) -> None:
+    found = events(ask(scripted, "/responses", {"input": "Stream, please.", "stream": True}))
+    deltas = "".join(event["delta"] for event in found if event["type"] == "response.output_text.delta")
+    assert [found[0]["type"], found[-1]["type"]] == ["response.created", "response.completed"]
+    last = found[-1]["response"]
+    assert deltas == said(last)
+    assert good(scripted.get(f"/v1/responses/{last['id']}")) == last
+    chunks = events(chat(scripted, user("Stream, please."), stream=True, stream_options={"include_usage": True}))
+    assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks[:-1]) == deltas
+    assert (chunks[-1]["choices"], chunks[-1]["usage"]["total_tokens"] > 0) == ([], True)
+
+
+def test_a_failure_is_an_error_and_in_a_stream_its_last_event(scripted: httpx.Client, provider: OpenAI) -> None:
+    refusal = {"status": 400, "code": "invalid_prompt", "message": "No."}
+    provider.script(*[refusal] * 3)
+    refused(chat(scripted, user("x")), 503, "model_unavailable")
+    last = events(ask(scripted, "/responses", {"input": "x", "stream": True}))[-1]
+    assert (last["type"], last["response"]["status"]) == ("response.failed", "failed")
+    assert last["response"]["error"].keys() == {"code", "message"}
+    assert events(chat(scripted, user("x"), stream=True))[-1]["error"]["code"] == "model_unavailable"
+
+
+def test_a_reply_that_was_cut_off_says_so(scripted: httpx.Client, provider: OpenAI) -> None:
+    provider.script(*[{"text": "It is", "incomplete": "max_output_tokens"}] * 2)
+    whole = good(ask(scripted, "/responses", {"input": "x", "max_output_tokens": 16}))
+    assert (whole["status"], whole["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert good(scripted.get(f"/v1/responses/{whole['id']}")) == whole
+    assert good(chat(scripted, user("x")))["choices"][0]["finish_reason"] == "length"
+
+
+# What reaches the model
+
+
+def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: httpx.Client, provider: OpenAI) -> None:
+    named = {"X-Conversation-Id": "with tools"}
+    image = {"type": "image_url", "image_url": {"url": IMAGE}}
+    pictured = {"role": "user", "content": [{"type": "text", "text": "What is it like here?"}, image]}
+    system, tools = {"role": "system", "content": "You are a pirate."}, [{"type": "function", "function": WEATHER}]
+    called = chat(scripted, system, pictured, headers=named, tools=tools, temperature=0.3, max_tokens=99)
+    choice = good(called)["choices"][0]
+    (call,) = choice["message"]["tool_calls"]
+    assert (choice["finish_reason"], call["function"]["name"]) == ("tool_calls", "get_weather")
+    body = provider.last.body
+    assert "You are a pirate." in json.dumps(body)
+    assert IMAGE.partition(",")[2] in json.dumps(body)
+    assert (body["temperature"], body["max_output_tokens"]) == (0.3, 99)
+
+    result = {"role": "tool", "tool_call_id": call["id"], "content": "Sunny"}
+    answered = chat(scripted, system, pictured, choice["message"], result, headers=named, tools=tools)
+    assert (done(answered), reply(answered)["content"]) == ("stored", "You said: Sunny")
+    assert texts(scripted, conversation(answered))[1:] == ["function_call", "function_call_output", "You said: Sunny"]
+    wanted = {"type": "json_schema", "json_schema": {"name": "town", "schema": WEATHER["parameters"]}}
+    assert json.loads(reply(chat(scripted, user("x"), response_format=wanted))["content"]) == {"place": "Paris"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "param"),
+    [
+        ("/chat/completions", {"messages": [user("x")], "n": 2}, 400, "n"),
+        ("/chat/completions", {"messages": [user("x")], "logprobs": True}, 400, "logprobs"),
+        ("/chat/completions", {"messages": [user("x")], "logit_bias": {"5": 1}}, 400, "logit_bias"),
+        ("/chat/completions", {"messages": [{"role": "tool", "content": "x"}]}, 400, "messages.0"),
+        ("/chat/completions", {"messages": [user("x")], "model": "gpt-9"}, 404, "model"),
+        ("/responses", {"input": "x", "background": True}, 400, "background"),
+        ("/responses", {"input": "x", "tools": [{"type": "web_search"}]}, 400, "tools"),
+        ("/responses", {"input": [{"type": "computer_call"}]}, 400, "input.0"),
+        ("/responses", {"input": "x", "conversation": "conv_1", "previous_response_id": "resp_1"}, 400, "body"),
+        ("/responses", {"input": [UNASKED], "store": False}, 400, "input"),
+        ("/responses", {"input": [UNASKED]}, 400, "tool_results.0"),
+        ("/responses", {"input": "x", "tools": [{"type": "function", "name": "a b"}]}, 400, "tools.0.name"),
+        ("/responses", {"input": "x", "tool_choice": "required"}, 400, "tool_choice"),
+        ("/responses/compact", {"input": "x", "model": None}, 400, "model"),
+        ("/responses/compact", {"input": [{"type": "compaction", "encrypted_content": "tl1.AAAA"}]}, 400, "input"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_refused_and_named(
+    scripted: httpx.Client, path: str, body: Json, status: int, param: str
+) -> None:
+    before = scripted.get("/conversations").json()["data"]
+    response = ask(scripted, path, body)
+    assert response.status_code == status, response.text
+    assert scripted.get("/conversations").json()["data"] == before
+    assert str(response.json()["error"]["param"]).startswith(param)
+
+
+def test_the_framework_refuses_in_that_form_too(scripted: httpx.Client) -> None:
+    refused(scripted.get("/v1/nothing"), 404, "not_found")
+    refused(scripted.put("/v1/models"), 405, "method_not_allowed")
+    broken = {"Content-Type": "application/json"}
+    refused(scripted.post("/v1/responses", content=b"{", headers=broken), 400, "unreadable")
+    refused(scripted.post("/v1/responses", content=b"x" * 8_000_001, headers=broken), 413, "body_too_large")
+    refused(scripted.post("/v1/responses", content=b"{}"), 415, "unsupported_media_type")
+    refused(scripted.get("/v1/models", headers={"Host": "evil.example"}), 421, "host_not_allowed")
+    refused(scripted.get("/v1/models", headers={"Authorization": "Bearer tl_wrong"}), 401, "invalid_api_key")
+    assert scripted.get("/v1/models", headers={"Authorization": "Bearer none"}).is_success
+    assert good(scripted.get("/v1/models/throughline/handoff"))["id"] == "throughline/handoff"
+    refused(scripted.get("/v1/models/throughline/none"), 404, "model_not_found")
+
+
+@pytest.mark.long
+def test_an_array_beyond_the_window_is_refused_or_truncated(scripted: httpx.Client, provider: OpenAI) -> None:
+    long = [user("All my words. " * 25_000), {"role": "assistant", "content": "Yes."}] * 3
+    refused(chat(scripted, *long, user("The last one.")), 400, "context_length_exceeded")
+    good(chat(scripted, *long, user("The last one."), truncation="auto"))
+    assert provider.last.texts[-1] == "The last one."
+
+
+# Once
+
+
+def test_a_retry_of_an_sdk_has_one_effect(scripted: httpx.Client) -> None:
+    begun = good(scripted.post("/v1/conversations", json={}))["id"]
+    body = {"input": "Next.", "conversation": begun}
+    tries = [ask(scripted, "/responses", body, x_stainless_retry_count=str(number)) for number in range(3)]
+    assert len({good(one)["id"] for one in tries}) == 1
+    assert texts(scripted, begun) == ["Next.", said(good(tries[0]))]
+    anew = ask(scripted, "/responses", body, x_stainless_retry_count="0")
+    assert good(anew)["id"] != good(tries[0])["id"], "who says the same again means it"
+    items = {"items": [{"type": "message", "role": "user", "content": "Added."}]}
+    for number in range(2):
+        named = {"x-stainless-retry-count": str(number)}
+        good(scripted.post(f"/v1/conversations/{begun}/items", json=items, headers=named))
+    assert texts(scripted, begun).count("Added.") == 1
+    first = good(anew)["id"]
+    forks = [good(ask(scripted, "/responses", {"input": "Go on.", "previous_response_id": first})) for _ in range(2)]
+    assert forks[0]["id"] == forks[1]["id"]
+
+
+def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provider: OpenAI) -> None:
+    named = {"X-Conversation-Id": "running"}
+    provider.script({"text": "Only once.", "hold": True})
+    with ThreadPoolExecutor(3) as threads:
+        asked = [threads.submit(chat, scripted, user("Hello"), headers=named) for _ in range(3)]
+        until(lambda: provider.chats, 10, what="the first request")
+        provider.release()
+        answers = [reply(one.result(20))["content"] for one in asked]
+    assert answers == ["Only once."] * 3
+    assert len(provider.chats) == 1
+
+
+def test_a_running_response_is_cancelled_and_what_came_is_kept(scripted: httpx.Client, provider: OpenAI) -> None:
+    provider.script({"text": "One two three four five six seven eight.", "pace": 1.0})
+    with scripted.stream("POST", "/v1/responses", json={"model": MODEL, "input": "x", "stream": True}) as response:
+        lines = response.iter_lines()
+        begun = next(json.loads(line[6:]) for line in lines if line.startswith("data: "))["response"]
+        assert good(scripted.get(f"/v1/responses/{begun['id']}"))["status"] == "in_progress"
+        next(line for line in lines if "output_text.delta" in line)
+        ended = good(scripted.post(f"/v1/responses/{begun['id']}/cancel", headers={"x-stainless-lang": "js"}))
+        rest = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+    assert (ended["status"], rest[-1]["type"]) == ("cancelled", "response.incomplete")
+    assert rest[-1]["response"]["status"] == "cancelled"
+    assert 0 < len(said(ended)) < len("One two three four five six seven eight.")
+    assert good(scripted.get(f"/v1/responses/{begun['id']}")) == ended
+
+
+# Compaction
+
+
+@pytest.mark.long
+def test_a_typed_command_compacts_a_named_conversation(scripted: httpx.Client) -> None:
+    begun = good(scripted.post("/v1/conversations", json={}))["id"]
+    lines = [{"role": ("user", "assistant")[n % 2], "content": f"We agreed that part {n} costs {n + 40} euros."}
+             for n in range(60)]  # fmt: skip
+    scripted.post(f"/conversations/{begun.removeprefix('conv_')}/messages/batch", json={"messages": lines})
+    counting = {"input": "x", "conversation": begun}
+    before = good(ask(scripted, "/responses/input_tokens", counting))["input_tokens"]
+    answered = chat(scripted, user("/compact costs"), conversation=begun)
+    assert "euros" in reply(answered)["content"]
+    assert good(ask(scripted, "/responses/compact", {"conversation": begun}))["output"][0]["type"] == "compaction"
+    assert good(ask(scripted, "/responses/input_tokens", counting))["input_tokens"] < before
+
+
+def test_compacted_input_stands_for_what_it_was_made_of(scripted: httpx.Client, provider: OpenAI) -> None:
+    words = [f"We agreed that part {number} costs {number + 40} euros." for number in range(60)]
+    lines = [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(words)]
+    made = good(ask(scripted, "/responses/compact", {"input": lines}))
+    (item,) = made["output"]
+    assert (made["object"], item["type"]) == ("response.compaction", "compaction")
+    assert "euros" not in item["encrypted_content"]
+    good(ask(scripted, "/responses", {"input": [item, user("What does part 7 cost?")], "store": False}))
+    seen = json.dumps(provider.last.body)
+    assert "Summary of the conversation so far" in seen
+    assert "euros" in seen
+    assert len(seen) < len(json.dumps(lines))
+    changed = {**item, "encrypted_content": item["encrypted_content"][:-6] + "AAAAAA"}
+    refused(ask(scripted, "/responses", {"input": [changed]}), 400, "invalid_input")
+
+
+# Sockets
+
+
+def test_a_socket_remembers_what_is_kept_nowhere(service: Service, provider: OpenAI) -> None:
+    found = asyncio.run(_over_socket(service.url, [
+        {"input": "The word is cobalt.", "store": False},
+        {"input": "Which word?", "store": False, "previous_response_id": "last"},
+        {"input": [{"type": "function_call_output", "call_id": "none", "output": "x"}], "store": False,
+         "previous_response_id": "last"},
+        {"input": "Which word?", "store": False, "previous_response_id": "last"},
+        {"type": "response.cancel"},
+    ]))  # fmt: skip
+    assert [one["type"] for one in found[:2]] == ["response.completed"] * 2
+    assert [text for text in provider.last.texts if "cobalt" in text] == [
+        "The word is cobalt.",
+        "You said: The word is cobalt.",
+    ]
+    assert [one["error"]["code"] for one in found[2:]] == ["invalid_input", "previous_response_not_found", "unreadable"]
+
+
+def test_no_page_of_another_origin_opens_a_socket(service: Service) -> None:
+    from websockets.exceptions import InvalidStatus  # noqa: PLC0415 - for this test alone
+
+    for headers in ({"Origin": "http://evil.example"}, {"Authorization": "Bearer tl_wrong"}):
+        with pytest.raises(InvalidStatus, match="403"):
+            asyncio.run(_over_socket(service.url, [], headers))
+    asyncio.run(_over_socket(service.url, [], {"Origin": "http://localhost:3000"}))
+
+
+async def _over_socket(url: str, requests: Sequence[Json], headers: dict[str, str] | None = None) -> list[Json]:
+    """The last event of each request; ``last`` stands for the id of the response that was last complete."""
+    from websockets.asyncio.client import connect  # noqa: PLC0415 - for the tests of sockets alone
+
+    ends: list[Json] = []
+    last = ""
+    async with connect(url.replace("http", "ws") + "/v1/responses", additional_headers=headers) as socket:
+        for request in requests:
+            body = {"type": "response.create", "model": MODEL, **request}
+            if body.get("previous_response_id") == "last":
+                body["previous_response_id"] = last
+            await socket.send(json.dumps(body))
+            while True:
+                event = json.loads(await asyncio.wait_for(socket.recv(), 20))
+                if event["type"] in {"response.completed", "response.failed", "error"}:
+                    ends.append(event)
+                    last = event["response"]["id"] if event["type"] == "response.completed" else last
+                    break
+    return ends

@@ -1,0 +1,165 @@
+"""How much of a history that a client sends again is stored already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.context.newest import newest_within
+from app.core.context.reconciling import Reconciling, lines_of
+from app.core.model.conversation import Message
+from app.core.model.model_io import ContextMessage
+from app.usecases.openai.naming import Name, derived_id
+
+ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
+TWO: Final = UUID("0193e000-0000-7000-8000-000000000002")
+AT: Final = datetime(2026, 11, 22, tzinfo=UTC)
+CALL: Final = {"type": "tool_call", "id": "call_1", "name": "look", "arguments": {}}
+OURS: Final = {"type": "tool_call", "id": "call_9", "name": "search_history", "arguments": {}}
+
+Said = tuple[str, str] | tuple[str, str, dict[str, Any]]
+
+
+def u(text: str) -> Said:
+    return "user", text
+
+
+def a(text: str, **fields: Any) -> Said:
+    return "assistant", text, fields
+
+
+def made(call: dict[str, Any], text: str = "") -> Said:
+    return "assistant", text, {"parts": (call,)}
+
+
+def brought(call: dict[str, Any], content: str = "x") -> Said:
+    return "tool", "", {"parts": ({"type": "tool_result", "tool_call_id": call["id"], "content": content},)}
+
+
+def stored(history: Sequence[Said]) -> list[Message]:
+    return [
+        Message(id=ONE, conversation_id=ONE, seq=seq, role=said[0], content=said[1], created_at=AT, **_fields(said))  # type: ignore[arg-type]
+        for seq, said in enumerate(history, 1)
+    ]
+
+
+def _fields(said: Said) -> dict[str, Any]:
+    return said[2] if len(said) == 3 else {}
+
+
+def compared(given: Sequence[Said], history: Sequence[Said]) -> Reconciling:
+    lines = [
+        line
+        for number, said in enumerate(given)
+        for line in lines_of(said[0], said[1], _fields(said).get("parts", ()), number)
+    ]
+    reconciling = Reconciling(lines)
+    reconciling.read(stored(history))
+    return reconciling
+
+
+OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
+
+
+@pytest.mark.parametrize(
+    ("given", "history", "new"),
+    [
+        ([u("Hello")], [], 0),
+        ([*OPENING, u("More")], OPENING, 2),
+        ([u(" Hello\n"), a("Hi,  how can I help?"), u("More")], OPENING, 2),
+        ([u("Cafe\u0301"), u("y")], [u("Café")], 1),
+        # The service looked something up by itself: the client has both words as one, or the end.
+        ([u("q"), a("I look.\n\nSunny."), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
+        ([u("q"), a("Sunny."), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
+        # The client's own tools.
+        ([u("q"), made(CALL), brought(CALL)], [u("q"), made(CALL)], 2),
+        ([u("q"), made(CALL), brought(CALL, "y"), a("End"), u("y")], [u("q"), made(CALL), brought(CALL), a("End")], 4),
+        # Stopped: the client has less of it, or nothing.
+        ([u("q"), a("It is"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 2),
+        ([u("q"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 1),
+        # Typed commands, system messages and erased ones need not be known to the client.
+        ([*OPENING, u("y")], [*OPENING, ("user", "/compact", {"is_command": True}), a("Done.", is_command=True)], 2),
+        ([u("/compact"), a("Done."), u("y")],
+         [("user", "/compact", {"is_command": True}), a("Done.", is_command=True)], 2),
+        ([*OPENING, u("y")], [("system", "Be brief."), *OPENING], 2),
+        ([u("secret"), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
+        ([a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 1),
+    ],
+)  # fmt: skip
+def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
+    found = compared(given, history)
+    assert (found.diverged, found.new_from) == (False, new)
+
+
+@pytest.mark.parametrize(
+    ("given", "history"),
+    [
+        ([u("### Task: make a title for <chat>Hello</chat>")], OPENING),
+        ([u("Hallo"), OPENING[1], u("More")], OPENING),
+        ([OPENING[0], a("Edited."), u("More")], OPENING),
+        ([OPENING[0]], OPENING),
+        ([*OPENING, u("More")], [*OPENING, u("Other"), a("x")]),
+        ([u("Hello"), u("More")], OPENING),
+        ([u("q"), made(CALL), brought(CALL), u("y")], [u("q"), a("No calls.")]),
+    ],
+)
+def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Said], history: list[Said]) -> None:
+    found = compared(given, history)
+    assert found.new_from is None
+    assert not found.is_all_stored
+
+
+def test_a_request_that_is_stored_and_waits_is_told_apart() -> None:
+    assert compared([*OPENING, u("More")], [*OPENING, u("More")]).is_all_stored
+    assert not compared([*OPENING], [*OPENING, u("More")]).is_all_stored
+
+
+WORDS: Final = st.sampled_from(["one", "two", "three", ""])
+HISTORY: Final = st.lists(st.tuples(st.sampled_from(["user", "assistant"]), WORDS), max_size=6)
+
+
+@given(HISTORY, HISTORY)
+def test_only_what_begins_with_the_stored_history_goes_on_with_it(before: list[Said], more: list[Said]) -> None:
+    found = compared([*before, *more], before)
+    assert not found.diverged
+    assert found.new_from == (len(before) if more else None)
+
+
+@given(HISTORY, HISTORY)
+def test_control_a_history_that_parts_is_never_gone_on_with(given_: list[Said], history: list[Said]) -> None:
+    found = compared(given_, history)
+    begins = [tuple(one) for one in given_[: len(history)]] == [tuple(one) for one in history]
+    assert found.diverged is not begins
+
+
+def test_a_name_is_one_tenants_and_one_users() -> None:
+    names = [Name(text="chat-1"), Name(text="chat-1", user="ann"), Name(text="chat-1", user="bob"), Name(text="chat-2")]
+    found = [derived_id(tenant, name) for tenant in (ONE, TWO) for name in names]
+    assert len(set(found)) == len(found)
+    assert derived_id(ONE, names[1]) == found[1]
+    assert all((id_.version, id_.variant) == (8, "specified in RFC 4122") for id_ in found)
+
+
+SIZES: Final = st.lists(
+    st.tuples(st.sampled_from(["system", "user", "assistant", "tool"]), st.integers(1, 9)), max_size=8
+)
+
+
+@given(SIZES, st.integers(0, 60))
+def test_what_is_left_fits_is_the_newest_and_keeps_the_system(history: list[tuple[Any, int]], room: int) -> None:
+    messages = [ContextMessage(role=role, content=str(number)) for number, (role, _) in enumerate(history)]
+    sizes = [size for _, size in history]
+    kept = newest_within(messages, sizes, room)
+    numbers = [int(message.content) for message in kept]
+    if kept:
+        assert sum(sizes[number] for number in numbers) <= room
+        assert {number for number, (role, _) in enumerate(history) if role == "system"} <= set(numbers)
+        spoken = [number for number in numbers if history[number][0] != "system"]
+        assert history[spoken[0]][0] != "tool"
+        assert spoken[-1] == max(number for number, (role, _) in enumerate(history) if role != "system")

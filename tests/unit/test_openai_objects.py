@@ -1,0 +1,301 @@
+"""What clients of OpenAI's API read: ids, items, objects with every field, events in the order that the API fixes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from app.core.model.conversation import Message
+from app.core.model.errors import DomainError, FieldError, InvalidInputError, RateLimitedError, UnauthenticatedError
+from app.http.openai import ids
+from app.http.openai.chat_chunks import ChatChunks
+from app.http.openai.errors import is_openai_path, openai_error, openai_status
+from app.http.openai.items import InputItem, draft_of, items_of
+from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, listing, response_object
+from app.http.openai.response_events import ResponseEvents
+from app.usecases.history.appending import MessageDraft
+
+ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
+RESPONSE: Final = frozenset(
+    {
+        "id", "object", "created_at", "completed_at", "status", "incomplete_details", "model", "previous_response_id",
+        "instructions", "output", "error", "tools", "tool_choice", "truncation", "parallel_tool_calls", "text", "top_p",
+        "presence_penalty", "frequency_penalty", "top_logprobs", "temperature", "reasoning", "usage",
+        "max_output_tokens", "max_tool_calls", "store", "background", "service_tier", "metadata", "safety_identifier",
+        "prompt_cache_key", "conversation", "user",
+    }
+)  # fmt: skip
+NOT_NULL: Final = {
+    "presence_penalty": 0.0, "frequency_penalty": 0.0, "top_logprobs": 0, "temperature": 1.0, "top_p": 1.0,
+    "tool_choice": "auto", "truncation": "disabled", "background": False, "service_tier": "default", "tools": [],
+    "parallel_tool_calls": True, "text": {"format": {"type": "text"}}, "metadata": {}, "store": True,
+}  # fmt: skip
+PLACE: Final = {"item_id", "output_index", "content_index"}
+EVENTS: Final[dict[str, set[str]]] = {
+    "response.created": {"response"},
+    "response.in_progress": {"response"},
+    "response.output_item.added": {"output_index", "item"},
+    "response.content_part.added": {*PLACE, "part"},
+    "response.output_text.delta": {*PLACE, "delta", "logprobs"},
+    "response.output_text.done": {*PLACE, "text", "logprobs"},
+    "response.content_part.done": {*PLACE, "part"},
+    "response.output_item.done": {"output_index", "item"},
+    "response.function_call_arguments.delta": {"item_id", "output_index", "delta"},
+    "response.function_call_arguments.done": {"item_id", "output_index", "name", "arguments"},
+    "response.completed": {"response"},
+    "response.incomplete": {"response"},
+    "response.failed": {"response"},
+}
+"""Every event that is sent, and its fields beside ``type`` and ``sequence_number``."""
+TOLD: Final = ("response.output_text.done", "response.content_part.done", "response.output_item.done")
+ITEM: Final[TypeAdapter[Any]] = TypeAdapter(InputItem)
+BEGUN: Final = ("response.created", "response.in_progress")
+OPENED: Final = ("response.output_item.added", "response.content_part.added")
+CALLED: Final = (
+    "response.output_item.added",
+    "response.function_call_arguments.delta",
+    "response.function_call_arguments.done",
+    "response.output_item.done",
+)
+
+
+def events_maker() -> ResponseEvents:
+    def resource(status: str, output: Any) -> Json:
+        return response_object("resp_1", created_at=1, status=status, echo={}, output=output)
+
+    return ResponseEvents(resource=resource, message="msg_1", call_id=lambda number: f"fc_{number}")
+
+
+def played(pieces: list[str | None], calls: int, end: str) -> list[Json]:
+    """A whole stream; ``None`` stands for the model looking something up by itself."""
+    events = events_maker()
+    made = list(events.begin())
+    for piece in pieces:
+        if piece is None:
+            events.boundary()
+        else:
+            made += events.text(piece)
+    for number in range(calls):
+        made += events.call(f"call_{number}", "look", '{"a": 1}')
+    made += events.fail() if end == "failed" else events.complete(end)
+    return made
+
+
+# Ids
+
+
+@given(st.uuids(), st.integers(0, 255))
+def test_an_id_leads_back_to_what_it_was_made_of(id_: UUID, part: int) -> None:
+    assert ids.uuid_of(ids.conversation_id(id_), "conv") == id_
+    assert ids.uuid_of(ids.response_id(id_), "resp") == id_
+    assert ids.uuid_of(ids.response_id(id_), "conv") is None
+    assert ids.item_of(ids.message_id(id_)) == ids.ItemId(id_)
+    assert ids.item_of(ids.call_item_id(id_, part)) == ids.ItemId(id_, part)
+
+
+@given(st.text(max_size=60))
+def test_what_is_no_id_is_none(text: str) -> None:
+    assert ids.item_of(text) is None
+    assert ids.uuid_of(text, "conv") is None
+
+
+@pytest.mark.parametrize("text", ["msg_" + "0" * 32 + "_1", "fc_" + "0" * 32, "conv_" + "0" * 32, "MSG_" + "0" * 32])
+def test_an_item_is_a_message_or_one_part_of_it(text: str) -> None:
+    assert ids.item_of(text) is None
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "expected"),
+    [
+        (UnauthenticatedError("No."), 401, (401, "authentication_error", None, "invalid_api_key")),
+        (InvalidInputError("x", errors=[FieldError(field="n", message="x")]), 422,
+         (400, "invalid_request_error", "n", "invalid_input")),
+        (InvalidInputError("x", code="model_not_allowed"), 422,
+         (404, "invalid_request_error", None, "model_not_found")),
+        (RateLimitedError("x"), 429, (429, "rate_limit_error", None, "rate_limit_exceeded")),
+        (DomainError("x"), 500, (500, "server_error", None, "internal_error")),
+    ],
+)  # fmt: skip
+def test_errors_have_that_apis_words(error: DomainError, status: int, expected: tuple[Any, ...]) -> None:
+    there = openai_status(error, status)
+    told = openai_error(error, there)
+    assert (there, told["type"], told["param"], told["code"]) == expected
+    assert told.keys() == {"message", "type", "param", "code"}
+
+
+def test_an_error_tells_no_secret_back() -> None:
+    assert "sk-proj-" not in openai_error(InvalidInputError(f"what is sk-proj-{'a1B2' * 12}?"), 400)["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "there"), [("/v1", True), ("/v1/x", True), ("/v10", False), ("/conversations", False)]
+)
+def test_which_paths_are_that_apis(path: str, *, there: bool) -> None:
+    assert is_openai_path(path) is there
+
+
+# Objects
+
+
+def test_a_response_has_every_field_whatever_was_said() -> None:
+    bare = response_object("resp_1", created_at=1, status="in_progress", echo={})
+    assert bare.keys() == RESPONSE
+    assert {name: bare[name] for name in NOT_NULL} == NOT_NULL
+    assert DEFAULT_ECHO.keys() < RESPONSE
+    whole = response_object(
+        "resp_1", created_at=1, status="incomplete", echo={"temperature": 0.2}, usage={"input_tokens": 5},
+        reason="max_output_tokens", conversation="conv_1",
+    )  # fmt: skip
+    assert (whole["temperature"], whole["conversation"]) == (0.2, {"id": "conv_1"})
+    assert whole["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert whole["usage"] == {
+        "input_tokens": 5, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 0,
+        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 5,
+    }  # fmt: skip
+
+
+def test_a_completion_without_words_says_null_beside_its_calls() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    made = chat_completion("c", created=1, model="m", text="", calls=[call], finish_reason="tool_calls", usage=None)
+    assert made["choices"][0]["message"]["content"] is None
+    assert made["choices"][0]["message"]["tool_calls"] == [call]
+
+
+def test_an_empty_list_has_no_ends() -> None:
+    assert listing([], has_more=False) == {
+        "object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False,
+    }  # fmt: skip
+
+
+# Items
+
+
+def message(**fields: Any) -> Message:
+    given: dict[str, Any] = {
+        "id": ONE, "conversation_id": ONE, "seq": 1, "role": "user", "content": "",
+        "created_at": datetime(2026, 11, 22, tzinfo=UTC),
+    }  # fmt: skip
+    return Message(**given | fields)
+
+
+CALL: Final = {"type": "tool_call", "id": "call_1", "name": "look", "arguments": {"at": "Paris"}}
+RESULT: Final = {"type": "tool_result", "tool_call_id": "call_1", "content": "sunny"}
+IMAGE: Final = {"type": "media", "media_type": "image/png", "data": "aGk=", "detail": "low"}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hello"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi", "annotations": []}]},
+        {"type": "message", "role": "user", "content": [
+            {"type": "input_text", "text": "What is it?"},
+            {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "low"}]},
+        {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": '{"at": "Paris"}'},
+        {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{broken"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "sunny"},
+    ],
+)  # fmt: skip
+def test_an_item_comes_back_as_it_was_given(item: Json) -> None:
+    draft: MessageDraft = draft_of(ITEM.validate_python(item))
+    (back,) = items_of(message(role=draft.role, content=draft.content, parts=draft.parts))
+    shown = {name: back[name] for name in item}
+    if "content" in item:
+        shown["content"] = [{name: part[name] for name in given} for part, given in zip(
+            back["content"], item["content"], strict=True)]  # fmt: skip
+    assert shown == item
+    assert back["status"] == "completed"
+
+
+def test_a_message_is_its_words_and_each_of_its_calls_and_results() -> None:
+    said = message(role="assistant", content="I look.", parts=(CALL,))
+    assert [item["id"] for item in items_of(said)] == [f"msg_{ONE.hex}", f"fc_{ONE.hex}_0"]
+    assert [item["type"] for item in items_of(replace(said, content=""))] == ["function_call"]
+    assert items_of(replace(said, status="erased")) == []
+    assert items_of(replace(said, status="interrupted"))[0]["status"] == "incomplete"
+    (brought,) = items_of(message(role="tool", parts=(RESULT,)))
+    assert (brought["type"], brought["output"]) == ("function_call_output", "sunny")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "  ", [{"type": "input_image", "file_id": "file_1"}], [{"type": "input_image", "image_url": ""}],
+     [{"type": "input_image", "image_url": "https://x.test/" + "y" * 9_000}]],
+)  # fmt: skip
+def test_what_cannot_be_kept_is_refused(content: Any) -> None:
+    item = ITEM.validate_python({"role": "user", "content": content})
+    with pytest.raises(ValueError, match=r"empty|stored files|data or an address|at most"):
+        draft_of(item)
+
+
+# Streams
+
+
+@pytest.mark.parametrize(
+    ("pieces", "calls", "end", "expected"),
+    [
+        (["a", "b"], 0, "completed",
+         (*BEGUN, *OPENED, *["response.output_text.delta"] * 2, *TOLD, "response.completed")),
+        ([], 2, "completed", (*BEGUN, *CALLED, *CALLED, "response.completed")),
+        (["a"], 1, "completed", (*BEGUN, *OPENED, "response.output_text.delta", *TOLD, *CALLED, "response.completed")),
+        (["a"], 0, "incomplete", (*BEGUN, *OPENED, "response.output_text.delta", *TOLD, "response.incomplete")),
+        (["a"], 0, "cancelled", (*BEGUN, *OPENED, "response.output_text.delta", *TOLD, "response.incomplete")),
+        (["a"], 0, "failed", (*BEGUN, *OPENED, "response.output_text.delta", *TOLD, "response.failed")),
+        ([], 0, "failed", (*BEGUN, "response.failed")),
+    ],
+)  # fmt: skip
+def test_the_order_of_a_stream(pieces: list[str | None], calls: int, end: str, expected: tuple[str, ...]) -> None:
+    assert tuple(event["type"] for event in played(pieces, calls, end)) == expected
+
+
+@given(
+    st.lists(st.none() | st.text(max_size=5), max_size=8),
+    st.integers(0, 3),
+    st.sampled_from(["completed", "incomplete", "cancelled", "failed"]),
+)
+def test_laws_of_streams(pieces: list[str | None], calls: int, end: str) -> None:
+    events = played(pieces, calls, end)
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    for event in events:
+        assert event.keys() == {"type", "sequence_number", *EVENTS[event["type"]]}
+    deltas = "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta")
+    output = events[-1]["response"]["output"]
+    assert [item["content"][0]["text"] for item in output if item["type"] == "message"] == ([deltas] if deltas else [])
+    done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    assert done == output
+    assert [event["output_index"] for event in events if event["type"] == "response.output_item.added"] == list(
+        range(len(output))
+    )
+    assert events[-1]["response"]["status"] == end
+    assert deltas.replace("\n\n", "") == "".join(piece or "" for piece in pieces).replace("\n\n", "")
+
+
+def test_what_is_said_before_and_after_a_look_up_is_parted() -> None:
+    (item,) = played(["I look.", None, "It is sunny."], 0, "completed")[-1]["response"]["output"]
+    assert item["content"][0]["text"] == "I look.\n\nIt is sunny."
+
+
+@pytest.mark.parametrize("with_usage", [True, False])
+def test_the_chunks_of_a_completion(*, with_usage: bool) -> None:
+    chunks = ChatChunks(id="chatcmpl-1", created=1, model="m", with_usage=with_usage)
+    made = [chunks.begin(), *chunks.text("a"), *chunks.call("c1", "f", "{}"), *chunks.call("c2", "g", "{}")]
+    made += chunks.end("tool_calls", {"input_tokens": 3, "output_tokens": 4})
+    deltas = [chunk["choices"][0]["delta"] for chunk in made if chunk["choices"]]
+    assert deltas[0] == {"role": "assistant", "content": "", "refusal": None}
+    assert deltas[1] == {"content": "a"}
+    assert [delta["tool_calls"][0]["index"] for delta in deltas[2:4]] == [0, 1]
+    reasons = [chunk["choices"][0]["finish_reason"] for chunk in made if chunk["choices"]]
+    assert reasons == [None, None, None, None, "tool_calls"]
+    assert ("usage" in made[0]) is with_usage
+    if with_usage:
+        assert (made[-1]["choices"], made[-1]["usage"]["total_tokens"]) == ([], 7)
