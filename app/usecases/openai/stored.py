@@ -173,6 +173,10 @@ class StoredAnswers:
             raise
         return await self._told(tenant_id, handle)
 
+    async def again(self, tenant_id: UUID, turn_id: UUID) -> Begun:
+        """A turn from its beginning, running or ended. Raises ``NotFoundError``."""
+        return await self._told(tenant_id, await self._chat.follow_turn(tenant_id, turn_id))
+
     async def _at_end(
         self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, expected: UUID
     ) -> Begun:
