@@ -15,9 +15,9 @@ from app.core.model.policies.policy import SegmentBy
 from app.core.retrieval.choose import scores
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.naming import asked_of
-from app.core.segments.cutting import cut
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
+from app.core.segments.segmentation import split_into_segments
 from app.core.text.words import stems
 from bench.recall_baselines import Baselines
 from bench.recall_talks import Asked, Talk, context, corpus_in, material_of, said
@@ -182,7 +182,7 @@ class Conversation:
     def _cut(self) -> list[tuple[tuple[int, int], str]]:
         """The range of each segment, and what is served of it: topic, L2 and L3."""
         found = []
-        for messages in cut(self._replay.messages, SegmentBy()):
+        for messages in split_into_segments(self._replay.messages, SegmentBy()):
             described = describe(messages)
             texts = (level_text(level, messages, described, locale="en") for level in ("L2", "L3"))
             found.append(((messages[0].seq, messages[-1].seq), "\n".join([described.topic, *texts])))

@@ -26,7 +26,7 @@ from app.core.model.policies.policy import budgets_of
 from app.core.model.policies.presets import resolve
 from app.core.model.schemas.session import SESSION
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import Applied, Applying, apply_candidate
+from app.core.state.apply import Applied, ApplyContext, apply_candidate
 from app.core.summarizer.offline.extractive import compress
 from app.core.text.token_counts import weigh
 from app.core.validation.gate import judge
@@ -123,7 +123,7 @@ def compact(span: Sequence[Message]) -> Applied | str:
         predicted_tokens=budgets.state_tokens,
         irreducible=False,
     )
-    to = Applying(
+    to = ApplyContext(
         schema=SESSION,
         policy=policy,
         budgets=budgets,

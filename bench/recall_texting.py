@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from app.core.retrieval.corpus import LABEL
-from app.core.text.words import sentences, stems
+from app.core.text.sentences import sentences
+from app.core.text.words import stems
 from bench.recall_talks import Asked, Talk
 
 _SLANG: Final[Mapping[str, str]] = {

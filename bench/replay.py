@@ -25,9 +25,9 @@ from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateSchema
 from app.core.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
-from app.core.state.adopting import adopted, asked_tokens, next_after
-from app.core.state.apply import Applied, Applying, apply_candidate, served
+from app.core.state.apply import Applied, ApplyContext, apply_candidate, served
 from app.core.state.layout import block_messages, layout_of
+from app.core.state.schema_change import in_schema, next_after, requested_state_tokens
 from app.core.summarizer.offline.extractive import compress
 from app.core.text.parts import Part
 from app.core.text.token_counts import estimate_text, weigh
@@ -83,7 +83,7 @@ class Replay:
         entries = served(self.entries)
         if self.written_in is None or not self.carries:
             return entries
-        return adopted(entries, self.schema, source=schema_named(self.written_in), next_entry=self.next_entry)
+        return in_schema(entries, self.schema, source=schema_named(self.written_in), next_entry=self.next_entry)
 
     def change(self, window: int, preset: str, **overrides: object) -> None:
         """Another preset from now on; the state stays as it is until the next compaction."""
@@ -162,7 +162,7 @@ class Replay:
             previous=self.previous,
             anchors=self._active(through),
             anchor_room=self.budgets.anchor_tokens,
-            target_tokens=asked_tokens(self.budgets, self.previous, carried=self.carries),
+            target_tokens=requested_state_tokens(self.budgets, self.previous, carried=self.carries),
             chunk_tokens=CHUNK_TOKENS,
         )
 
@@ -280,8 +280,8 @@ class Replay:
             chunk_tokens=CHUNK_TOKENS,
         )
 
-    def _applying(self, planned: CompactionPlan, span: tuple[Message, ...]) -> Applying:
-        return Applying(
+    def _applying(self, planned: CompactionPlan, span: tuple[Message, ...]) -> ApplyContext:
+        return ApplyContext(
             schema=self.schema,
             policy=self.policy,
             budgets=self.budgets,

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Message, Role
 from app.core.model.policies.policy import SegmentBy
-from app.core.segments.cutting import cut
+from app.core.segments.segmentation import split_into_segments
 from app.core.text.token_counts import weigh
 from bench.recall_talks import Talk, talks
 from bench.report import print_table, write_json
@@ -59,7 +59,7 @@ def mixture(given: Sequence[Talk], draw: random.Random) -> tuple[list[Message], 
 def by_topic(messages: Sequence[Message], seams: int) -> frozenset[int]:
     """Ours; how many seams there are it does not know."""
     del seams
-    starts = {segment[0].seq - 1 for segment in cut(messages, SegmentBy())}
+    starts = {segment[0].seq - 1 for segment in split_into_segments(messages, SegmentBy())}
     return frozenset(starts - {0})
 
 

@@ -25,10 +25,10 @@ from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.presets import PRESETS
 from app.core.model.segments import LEVELS, Segment, SegmentLevel
 from app.core.model.state import StateSchema
-from app.core.segments.cutting import cut
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
 from app.core.segments.redundant import Said
+from app.core.segments.segmentation import split_into_segments
 from app.core.state.digesting import Digestible
 from app.core.state.layout import with_digests
 from app.core.text.relative import is_relative
@@ -130,7 +130,9 @@ def played(preset: str, kind: type[Replay], rounds: int, window: int) -> Iterato
 def segments_of(replay: Replay) -> list[Segment]:
     """The stretches of everything that is folded, as code describes them."""
     found = []
-    for number, messages in enumerate(cut(replay.messages[: replay.boundary], replay.policy.segment_by)):
+    for number, messages in enumerate(
+        split_into_segments(replay.messages[: replay.boundary], replay.policy.segment_by)
+    ):
         made = describe(messages)
         levels = {level: level_text(level, messages, made, locale="en") for level in LEVELS[1:]}
         found.append(

@@ -23,8 +23,9 @@ from typing import Any, Final
 
 from app.core.model.policies.policy import Budgets
 from app.core.text.escaping import unescape
+from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
-from app.core.text.words import sentences, stems
+from app.core.text.words import stems
 from bench.measurements import write
 from bench.replay import EVERYTHING, Replay
 

@@ -61,8 +61,7 @@ PARSERS: Final[dict[str, tuple[str, ...]]] = {
     "stems": ("core/text/words.py:stems",),
     "values": (
         "core/text/identifiers.py:_scan",
-        "core/text/canonical/forms.py:find_values",
-        "core/validation/told_claims.py:_claims",
+        "core/text/values.py:values",
     ),
     "weight": ("core/text/token_counts.py:counts",),
     "language": ("core/text/language.py:detect",),

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.core.model.claims import Claim
 from app.core.text.relative import undated
-from app.core.text.words import sentences
+from app.core.text.sentences import sentences
 from bench.trust.playing import Played
 from bench.trust.rounds import ANSWERS, SEALED, Case
 

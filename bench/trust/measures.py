@@ -9,7 +9,7 @@ from typing import Any
 from app.core.model.candidate import Candidate
 from app.core.model.segments import SegmentDigest
 from app.core.summarizer.candidate import parse_candidate
-from app.core.text.words import sentences
+from app.core.text.sentences import sentences
 from bench.trust.lies import is_served, kind_of
 from bench.trust.playing import Played
 from bench.trust.plays import Play, honest_plays_of

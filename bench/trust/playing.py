@@ -10,8 +10,8 @@ from app.core.model.model_io import Doubt, Proposal, SummaryRequest
 from app.core.model.policies.policy import budgets_of
 from app.core.model.policies.presets import resolve
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.adopting import next_after
-from app.core.state.apply import Applied, Applying, apply_candidate, served
+from app.core.state.apply import Applied, ApplyContext, apply_candidate, served
+from app.core.state.schema_change import next_after
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
@@ -98,14 +98,14 @@ def _meant(doubt: Doubt, told: str, twin: str, request: SummaryRequest) -> str:
     return ""
 
 
-def _applying(case: Case, request: SummaryRequest) -> Applying:
+def _applying(case: Case, request: SummaryRequest) -> ApplyContext:
     overrides: dict[str, Any] = {"context_window": _WINDOW}
     if resolve(case.preset, overrides).state_share is None:
         overrides["state_tokens"] = _ROOM
     policy = resolve(case.preset, overrides)
     first, last = request.messages[0].seq, request.messages[-1].seq
     block = 400 if request.previous else 0
-    return Applying(
+    return ApplyContext(
         schema=request.schema,
         policy=policy,
         budgets=replace(budgets_of(policy, _WINDOW, output_limit=OUTPUT_LIMIT)),

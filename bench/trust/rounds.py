@@ -28,7 +28,7 @@ from app.core.model.redaction import redact_message
 from app.core.model.schemas import schema_named
 from app.core.model.segments import CutSegment
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
-from app.core.state.adopting import asked_tokens
+from app.core.state.schema_change import requested_state_tokens
 from app.core.summarizer.candidate import CandidateError, parse_candidate
 from app.core.summarizer.prompts import SUMMARY_VERSION, render_summary
 from app.core.text.token_counts import weigh
@@ -124,7 +124,7 @@ def request_of(
     replay = Replay.in_window(WINDOW, preset)
     first, last = talk.rounds()[number - 1]
     span = tuple(redact_message(message) for message in talk.messages[first - 1 : last])
-    tokens = asked_tokens(replay.budgets, tuple(previous), carried=False)
+    tokens = requested_state_tokens(replay.budgets, tuple(previous), carried=False)
     segments: tuple[CutSegment, ...] = ()
     if DESCRIBED.intersection(replay.policy.levels):
         segments = cut_span(span, replay.policy.segment_by, from_seq=first, to_seq=last)

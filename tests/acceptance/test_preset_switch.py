@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from app.core.text.words import sentences
+from app.core.text.sentences import sentences
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import Json, Talk, block_of, good, text_of

@@ -306,7 +306,7 @@ async def test_control_without_anchors_and_survival_they_are_lost(
 ) -> None:
     """Either of the two alone keeps them, as long as there is room."""
     monkeypatch.setattr("app.usecases.history.anchoring.detect", lambda *_, **__: [])
-    monkeypatch.setattr("app.core.state.apply.lost_quotes", lambda *_, **__: [])
+    monkeypatch.setattr("app.core.state.apply.lost_sentences", lambda *_, **__: [])
     with pytest.raises(AssertionError, match="lost: "):
         await keeps_forty(begin, tenant)
 

@@ -387,7 +387,7 @@ def _without_search(monkeypatch: pytest.MonkeyPatch) -> Any:
     whole = Job._asking
 
     async def without(job: Job, chunk: Chunk) -> Asking:
-        return replace(await whole(job, chunk), searches=False)
+        return replace(await whole(job, chunk), withholds_blocked=False)
 
     return without
 

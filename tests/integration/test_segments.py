@@ -26,7 +26,7 @@ from app.core.model.errors import (
 from app.core.model.model_io import DetailRequest, Proposal, SummaryRequest
 from app.core.model.records import Page
 from app.core.model.segments import LEVEL_OF, Expansion, Segment
-from app.core.segments import cutting
+from app.core.segments import segmentation
 from app.core.segments.markers import find, render
 from app.core.text.token_counts import estimate_text
 from app.providers.offline import OfflineSummarizer
@@ -364,13 +364,13 @@ class TestStored:
 
     async def test_only_what_is_new_is_cut(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[tuple[int, int]] = []
-        real = cutting.cut
+        real = segmentation.split_into_segments
 
         def spy(messages: Sequence[Message], how: Any) -> Any:
             seen.append((messages[0].seq, messages[-1].seq))
             return real(messages, how)
 
-        monkeypatch.setattr(segmenting, "cut", spy)
+        monkeypatch.setattr(segmenting, "split_into_segments", spy)
         conversation_id = await service.conversation()
         for _ in range(3):
             await say(service, conversation_id, 20)

@@ -19,7 +19,7 @@ from app.core.model.conversation import Conversation, Quiet
 from app.core.model.records import Compaction, IdempotencyRecord, RanIn, Turn
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
-from app.usecases.compaction import stand_in
+from app.usecases.compaction import local_runners
 from app.usecases.compaction.sweeper import JITTER, MAX_CLAIMS, Sweeper
 from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue
 from tests.integration.rows import compaction, stored, turn
@@ -330,7 +330,7 @@ async def test_with_the_broker_away_jobs_run_here_two_at_once(world: World) -> N
     assert len(world.service.runs) < len(rows), "the sweep does not wait for the jobs"
     await until(lambda: len(world.service.runs) == len(rows) and not world.service.running)
     assert Counter(world.service.runs) == Counter(row.id for row in rows)
-    assert world.service.most_running == stand_in.LANES
+    assert world.service.most_running == local_runners.LANES
 
 
 async def test_jobs_go_to_the_worker_again_once_the_broker_is_back(world: World) -> None:

@@ -25,14 +25,14 @@ from app.core.model.schemas import SESSION
 from app.core.retrieval.answers import respond
 from app.core.retrieval.choose import choose
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.deciding import decide
 from app.core.retrieval.naming import asked_of
+from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.search import query_of, rank, says, snippet
 from app.core.retrieval.serving import Recall, before_text, passages_in, recalled_in, split_off
-from app.core.segments.cutting import cut
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
 from app.core.segments.reading import read
+from app.core.segments.segmentation import split_into_segments
 from app.core.state.erasing import Erased, Remaining, lines_without, quotes, suspicious, without
 from app.core.summarizer.candidate import CandidateError, parse_candidate
 from app.core.summarizer.framing import frame, unframe
@@ -202,7 +202,7 @@ def _corpus(messages: Sequence[Message]) -> Corpus:
 def _recall(messages: Sequence[Message], asked: str) -> None:
     corpus = _corpus(messages)
     question = asked_of(asked, corpus)
-    decide(asked, question, corpus, served=["nothing"], seqs=[])
+    decide_recall(asked, question, corpus, served=["nothing"], seqs=[])
     choose(corpus, question, room=500)
 
 
@@ -218,7 +218,7 @@ def _fold(messages: Sequence[Message]) -> None:
 
 
 def _segments(messages: Sequence[Message]) -> None:
-    for stretch in cut(messages, SegmentBy(by="topic")):
+    for stretch in split_into_segments(messages, SegmentBy(by="topic")):
         described = describe(stretch)
         for level in ("L1", "L2", "L3"):
             level_text(level, stretch, described, locale="en")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.core.model.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
-from app.core.state.adopting import adopted, next_after
+from app.core.state.schema_change import in_schema, next_after
 from app.core.summarizer.offline.retold import pieces
 
 TEXTS = st.text(min_size=1, max_size=40).filter(str.strip)
@@ -39,7 +39,7 @@ def test_nothing_is_lost_on_the_way_to_any_schema(data: st.DataObject, one: str,
     source, target = SCHEMAS[one], SCHEMAS[other]
     before = data.draw(states(source))
     number = len(before) + 1
-    after = adopted(before, target, source=source, next_entry=number)
+    after = in_schema(before, target, source=source, next_entry=number)
 
     told = " ".join(entry.text for entry in after)
     assert all(word in told for entry in before for word in entry.text.split())
@@ -88,7 +88,7 @@ def test_one_text_tells_what_only_a_narrative_can_take() -> None:
             since_version=1,
         ),
     )
-    (told,) = adopted(before, SUMMARY, source=SESSION, next_entry=3)
+    (told,) = in_schema(before, SUMMARY, source=SESSION, next_entry=3)
     assert (told.id, told.field, told.text) == ("N2", "summary", "They plan a trip. The budget is 900 euros.")
     assert (told.from_seqs, told.since_version) == ((1, 3), 1)
 
@@ -96,14 +96,14 @@ def test_one_text_tells_what_only_a_narrative_can_take() -> None:
 def test_out_of_one_text_each_statement_becomes_a_fact_word_for_word() -> None:
     text = "About a trip. User: The budget is 900 euros. The code is AB-12. Last (User): We leave on 3 May."
     before = StateEntry(id="N7", field="summary", role="narrative", text=text, since_version=4, origins=("user",))
-    after = adopted([before], RESEARCH, source=SUMMARY, next_entry=9)
+    after = in_schema([before], RESEARCH, source=SUMMARY, next_entry=9)
     assert [(entry.id, entry.field, entry.text) for entry in after] == [
         ("F9", "findings", "About a trip."),
         ("F10", "findings", "User: The budget is 900 euros. The code is AB-12."),
         ("F11", "findings", "Last (User): We leave on 3 May."),
     ]
     assert next_after(after, 9) == 12
-    assert adopted([before], SUMMARY, source=SUMMARY, next_entry=9) == (before,)
+    assert in_schema([before], SUMMARY, source=SUMMARY, next_entry=9) == (before,)
 
 
 PROSE = st.lists(
@@ -136,10 +136,10 @@ PROSE = st.lists(
 def test_a_text_goes_to_any_schema_and_back_word_for_word(gaps: list[str], said: list[str], other: str) -> None:
     text = "".join(f"{sentence}{gap}" for sentence, gap in zip(said, gaps, strict=False)).strip()
     before = StateEntry(id="N1", field="summary", role="narrative", text=text, since_version=1)
-    there = adopted([before], SCHEMAS[other], source=SUMMARY, next_entry=2)
+    there = in_schema([before], SCHEMAS[other], source=SUMMARY, next_entry=2)
     assert "".join("".join(entry.text.split()) for entry in there) == "".join(text.split()), "all of it, in order"
     assert all(entry.text in text for entry in there)
-    (back,) = adopted(there, SUMMARY, source=SCHEMAS[other], next_entry=next_after(there, 2))
+    (back,) = in_schema(there, SUMMARY, source=SCHEMAS[other], next_entry=next_after(there, 2))
     for told in (" ".join(entry.text for entry in there), back.text):
         places = [told.find(sentence) for sentence in said]
         assert -1 not in places
@@ -150,8 +150,8 @@ def test_a_text_goes_to_any_schema_and_back_word_for_word(gaps: list[str], said:
 def test_every_text_is_found_there_and_back_again(data: st.DataObject, one: str, other: str) -> None:
     source, target = SCHEMAS[one], SCHEMAS[other]
     before = data.draw(states(source))
-    there = adopted(before, target, source=source, next_entry=len(before) + 1)
-    back = adopted(there, source, source=target, next_entry=next_after(there, len(before) + 1))
+    there = in_schema(before, target, source=source, next_entry=len(before) + 1)
+    back = in_schema(there, source, source=target, next_entry=next_after(there, len(before) + 1))
     for entries in (there, back):
         told = "\n".join(entry.text for entry in entries)
         assert all(piece in told for entry in before for piece in pieces(entry.text))

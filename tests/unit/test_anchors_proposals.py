@@ -15,7 +15,7 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import AnchorProposal
 from app.core.model.conversation import Message
 from app.core.summarizer.prompts import render_summary
-from app.core.text.words import sentences
+from app.core.text.sentences import sentences
 from tests.unit.talk import message, request, talk
 
 SPAN = talk(

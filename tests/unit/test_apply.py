@@ -22,7 +22,7 @@ from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.schemas.session import SESSION
 from app.core.model.state import StateEntry
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import Applied, Applying, apply_candidate
+from app.core.state.apply import Applied, ApplyContext, apply_candidate
 from app.core.state.layout import state_json
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.token_counts import estimate_text
@@ -66,7 +66,7 @@ def apply(
     )
     return apply_candidate(
         GateReport(candidate=candidate(facts)),
-        Applying(
+        ApplyContext(
             schema=SESSION,
             policy=POLICY,
             budgets=BUDGETS,
@@ -120,7 +120,7 @@ def compacted(
     }
     request = SummaryRequest(schema=SESSION, messages=tuple(span), previous=previous, anchors=tuple(anchors))
     report = judge(Proposal(text=text, finish="stop", model="scripted"), request)
-    return apply_candidate(report, Applying(**(values | changes)))
+    return apply_candidate(report, ApplyContext(**(values | changes)))
 
 
 def anchor(seq: int, content: str, number: int = 0) -> Anchor:

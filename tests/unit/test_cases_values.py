@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.text.canonical.forms import find_values
+from app.core.text.values import values
 from app.core.validation import exact
 from app.core.validation.exact import examine
 from app.core.validation.shown import Shown
@@ -14,7 +14,7 @@ from tests.unit.timing import assert_linear
 
 
 def test_what_only_looks_like_one_is_none() -> None:
-    assert_verdicts(corpus("no_values"), lambda text: find_values(text) != [])
+    assert_verdicts(corpus("no_values"), lambda text: values(text) != ())
 
 
 INVENTED = ("我们的总预算是6000元，不能再多了。", "总预算是9000元，不能超过", 1)
@@ -47,4 +47,4 @@ def test_control_where_no_value_is_read_it_is_not(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.long
 @pytest.mark.parametrize("unit", ["half ", "three and a half ", "пол", "halb ", "first of ", "с половиной ", "元1"])
 def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
-    assert_linear(find_values, unit * 12_000)
+    assert_linear(values, unit * 12_000)

@@ -17,7 +17,7 @@ from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.schemas import SESSION, SUMMARY
 from app.core.model.state import StateEntry, StateSchema
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import Applied, Applying, apply_candidate
+from app.core.state.apply import Applied, ApplyContext, apply_candidate
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
 from app.core.validation import survival
@@ -243,7 +243,7 @@ def applied(
         "target": shares.target,
     }
     request = SummaryRequest(schema=schema, messages=tuple(span), previous=previous)
-    made = apply_candidate(judge(proposal(text), request), Applying(**(values | changes)))
+    made = apply_candidate(judge(proposal(text), request), ApplyContext(**(values | changes)))
     assert isinstance(made, Applied), made
     return made
 

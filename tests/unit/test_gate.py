@@ -12,7 +12,7 @@ from app.core.state.layout import layout_of
 from app.core.state.merge import merge
 from app.core.state.pruning import state_of
 from app.core.text.token_counts import estimate_text
-from app.core.validation.gate import judge, not_smaller
+from app.core.validation.gate import judge, saves_too_little
 from tests.unit.talk import answer, entry, fact, message, proposal, request, talk
 
 TRIP = talk(
@@ -479,7 +479,7 @@ def test_sources_are_attributed_and_kept_inside_the_span() -> None:
     ],
 )
 def test_less_than_a_tenth_saved_is_not_smaller(span: int, before: int, after: int, *, refused: bool) -> None:
-    assert not_smaller(span, before, after) is refused
+    assert saves_too_little(span, before, after) is refused
 
 
 def block_after(text: str, span: tuple[Message, ...]) -> int:
@@ -502,7 +502,7 @@ def test_the_input_given_back_word_for_word_is_not_smaller_and_an_honest_record_
     )
     weight = sum(estimate_text(each.content) + 4 for each in span)
     echo = answer("", [fact(each.content, each.seq) for each in span])
-    assert not_smaller(weight, 0, block_after(echo, span))
+    assert saves_too_little(weight, 0, block_after(echo, span))
     honest = answer(
         "Sixteen deliveries in May were listed.",
         [
@@ -512,4 +512,4 @@ def test_the_input_given_back_word_for_word_is_not_smaller_and_an_honest_record_
             )
         ],
     )
-    assert not not_smaller(weight, 0, block_after(honest, span))
+    assert not saves_too_little(weight, 0, block_after(honest, span))

@@ -19,7 +19,7 @@ from app.core.state.apply import Applied
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.validation.gate import GateReport
 from app.providers.offline import OfflineSummarizer
-from app.usecases.compaction.attempts import Apply, Asking, Calls, Climb, climb
+from app.usecases.compaction.attempts import Apply, Asking, AttemptsResult, Calls, run_attempts
 from tests.builders import message
 from tests.fakes import FAKE_PROFILE, FakeClock, ScriptedSummarizer, SummaryEntry
 
@@ -77,7 +77,7 @@ class QuickClock(FakeClock):
 
 
 class Stand:
-    """One climb, with everything in it to look at."""
+    """One run_attempts, with everything in it to look at."""
 
     def __init__(self, *script: SummaryEntry, fallback: tuple[SummaryEntry, ...] = ()) -> None:
         self.clock = QuickClock()
@@ -85,9 +85,9 @@ class Stand:
         self.second = ScriptedSummarizer(*fallback, profile=replace(FAKE_PROFILE, name="second", output_limit=3_000))
         self.has_fallback = bool(fallback)
 
-    async def climb(
-        self, *, most: int = 6, deadline: float = 300.0, searches: bool = True, apply: Apply | None = None
-    ) -> Climb:
+    async def run_attempts(
+        self, *, most: int = 6, deadline: float = 300.0, withholds_blocked: bool = True, apply: Apply | None = None
+    ) -> AttemptsResult:
         self.calls = Calls(clock=self.clock, most=most, deadline=deadline)
         asking = Asking(
             summarizer=self.model,
@@ -95,9 +95,9 @@ class Stand:
             request=_request,
             apply=apply or _accept,
             seqs=tuple(one.seq for one in MESSAGES),
-            searches=searches,
+            withholds_blocked=withholds_blocked,
         )
-        return await climb(asking, self.calls)
+        return await run_attempts(asking, self.calls)
 
 
 def _accept(_: GateReport) -> Applied | str:
@@ -109,22 +109,22 @@ def _request(profile: ModelProfile, withheld: Collection[int]) -> SummaryRequest
     return SummaryRequest(schema=SESSION, messages=without(MESSAGES, withheld), max_output_tokens=room)
 
 
-def outcomes(climbed: Climb) -> list[tuple[str, str, str | None]]:
-    return [(attempt.model, attempt.outcome, attempt.reason) for attempt in climbed.attempts]
+def outcomes(attempted: AttemptsResult) -> list[tuple[str, str, str | None]]:
+    return [(attempt.model, attempt.outcome, attempt.reason) for attempt in attempted.attempts]
 
 
 class TestThreeRungs:
     async def test_an_honest_answer_needs_one_call(self) -> None:
         stand = Stand(honest, fallback=(honest,))
-        climbed = await stand.climb()
-        assert outcomes(climbed) == [("fake", "accepted", None)]
-        assert climbed.applied is APPLIED
+        attempted = await stand.run_attempts()
+        assert outcomes(attempted) == [("fake", "accepted", None)]
+        assert attempted.applied is APPLIED
         assert stand.second.requests == []
 
     async def test_a_refusal_is_named_to_the_same_model_then_to_the_fallback(self) -> None:
         stand = Stand(EMPTY, fallback=(honest,))
-        climbed = await stand.climb()
-        assert outcomes(climbed) == [
+        attempted = await stand.run_attempts()
+        assert outcomes(attempted) == [
             ("fake", "refused", "empty_summary"),
             ("fake", "refused", "empty_summary"),
             ("fake", "accepted", None),
@@ -134,85 +134,85 @@ class TestThreeRungs:
         assert (first.feedback, retry.feedback, last.feedback) == (None, "empty_summary", "empty_summary")
         assert (first.max_output_tokens, retry.max_output_tokens) == (4_000, 8_000), "more room where it was empty"
         assert last.max_output_tokens == 3_000, "the fallback's own profile"
-        assert climbed.usage.input_tokens == 120
+        assert attempted.usage.input_tokens == 120
 
     async def test_without_a_fallback_two_refusals_are_the_end(self) -> None:
-        climbed = await Stand(EMPTY).climb()
-        assert (len(climbed.attempts), climbed.applied, climbed.reason) == (2, None, "empty_summary")
-        assert not climbed.failed_by_model
+        attempted = await Stand(EMPTY).run_attempts()
+        assert (len(attempted.attempts), attempted.applied, attempted.reason) == (2, None, "empty_summary")
+        assert not attempted.got_no_answer
 
     async def test_a_fallback_that_fails_too_is_the_end(self) -> None:
-        climbed = await Stand(EMPTY, fallback=(away(),)).climb()
-        assert [reason for _, _, reason in outcomes(climbed)] == ["empty_summary", "empty_summary", "server_error"]
-        assert climbed.failed_by_model
+        attempted = await Stand(EMPTY, fallback=(away(),)).run_attempts()
+        assert [reason for _, _, reason in outcomes(attempted)] == ["empty_summary", "empty_summary", "server_error"]
+        assert attempted.got_no_answer
 
     @pytest.mark.parametrize("most", [1, 2, 3])
     async def test_a_budget_of_calls_is_kept(self, most: int) -> None:
-        assert len((await Stand(EMPTY, fallback=(EMPTY,)).climb(most=most)).attempts) == most
+        assert len((await Stand(EMPTY, fallback=(EMPTY,)).run_attempts(most=most)).attempts) == most
 
     async def test_what_no_model_can_mend_is_asked_once(self) -> None:
         stand = Stand(honest, fallback=(honest,))
-        climbed = await stand.climb(apply=lambda _: "anchors_over_budget")
-        assert outcomes(climbed) == [("fake", "refused", "anchors_over_budget")]
+        attempted = await stand.run_attempts(apply=lambda _: "anchors_over_budget")
+        assert outcomes(attempted) == [("fake", "refused", "anchors_over_budget")]
 
     async def test_a_model_that_costs_nothing_is_not_metered(self) -> None:
         stand = Stand(EMPTY, fallback=(honest,))
         stand.second._profile = replace(stand.second._profile, metered=False)
-        climbed = await stand.climb()
-        assert [attempt.metered for attempt in climbed.attempts] == [True, True, False]
+        attempted = await stand.run_attempts()
+        assert [attempt.metered for attempt in attempted.attempts] == [True, True, False]
 
     async def test_each_call_says_which_prompt_it_was_given(self) -> None:
         stand = Stand(EMPTY, away(), fallback=(honest,))
-        climbed = await stand.climb()
-        assert [attempt.prompt_version for attempt in climbed.attempts] == [SUMMARY_VERSION] * 3
+        attempted = await stand.run_attempts()
+        assert [attempt.prompt_version for attempt in attempted.attempts] == [SUMMARY_VERSION] * 3
 
     async def test_a_model_that_reads_no_prompt_was_given_none(self) -> None:
         stand = Stand(EMPTY, fallback=(honest,))
         stand.second._profile = replace(stand.second._profile, reads_prompts=False)
-        climbed = await stand.climb()
-        assert [attempt.prompt_version for attempt in climbed.attempts] == [SUMMARY_VERSION, SUMMARY_VERSION, None]
+        attempted = await stand.run_attempts()
+        assert [attempt.prompt_version for attempt in attempted.attempts] == [SUMMARY_VERSION, SUMMARY_VERSION, None]
         assert not OfflineSummarizer().profile.reads_prompts
 
 
 class TestProviders:
     async def test_an_outage_is_asked_again_after_a_pause_with_the_same_request(self) -> None:
         stand = Stand(away(), honest)
-        climbed = await stand.climb()
-        assert outcomes(climbed) == [("fake", "error", "server_error"), ("fake", "accepted", None)]
+        attempted = await stand.run_attempts()
+        assert outcomes(attempted) == [("fake", "error", "server_error"), ("fake", "accepted", None)]
         assert stand.model.requests[0] == stand.model.requests[1]
         assert stand.clock.slept == [0.5]
 
     async def test_a_lasting_outage_leads_to_the_fallback(self) -> None:
         stand = Stand(away(), fallback=(honest,))
-        climbed = await stand.climb()
-        assert [outcome for _, outcome, _ in outcomes(climbed)] == ["error", "error", "accepted"]
+        attempted = await stand.run_attempts()
+        assert [outcome for _, outcome, _ in outcomes(attempted)] == ["error", "error", "accepted"]
         assert stand.second.requests[0].feedback is None, "an outage is nobody's answer"
 
     @pytest.mark.parametrize("reason", ["unauthorized", "bad_request", "model_not_found", "circuit_open"])
     async def test_a_refused_request_is_never_repeated_but_the_fallback_is_asked(self, reason: str) -> None:
         stand = Stand(away(reason, retryable=False), fallback=(honest,))
-        climbed = await stand.climb()
-        assert outcomes(climbed) == [("fake", "error", reason), ("fake", "accepted", None)]
+        attempted = await stand.run_attempts()
+        assert outcomes(attempted) == [("fake", "error", reason), ("fake", "accepted", None)]
         assert (len(stand.model.requests), len(stand.second.requests)) == (1, 1)
 
     async def test_what_the_provider_asked_to_wait_is_waited(self) -> None:
         stand = Stand(away(RATE_LIMITED, retry_after=14), honest)
-        climbed = await stand.climb(deadline=60)
-        assert climbed.applied is APPLIED
+        attempted = await stand.run_attempts(deadline=60)
+        assert attempted.applied is APPLIED
         assert stand.clock.slept == [14]
 
     async def test_where_there_is_no_time_to_wait_nobody_waits(self) -> None:
         stand = Stand(away(RATE_LIMITED, retry_after=14), fallback=(honest,))
-        climbed = await stand.climb(deadline=20)
-        assert outcomes(climbed) == [("fake", "error", RATE_LIMITED), ("fake", "accepted", None)]
+        attempted = await stand.run_attempts(deadline=20)
+        assert outcomes(attempted) == [("fake", "error", RATE_LIMITED), ("fake", "accepted", None)]
         assert len(stand.model.requests) == 1
         assert stand.clock.slept == []
 
     async def test_a_wait_there_was_no_time_for_is_told_to_the_caller(self) -> None:
-        climbed = await Stand(away(RATE_LIMITED, retry_after=900)).climb(deadline=300)
-        assert (climbed.retry_after, len(climbed.attempts)) == (900, 1)
-        climbed = await Stand(away(RATE_LIMITED, retry_after=2), honest).climb(deadline=300)
-        assert climbed.retry_after == 0
+        attempted = await Stand(away(RATE_LIMITED, retry_after=900)).run_attempts(deadline=300)
+        assert (attempted.retry_after, len(attempted.attempts)) == (900, 1)
+        attempted = await Stand(away(RATE_LIMITED, retry_after=2), honest).run_attempts(deadline=300)
+        assert attempted.retry_after == 0
 
     async def test_a_defect_of_the_gate_is_recorded_and_raised(self) -> None:
         def raises(_: GateReport) -> Applied | str:
@@ -220,14 +220,14 @@ class TestProviders:
 
         stand = Stand(honest)
         with pytest.raises(ZeroDivisionError):
-            await stand.climb(apply=raises)
-        assert outcomes(stand.calls.climbed()) == [("fake", "error", "internal_error")]
+            await stand.run_attempts(apply=raises)
+        assert outcomes(stand.calls.failed_result()) == [("fake", "error", "internal_error")]
 
     async def test_an_open_circuit_cost_nothing(self) -> None:
-        climbed = await Stand(away("circuit_open", retryable=False)).climb()
-        assert [attempt.metered for attempt in climbed.attempts] == [False]
-        climbed = await Stand(away("unauthorized", retryable=False)).climb()
-        assert [attempt.metered for attempt in climbed.attempts] == [True]
+        attempted = await Stand(away("circuit_open", retryable=False)).run_attempts()
+        assert [attempt.metered for attempt in attempted.attempts] == [False]
+        attempted = await Stand(away("unauthorized", retryable=False)).run_attempts()
+        assert [attempt.metered for attempt in attempted.attempts] == [True]
 
     async def test_a_cancelled_call_is_recorded(self) -> None:
         async def hangs(_: SummaryRequest) -> Proposal:
@@ -236,23 +236,23 @@ class TestProviders:
 
         calls = Calls(clock=FakeClock(), most=6, deadline=300)
         asking = Asking(summarizer=ScriptedSummarizer(hangs), request=_request, apply=_accept, seqs=(1,))
-        climbing = asyncio.create_task(climb(asking, calls))
+        climbing = asyncio.create_task(run_attempts(asking, calls))
         await asyncio.sleep(0.01)
         climbing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await climbing
-        assert outcomes(calls.climbed()) == [("fake", "error", "deadline")]
+        assert outcomes(calls.failed_result()) == [("fake", "error", "deadline")]
 
 
 class TestWhatIsTooLong:
     async def test_is_left_to_the_caller_outside_a_turn(self) -> None:
         stand = Stand(away("context_too_long", retryable=False), fallback=(honest,))
-        climbed = await stand.climb()
-        assert outcomes(climbed) == [("fake", "error", "context_too_long")]
+        attempted = await stand.run_attempts()
+        assert outcomes(attempted) == [("fake", "error", "context_too_long")]
 
     async def test_goes_to_the_fallback_inside_a_turn(self) -> None:
         stand = Stand(away("context_too_long", retryable=False), fallback=(honest,))
-        assert (await stand.climb(searches=False)).applied is APPLIED
+        assert (await stand.run_attempts(withholds_blocked=False)).applied is APPLIED
 
 
 class TestWhatIsBlocked:
@@ -260,48 +260,48 @@ class TestWhatIsBlocked:
     @pytest.mark.parametrize("guilty", [1, 7, 16, 17, 32])
     async def test_is_found_within_six_calls(self, guilty: int) -> None:
         stand = Stand(blocking(guilty))
-        climbed = await stand.climb()
-        assert climbed.applied is APPLIED
-        assert guilty in climbed.withheld
-        assert len(climbed.withheld) <= 2
-        assert len(climbed.attempts) <= 6
-        assert {"blocked", "withheld"} == {attempt.reason for attempt in climbed.attempts}
+        attempted = await stand.run_attempts()
+        assert attempted.applied is APPLIED
+        assert guilty in attempted.withheld
+        assert len(attempted.withheld) <= 2
+        assert len(attempted.attempts) <= 6
+        assert {"blocked", "withheld"} == {attempt.reason for attempt in attempted.attempts}
 
     async def test_the_rest_is_shown(self) -> None:
         stand = Stand(blocking(7))
-        climbed = await stand.climb()
+        attempted = await stand.run_attempts()
         accepted = [
             request
-            for request, attempt in zip(stand.model.requests, climbed.attempts, strict=True)
+            for request, attempt in zip(stand.model.requests, attempted.attempts, strict=True)
             if attempt.outcome == "accepted"
         ]
         hidden = [one.seq for one in accepted[-1].messages if one.content == WITHHELD]
-        assert tuple(hidden) == climbed.withheld
+        assert tuple(hidden) == attempted.withheld
         assert len(accepted[-1].messages) == len(MESSAGES)
 
     @pytest.mark.case("12")
     async def test_is_left_alone_inside_a_turn(self) -> None:
         """The control: without the search nothing comes of it."""
-        climbed = await Stand(blocking(7)).climb(searches=False)
-        assert (climbed.applied, climbed.reason, len(climbed.attempts)) == (None, "blocked", 2)
+        attempted = await Stand(blocking(7)).run_attempts(withholds_blocked=False)
+        assert (attempted.applied, attempted.reason, len(attempted.attempts)) == (None, "blocked", 2)
 
     async def test_a_fallback_that_sees_everything_is_better_than_withholding(self) -> None:
-        climbed = await Stand(blocking(7), fallback=(honest,)).climb()
-        assert outcomes(climbed) == [("fake", "refused", "blocked"), ("fake", "accepted", None)]
-        assert climbed.withheld == ()
+        attempted = await Stand(blocking(7), fallback=(honest,)).run_attempts()
+        assert outcomes(attempted) == [("fake", "refused", "blocked"), ("fake", "accepted", None)]
+        assert attempted.withheld == ()
 
     async def test_a_blocked_answer_is_first_asked_for_in_other_words(self) -> None:
         stand = Stand(wordy_block, honest)
-        climbed = await stand.climb()
-        assert outcomes(climbed) == [("fake", "refused", "blocked"), ("fake", "accepted", None)]
+        attempted = await stand.run_attempts()
+        assert outcomes(attempted) == [("fake", "refused", "blocked"), ("fake", "accepted", None)]
         assert stand.model.requests[1].feedback == "blocked"
 
     async def test_a_provider_that_blocks_everything_is_given_up_after_six(self) -> None:
-        climbed = await Stand(SILENT_BLOCK).climb()
-        assert (climbed.applied, climbed.reason, len(climbed.attempts)) == (None, "blocked", 6)
+        attempted = await Stand(SILENT_BLOCK).run_attempts()
+        assert (attempted.applied, attempted.reason, len(attempted.attempts)) == (None, "blocked", 6)
 
     async def test_an_outage_in_the_middle_keeps_the_best_so_far(self) -> None:
         stand = Stand(SILENT_BLOCK, honest, away())
-        climbed = await stand.climb()
-        assert climbed.applied is APPLIED
-        assert climbed.withheld == tuple(range(1, 17))
+        attempted = await stand.run_attempts()
+        assert attempted.applied is APPLIED
+        assert attempted.withheld == tuple(range(1, 17))

@@ -13,9 +13,9 @@ from app.core.reading.ledger import (
     as_records,
     heads_of,
     is_call,
-    line_in,
-    lines_of,
-    list_of,
+    lines_from_data,
+    list_name,
+    parse_line,
     parsed,
     records_in,
     terse,
@@ -38,7 +38,7 @@ RESERVATION = {
 
 
 def texts(data: Any) -> list[str]:
-    return [line.text for line in lines_of(data)]
+    return [line.text for line in lines_from_data(data)]
 
 
 def test_a_record_tells_its_values_behind_their_names_and_amounts_apart() -> None:
@@ -92,7 +92,7 @@ def test_records_of_one_list_stand_apart_behind_its_name() -> None:
 
     assert told == ["cards: card_11, visa | card_22", "id=7, x=LIS", "id=8"]
     assert records_in(told[0]) == ["cards: card_11, visa", "cards: card_22"]
-    assert line_in(told[0]).values == ("card_11", "card_22")
+    assert parse_line(told[0]).values == ("card_11", "card_22")
 
 
 def test_an_id_in_a_mere_list_gives_way_to_the_record_that_it_heads() -> None:
@@ -105,9 +105,9 @@ def test_an_id_in_a_mere_list_gives_way_to_the_record_that_it_heads() -> None:
 
 
 def test_a_list_is_known_by_its_name_or_by_the_form_of_its_ids() -> None:
-    assert list_of("cards: card_11, visa") == "cards: "
-    assert list_of("evt_a1, Sync") == list_of("evt_b27, Review") != list_of("TR-7, Review")
-    assert list_of("search(query=A1-77)") == ""
+    assert list_name("cards: card_11, visa") == "cards: "
+    assert list_name("evt_a1, Sync") == list_name("evt_b27, Review") != list_name("TR-7, Review")
+    assert list_name("search(query=A1-77)") == ""
 
 
 def test_russian_and_chinese_values_stay_as_they_are() -> None:
@@ -129,8 +129,8 @@ def test_deep_and_wide_data_ends() -> None:
         deep = {"inside": deep}
     wide = [{"id": f"ROW{number}"} for number in range(10_000)]
 
-    assert len(lines_of(deep)) == 0
-    assert len(lines_of(wide)) <= 80
+    assert len(lines_from_data(deep)) == 0
+    assert len(lines_from_data(wide)) <= 80
 
 
 def test_terse_lines_tell_each_value_once_and_no_names() -> None:
@@ -145,7 +145,7 @@ def test_terse_lines_tell_each_value_once_and_no_names() -> None:
 
 
 def test_a_line_is_read_back() -> None:
-    line = line_in("flights: QF101 2024-06-02, economy, 120, cabin=business")
+    line = parse_line("flights: QF101 2024-06-02, economy, 120, cabin=business")
 
     assert line.values == ("QF101", "2024-06-02")
     assert line.words == ("economy", "business")
@@ -153,7 +153,7 @@ def test_a_line_is_read_back() -> None:
 
 
 def test_a_value_of_several_words_stays_one_value() -> None:
-    lines = lines_of({"street": "12 Birch Street", "city": "New York", "zip": "10148", "country": "USA"})
+    lines = lines_from_data({"street": "12 Birch Street", "city": "New York", "zip": "10148", "country": "USA"})
     told: set[str] = set()
 
     assert [line.values for line in lines] == [("12 Birch Street", "10148", "USA")]
@@ -167,7 +167,7 @@ def test_a_call_is_read_back_with_its_arguments_as_values() -> None:
 
     assert is_call(call)
     assert not is_call("plain words (and more)")
-    assert line_in(call).values == ("pytest -q tests/a.py",)
+    assert parse_line(call).values == ("pytest -q tests/a.py",)
     assert terse(call, told) == ("run_command: ", ["pytest -q tests/a.py", "limit=3"])
 
 
@@ -189,6 +189,6 @@ _DATA = st.recursive(
 def test_nothing_is_told_that_the_data_does_not_say(data: dict[str, Any]) -> None:
     said = re.sub(r"\s+", " ", json.dumps(data, ensure_ascii=False)).lower()
     unescaped = said.encode().decode("unicode_escape", "ignore") if "\\" in said else said
-    for line in lines_of(data):
+    for line in lines_from_data(data):
         for value in (*line.values, *line.words):
             assert value.lower() in said or "\\" in said or value.lower() in unescaped

@@ -11,7 +11,7 @@ from app.core.model.anchors import Anchor
 from app.core.model.schemas import SESSION
 from app.core.state.outdated import Outdated, is_only, repeats
 from app.core.state.supersession import supersede
-from app.core.state.survival import lost_quotes
+from app.core.validation.survival import lost_sentences
 from tests.unit.talk import entry, message, talk
 
 
@@ -42,7 +42,7 @@ NOW = anchor(3, "No, 6 200 EUR.")
 def quoted(said: str, *superseded: Anchor, active: Anchor = NOW) -> list[tuple[int, str]]:
     span = talk(said, "Noted.", active.content, "Noted.")
     known = Outdated(superseded, [active])
-    return lost_quotes((), span, shown=[active], hidden=(), room=400, outdated=known)
+    return [(one.seq, one.text) for one in lost_sentences(span, (), shown=[active], hidden=(), stale=known.values)]
 
 
 def test_a_changed_value_is_not_lost() -> None:

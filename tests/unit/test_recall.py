@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from app.core.retrieval.choose import Recalled, choose, scores
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.deciding import decide, decided_by_itself
 from app.core.retrieval.features import features
 from app.core.retrieval.question import question_of
+from app.core.retrieval.recall_decision import decide_recall, decide_recall_without_history
 from app.core.retrieval.serving import (
     Passage,
     before_text,
@@ -250,11 +250,11 @@ def test_a_reader_without_a_model_takes_it_apart_again() -> None:
 
 def decided(text: str, texts: Sequence[str], served: Sequence[str] = (), seqs: Sequence[int] = ()) -> str:
     corpus = corpus_of(texts)
-    return decide(text, question_of(text, corpus.speakers), corpus, served=served, seqs=seqs)
+    return decide_recall(text, question_of(text, corpus.speakers), corpus, served=served, seqs=seqs)
 
 
 def test_what_needs_nothing_from_before_and_what_only_looks_like_it() -> None:
-    assert_values(corpus("recall_decisions"), lambda text: decided_by_itself(text, question_of(text, ())))
+    assert_values(corpus("recall_decisions"), lambda text: decide_recall_without_history(text, question_of(text, ())))
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ HOSTILE = ["a", "好", "я ", "какого ", "translate: ", "\n", "1", '"', "<
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_hostile_texts_take_linear_time(unit: str) -> None:
     def recall_all(text: str) -> None:
-        decided_by_itself(text, question_of(text, {"ann", "bob"}))
+        decide_recall_without_history(text, question_of(text, {"ann", "bob"}))
         split_off(recalled_element(recalled((1, "user", text, DAY))) + text)
         split_off(text)
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from app.core.retrieval import relating
 from app.core.retrieval.choose import choose, scores
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.deciding import decide
 from app.core.retrieval.features import features
 from app.core.retrieval.kinds import akin, forms_of, of_kind
 from app.core.retrieval.question import question_of
+from app.core.retrieval.recall_decision import decide_recall
 from app.core.text.token_counts import weigh
 from app.core.text.words import stem, stems
 from tests.corpus import assert_values, assert_verdicts, corpus
@@ -77,8 +77,10 @@ def test_in_a_turn_what_is_of_the_kind_is_looked_for() -> None:
     def decided(text: dict[str, str]) -> str:
         said, asked = talk(*{"en": ENGLISH, "ru": RUSSIAN, "zh": CHINESE}[text["talk"]]), text["asked"]
         question = question_of(asked, said.speakers)
-        assert decide(asked, question, said, served=(), seqs=(1, 2, 3)) == "unknown", "what is served needs no recall"
-        return decide(asked, question, said, served=(), seqs=())
+        assert decide_recall(asked, question, said, served=(), seqs=(1, 2, 3)) == "unknown", (
+            "what is served needs no recall"
+        )
+        return decide_recall(asked, question, said, served=(), seqs=())
 
     assert_values(corpus("recall_kinds"), decided)
 

@@ -29,6 +29,7 @@ from app.core.summarizer.offline.extractive import compress
 from app.core.summarizer.offline.kinds import HYPOTHESIS, OBJECTIVE, OBSTACLE, PATH, QUESTION, objective
 from app.core.summarizer.offline.retold import is_told, statements
 from app.core.text.language import detect
+from app.core.text.sentences import closed
 from app.core.text.token_counts import estimate_text
 from app.core.validation.gate import judge
 from bench.replay import Replay
@@ -389,7 +390,7 @@ def test_a_summary_that_tells_nothing_is_refused() -> None:
 def test_only_one_schema_has_no_list_for_facts() -> None:
     assert [schema.name for schema in SCHEMAS.values() if is_told(schema)] == ["summary"]
     assert parse_candidate('{"summary": "Dana is in Porto.", "dropped": []}', SUMMARY).narrative
-    assert telling.closed("no end") == "no end."
+    assert closed("no end") == "no end."
     assert message(1, "x").seq == 1
 
 

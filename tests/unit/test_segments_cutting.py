@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from app.core.model.conversation import Message
 from app.core.model.policies.policy import SegmentBy
-from app.core.segments import cutting
-from app.core.segments.cutting import LONGEST, MOST_TOKENS, SHORTEST, cut
+from app.core.segments import segmentation
+from app.core.segments.segmentation import LONGEST, MOST_TOKENS, SHORTEST, split_into_segments
 from tests.profiles import examples
 from tests.unit.talk import START, message, talk
 from tests.unit.timing import assert_linear_in
@@ -82,58 +82,58 @@ def still(messages: Sequence[Message]) -> list[Message]:
 
 @pytest.mark.parametrize("words", [PIANO + TAX, RUSSIAN, CHINESE], ids=["en", "ru", "zh"])
 def test_a_border_stands_where_the_topic_changes(words: Sequence[str]) -> None:
-    assert starts(cut(still(talk(*words)), TOPIC)) == [1, 7]
+    assert starts(split_into_segments(still(talk(*words)), TOPIC)) == [1, 7]
 
 
 @pytest.mark.parametrize("words", [PIANO, TAX, RUSSIAN[:6], CHINESE[6:]], ids=["piano", "tax", "ru", "zh"])
 def test_one_topic_stays_whole(words: Sequence[str]) -> None:
-    assert len(cut(still(talk(*words)), TOPIC)) == 1
+    assert len(split_into_segments(still(talk(*words)), TOPIC)) == 1
 
 
 def test_a_long_silence_is_a_border_though_the_words_go_on() -> None:
     before = list(talk(*PIANO))
     after = [replace(one, created_at=one.created_at + timedelta(hours=5)) for one in talk(*PIANO, start=7)]
-    assert starts(cut([*before, *after], TOPIC)) == [1, 7]
-    assert starts(cut(still([*before, *after]), TOPIC)) == [1]
+    assert starts(split_into_segments([*before, *after], TOPIC)) == [1, 7]
+    assert starts(split_into_segments(still([*before, *after]), TOPIC)) == [1]
 
 
 def test_silences_everywhere_say_nothing() -> None:
     slow = [replace(one, created_at=START + timedelta(hours=9 * one.seq)) for one in talk(*PIANO, *TAX)]
-    assert starts(cut(slow, TOPIC)) == [1, 7]
+    assert starts(split_into_segments(slow, TOPIC)) == [1, 7]
 
 
 def test_what_is_too_long_for_one_level_is_cut_in_any_case() -> None:
     same = still(talk(*(PIANO[0] for _ in range(200))))
-    assert max(map(len, cut(same, TOPIC))) <= LONGEST
+    assert max(map(len, split_into_segments(same, TOPIC))) <= LONGEST
     heavy = [replace(one, token_count=900) for one in same[:40]]
-    assert all(sum(one.token_count for one in part) <= MOST_TOKENS for part in cut(heavy, TOPIC))
+    assert all(sum(one.token_count for one in part) <= MOST_TOKENS for part in split_into_segments(heavy, TOPIC))
 
 
 def test_a_giant_message_stands_alone() -> None:
     talked = still(talk(*PIANO, *TAX))
     talked[5] = replace(talked[5], token_count=50_000, content="word " * 50_000)
-    assert [6] in seqs(cut(talked, TOPIC))
+    assert [6] in seqs(split_into_segments(talked, TOPIC))
 
 
 def test_topics_are_no_crumbs() -> None:
     mixed = still(talk(*(text for pair in zip(PIANO, TAX, strict=True) for text in pair)))
-    assert min(map(len, cut(mixed, TOPIC))) >= SHORTEST
+    assert min(map(len, split_into_segments(mixed, TOPIC))) >= SHORTEST
 
 
 def test_turns_messages_and_minutes() -> None:
     talked = talk(*(f"message {number}" for number in range(50)))
-    assert starts(cut(talked, SegmentBy(by="turns"))) == [1, 21, 41]
-    assert starts(cut(talked, SegmentBy(by="turns", size=3)))[:3] == [1, 7, 13]
-    assert starts(cut(talked, SegmentBy(by="messages"))) == [1, 21, 41]
-    assert starts(cut(talked, SegmentBy(by="messages", size=7)))[:3] == [1, 8, 15]
-    assert starts(cut(talked, SegmentBy(by="time"))) == [1]
-    assert starts(cut(talked, SegmentBy(by="time", size=6))) == list(range(1, 51))
+    assert starts(split_into_segments(talked, SegmentBy(by="turns"))) == [1, 21, 41]
+    assert starts(split_into_segments(talked, SegmentBy(by="turns", size=3)))[:3] == [1, 7, 13]
+    assert starts(split_into_segments(talked, SegmentBy(by="messages"))) == [1, 21, 41]
+    assert starts(split_into_segments(talked, SegmentBy(by="messages", size=7)))[:3] == [1, 8, 15]
+    assert starts(split_into_segments(talked, SegmentBy(by="time"))) == [1]
+    assert starts(split_into_segments(talked, SegmentBy(by="time", size=6))) == list(range(1, 51))
 
 
 def test_an_opening_assistant_message_belongs_to_the_first_turn() -> None:
     talked = [message(1, "Welcome.", "assistant"), *talk("a", "b", "c", "d", start=2)]
     roles = [replace(one, role="user" if one.seq % 2 == 0 else "assistant") for one in talked]
-    assert seqs(cut(roles, SegmentBy(by="turns", size=1))) == [[1, 2, 3], [4, 5]]
+    assert seqs(split_into_segments(roles, SegmentBy(by="turns", size=1))) == [[1, 2, 3], [4, 5]]
 
 
 WAYS: list[SegmentBy] = [
@@ -147,8 +147,8 @@ WAYS: list[SegmentBy] = [
 
 @pytest.mark.parametrize("how", WAYS, ids=str)
 def test_nothing_and_one_message(how: SegmentBy) -> None:
-    assert cut([], how) == []
-    assert seqs(cut(talk("alone"), how)) == [[1]]
+    assert split_into_segments([], how) == []
+    assert seqs(split_into_segments(talk("alone"), how)) == [[1]]
 
 
 def called(seq: int, id_: str) -> Message:
@@ -162,17 +162,17 @@ def returned(seq: int, id_: str) -> Message:
 @pytest.mark.parametrize("how", WAYS, ids=str)
 def test_a_call_and_its_results_are_never_parted(how: SegmentBy) -> None:
     talked = [message(1, "go"), called(2, "a"), called(3, "b"), returned(4, "b"), message(5, "x"), returned(6, "a")]
-    assert any({2, 3, 4, 5, 6} <= set(part) for part in seqs(cut(talked, how)))
+    assert any({2, 3, 4, 5, 6} <= set(part) for part in seqs(split_into_segments(talked, how)))
 
 
 def test_an_id_used_again_means_the_latest_call() -> None:
     talked = [called(1, "a"), returned(2, "a"), message(3, "next"), called(4, "a"), returned(5, "a")]
-    assert seqs(cut(talked, SegmentBy(by="messages", size=1))) == [[1, 2], [3], [4, 5]]
+    assert seqs(split_into_segments(talked, SegmentBy(by="messages", size=1))) == [[1, 2], [3], [4, 5]]
 
 
 def test_without_the_guard_a_call_is_parted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cutting, "_free_places", lambda messages: frozenset(range(1, len(messages))))
-    assert seqs(cut([called(1, "a"), returned(2, "a")], SegmentBy(by="messages", size=1))) == [[1], [2]]
+    monkeypatch.setattr(segmentation, "_free_places", lambda messages: frozenset(range(1, len(messages))))
+    assert seqs(split_into_segments([called(1, "a"), returned(2, "a")], SegmentBy(by="messages", size=1))) == [[1], [2]]
 
 
 PART = st.one_of(
@@ -203,10 +203,10 @@ def test_every_message_is_in_exactly_one_in_order(drawn: list[tuple[Any, ...]], 
         )
         for seq, (text, role, parts, minutes, tokens) in enumerate(drawn, start=1)
     ]
-    cuts = cut(talked, how)
+    cuts = split_into_segments(talked, how)
     assert [one for part in cuts for one in part] == talked
     assert all(cuts)
-    assert cuts == cut(talked, how)
+    assert cuts == split_into_segments(talked, how)
     where = {one.seq: number for number, part in enumerate(cuts) for one in part}
     made: dict[str, int] = {}
     for one in talked:
@@ -220,6 +220,6 @@ def test_every_message_is_in_exactly_one_in_order(drawn: list[tuple[Any, ...]], 
 def test_time_grows_with_the_number_of_messages() -> None:
     def cutting(count: int) -> Callable[[], object]:
         talked = talk(*(f"word{number % 97} thing{number % 31} item{number}" for number in range(count)))
-        return lambda: cut(talked, TOPIC)
+        return lambda: split_into_segments(talked, TOPIC)
 
     assert_linear_in(cutting, 4_000)

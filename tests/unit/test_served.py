@@ -16,8 +16,8 @@ from app.core.model.gauge import Breakdown, gauge_of
 from app.core.model.policies.presets import PRESETS
 from app.core.model.schemas import SESSION
 from app.core.model.segments import LEVELS, Segment
-from app.core.retrieval.deciding import decide
 from app.core.retrieval.question import question_of
+from app.core.retrieval.recall_decision import decide_recall
 from app.core.segments.digests import WAY_BACK
 from app.core.state import apply as applying
 from app.core.state import digesting
@@ -199,7 +199,7 @@ def test_an_entry_without_its_number_covers_no_question_for_it(served: str, expe
     asked = "How much did the repair of the lantern cost?"
     texts = ["Hello there.", "The repair of the lantern took all day, 340 euros.", "Good.", asked]
     found = corpus([message(seq, text, policy=POLICY) for seq, text in enumerate(texts, start=1)])
-    assert decide(asked, question_of(asked, ()), found, served=[served], seqs=[4]) == expected
+    assert decide_recall(asked, question_of(asked, ()), found, served=[served], seqs=[4]) == expected
 
 
 # --- days of held messages

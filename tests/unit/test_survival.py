@@ -14,17 +14,23 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
-from app.core.state.survival import lost_quotes, with_quotes
+from app.core.state.apply import _as_many_as_fit
+from app.core.state.survival import with_quotes
 from app.core.text.token_counts import estimate_text
-from app.core.validation.told_claims import is_critical
+from app.core.validation.survival import critical_values, lost_sentences
 from tests.profiles import examples
 from tests.unit.talk import entry, message, talk
 
 
 def quotes(
-    span: Sequence[Message], *entries: StateEntry, room: int = 400, shown: Sequence[FoundAnchor] = ()
+    span: Sequence[Message],
+    *entries: StateEntry,
+    room: int = 400,
+    shown: Sequence[FoundAnchor] = (),
+    hidden: Sequence[FoundAnchor] = (),
 ) -> list[tuple[int, str]]:
-    return lost_quotes(entries, span, shown=shown, hidden=(), room=room)
+    lost = lost_sentences(span, [each.text for each in entries], shown=shown, hidden=hidden)
+    return _as_many_as_fit(lost, room, "script")
 
 
 def anchor(seq: int, content: str) -> FoundAnchor:
@@ -32,11 +38,12 @@ def anchor(seq: int, content: str) -> FoundAnchor:
 
 
 SAID = "The contract 2026-118 with Nordwind costs 48 500 EUR and starts on 3 May 2027."
+WROTE = f'The user wrote: "{SAID}"'
 SPAN = talk("Hello!", "Hi.", f"{SAID} I am tired today.", "Noted.")
 
 
 def test_a_lost_value_comes_back_in_its_sentence() -> None:
-    assert quotes(SPAN, entry("F1", "There is a contract with Nordwind")) == [(3, SAID)]
+    assert quotes(SPAN, entry("F1", "There is a contract with Nordwind")) == [(3, WROTE)]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +58,9 @@ def test_a_value_that_stands_in_the_state_in_any_form_has_survived(told: str) ->
 
 
 def test_a_changed_value_has_not_survived() -> None:
-    assert quotes(SPAN, entry("F1", "Contract 2026-118 (Nordwind): €48,600 from 2027-05-03")) == [(3, SAID)]
+    assert quotes(SPAN, entry("F1", "Contract 2026-118 (Nordwind): €48,600 from 2027-05-03")) == [
+        (3, f'The user wrote: "{SAID}"')
+    ]
 
 
 def test_what_an_anchor_or_a_held_message_serves_has_survived() -> None:
@@ -62,7 +71,7 @@ def test_what_an_anchor_or_a_held_message_serves_has_survived() -> None:
 def test_only_what_users_said_is_critical_unless_it_is_anchored() -> None:
     span = talk("And then?", SAID)
     assert quotes(span) == []
-    assert lost_quotes([], span, shown=(), hidden=[anchor(2, SAID)], room=400) == [(2, SAID)]
+    assert quotes(span, hidden=[anchor(2, SAID)]) == [(2, f'The assistant wrote: "{SAID}"')]
 
 
 def test_small_talk_has_nothing_to_lose() -> None:
@@ -82,13 +91,13 @@ def test_small_talk_has_nothing_to_lose() -> None:
         ("5 kg", True),
         ("12 March", True),
         ("call 4471923", True),
-        ("five days", False),
+        ("five days", True),
         ("Anna is 12", False),
         ("at 5 pm", False),
     ],
 )
 def test_what_is_critical(text: str, critical: bool) -> None:  # noqa: FBT001 - a table
-    assert is_critical(text) is critical
+    assert bool(critical_values(text)) is critical
 
 
 UUIDS = [str(UUID(int=(7919 * number) ** 9 % 2**128)) for number in range(1, 41)]
@@ -109,7 +118,7 @@ def survivors(kind: str, room: int) -> tuple[int, int]:
     ]
     found = quotes(span, room=room)
     text = "\n".join(each for _, each in found)
-    return sum(value in text for value in KINDS[kind]), sum(estimate_text(each) + 3 for _, each in found)
+    return sum(value in text for value in KINDS[kind]), sum(estimate_text(each) for _, each in found)
 
 
 @pytest.mark.case("26")
@@ -117,16 +126,8 @@ def survivors(kind: str, room: int) -> tuple[int, int]:
 def test_of_forty_values_as_many_come_back_as_the_room_holds(kind: str) -> None:
     few, weight = survivors(kind, 400)
     assert weight <= 400
-    assert few >= min(40, 400 // (max(estimate_text(value) for value in KINDS[kind]) + 12))
+    assert few >= 400 // (max(estimate_text(value) for value in KINDS[kind]) + 30)
     assert survivors(kind, 4_000)[0] == 40
-
-
-@pytest.mark.case("26")
-def test_forty_values_in_one_list_stay_together() -> None:
-    span = [message(1, f"The keys are: {', '.join(UUIDS)}.")]
-    found = quotes(span, room=2_000)
-    assert all(value in "\n".join(text for _, text in found) for value in UUIDS)
-    assert len(found) < 12
 
 
 def test_more_urgent_values_go_first() -> None:
@@ -155,7 +156,7 @@ def test_quotes_stand_among_the_facts_with_their_source() -> None:
 def test_quotes_keep_to_their_room_and_are_brought_back_once(values: list[str], room: int) -> None:
     span = [message(seq, f"Take {value} for run {seq} if you can.") for seq, value in enumerate(values, start=1)]
     found = quotes(span, room=room)
-    assert sum(estimate_text(text) + 3 for _, text in found) <= room
+    assert sum(estimate_text(text) for _, text in found) <= room
     entries = with_quotes(SESSION, (), found, span, version=1, next_entry=1)
     again = quotes(span, *entries, room=room)
     assert not {text for _, text in found} & {text for _, text in again}

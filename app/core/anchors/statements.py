@@ -16,7 +16,7 @@ from app.core.model.conversation import Message
 from app.core.reading.passages import own_words
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.patterns import compiled
-from app.core.text.words import sentences
+from app.core.text.sentences import sentences
 
 _MOST_READ: Final = 20_000  # characters: more than anybody says in one go
 _SOFT_WRAP: Final = 60  # a line at least this long may go on in the next

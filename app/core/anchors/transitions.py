@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -162,9 +163,10 @@ def _replaces(by: Anchor, topic: Topic, gone: frozenset[str], old: Topic, said: 
         return True
     if by.type == "critical_fact" and not says_otherwise(by.content, topic, old, tables):
         return False
-    if _other_value(topic, old) and not (by.type != "correction" and _is_parallel(by.content, topic, said, old)):
-        return True
     choosing = changing(by.content, tables)
+    subject = replace(topic, words=topic.words - (choosing - old.words))
+    if _other_value(subject, old) and not (by.type != "correction" and _is_parallel(by.content, topic, said, old)):
+        return True
     new_words, old_words = topic.words - choosing, old.words - choosing
     shared = new_words & old_words
     if by.type != "correction" or not shared:

@@ -19,8 +19,8 @@ from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
 from app.core.reading.labels import role_of
 from app.core.retrieval.choose import MARGIN, Ranking, Recalled
-from app.core.retrieval.deciding import decide
 from app.core.retrieval.naming import asked_of
+from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.serving import (
     Passage,
     Recall,
@@ -169,7 +169,9 @@ def _decided(material: Material, recall: Recall) -> Recall:
         return recall
     whole = first_draft(material)
     question = asked_of(recall.question, recall.corpus)
-    decision = decide(recall.question, question, recall.corpus, served=_told(material, whole), seqs=served_seqs(whole))
+    decision = decide_recall(
+        recall.question, question, recall.corpus, served=_told(material, whole), seqs=served_seqs(whole)
+    )
     return recall if decision == "needed" else replace(recall, question="")
 
 

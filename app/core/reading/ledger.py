@@ -83,15 +83,15 @@ def parsed(text: str) -> Any:
     return found if isinstance(found, Mapping | list) else None
 
 
-def lines_of(data: Any) -> list[Line]:
-    """The lines of one dump, in its order; exact values and words first, a record's amounts behind them."""
+def lines_from_data(data: Any) -> list[Line]:
+    """The lines that tell a tool's data, in its order; exact values and words first, a record's amounts behind them."""
     ledger = _Ledger()
     ledger.read("", data, 0)
     return ledger.lines[:_MOST_LINES]
 
 
-def line_in(text: str) -> Line:
-    """A line read back from its text."""
+def parse_line(text: str) -> Line:
+    """The line that has this text, as ``lines_from_data`` made it: ``flight: HAT030, LAX, ORD; economy``."""
     _, chunks = _chunks(text)
     return _line(text, [leaf for chunk in chunks for leaf in chunk])
 
@@ -162,7 +162,7 @@ def heads_of(texts: Iterable[str]) -> dict[str, str]:
     return heads
 
 
-def list_of(text: str) -> str:
+def list_name(text: str) -> str:
     """What the records of one list have in common: the line's name, else the form of the id at their head."""
     if name := name_of(text):
         return name
@@ -207,7 +207,7 @@ def _chunk(text: str) -> list[_Leaf]:
     return [leaf for word in (words if apart else [told]) if (leaf := _leaf(key, word))]
 
 
-def line_of(texts: Iterable[str]) -> Line | None:
+def line_from_fields(texts: Iterable[str]) -> Line | None:
     """A line of these values, as far as they are values and no prose; ``None`` where none is."""
     leaves = [leaf for text in texts if (leaf := _leaf("", text))]
     return _line(_text("", [leaves], named=False), leaves) if leaves else None

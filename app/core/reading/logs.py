@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from app.core.reading.ledger import LINE, Line, is_exact, line_in, line_of
+from app.core.reading.ledger import LINE, Line, is_exact, line_from_fields, parse_line
 from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.words import words as words_of
@@ -76,7 +76,9 @@ def _record(line: str) -> Line | None:
             else:
                 words.append(word)
         fields.append(" ".join(words))
-    return line_of(field for field in fields if field and (any(map(str.isdigit, field)) or _says_something(field)))
+    return line_from_fields(
+        field for field in fields if field and (any(map(str.isdigit, field)) or _says_something(field))
+    )
 
 
 def _says_something(field: str) -> bool:
@@ -127,5 +129,5 @@ def is_prose(line: str) -> bool:
 
 def _flushed(waiting: list[str]) -> Iterator[Line]:
     if waiting:
-        yield line_in(", ".join(waiting))
+        yield parse_line(", ".join(waiting))
         waiting.clear()

@@ -13,13 +13,14 @@ from typing import Any, Final
 from app.core.model.conversation import Message
 from app.core.reading.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READING_TOOL, REJECTION, Cue, cues_of
 from app.core.reading.labels import role_label
-from app.core.reading.ledger import Line, heads_of, is_call, line_in, lines_of, parsed, terse
+from app.core.reading.ledger import Line, heads_of, is_call, lines_from_data, parse_line, parsed, terse
 from app.core.reading.logs import is_log, log_lines
 from app.core.text.clauses import tight
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
-from app.core.text.words import sentences, stems
+from app.core.text.sentences import sentences
+from app.core.text.words import stems
 
 _LABEL: Final = compiled(r"\s*([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): ")
 _LABELLED_SHARE: Final = 0.6  # of a role's messages must begin with the same name for it to be the speaker's
@@ -151,7 +152,7 @@ def with_terse_data(passages: Sequence[Passage], meant: Mapping[int, float]) -> 
         if passage.line is not None and not is_call(passage.text):
             lead, parts = terse(passage.text, told, heads=heads)
             text = f"{lead}{', '.join(parts)}" if parts else ""
-            found[passage.index] = replace(passage, text=text, core=text, line=line_in(text), longer=passage.line)
+            found[passage.index] = replace(passage, text=text, core=text, line=parse_line(text), longer=passage.line)
     return found
 
 
@@ -267,7 +268,7 @@ def _part_pieces(part: Mapping[str, Any]) -> Iterable[tuple[str, str, Line | Non
         yield from ((text, text, None) for text in map(_tidy, sentences(str(part.get("text", "")))) if text)
     elif kind == "tool_call":
         text = clip(f"{part.get('name', '')}({_arguments(part.get('arguments'))})", _CALL)
-        yield text, text, line_in(text)
+        yield text, text, parse_line(text)
     elif kind == "tool_result":
         content = _dump(part.get("content", ""))
         if _is_data(content):
@@ -283,7 +284,7 @@ def _data(text: str) -> Iterable[tuple[str, str, Line | None]]:
     """The lines of a dump; of one that is no JSON, or not the whole of it, its first plain values."""
     data = parsed(text)
     if data is not None:
-        yield from ((line.text, line.text, line) for line in lines_of(data))
+        yield from ((line.text, line.text, line) for line in lines_from_data(data))
         return
     pairs = (f"{name.strip()}: {value.strip()}" for name, value in _PAIR.findall(text[:_SAMPLE]) if value.strip())
     told = clip(", ".join(islice(dict.fromkeys(pairs), _PAIRS)), _CALL)

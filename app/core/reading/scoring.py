@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from app.core.reading.cues import CODES, IN_WORDS, PLEASANTRY, PROPOSAL, WEIGHTS, Cue
-from app.core.reading.ledger import Line, is_call, line_in, list_of
+from app.core.reading.ledger import Line, is_call, list_name, parse_line
 from app.core.reading.passages import Passage
 from app.core.text.identifiers import Identifier, Kind
 from app.core.text.patterns import compiled
@@ -122,7 +122,7 @@ def meant_of(passages: Sequence[Passage]) -> dict[int, float]:
     talk = words_said(passage.text for passage in passages if passage.line is None or is_call(passage.text))
     lists: defaultdict[tuple[int, str], list[Passage]] = defaultdict(list)
     for passage in passages:
-        if passage.whole and (name := list_of(passage.whole.text)):
+        if passage.whole and (name := list_name(passage.whole.text)):
             lists[passage.seq, name].append(passage)
     scaled: dict[int, float] = {}
     for records in lists.values():
@@ -196,7 +196,7 @@ def is_mentioned(value: str, mentioned: Collection[str]) -> bool:
 
 def worth_of_action(text: str, mentioned: Collection[str]) -> Worth:
     """What a call that changed something is worth: its values, and that it was made."""
-    return worth_of_data(line_in(text), mentioned).plus(_CHANGED)
+    return worth_of_data(parse_line(text), mentioned).plus(_CHANGED)
 
 
 def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFIERS_AT_MOST) -> dict[str, float]:

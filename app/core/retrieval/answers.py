@@ -15,7 +15,8 @@ from app.core.text.language import detect
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
-from app.core.text.words import GENERIC_STEMS, sentences, stems
+from app.core.text.sentences import sentences
+from app.core.text.words import GENERIC_STEMS, stems
 
 _MOST_WORDS: Final = 118
 _QUOTES: Final = 3

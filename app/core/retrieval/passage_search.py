@@ -16,7 +16,8 @@ from app.core.retrieval.serving import passages_in, recalled_in
 from app.core.text.escaping import unescape
 from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
-from app.core.text.words import GENERIC_STEMS, sentences, stems
+from app.core.text.sentences import sentences
+from app.core.text.words import GENERIC_STEMS, stems
 
 _BLOCK: Final = ("<session_state>", "</session_state>")
 _NUMBERED: Final = compiled(r"^#(\d+) (.+)$")

@@ -11,7 +11,8 @@ from app.core.retrieval.features import features
 from app.core.retrieval.question import question_of
 from app.core.retrieval.weights import FITTED
 from app.core.text.patterns import compiled
-from app.core.text.words import sentences, stem, stems, words
+from app.core.text.sentences import sentences
+from app.core.text.words import stem, stems, words
 
 SNIPPET: Final = 300  # characters
 WORDS: Final = 0.7

@@ -26,15 +26,16 @@ from app.core.state.layout import layout_of
 from app.core.state.merge import MergeResult, merge
 from app.core.state.outdated import Outdated
 from app.core.state.pruning import marked, most_tokens, prune, state_of
-from app.core.state.survival import forgotten, lost_quotes, untold, with_quotes
+from app.core.state.survival import forgotten, untold, with_quotes
 from app.core.state.thinning import left_out
 from app.core.summarizer.candidate import without_giving_up
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.relative import undated
-from app.core.text.token_counts import MESSAGE_OVERHEAD, estimate_text
+from app.core.text.sentences import sentences
+from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
 from app.core.validation.dates import dated
-from app.core.validation.gate import GateReport, not_smaller
-from app.core.validation.survival import lost_sentences
+from app.core.validation.gate import GateReport, saves_too_little
+from app.core.validation.survival import LostSentence, lost_sentences
 
 QUOTES_SHARE: Final = 4
 """One part in four of the state's cap is for values that code brings back; in one text, also what it leaves free."""
@@ -47,7 +48,7 @@ MARKER_TOKENS: Final = 12  # of the marker behind which anchors stand: it counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Applying:
+class ApplyContext:
     """Everything that an accepted candidate is applied to."""
 
     schema: StateSchema
@@ -101,7 +102,7 @@ class Applied:
     """Tokens for anchors, where their allotment would have outweighed what was folded; ``None``: the allotment."""
 
 
-def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
+def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     """The state that an accepted candidate leads to, or the reason word why there is none.
 
     What is weighed is the candidate's own text, as it came, without what code puts beside it: one that repeats its
@@ -115,195 +116,203 @@ def apply_candidate(report: GateReport, to: Applying) -> Applied | str:
     """
     if report.candidate is None:
         return report.reason or "not_smaller"
-    ranking = _ranking(report, to)
-    to = replace(to, anchors=ranked(to.anchors, ranking))
+    ranking = _ranking(report, context)
+    context = replace(context, anchors=ranked(context.anchors, ranking))
     merged = merge(
-        to.schema,
-        to.previous,
-        without_giving_up(report.candidate) if to.carried else report.candidate,
-        to.span,
-        to.version,
-        to.next_entry,
-        to.anchors,
-        None if report.by_model else Outdated(to.outdated, to.anchors),
+        context.schema,
+        context.previous,
+        without_giving_up(report.candidate) if context.carried else report.candidate,
+        context.span,
+        context.version,
+        context.next_entry,
+        context.anchors,
+        None if report.by_model else Outdated(context.outdated, context.anchors),
         by_model=report.by_model,
     )
-    if not_smaller(
-        _said(to),
-        _tokens_without_days(to.previous, to) if to.block_before else 0,
-        _tokens_without_days(merged.entries, to),
+    if saves_too_little(
+        _said(context),
+        _tokens_without_days(context.previous, context) if context.block_before else 0,
+        _tokens_without_days(merged.entries, context),
     ):
         return "not_smaller"
     counts = replace(merged.counts, ungrounded=report.ungrounded)
     merged = replace(merged, counts=counts)
-    proposed = accept(report.candidate.anchors, [one for one in to.span if not _is_held(one)], to.anchors)
-    applied = _smallest_loss(merged, to, proposed, report.candidate if report.by_model else None)
+    proposed = accept(report.candidate.anchors, [one for one in context.span if not _is_held(one)], context.anchors)
+    applied = _smallest_loss(merged, context, proposed, report.candidate if report.by_model else None)
     if isinstance(applied, str):
-        return apply_candidate(report, replace(to, carried=False)) if to.carried else applied
-    if _anchors_exceed(applied, to):
+        return apply_candidate(report, replace(context, carried=False)) if context.carried else applied
+    if _anchors_exceed(applied, context):
         return "anchors_over_budget"
     repairs = (*report.repairs, *merged.repairs)
     return replace(applied, digests=report.candidate.digests, repairs=repairs, ranking=ranking)
 
 
-def _ranking(report: GateReport, to: Applying) -> Ranking:
+def _ranking(report: GateReport, context: ApplyContext) -> Ranking:
     """What a language model said of anchors, where they are served at all."""
-    if report.candidate is None or not report.by_model or report.shown is None or to.budgets.anchor_tokens == 0:
+    if report.candidate is None or not report.by_model or report.shown is None or context.budgets.anchor_tokens == 0:
         return Ranking()
-    return ranking_of(report.candidate, to.anchors, to.span, report.shown.messages)
+    return ranking_of(report.candidate, context.anchors, context.span, report.shown.messages)
 
 
 def _smallest_loss(
-    merged: MergeResult, to: Applying, proposed: tuple[FoundAnchor, ...], candidate: Candidate | None
+    merged: MergeResult, context: ApplyContext, proposed: tuple[FoundAnchor, ...], candidate: Candidate | None
 ) -> Applied | str:
     """With as much of what code and model added as keeps the context below its target, or else smaller than it was."""
     lost: tuple[tuple[int, str], ...] = ()
     if candidate is None:
-        quotes = _quotes(merged, to, proposed)
+        quotes = _quotes(merged, context, proposed)
     else:
-        quotes, lost = _lost_of_model(merged, to, proposed, candidate)
+        quotes, lost = _lost_of_model(merged, context, proposed, candidate)
     smaller: Applied | None = None
     for given_quotes, found in dict.fromkeys(((quotes, proposed), (quotes, ()), ((), proposed), ((), ()))):
-        applied = _applied(merged, to, given_quotes, found)
-        if applied.tokens_after >= to.tokens_before:
+        applied = _applied(merged, context, given_quotes, found)
+        if applied.tokens_after >= context.tokens_before:
             continue
         applied = replace(applied, lost=lost)
-        if not to.plan.is_last or applied.tokens_after <= to.target:
+        if not context.plan.is_last or applied.tokens_after <= context.target:
             return applied
         smaller = smaller or applied
     if smaller is not None:
         return smaller
     without = applied.tokens_after - applied.layout.anchor_tokens
-    if to.policy.anchor_share is None:
-        return "anchors_over_budget" if without < to.tokens_before else "not_smaller"
-    return _with_fewer_anchors(merged, to, applied)
+    if context.policy.anchor_share is None:
+        return "anchors_over_budget" if without < context.tokens_before else "not_smaller"
+    return _with_fewer_anchors(merged, context, applied)
 
 
-def _with_fewer_anchors(merged: MergeResult, to: Applying, applied: Applied) -> Applied | str:
+def _with_fewer_anchors(merged: MergeResult, context: ApplyContext, applied: Applied) -> Applied | str:
     """With as many anchors behind their marker as it takes; those that a user set stay."""
     room = applied.layout.anchor_tokens
-    while applied.tokens_after >= to.tokens_before and room > LEAST_ROOM:
-        room = max(room - (applied.tokens_after - to.tokens_before + 1), LEAST_ROOM)
-        applied = _applied(merged, to, (), (), room)
-    return applied if applied.tokens_after < to.tokens_before else "not_smaller"
+    while applied.tokens_after >= context.tokens_before and room > LEAST_ROOM:
+        room = max(room - (applied.tokens_after - context.tokens_before + 1), LEAST_ROOM)
+        applied = _applied(merged, context, (), (), room)
+    return applied if applied.tokens_after < context.tokens_before else "not_smaller"
 
 
 def _lost_of_model(
-    merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...], candidate: Candidate
+    merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], candidate: Candidate
 ) -> tuple[tuple[tuple[int, str], ...], tuple[tuple[int, str], ...]]:
     """(message, text) of the sentences that code brings back, as many as have room, and of all that would be lost."""
-    shown = _served(to, found).shown
-    span = {message.seq for message in to.span}
+    shown = _served(context, found).shown
+    span = {message.seq for message in context.span}
     served_texts = [
         *(marked(entry) for entry in merged.entries if not entry.pruned),
         *(f"{one.topic}. {one.brief}" for one in candidate.digests),
     ]
-    hidden = [anchor for anchor in (*to.anchors, *found) if anchor.seq in span and anchor not in shown]
-    lost = lost_sentences(to.span, served_texts, shown=shown, hidden=hidden)
-    room = to.budgets.state_cap // QUOTES_SHARE
-    older = _told_before(merged, to, room)
-    room -= sum(estimate_text(text, to.policy.estimator) for _, text in older)
-    kept: list[tuple[int, str]] = []
-    for one in lost:
-        weight = estimate_text(one.said, to.policy.estimator)
-        if weight <= room:
-            kept.append((one.seq, one.said))
-            room -= weight
-    return (*older, *sorted(kept)), tuple((one.seq, one.text) for one in lost)
+    hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
+    lost = lost_sentences(context.span, served_texts, shown=shown, hidden=hidden)
+    room = context.budgets.state_cap // QUOTES_SHARE
+    older = _told_before(merged, context, room)
+    room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
+    kept = _as_many_as_fit(lost, room, context.policy.estimator)
+    return (*older, *kept), tuple((one.seq, one.text) for one in lost)
 
 
-def _told_before(merged: MergeResult, to: Applying, room: int) -> list[tuple[int, str]]:
+def _told_before(merged: MergeResult, context: ApplyContext, room: int) -> list[tuple[int, str]]:
     """What a state of one text said with exact values, or was just carried over from lists, and does not say now."""
-    if to.carried:
-        return untold(to.schema, to.previous, merged.entries, outdated=Outdated(to.outdated, to.anchors))
-    return forgotten(to.schema, to.previous, merged.entries, room=room, estimator=to.policy.estimator)
+    if context.carried:
+        return untold(
+            context.schema, context.previous, merged.entries, outdated=Outdated(context.outdated, context.anchors)
+        )
+    return forgotten(context.schema, context.previous, merged.entries, room=room, estimator=context.policy.estimator)
 
 
-def _quotes(merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...]) -> tuple[tuple[int, str], ...]:
-    most = to.budgets.state_cap // QUOTES_SHARE
+def _quotes(merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...]) -> tuple[tuple[int, str], ...]:
+    most = context.budgets.state_cap // QUOTES_SHARE
     if most < QUOTES_LEAST:
         return ()
-    cap = most_tokens(to.schema, to.budgets)
-    if to.carried:
-        stale = Outdated(to.outdated, to.anchors)
-        older = untold(to.schema, to.previous, merged.entries, outdated=stale)
-        return (*older, *_lost_of_span(merged, to, found, room=max(cap // QUOTES_SHARE, QUOTES_LEAST)))
-    left = cap - _own_tokens(state_of(to.schema, merged.entries), to)
+    cap = most_tokens(context.schema, context.budgets)
+    if context.carried:
+        stale = Outdated(context.outdated, context.anchors)
+        older = untold(context.schema, context.previous, merged.entries, outdated=stale)
+        return (*older, *_lost_of_span(merged, context, found, room=max(cap // QUOTES_SHARE, QUOTES_LEAST)))
+    left = cap - _own_tokens(state_of(context.schema, merged.entries), context)
     room = min(most, max(cap // QUOTES_SHARE, QUOTES_LEAST, left))
-    older = forgotten(to.schema, to.previous, merged.entries, room=room, estimator=to.policy.estimator)
-    room -= sum(estimate_text(text, to.policy.estimator) for _, text in older)
-    return (*older, *_lost_of_span(merged, to, found, room=room))
+    older = forgotten(context.schema, context.previous, merged.entries, room=room, estimator=context.policy.estimator)
+    room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
+    return (*older, *_lost_of_span(merged, context, found, room=room))
 
 
 def _lost_of_span(
-    merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...], *, room: int
+    merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, room: int
 ) -> list[tuple[int, str]]:
-    shown = _served(to, found).shown
-    span = {message.seq for message in to.span}
-    hidden = [anchor for anchor in (*to.anchors, *found) if anchor.seq in span and anchor not in shown]
-    return lost_quotes(
-        merged.entries,
-        to.span,
+    shown = _served(context, found).shown
+    span = {message.seq for message in context.span}
+    hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
+    lost = lost_sentences(
+        context.span,
+        [marked(entry) for entry in merged.entries if not entry.pruned],
         shown=shown,
         hidden=hidden,
-        room=room,
-        estimator=to.policy.estimator,
-        outdated=Outdated(to.outdated, to.anchors),
+        stale=Outdated(context.outdated, context.anchors).values,
     )
+    return _as_many_as_fit(lost, room, context.policy.estimator)
+
+
+def _as_many_as_fit(lost: Sequence[LostSentence], room: int, estimator: Estimator) -> list[tuple[int, str]]:
+    """(message, text), those that matter most first to be taken, in order."""
+    kept: list[tuple[int, str]] = []
+    for one in lost:
+        weight = estimate_text(one.said, estimator)
+        if weight <= room:
+            kept.append((one.seq, one.said))
+            room -= weight
+    return sorted(kept)
 
 
 def _applied(
     merged: MergeResult,
-    to: Applying,
+    context: ApplyContext,
     quotes: Sequence[tuple[int, str]],
     found: tuple[FoundAnchor, ...],
     room: int | None = None,
 ) -> Applied:
-    messages = {message.seq: message for message in to.span}
+    messages = {message.seq: message for message in context.span}
     quotes = [(seq, dated(text, [messages[seq]]) if seq in messages else text) for seq, text in quotes]
     entries = with_quotes(
-        to.schema,
+        context.schema,
         merged.entries,
         quotes,
-        to.span,
-        version=to.version,
+        context.span,
+        version=context.version,
         next_entry=merged.next_entry,
         at_end=merged.by_model,
     )
     whole = replace(merged, entries=entries, next_entry=merged.next_entry + len(quotes))
-    applied = _pruned(whole, to, found, cap=_most(to), anchor_room=room)
-    cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, to.budgets.state_tokens - SEAM
-    while to.plan.is_last and (excess := applied.tokens_after - to.target) > 0 and cap > floor:
+    applied = _pruned(whole, context, found, cap=_most(context), anchor_room=room)
+    cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, context.budgets.state_tokens - SEAM
+    while context.plan.is_last and (excess := applied.tokens_after - context.target) > 0 and cap > floor:
         cap = max(cap - max(excess, SEAM), floor)
-        applied = _pruned(whole, to, found, cap=cap, anchor_room=room)
+        applied = _pruned(whole, context, found, cap=cap, anchor_room=room)
     told = "\n".join(entry.text for entry in served(applied.entries)).casefold()
     restored = merged.counts.restored_by_code + sum(text.casefold() in told for _, text in quotes)
-    return _with_what_went(replace(applied, counts=replace(applied.counts, restored_by_code=restored)), whole, to)
+    return _with_what_went(replace(applied, counts=replace(applied.counts, restored_by_code=restored)), whole, context)
 
 
-def _most(to: Applying) -> int:
+def _most(context: ApplyContext) -> int:
     """What the state may weigh; what was carried over stands beside what is new, until the next compaction."""
-    carried = _own_tokens(state_of(to.schema, to.previous), to) if to.carried else 0
-    return carried + most_tokens(to.schema, to.budgets)
+    carried = _own_tokens(state_of(context.schema, context.previous), context) if context.carried else 0
+    return carried + most_tokens(context.schema, context.budgets)
 
 
-def _with_what_went(applied: Applied, whole: MergeResult, to: Applying) -> Applied:
+def _with_what_went(applied: Applied, whole: MergeResult, context: ApplyContext) -> Applied:
     """What one text had no room for is on record as pruned statements.
 
     Those of the span name the messages that they came from; the others are older than the span, and stand in the
     version before.
     """
-    if not is_told(to.schema):
+    if not is_told(context.schema):
         return applied
     kept = {entry.id: entry.text for entry in served(applied.entries)}
     gone = [
         (entry, text) for entry in whole.entries if entry.id in kept for text in left_out(entry.text, kept[entry.id])
     ]
-    overlap, messages = Overlap(to.span if gone else ()), {message.seq: message for message in to.span}
+    overlap, messages = Overlap(context.span if gone else ()), {message.seq: message for message in context.span}
     pruned: list[StateEntry] = []
     for number, (entry, text) in enumerate(gone, start=applied.next_entry):
-        before = next((one for one in to.previous if text in one.text), None)
-        seqs = overlap.sources(text) if before is None else before.from_seqs
+        before = next((one for one in context.previous if text in one.text), None)
+        drawn = {seq for sentence in sentences(text) for seq in overlap.sources(sentence)}
+        seqs = tuple(sorted(drawn)) if before is None else before.from_seqs
         pruned.append(
             replace(
                 entry,
@@ -319,11 +328,11 @@ def _with_what_went(applied: Applied, whole: MergeResult, to: Applying) -> Appli
     return replace(applied, entries=(*applied.entries, *pruned), next_entry=applied.next_entry + len(pruned))
 
 
-def _anchors_exceed(applied: Applied, to: Applying) -> bool:
+def _anchors_exceed(applied: Applied, context: ApplyContext) -> bool:
     """Whether anchors without an allotment of their own leave the context above its budget."""
-    if to.policy.anchor_share is not None or not to.plan.is_last or not applied.layout.anchor_tokens:
+    if context.policy.anchor_share is not None or not context.plan.is_last or not applied.layout.anchor_tokens:
         return False
-    budget = to.budgets.budget * to.target // max(to.budgets.target, 1)
+    budget = context.budgets.budget * context.target // max(context.budgets.target, 1)
     return applied.tokens_after > budget >= applied.tokens_after - applied.layout.anchor_tokens
 
 
@@ -332,16 +341,23 @@ def _is_held(message: Message) -> bool:
 
 
 def version_of(
-    applied: Applied, to: Applying, *, boundary: UUID, covered: Sums, compaction_id: UUID, layout: Layout, now: datetime
+    applied: Applied,
+    context: ApplyContext,
+    *,
+    boundary: UUID,
+    covered: Sums,
+    compaction_id: UUID,
+    layout: Layout,
+    now: datetime,
 ) -> StateVersion:
     """The version to be stored; ``layout`` names the held messages that follow the block."""
     return StateVersion(
-        version=to.version,
-        state_schema=to.schema.name,
+        version=context.version,
+        state_schema=context.schema.name,
         state=applied.state,
         entries=applied.entries,
         next_entry=applied.next_entry,
-        boundary_seq=to.plan.to_seq,
+        boundary_seq=context.plan.to_seq,
         boundary_message_id=boundary,
         covered=covered,
         layout=layout,
@@ -365,54 +381,62 @@ def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
     return tuple(entry for entry in entries if not entry.pruned)
 
 
-def _said(to: Applying) -> int:
+def _said(context: ApplyContext) -> int:
     """What the folded messages say, without the marks around each: echoing them all would already save those."""
-    marks = MESSAGE_OVERHEAD if to.policy.estimator == "script" else 0
-    return max(to.plan.folded_tokens - marks * to.plan.messages, 0)
+    marks = MESSAGE_OVERHEAD if context.policy.estimator == "script" else 0
+    return max(context.plan.folded_tokens - marks * context.plan.messages, 0)
 
 
 def _pruned(
-    merged: MergeResult, to: Applying, found: tuple[FoundAnchor, ...], *, cap: int, anchor_room: int | None
+    merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, cap: int, anchor_room: int | None
 ) -> Applied:
-    anchors = _served(to, found, anchor_room)
+    anchors = _served(context, found, anchor_room)
     room = cap - (MARKER_TOKENS if anchors.behind_marker else 0)
 
     def fits(state: dict[str, Any]) -> bool:
         """The block with its frame, anchors apart: so the planner and the policy's floor reckon it."""
-        return _own_tokens(state, to) <= room
+        return _own_tokens(state, context) <= room
 
-    standing = {entry.id for entry in to.previous} if to.carried else ()
-    kept, pushed_out = prune(to.schema, merged.entries, fits=fits, standing=standing)
-    state = state_of(to.schema, kept)
-    layout = layout_of(to.schema, state, served_as=to.policy.served_as, estimator=to.policy.estimator, anchors=anchors)
+    standing = {entry.id for entry in context.previous} if context.carried else ()
+    kept, pushed_out = prune(context.schema, merged.entries, fits=fits, standing=standing)
+    state = state_of(context.schema, kept)
+    layout = layout_of(
+        context.schema, state, served_as=context.policy.served_as, estimator=context.policy.estimator, anchors=anchors
+    )
     return Applied(
         state=state,
         entries=(*kept, *pushed_out, *merged.outdated),
         next_entry=merged.next_entry,
         layout=layout,
         counts=merged.counts,
-        tokens_after=to.tokens_before + to.coming_tokens - to.plan.folded_tokens - to.block_before + layout.tokens,
+        tokens_after=context.tokens_before
+        + context.coming_tokens
+        - context.plan.folded_tokens
+        - context.block_before
+        + layout.tokens,
         found=found,
         anchor_room=anchor_room,
     )
 
 
-def _served(to: Applying, found: Sequence[FoundAnchor], room: int | None = None) -> Served:
+def _served(context: ApplyContext, found: Sequence[FoundAnchor], room: int | None = None) -> Served:
     """What of the anchors will stand in the block."""
     return serve(
-        (*to.anchors, *found),
-        through_seq=to.plan.to_seq,
+        (*context.anchors, *found),
+        through_seq=context.plan.to_seq,
         held=(),
-        room=to.budgets.anchor_tokens if room is None else room,
-        estimator=to.policy.estimator,
+        room=context.budgets.anchor_tokens if room is None else room,
+        estimator=context.policy.estimator,
     )
 
 
-def _tokens_without_days(entries: Sequence[StateEntry], to: Applying) -> int:
+def _tokens_without_days(entries: Sequence[StateEntry], context: ApplyContext) -> int:
     """What a state weighs as it was told, before code put days beside its times."""
-    return _own_tokens(state_of(to.schema, [replace(one, text=undated(one.text)) for one in entries]), to)
+    return _own_tokens(state_of(context.schema, [replace(one, text=undated(one.text)) for one in entries]), context)
 
 
-def _own_tokens(state: dict[str, Any], to: Applying) -> int:
+def _own_tokens(state: dict[str, Any], context: ApplyContext) -> int:
     """What the block weighs without anchors."""
-    return layout_of(to.schema, state, served_as=to.policy.served_as, estimator=to.policy.estimator).tokens
+    return layout_of(
+        context.schema, state, served_as=context.policy.served_as, estimator=context.policy.estimator
+    ).tokens

@@ -10,7 +10,7 @@ from typing import Final
 
 from app.core.model.segments import Segment
 from app.core.text.patterns import compiled
-from app.core.text.words import sentences
+from app.core.text.sentences import sentences
 
 _SPEAKER: Final = compiled(r"^[^\W\d_]{1,20}: ")
 _LEAST: Final = 12  # characters; less than this says nothing that could be taken back

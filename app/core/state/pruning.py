@@ -15,8 +15,9 @@ from app.core.state.thinning import thinned
 from app.core.summarizer.offline.kinds import OBJECTIVE
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.language import detect
+from app.core.text.sentences import sentences
 from app.core.text.values import values
-from app.core.text.words import sentences, stems
+from app.core.text.words import stems
 
 _SPARED: Final = 2
 """The newest entries of each field that go only in the last round: in a state that is always full of facts, tone and

@@ -24,8 +24,8 @@ from app.core.reading.ledger import (
     as_records,
     heads_of,
     is_call,
-    line_in,
-    list_of,
+    list_name,
+    parse_line,
     records_in,
     terse,
 )
@@ -194,10 +194,11 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
     # Only data and calls are weighed by what was talked of.
     is_asked = any(_is_data(label) or is_call(text) for _, label, text in apart)
     talk = words_said([said, *heard, *(text for _, label, text in apart if not _is_data(label))] if is_asked else ())
-    mentioned = talk | said_twice(line_in(text) for _, text in data)
+    mentioned = talk | said_twice(parse_line(text) for _, text in data)
     meant = _meant(data, talk)
     worths = {
-        (entry.id, text): meant[entry.id, text] * worth_of_data(line_in(text), mentioned).total for entry, text in data
+        (entry.id, text): meant[entry.id, text] * worth_of_data(parse_line(text), mentioned).total
+        for entry, text in data
     }
     told: set[str] = set()
     heads = heads_of(text for _, text in data)
@@ -214,7 +215,7 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
         if lists:
             told_of = list(_of_data(parts, mentioned, talk, meant[entry.id, text]))
         elif is_call(text):
-            told_of = [(worth_of_action(text, mentioned), line_in(text).stems)]
+            told_of = [(worth_of_action(text, mentioned), parse_line(text).stems)]
         else:
             told_of = [_of_talk(entry.role, f"{label}{text}", text)]
         head = None
@@ -227,7 +228,7 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
                 beside=_tokens(lead) / len(parts) if lead else 0.0,
             )
             clause = _Clause(entry=entry, label=label, lead=lead, number=number, text=part, option=option)
-            if lists and line_in(part).values:
+            if lists and parse_line(part).values:
                 head = option.key if head is None else head
                 found.append(clause)
             else:
@@ -238,9 +239,9 @@ def _clauses(entries: Sequence[StateEntry], said: str, heard: Iterable[str]) -> 
 def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
     """By record: whether it was talked of more than the others of its list."""
     found: dict[tuple[str, str], float] = {}
-    for name, group in groupby(data, lambda one: list_of(one[1])):
+    for name, group in groupby(data, lambda one: list_name(one[1])):
         records = list(group)
-        factors = relevances([line_in(text) for _, text in records], talk) if name else [1.0] * len(records)
+        factors = relevances([parse_line(text) for _, text in records], talk) if name else [1.0] * len(records)
         found.update(((entry.id, text), factor) for (entry, text), factor in zip(records, factors, strict=True))
     return found
 
@@ -249,7 +250,7 @@ def _of_data(
     parts: Sequence[str], mentioned: Collection[str], talk: Collection[str], meant: float
 ) -> Iterator[tuple[Worth, frozenset[str]]]:
     """What each part of a line is worth beside the others: an id behind a name that was talked of is about it."""
-    lines = [line_in(part) for part in parts]
+    lines = [parse_line(part) for part in parts]
     said = [place for place, line in enumerate(lines) if any(is_mentioned(one, talk) for one in _names(line))]
     head = next((place for place, line in enumerate(lines) if line.values), None)
     for place, (line, worth) in enumerate(zip(lines, worths_of_data(lines, mentioned), strict=True)):

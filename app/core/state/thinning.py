@@ -16,8 +16,8 @@ from app.core.reading.passages import clip
 from app.core.summarizer.offline.items import cost, parted
 from app.core.summarizer.offline.keeping import option_of
 from app.core.summarizer.offline.retold import statements
-from app.core.text.words import sentences
-from app.core.validation.told_claims import is_critical
+from app.core.text.sentences import sentences
+from app.core.validation.survival import critical_values
 
 _STEPS: Final = 64
 """In which a text is made shorter: it may be tens of thousands of characters."""
@@ -101,7 +101,7 @@ def _opening(told: Sequence[str]) -> Iterator[int]:
         room -= len(text)
         if room < 0:
             return
-        if is_critical(text):
+        if critical_values(text):
             yield place
 
 

@@ -25,8 +25,9 @@ from app.core.model.conversation import Message
 from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.sameness import canonical
+from app.core.text.sentences import sentences
 from app.core.text.word_lists import TECHNOLOGY
-from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, sentences, stem, stems
+from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stem, stems
 
 _OUSTED: Final = compiled(
     r"\b(?:instead of|rather than|no longer|not|scrap|drop(?:ped)?|ditch(?:ed)?|replac(?:es?|ed|ing)"

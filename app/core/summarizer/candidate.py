@@ -22,7 +22,7 @@ from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateSchema
 from app.core.text.escaping import clean
 from app.core.text.patterns import compiled
-from app.core.text.words import sentences
+from app.core.text.sentences import sentences
 
 GIVEN_UP: Final = "no_longer_relevant"
 DROP_REASONS: Final = ("contradicted", "resolved", GIVEN_UP)

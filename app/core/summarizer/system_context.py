@@ -9,8 +9,8 @@ import re
 from typing import Final, Literal
 
 from app.core.text.patterns import compiled
+from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
-from app.core.text.words import sentences
 
 Kind = Literal["terminology", "workflow"]
 

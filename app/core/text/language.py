@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from app.core.text.patterns import compiled
+from app.core.text.sentences import sentences
 from app.core.text.word_lists import STOPWORDS
-from app.core.text.words import sentences
 
 _SCRIPTS: Final[Mapping[str, str]] = {
     "latin": "A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff",

@@ -36,6 +36,7 @@ _SOMETIMES: Final = frozenset(
     std min sek""".split()
 )
 """A sentence ends after them only where the next word begins with a capital, and that is no name of a day."""
+_SHORTENED: Final = _NEVER | _SOMETIMES
 _BEFORE_ORDINALS: Final = frozenset(
     """am im zum vom der die das dem den des beim ab bis seit jeder jedes jede ein eine einen einem einer ersten zur
     ins ihr ihre ihren mein meine dieser diese dieses diesem diesen sein seine unser unsere""".split()
@@ -49,6 +50,8 @@ _SHORTEST_LAST_WORD: Final = 3
 _SOFT_WRAP: Final = 60
 """A line at least this long may go on in the next."""
 _ENDS: Final = ".!?:;…。！？"
+_STOPS: Final = frozenset(".!?…。！？")
+_CLOSING: Final = "\"'”’»」』)]"
 
 
 def sentences(text: str) -> list[str]:
@@ -61,9 +64,18 @@ def sentences(text: str) -> list[str]:
     return [_in_one_line(text[start:end]) for start, end in sentence_spans(text)]
 
 
+def closed(text: str) -> str:
+    """The text with an end that another sentence can follow; a quotation that ends has one."""
+    return text if not text or text.rstrip(_CLOSING)[-1:] in _STOPS else f"{text}."
+
+
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Where each sentence begins and ends in the text itself."""
     spans: list[tuple[int, int]] = []
+    if text.isprintable() and "```" not in text and "~~~" not in text:  # one line
+        start, end = _stripped(text, 0, len(text))
+        is_text = start < end and not _TABLE_RULE.fullmatch(text)
+        return [span for span in _split(text, start, end) if span[0] < span[1]] if is_text else []
     for start, end, is_code in _blocks(text):
         if is_code:
             spans.append(_stripped(text, start, end))
@@ -127,8 +139,14 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield _stripped(text, start, end)
 
 
+def _ends_plainly(text: str, match: re.Match[str], start: int) -> bool:
+    """Whether a whole word stands before the full stop, as before most: it is quickly seen."""
+    word = text[text.rfind(" ", start, match.start()) + 1 : match.start()].lower()
+    return len(word) >= _SHORTEST_LAST_WORD and word.isalpha() and word not in _SHORTENED
+
+
 def _is_end(text: str, match: re.Match[str], start: int, end: int) -> bool:
-    if not match.group().startswith(".") or match.group().startswith(".."):
+    if not match.group().startswith(".") or match.group().startswith("..") or _ends_plainly(text, match, start):
         return True
     words = _LAST_WORDS.search(text[max(start, match.start() - _BEFORE) : match.start() + 1])
     if words is None:

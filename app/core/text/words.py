@@ -1,4 +1,4 @@
-"""Taking text apart: sentences, content words, light stems. Every pattern runs in linear time."""
+"""Taking text apart: content words, light stems. Every pattern runs in linear time."""
 
 # ruff: noqa: SIM905 - tables read better as running words
 
@@ -9,27 +9,8 @@ from functools import lru_cache
 from typing import Final
 
 from app.core.text.identifiers import identifiers as identifiers  # noqa: PLC0414 - belongs to this module's words
-from app.core.text.patterns import capped, compiled
+from app.core.text.patterns import compiled
 from app.core.text.word_lists import FRAME, GENERIC, NOISE, STOPWORDS
-
-_FENCE: Final = compiled(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
-_END: Final = compiled(
-    r"(?:(?<![.!?…])[.!?…]++[\"'”’»)\]*_]{0,4}+(?=\s)"  # Latin, Cyrillic and the like: a blank must follow
-    r"|[。！？｡؟।۔]++[」』”’）]{0,4})"
-)
-_BEFORE: Final = 24  # characters before a full stop that are looked at
-_WORD_BEFORE: Final = capped(r"([^\W_]+(?:\.[^\W_]{1,3}){0,3})\.$", _BEFORE + 1)
-_LIST_MARK: Final = compiled(r"\s*(?:[-*+•–—]|\(?\d{1,3}[.)]|\(?[a-zа-я][.)]|#{1,6}|>)\s")
-_TABLE_RULE: Final = compiled(r"[\s|:=_*-]+")
-_ABBREVIATIONS: Final = frozenset(
-    """mr mrs ms dr prof sr jr st vs etc e.g i.e eg ie cf al approx no nos fig vol dept est inc ltd co corp p
-        pp a.m p.m jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun u.s u.k ph.d rev
-        gen min max т.е т.д т.п т.к т.н и.о н.э др пр см ср стр рис гл им ул д кв г гг в вв руб коп тыс млн млрд
-        проф акад тел напр z.b d.h u.a bzw ca nr usw evtl ggf sog art av bd p.ex ej sra ud""".split()
-)
-_GERMAN_DATE: Final = compiled(r"\s(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)\w{0,6}\b")
-_SHORTEST_LAST_WORD: Final = 3  # before a small letter, shorter ones are mostly abbreviations
-_SOFT_WRAP: Final = 60  # a line at least this long may go on in the next
 
 _TOKEN: Final = compiled(
     r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+)"
@@ -38,81 +19,6 @@ _TOKEN: Final = compiled(
 )
 _ASCII_TOKEN: Final = compiled(r"\d+(?:[.,:]\d+)*|[a-z]+(?:'[a-z]{1,3}\b)?", re.ASCII)
 _APOSTROPHE: Final = str.maketrans("’ё", "'е")
-
-
-def sentences(text: str) -> list[str]:
-    """Split into sentences, in order, without blank ones.
-
-    Line breaks separate, unless a long line plainly goes on; list items stand alone; a fenced block of code is one
-    sentence; abbreviations, initials, decimals, versions and addresses do not split.
-    """
-    found: list[str] = []
-    for is_code, block in _blocks(text):
-        if is_code:
-            found.append(block.strip())
-            continue
-        for line in _lines(block):
-            found.extend(_split_line(line))
-    return [sentence for sentence in found if sentence]
-
-
-def _blocks(text: str) -> list[tuple[bool, str]]:
-    """Prose and fenced code, in turns; an open fence runs to the end."""
-    fences = [match.start() for match in _FENCE.finditer(text)]
-    if not fences:
-        return [(False, text)]
-    blocks: list[tuple[bool, str]] = []
-    position = 0
-    for opening, closing in zip(fences[::2], [*fences[1::2], None], strict=False):
-        end = len(text) if closing is None else (text.find("\n", closing) + 1 or len(text))
-        blocks += [(False, text[position:opening]), (True, text[opening:end])]
-        position = end
-    return [*blocks, (False, text[position:])]
-
-
-def _lines(block: str) -> list[str]:
-    lines: list[str] = []
-    open_line: list[str] = []
-    for raw in block.splitlines():
-        line = raw.strip()
-        if not line or _TABLE_RULE.fullmatch(line):
-            lines.append(" ".join(open_line))
-            open_line = []
-            continue
-        goes_on = open_line and len(open_line[-1]) >= _SOFT_WRAP and not _LIST_MARK.match(line)
-        if goes_on and line[0].islower() and open_line[-1][-1] not in ".!?:;…。！？":
-            open_line.append(line)
-            continue
-        lines.append(" ".join(open_line))
-        open_line = [line]
-    return [line for line in [*lines, " ".join(open_line)] if line]
-
-
-def _split_line(line: str) -> list[str]:
-    mark = _LIST_MARK.match(line)
-    start, pieces = 0, []
-    for end in _END.finditer(line, mark.end() if mark else 0):
-        if _is_end(line, end):
-            pieces.append(line[start : end.end()].strip())
-            start = end.end()
-    pieces.append(line[start:].strip())
-    return [piece for piece in pieces if piece]
-
-
-def _is_end(line: str, end: re.Match[str]) -> bool:
-    if not end.group().startswith(".") or end.group().startswith(".."):
-        return True
-    word = _WORD_BEFORE.search(line[max(0, end.start() - _BEFORE) : end.start() + 1])
-    if word is None:
-        return True
-    last = word.group(1)
-    if last.lower() in _ABBREVIATIONS or (len(last) == 1 and last.isupper() and last != "I"):
-        return False
-    if last.isdigit() and _GERMAN_DATE.match(line, end.end()):
-        return False
-    following = line[end.end() : end.end() + 2].strip()
-    is_word = "." not in last and (len(last) >= _SHORTEST_LAST_WORD or last.lower() in NOISE)
-    return is_word or not following[:1].islower()
 
 
 def words(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Final, Literal
 from app.core.model.repairs import Repair
 from app.core.model.state import StateEntry
 from app.core.text.patterns import compiled
-from app.core.text.sentences import sentences
+from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import estimate_text
 from app.core.text.values import Given, values
 
@@ -238,4 +238,4 @@ def _repair(entry: StateEntry, told: StateEntry) -> Repair:
 def _newest_items(entries: Sequence[StateEntry]) -> str:
     items = [one for one in entries if _is_item(one) and not one.in_doubt]
     newest = sorted(items, key=lambda one: (one.since_version, _number(one)))[-_LINE_ITEMS:]
-    return " ".join(one.text if one.text[-1:] in _ENDS else f"{one.text}." for one in newest)
+    return " ".join(closed(one.text) for one in newest)

@@ -17,7 +17,7 @@ from app.core.model.repairs import Repair, RepairReason
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateSchema
 from app.core.text.patterns import compiled
-from app.core.text.sentences import sentence_spans, sentences
+from app.core.text.sentences import closed, sentence_spans, sentences
 from app.core.text.values import Value, values
 from app.core.validation.orders import orders_in
 from app.core.validation.reckoning import follows
@@ -293,15 +293,11 @@ def _narratives_left(written: Candidate, made: Candidate) -> tuple[dict[str, str
         if text and len(text) >= _LEAST_LEFT * len(before):
             kept[field] = text
             continue
-        line = " ".join(_closed(item.text) for item in made.items[-_LINE_ITEMS:]) or text
+        line = " ".join(closed(item.text) for item in made.items[-_LINE_ITEMS:]) or text
         repairs.append(Repair(field=field, reason="narrative_line", before=before, after=line or None))
         if line:
             kept[field] = line
     return kept, repairs
-
-
-def _closed(text: str) -> str:
-    return text if text[-1:] in _ENDS else f"{text}."
 
 
 def _without(failure: Failure) -> str:

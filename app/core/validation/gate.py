@@ -22,6 +22,7 @@ from app.core.model.model_io import OFFLINE, FinishReason, Proposal, SummaryRequ
 from app.core.model.provenance import origin_of, own_words
 from app.core.model.repairs import Repair
 from app.core.model.state import StateEntry
+from app.core.reading.quoting import quoted
 from app.core.summarizer.candidate import CandidateError, attribute_sources, parse_candidate
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.identifiers import Identifier, Kind, find_identifiers
@@ -36,7 +37,6 @@ from app.core.validation.digests import described
 from app.core.validation.exact import Examined, corrected, examine, settled
 from app.core.validation.excuses import is_excuse
 from app.core.validation.orders import orders_in
-from app.core.validation.quoting import quoted
 from app.core.validation.shown import Shown
 
 LEAST_SAVED: Final = 0.10
@@ -154,8 +154,8 @@ def _with_orders_quoted(candidate: Candidate, request: SummaryRequest) -> Candid
     return replace(candidate, items=tuple(items))
 
 
-def not_smaller(span_tokens: int, block_before: int, block_after: int) -> bool:
-    """Whether folding saves less than a tenth of the folded span, at the same tail.
+def saves_too_little(span_tokens: int, block_before: int, block_after: int) -> bool:
+    """Whether folding saves less than a tenth of the folded span's tokens, at the same tail: reason ``not_smaller``.
 
     Args:
         span_tokens: What leaves the context.

@@ -9,7 +9,8 @@ from importlib.resources import files
 from typing import Final
 
 from app.core.text.patterns import compiled
-from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, sentences, stems
+from app.core.text.sentences import sentences
+from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
 _TABLE: Final = files("app.core.validation") / "orders.toml"
 _LEADS: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"

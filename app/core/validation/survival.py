@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.provenance import origin_of
 from app.core.model.redaction import redact
+from app.core.reading.quoting import quoted
 from app.core.text.language import detect
-from app.core.text.patterns import compiled
+from app.core.text.patterns import any_literal, compiled
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
-from app.core.validation.quoting import quoted
 
 _LONGEST: Final = 300  # characters of a sentence that is kept whole; of a longer one the clauses with its values are
 _MOST: Final = 2_000  # values that are looked after in one chunk
@@ -23,6 +25,12 @@ _LONG_NUMBER: Final = 5  # digits: a number that long names something
 _OPENING: Final = 4  # messages with which a talk sets out
 _CLAUSE_END: Final = compiled(r"(?<=[;:，；。、—–])\s?|(?<=[^\d],)\s")
 _MOST_CLAUSES: Final = 400
+_WHOLE: Final = frozenset({"path", "url"})
+"""Kinds of values of which a part names something else, or something among many."""
+
+
+Stale = Callable[[str, int], Collection[str] | None]
+"""What of a sentence, said in a message, later messages changed: its values, or ``None`` for all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +51,7 @@ def lost_sentences(
     *,
     shown: Sequence[FoundAnchor],
     hidden: Sequence[FoundAnchor],
+    stale: Stale | None = None,
 ) -> list[LostSentence]:
     """The sentences of a span whose values nothing tells, those that matter most first.
 
@@ -51,22 +60,24 @@ def lost_sentences(
         served: What is served in their place: entries, narratives, descriptions of stretches.
         shown: Anchors that are served.
         hidden: Anchors of the span for which there is no room.
+        stale: What no longer holds is not lost; a sentence that is kept has "…" in its place.
     """
-    present = Given()
+    present = Told()
     for text in served:
-        present.add(1, text)
+        present.add(text)
     for anchor in shown:
-        present.add(1, anchor.content)
+        present.add(anchor.content)
     for message in span:
         if message.is_protected or message.role == "system":
-            present.add(1, message.content, message.created_at)
+            present.add(message.content, message.created_at)
     anchored = {anchor.seq: anchor.content for anchor in hidden}
     found: list[LostSentence] = []
     looked_at = 0
     for message in span:
         language: str | None = None
-        for text in _told(message, anchored):
-            stated = [value for value in values(text, message.created_at) if _is_critical(value)]
+        for sentence in _told(message, anchored):
+            text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
+            stated = critical_values(text, message.created_at)
             looked_at += len(stated)
             if looked_at > _MOST:
                 return sorted(found, key=lambda one: one.urgency)
@@ -74,8 +85,40 @@ def lost_sentences(
             if lost:
                 language = language or detect(message.content)
                 found.append(_sentence(message, text, lost, anchored, language))
-                present.add(1, text, message.created_at)  # said twice, it is lost once
+                present.add(text, message.created_at)  # said twice, it is lost once
     return sorted(found, key=lambda one: one.urgency)
+
+
+class Told:
+    """What is served: a value is told in any form, a path or an address only whole."""
+
+    def __init__(self) -> None:
+        self._given: Final = Given()
+        self._texts: Final[list[str]] = []
+
+    def add(self, text: str, at: datetime | None = None) -> None:
+        """Serve a text; ``at``: when it was said."""
+        self._given.add(1, text, at)
+        self._texts.append(text.casefold())
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is told."""
+        if value.kind in _WHOLE:
+            return any(value.text.casefold() in text for text in self._texts)
+        return self._given.holds(value)
+
+
+def critical_values(text: str, at: datetime | None = None) -> list[Value]:
+    """The values of a text that must not get lost; ``at``: when it was said."""
+    return [value for value in values(text, at) if _is_critical(value)]
+
+
+def _without_stale(sentence: str, gone: Collection[str] | None) -> str:
+    if gone is None:
+        return ""
+    if not gone:
+        return sentence
+    return any_literal(gone, before=r"(?<![\w.,])", after=r"(?!\w)", flags=re.IGNORECASE).sub("…", sentence)
 
 
 def _is_critical(value: Value) -> bool:

@@ -1,4 +1,7 @@
-"""The attempts at one chunk: ask, once more with what was wrong, then the fallback model; and what searching can do.
+"""The attempts at one chunk: ask, ask again naming what was wrong, then ask the fallback model.
+
+Outside a turn, a request that a provider blocks is made again with ever fewer messages withheld, to find those that it
+blocks.
 
 Every attempt is recorded. All attempts at a chunk share one budget of calls and one deadline.
 """
@@ -43,8 +46,8 @@ RequestFor = Callable[[ModelProfile, Collection[int]], SummaryRequest]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Climb:
-    """How the attempts ended: with something to apply, or with the last one's reason."""
+class AttemptsResult:
+    """All attempts at a chunk, with the state to apply or the reason of the last one."""
 
     attempts: tuple[Attempt, ...]
     applied: Applied | None = None
@@ -55,7 +58,7 @@ class Climb:
     """Seconds that a provider asked to be left alone and was not waited for."""
 
     @property
-    def failed_by_model(self) -> bool:
+    def got_no_answer(self) -> bool:
         """The last attempt got no answer at all, rather than one that was refused."""
         return bool(self.attempts) and self.attempts[-1].outcome == "error"
 
@@ -70,7 +73,7 @@ class Climb:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """Whom to ask about a chunk, what, and what is made of an answer."""
+    """What the attempts at a chunk need: the models, the request, and what turns an answer into a state."""
 
     summarizer: Summarizer
     fallback: Summarizer | None = None
@@ -78,8 +81,8 @@ class Asking:
     apply: Apply
     seqs: tuple[int, ...]
     """The chunk's messages."""
-    searches: bool = False
-    """What is too long is halved and what is blocked is found, outside a turn: neither waits for a fallback there."""
+    withholds_blocked: bool = False
+    """Outside a turn: find the messages that a provider blocks, and halve what is too long, before the fallback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,22 +118,28 @@ class Calls:
         """How many more may be made."""
         return self.most - len(self.attempts)
 
-    def climbed(self, reason: str | None = None) -> Climb:
-        """The attempts so far, with nothing to apply."""
+    def failed_result(self, reason: str | None = None) -> AttemptsResult:
+        """The attempts so far, none of which gave a state."""
         last = self.attempts[-1].reason if self.attempts else None
-        return Climb(attempts=tuple(self.attempts), reason=reason or last, retry_after=self.retry_after)
+        return AttemptsResult(attempts=tuple(self.attempts), reason=reason or last, retry_after=self.retry_after)
 
     async def ask(
-        self, summarizer: Summarizer, request: SummaryRequest, apply: Apply, *, again: bool = True
+        self, summarizer: Summarizer, request: SummaryRequest, apply: Apply, *, asks_again: bool = True
     ) -> _Answer:
         """One call, recorded whatever becomes of it, also when it is cancelled or the gate has a defect.
 
-        What does not hold in the answer is asked about again, once, where there are calls and time left for it, unless
-        ``again`` says that the calls are for something else.
+        Statements of the answer that fail the exact checks are asked about once more, where there are calls and time
+        left for it.
+
+        Args:
+            summarizer: The model.
+            request: What it is asked.
+            apply: Turns a checked answer into a state, or gives the reason why there is none.
+            asks_again: False keeps the remaining calls for something else.
         """
         started = self.clock.monotonic()
         answer = await self._called(summarizer, lambda: _asked(summarizer, request, apply))
-        second_request = _second_request(answer, request) if again else None
+        second_request = _second_request(answer, request) if asks_again else None
         if second_request is None or not self.left or self._is_late(started) or answer.report is None:
             return answer
         first, report = answer, answer.report
@@ -171,8 +180,8 @@ class Calls:
         return recorded
 
 
-async def climb(asking: Asking, calls: Calls) -> Climb:
-    """Ask, each time naming what was wrong with the answer before.
+async def run_attempts(asking: Asking, calls: Calls) -> AttemptsResult:
+    """Ask the model, then once more naming what was wrong, then the fallback model.
 
     A provider that refuses the request itself (a wrong key, an unknown model) is asked once. What is too long is
     left to the caller, who can halve the chunk.
@@ -188,17 +197,17 @@ async def climb(asking: Asking, calls: Calls) -> Climb:
         request = replace(asking.request(fallback.profile, ()), feedback=_feedback(request, answer.attempt))
         answer = await calls.ask(fallback, request, asking.apply)
     if answer.applied is not None:
-        return Climb(attempts=tuple(calls.attempts), applied=answer.applied)
-    if asking.searches and was_blocked:
-        return await _searched(asking, calls)
-    return calls.climbed()
+        return AttemptsResult(attempts=tuple(calls.attempts), applied=answer.applied)
+    if asking.withholds_blocked and was_blocked:
+        return await _withholding_messages(asking, calls)
+    return calls.failed_result()
 
 
 async def _worth_a_retry(asking: Asking, answer: _Answer, calls: Calls) -> bool:
     """Whether the same model may do better; waits for it where its provider wants a pause."""
     if answer.reason in FINAL:
         return False
-    if asking.searches and answer.reason == BLOCKED and answer.is_silent and len(asking.seqs) > 1:
+    if asking.withholds_blocked and answer.reason == BLOCKED and answer.is_silent and len(asking.seqs) > 1:
         return False  # the prompt was blocked, and it would be the same prompt
     if answer.attempt.outcome == "error":
         return answer.retryable and await calls.wait(answer.retry_after)
@@ -206,24 +215,24 @@ async def _worth_a_retry(asking: Asking, answer: _Answer, calls: Calls) -> bool:
 
 
 def _worth_another_model(asking: Asking, answer: _Answer) -> bool:
-    return answer.reason not in FINAL and not (asking.searches and answer.reason == TOO_LONG)
+    return answer.reason not in FINAL and not (asking.withholds_blocked and answer.reason == TOO_LONG)
 
 
-async def _searched(asking: Asking, calls: Calls) -> Climb:
-    """Withhold ever fewer messages, and take the answer that was shown most."""
-    search, best = Search(start=0, stop=len(asking.seqs)), calls.climbed()
+async def _withholding_messages(asking: Asking, calls: Calls) -> AttemptsResult:
+    """Ask with some messages withheld, ever fewer, and take the answer to the request that withheld fewest."""
+    search, best = Search(start=0, stop=len(asking.seqs)), calls.failed_result()
     while (hidden := search.next(calls.left)) is not None:
         withheld = asking.seqs[hidden.start : hidden.stop]
         request = replace(asking.request(asking.summarizer.profile, withheld), feedback=BLOCKED)
-        answer = await calls.ask(asking.summarizer, request, asking.apply, again=False)
+        answer = await calls.ask(asking.summarizer, request, asking.apply, asks_again=False)
         if answer.attempt.outcome == "error":
             break
         if answer.applied is not None:
             calls.attempts[-1] = replace(answer.attempt, reason=WITHHELD)
-            best = Climb(attempts=(), applied=answer.applied, withheld=withheld)
+            best = AttemptsResult(attempts=(), applied=answer.applied, withheld=withheld)
         search = search.after(hidden, blocked=answer.reason == BLOCKED)
     if best.applied is None:
-        return calls.climbed(BLOCKED)
+        return calls.failed_result(BLOCKED)
     return replace(best, attempts=tuple(calls.attempts))
 
 

@@ -24,8 +24,8 @@ from app.core.model.state import StateEntry, StateVersion
 from app.core.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
 from app.core.planning.withholding import without
-from app.core.state.adopting import adopted, asked_tokens, from_anchors, next_after
-from app.core.state.apply import Applying, served
+from app.core.state.apply import ApplyContext, served
+from app.core.state.schema_change import from_anchors, in_schema, next_after, requested_state_tokens
 from app.core.summarizer.stretches import output_room
 from app.core.summarizer.system_context import system_context
 from app.storage.unit_of_work import UnitOfWork
@@ -87,7 +87,7 @@ class Chunk:
             next_entry=next_after(entries, self.version.next_entry),
         )
         entries = (*entries, *beside)
-        return adopted(
+        return in_schema(
             entries, self.resolved.schema, source=source, next_entry=next_after(entries, self.version.next_entry)
         )
 
@@ -110,10 +110,10 @@ class Chunk:
         weight = min(self.most_tokens, sum(message.token_count for message in self.span))
         return weight // 2 if weight // 2 >= SMALLEST else None
 
-    def applying(self) -> Applying:
+    def applying(self) -> ApplyContext:
         """What an accepted candidate is applied to."""
         resolved = self.resolved
-        return Applying(
+        return ApplyContext(
             schema=resolved.schema,
             policy=resolved.policy,
             budgets=resolved.budgets,
@@ -134,7 +134,7 @@ class Chunk:
     def request(self, profile: ModelProfile, withheld: Collection[int] = ()) -> SummaryRequest:
         """What a summarizer is asked; of the messages with these ``seq``s it sees neither words nor anchors."""
         focus, system_prompt = self.row.request.focus, self.resolved.conversation.system_prompt
-        state_tokens = asked_tokens(self.resolved.budgets, self.previous, carried=self.carries)
+        state_tokens = requested_state_tokens(self.resolved.budgets, self.previous, carried=self.carries)
         described = self._described()
         room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + output_room(described)
         return SummaryRequest(

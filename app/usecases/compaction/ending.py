@@ -10,7 +10,7 @@ import structlog
 from app.core.model.conversation import Conversation, Quiet
 from app.core.model.records import Attempt, Compaction, CompactionStatus
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import WITHHELD, Climb
+from app.usecases.compaction.attempts import WITHHELD, AttemptsResult
 from app.usecases.compaction.claiming import quiet_after_failure, record_event
 from app.usecases.shared.shell import Shell
 
@@ -33,14 +33,14 @@ async def end_row(
     *,
     status: CompactionStatus,
     reason: str | None,
-    climbed: Climb | None = None,
+    attempted: AttemptsResult | None = None,
 ) -> Compaction:
     """End a row that applied nothing in its last step; the conversation is locked by the caller.
 
     With a chunk committed before, the row is ``applied``: ``partial``, unless there simply was no more to fold.
     A failed automatic row makes the conversation quiet for a while; one that only ran out of time on the way does not.
     """
-    changes = attempted(row, climbed) if climbed else {}
+    changes = attempt_columns(row, attempted) if attempted else {}
     if row.state_version_after is None:
         ended = await finish(shell, uow, row, status=status, reason=reason, **changes)
     else:
@@ -51,7 +51,7 @@ async def end_row(
             await uow.conversations.update(row.conversation_id, quiet=Quiet())
             return ended
     if status in FAILURES:
-        await _back_off(shell, uow, row, reason or status, at_least=climbed.retry_after if climbed else 0.0)
+        await _back_off(shell, uow, row, reason or status, at_least=attempted.retry_after if attempted else 0.0)
     return ended
 
 
@@ -83,14 +83,14 @@ async def count(uow: UnitOfWork, row: Compaction) -> Conversation:
     return await uow.conversations.update(conversation.id, compression_count=conversation.compression_count + 1)
 
 
-def attempted(row: Compaction, climbed: Climb) -> dict[str, Any]:
+def attempt_columns(row: Compaction, attempted: AttemptsResult) -> dict[str, Any]:
     """The row's fields with the calls of one more chunk, unless a run that was cancelled just then had saved them."""
-    if not climbed.attempts or row.attempts[-len(climbed.attempts) :] == climbed.attempts:
+    if not attempted.attempts or row.attempts[-len(attempted.attempts) :] == attempted.attempts:
         return {}
     return {
-        "attempts": (*row.attempts, *climbed.attempts),
-        "usage": row.usage.plus(climbed.usage),
-        "model": climbed.attempts[-1].model,
+        "attempts": (*row.attempts, *attempted.attempts),
+        "usage": row.usage.plus(attempted.usage),
+        "model": attempted.attempts[-1].model,
     }
 
 

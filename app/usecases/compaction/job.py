@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from app.core.model.model_io import DetailRequest, ModelProfile, Proposal, SummaryRequest, VerificationRequest
 from app.core.state.apply import apply_candidate
-from app.usecases.compaction.attempts import TOO_LONG, Asking, Calls, Climb, climb
+from app.usecases.compaction.attempts import TOO_LONG, Asking, AttemptsResult, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, Nothing, fallback_of, read_chunk, summarizer_of
 from app.usecases.ports import Summarizer
 from app.usecases.shared.lease import Lease
@@ -25,7 +25,7 @@ class Limits:
     """Model calls per chunk, where that is less than the policy's; ``None`` = the policy's."""
     chunks: int | None = None
     """Chunks before the rest is queued; ``None`` = all."""
-    searches: bool = True
+    withholds_blocked: bool = True
     """Whether what is too long is halved and what is blocked is looked for: not while somebody waits in a chat."""
     deadline: float | None = None
     """When the caller's time is up, on the clock that never goes back; ``None`` = a job's own time from now."""
@@ -36,8 +36,8 @@ class Limits:
 
 
 UNLIMITED = Limits()
-IN_TURN = Limits(attempts=IN_TURN_CALLS, searches=False)
-LAST_TRY = Limits(attempts=1, chunks=1, searches=False)
+IN_TURN = Limits(attempts=IN_TURN_CALLS, withholds_blocked=False)
+LAST_TRY = Limits(attempts=1, chunks=1, withholds_blocked=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,9 +62,9 @@ class Job:
         return cls(shell=shell, lease=lease, limits=limits, deadline=deadline)
 
     @property
-    def unrecorded(self) -> Climb | None:
+    def unrecorded(self) -> AttemptsResult | None:
         """Calls about a chunk of which nothing was saved, as when the job was cancelled in the middle of it."""
-        return self.calls.climbed() if self.calls and self.calls.attempts else None
+        return self.calls.failed_result() if self.calls and self.calls.attempts else None
 
     async def read(self) -> Chunk | Nothing:
         """The next chunk."""
@@ -73,7 +73,7 @@ class Job:
             self.most_tokens = read.most_tokens
         return read
 
-    async def climb(self, chunk: Chunk) -> tuple[Chunk | Nothing, Climb]:
+    async def run_attempts(self, chunk: Chunk) -> tuple[Chunk | Nothing, AttemptsResult]:
         """Ask about a chunk, about half of it where it was too long for the model, and so on while calls are left.
 
         Returns:
@@ -83,14 +83,14 @@ class Job:
         most = min(self.limits.attempts or allowed, allowed)
         calls = self.calls = Calls(clock=self.shell.clock, most=most, deadline=self.deadline)
         while True:
-            climbed = await climb(await self._asking(chunk), calls)
-            half = chunk.half if self.limits.searches and climbed.reason == TOO_LONG else None
-            if climbed.applied is not None or half is None or not calls.left:
-                return chunk, climbed
+            attempted = await run_attempts(await self._asking(chunk), calls)
+            half = chunk.half if self.limits.withholds_blocked and attempted.reason == TOO_LONG else None
+            if attempted.applied is not None or half is None or not calls.left:
+                return chunk, attempted
             self.most_tokens = half
             read = await self.read()
             if isinstance(read, Nothing):
-                return read, climbed
+                return read, attempted
             chunk = read
 
     def _off_record(self, summarizer: Summarizer) -> Summarizer:
@@ -106,7 +106,7 @@ class Job:
             request=chunk.request,
             apply=lambda report: apply_candidate(report, applying),
             seqs=tuple(message.seq for message in chunk.span),
-            searches=self.limits.searches,
+            withholds_blocked=self.limits.withholds_blocked,
         )
 
 

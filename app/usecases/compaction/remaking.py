@@ -19,7 +19,7 @@ from app.core.state.layout import layout_of
 from app.core.state.pruning import most_tokens, prune, state_of
 from app.core.validation.gate import GateReport
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import Asking, Calls, Climb, climb
+from app.usecases.compaction.attempts import Asking, AttemptsResult, Calls, run_attempts
 from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, fallback_of, summarizer_of
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.ending import count, end_row, finish
@@ -51,14 +51,14 @@ async def remake(shell: Shell, lease: Lease) -> Compaction:
         request=chunk.request,
         apply=_applying(chunk, chunk.version),
         seqs=tuple(message.seq for message in chunk.span),
-        searches=True,
+        withholds_blocked=True,
     )
     most, deadline = chunk.resolved.policy.calls_per_chunk, shell.clock.monotonic() + JOB_DEADLINE
-    climbed = await climb(asking, Calls(clock=shell.clock, most=most, deadline=deadline))
-    if climbed.applied is None:
-        status: CompactionStatus = "failed" if climbed.failed_by_model else "rejected"
-        return await _end(shell, lease, status=status, reason=climbed.reason, climbed=climbed)
-    return await _save(shell, lease, chunk, climbed)
+    attempted = await run_attempts(asking, Calls(clock=shell.clock, most=most, deadline=deadline))
+    if attempted.applied is None:
+        status: CompactionStatus = "failed" if attempted.got_no_answer else "rejected"
+        return await _end(shell, lease, status=status, reason=attempted.reason, attempted=attempted)
+    return await _save(shell, lease, chunk, attempted)
 
 
 async def _read(shell: Shell, lease: Lease) -> Chunk | None:
@@ -162,17 +162,17 @@ def _told(candidate: Candidate, before: StateVersion, version: int) -> list[Stat
     ]
 
 
-async def _save(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb) -> Compaction:
+async def _save(shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult) -> Compaction:
     """Install the new version, unless a restore, a compaction or another erasure came first."""
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
-        if climbed.applied is None or _moved(chunk.resolved.conversation, present):
-            ended = await end_row(shell, uow, row, status="superseded", reason="stale", climbed=climbed)
+        if attempted.applied is None or _moved(chunk.resolved.conversation, present):
+            ended = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
         else:
-            stored = await _write(shell, uow, present, chunk, climbed, climbed.applied, row)
+            stored = await _write(shell, uow, present, chunk, attempted, attempted.applied, row)
             await count(uow, row)
-            numbers = _numbers(row, chunk, climbed, stored)
+            numbers = _numbers(row, chunk, attempted, stored)
             ended = await finish(shell, uow, row, status="applied", reason=None, **numbers)
         await uow.commit()
     await shell.outbox.deliver(uow.committed_events)
@@ -184,7 +184,7 @@ async def _write(
     uow: UnitOfWork,
     present: Conversation,
     chunk: Chunk,
-    climbed: Climb,
+    attempted: AttemptsResult,
     applied: Applied,
     row: Compaction,
 ) -> Conversation:
@@ -206,7 +206,7 @@ async def _write(
         compaction_id=row.id,
         created_at=shell.clock.now(),
         made_by="erasure",
-        verified=first_mark(shell, chunk.resolved.policy, by_language_model=climbed.attempts[-1].metered),
+        verified=first_mark(shell, chunk.resolved.policy, by_language_model=attempted.attempts[-1].metered),
         verification=None,
     )
     await uow.states.add(present.id, version)
@@ -222,30 +222,30 @@ async def _write(
     return await refresh_sizes(uow, shell.resolver(changed))
 
 
-def _numbers(row: Compaction, chunk: Chunk, climbed: Climb, stored: Conversation) -> dict[str, Any]:
+def _numbers(row: Compaction, chunk: Chunk, attempted: AttemptsResult, stored: Conversation) -> dict[str, Any]:
     before = chunk.resolved
     return {
-        "model": climbed.attempts[-1].model,
-        "attempts": (*row.attempts, *climbed.attempts),
-        "usage": row.usage.plus(climbed.usage),
+        "model": attempted.attempts[-1].model,
+        "attempts": (*row.attempts, *attempted.attempts),
+        "usage": row.usage.plus(attempted.usage),
         "from_seq": chunk.span[0].seq,
         "to_seq": before.conversation.boundary_seq,
         "messages_covered": len(chunk.span),
         "tokens_before": before.tokens,
         "tokens_after": stored.context_tokens,
-        "entries": climbed.applied.counts if climbed.applied else EntryCounts(),
+        "entries": attempted.applied.counts if attempted.applied else EntryCounts(),
         "state_version_before": before.conversation.state_version,
         "state_version_after": stored.state_version,
     }
 
 
 async def _end(
-    shell: Shell, lease: Lease, *, status: CompactionStatus, reason: str | None, climbed: Climb | None = None
+    shell: Shell, lease: Lease, *, status: CompactionStatus, reason: str | None, attempted: AttemptsResult | None = None
 ) -> Compaction:
     async with shell.uow(lease.tenant_id) as uow:
         await uow.conversations.lock(lease.conversation_id)
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
-        ended = await end_row(shell, uow, row, status=status, reason=reason, climbed=climbed)
+        ended = await end_row(shell, uow, row, status=status, reason=reason, attempted=attempted)
         await uow.commit()
     await shell.outbox.deliver(uow.committed_events)
     return ended

@@ -16,11 +16,11 @@ from app.core.model.policies.policy import quiet_after
 from app.core.model.records import ERASURE, Compaction, CompactionStatus, RanIn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction import job as jobs
-from app.usecases.compaction.attempts import Climb
+from app.usecases.compaction.attempts import AttemptsResult
 from app.usecases.compaction.chunk import Chunk, Nothing, summarizer_of
 from app.usecases.compaction.claiming import record_event, refresh_sizes
 from app.usecases.compaction.due import claim_at_rest
-from app.usecases.compaction.ending import attempted, end_row
+from app.usecases.compaction.ending import attempt_columns, end_row
 from app.usecases.compaction.job import UNLIMITED, Job, Limits
 from app.usecases.compaction.remaking import remake
 from app.usecases.compaction.saving import save_chunk
@@ -39,7 +39,7 @@ class CompactionService:
     def __init__(self, shell: Shell, spending: SpendGuard) -> None:
         self._shell = shell
         self._spending = spending
-        self._unrecorded: dict[UUID, Climb] = {}
+        self._unrecorded: dict[UUID, AttemptsResult] = {}
         """By lease: the calls of runs that were cancelled, until whoever cancelled them ends or hands over the row."""
 
     async def execute(self, compaction_id: UUID, ran_in: RanIn = "worker") -> Compaction | None:
@@ -107,22 +107,22 @@ class CompactionService:
         except DomainError as error:  # a model that cannot be built must cost a compaction, never a turn
             log.warning("compaction.impossible", compaction_id=str(lease.compaction_id), reason=error.stable_code)
             reason = "model_unavailable" if isinstance(error, InvalidInputError) else error.stable_code
-            return await self.end(lease, status="failed", reason=reason, climbed=job.unrecorded)
+            return await self.end(lease, status="failed", reason=reason, attempted=job.unrecorded)
         except asyncio.CancelledError:
             self._keep(lease, job.unrecorded)
             raise
         except Exception:  # so must a defect of ours
             log.exception("compaction.crashed", compaction_id=str(lease.compaction_id))
-            return await self.end(lease, status="failed", reason="internal_error", climbed=job.unrecorded)
+            return await self.end(lease, status="failed", reason="internal_error", attempted=job.unrecorded)
         return row
 
     async def hand_over(self, lease: Lease) -> Compaction:
         """Put a row back for the worker, without counting it as a crash."""
-        climbed = self._unrecorded.pop(lease.token, None)
+        attempted = self._unrecorded.pop(lease.token, None)
         async with self._shell.uow(lease.tenant_id) as uow:
-            if climbed is not None:
+            if attempted is not None:
                 row = await uow.compactions.get(lease.compaction_id)
-                await uow.compactions.update(row.id, lease.token, **attempted(row, climbed))
+                await uow.compactions.update(row.id, lease.token, **attempt_columns(row, attempted))
             await uow.compactions.requeue(lease.compaction_id, lease.token, count=False)
             row = await uow.compactions.get(lease.compaction_id)
             await uow.commit()
@@ -130,16 +130,16 @@ class CompactionService:
         return row
 
     async def end(
-        self, lease: Lease, *, status: CompactionStatus, reason: str | None, climbed: Climb | None = None
+        self, lease: Lease, *, status: CompactionStatus, reason: str | None, attempted: AttemptsResult | None = None
     ) -> Compaction:
         """End a held row that applies nothing (more); one that is no longer held is returned as it is."""
-        climbed = climbed or self._unrecorded.pop(lease.token, None)
+        attempted = attempted or self._unrecorded.pop(lease.token, None)
         async with self._shell.uow(lease.tenant_id) as uow:
             await uow.conversations.lock(lease.conversation_id)
             row = await uow.compactions.get(lease.compaction_id)
             if row.lease_token != lease.token or not row.in_flight:
                 return row
-            ended = await end_row(self._shell, uow, row, status=status, reason=reason, climbed=climbed)
+            ended = await end_row(self._shell, uow, row, status=status, reason=reason, attempted=attempted)
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)
         return ended
@@ -177,14 +177,14 @@ class CompactionService:
         chunk = await job.read()
         if isinstance(chunk, Nothing):
             return await self._nothing(job.lease, chunk)
-        asked_about, climbed = await job.climb(chunk)
+        asked_about, attempted = await job.run_attempts(chunk)
         if isinstance(asked_about, Nothing):
-            return await self._nothing(job.lease, asked_about, climbed)
-        if climbed.applied is None:
-            return await self.end(job.lease, **_refusal(asked_about, climbed), climbed=climbed)
-        if climbed.withheld:
-            log.warning("compaction.withheld", compaction_id=str(row.id), seqs=climbed.withheld)
-        saved = await save_chunk(self._shell, job.lease, asked_about, climbed, climbed.applied)
+            return await self._nothing(job.lease, asked_about, attempted)
+        if attempted.applied is None:
+            return await self.end(job.lease, **_refusal(asked_about, attempted), attempted=attempted)
+        if attempted.withheld:
+            log.warning("compaction.withheld", compaction_id=str(row.id), seqs=attempted.withheld)
+        saved = await save_chunk(self._shell, job.lease, asked_about, attempted, attempted.applied)
         job.calls = None
         return saved
 
@@ -208,13 +208,15 @@ class CompactionService:
         await self._shell.outbox.deliver(uow.committed_events)
         return ended
 
-    async def _nothing(self, lease: Lease, nothing: Nothing, climbed: Climb | None = None) -> Compaction:
+    async def _nothing(self, lease: Lease, nothing: Nothing, attempted: AttemptsResult | None = None) -> Compaction:
         """Nothing (more) to fold: the end of the row, and quiet until there is something new."""
         resolved = nothing.resolved
         async with self._shell.uow(lease.tenant_id) as uow:
             await uow.conversations.lock(lease.conversation_id)
             row = check_held(await uow.compactions.get(lease.compaction_id), lease)
-            ended = await end_row(self._shell, uow, row, status="skipped", reason=nothing.found.reason, climbed=climbed)
+            ended = await end_row(
+                self._shell, uow, row, status="skipped", reason=nothing.found.reason, attempted=attempted
+            )
             if row.trigger != "manual":
                 quiet = quiet_after(
                     resolved.policy,
@@ -228,7 +230,7 @@ class CompactionService:
         await self._shell.outbox.deliver(uow.committed_events)
         return ended
 
-    def _keep(self, lease: Lease, calls: Climb | None) -> None:
+    def _keep(self, lease: Lease, calls: AttemptsResult | None) -> None:
         """Calls that the end of a cancelled run will be told of; those that nobody asked for make room."""
         if calls is not None:
             self._unrecorded[lease.token] = calls
@@ -244,13 +246,13 @@ class CompactionService:
             return replace(row, status="superseded", reason="stale")
 
 
-def _refusal(chunk: Chunk, climbed: Climb) -> dict[str, Any]:
+def _refusal(chunk: Chunk, attempted: AttemptsResult) -> dict[str, Any]:
     """The status that a row ends with when no attempt was accepted."""
-    if climbed.failed_by_model:
-        return {"status": "failed", "reason": climbed.reason}
-    saved_too_little = all(_saves_too_little(chunk, attempt.reason) for attempt in climbed.attempts)
+    if attempted.got_no_answer:
+        return {"status": "failed", "reason": attempted.reason}
+    saved_too_little = all(_saves_too_little(chunk, attempt.reason) for attempt in attempted.attempts)
     skipped = chunk.row.trigger == "manual" and saved_too_little
-    return {"status": "skipped" if skipped else "rejected", "reason": climbed.reason}
+    return {"status": "skipped" if skipped else "rejected", "reason": attempted.reason}
 
 
 def _saves_too_little(chunk: Chunk, reason: str | None) -> bool:

@@ -11,10 +11,10 @@ from app.core.model.conversation import Conversation, Layout
 from app.core.model.policies.policy import quiet_after
 from app.core.model.records import Compaction
 from app.core.model.state import Verified
-from app.core.state.apply import Applied, Applying, version_of
+from app.core.state.apply import Applied, ApplyContext, version_of
 from app.core.validation.fidelity import exact_values, fidelity
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import Climb
+from app.usecases.compaction.attempts import AttemptsResult
 from app.usecases.compaction.chunk import Chunk, summarizer_of
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.ending import count, end_row, finish
@@ -26,7 +26,9 @@ from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import first_mark, note_version
 
 
-async def save_chunk(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb, applied: Applied) -> Compaction:
+async def save_chunk(
+    shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult, applied: Applied
+) -> Compaction:
     """Install a state, fenced by the lease and by (state version, boundary, content epoch).
 
     Returns:
@@ -37,41 +39,41 @@ async def save_chunk(shell: Shell, lease: Lease, chunk: Chunk, climbed: Climb, a
         LeaseLostError: The row is no longer this process's; nothing is written.
     """
     values = await asyncio.to_thread(exact_values, chunk.span)
-    told = await _told(shell, chunk, climbed, applied)
+    told = await _told(shell, chunk, attempted, applied)
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
         if _moved(chunk.resolved.conversation, present):
-            saved = await end_row(shell, uow, row, status="superseded", reason="stale", climbed=climbed)
+            saved = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
         else:
             await uow.anchors.rank(present.id, applied.ranking)
             await add_proposed(uow, shell, shell.resolver(present), applied.found, chunk.span)
             wants_detail = _wants_detail(shell, chunk)
             ids = await store_segments(uow, present.id, told, wants_detail=wants_detail, now=shell.clock.now())
             served = await _laid_out(shell, uow, present, chunk, applied)
-            mark = _mark(shell, chunk, climbed)
+            mark = _mark(shell, chunk, attempted)
             stored = await _write_state(shell, uow, present, chunk, served, row, ids, mark)
-            saved = await _record(shell, uow, lease, row, chunk, climbed, served, stored, values)
+            saved = await _record(shell, uow, lease, row, chunk, attempted, served, stored, values)
         await uow.commit()
     await shell.outbox.deliver(uow.committed_events)
     return saved
 
 
-async def _told(shell: Shell, chunk: Chunk, climbed: Climb, applied: Applied) -> tuple[ToldSegment, ...]:
+async def _told(shell: Shell, chunk: Chunk, attempted: AttemptsResult, applied: Applied) -> tuple[ToldSegment, ...]:
     """The chunk's segments with their texts: made before the conversation is locked."""
     return await told_segments(
         chunk.segments,
         chunk.span,
         chunk.resolved.policy,
         digests=applied.digests,
-        model=climbed.attempts[-1].model,
+        model=attempted.attempts[-1].model,
         locale=chunk.resolved.conversation.locale,
         now=shell.clock.now(),
     )
 
 
-def _mark(shell: Shell, chunk: Chunk, climbed: Climb) -> Verified:
-    return first_mark(shell, chunk.resolved.policy, by_language_model=climbed.attempts[-1].metered)
+def _mark(shell: Shell, chunk: Chunk, attempted: AttemptsResult) -> Verified:
+    return first_mark(shell, chunk.resolved.policy, by_language_model=attempted.attempts[-1].metered)
 
 
 def _wants_detail(shell: Shell, chunk: Chunk) -> bool:
@@ -162,7 +164,7 @@ async def _write_state(
     return await refresh_sizes(uow, shell.resolver(changed))
 
 
-def _quiet(chunk: Chunk, applying: Applying, applied: Applied) -> Any:
+def _quiet(chunk: Chunk, applying: ApplyContext, applied: Applied) -> Any:
     """Until the context is heavier than predicted, as evaluation will see it."""
     above = _is_above_target(chunk, applied)
     quiet = quiet_after(
@@ -186,13 +188,13 @@ async def _record(
     lease: Lease,
     row: Compaction,
     chunk: Chunk,
-    climbed: Climb,
+    attempted: AttemptsResult,
     applied: Applied,
     stored: Conversation,
     values: Sequence[str],
 ) -> Compaction:
     """The chunk's numbers on the row; the last chunk ends it, with one event and one count."""
-    changes = _numbers(row, chunk, climbed, applied, stored) | {"fidelity": _probed(chunk, applied, values)}
+    changes = _numbers(row, chunk, attempted, applied, stored) | {"fidelity": _probed(chunk, applied, values)}
     if not chunk.plan.is_last:
         updated = await uow.compactions.update(lease.compaction_id, lease.token, **changes)
         if updated is None:
@@ -203,13 +205,15 @@ async def _record(
     return await finish(shell, uow, row, status="applied", reason=reason, **changes)
 
 
-def _numbers(row: Compaction, chunk: Chunk, climbed: Climb, applied: Applied, stored: Conversation) -> dict[str, Any]:
+def _numbers(
+    row: Compaction, chunk: Chunk, attempted: AttemptsResult, applied: Applied, stored: Conversation
+) -> dict[str, Any]:
     plan, before = chunk.plan, chunk.resolved
     first = row.state_version_after is None
     return {
-        "model": climbed.attempts[-1].model,
-        "attempts": (*row.attempts, *climbed.attempts),
-        "usage": row.usage.plus(climbed.usage),
+        "model": attempted.attempts[-1].model,
+        "attempts": (*row.attempts, *attempted.attempts),
+        "usage": row.usage.plus(attempted.usage),
         "from_seq": plan.from_seq if first else row.from_seq,
         "to_seq": plan.to_seq,
         "messages_covered": row.messages_covered + plan.messages,

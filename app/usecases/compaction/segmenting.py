@@ -22,11 +22,11 @@ from app.core.model.segments import (
     SegmentDigest,
     SegmentLevel,
 )
-from app.core.segments.cutting import cut
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text, with_values
 from app.core.segments.hashing import content_hash
 from app.core.segments.naming import ids_for, stem_of
+from app.core.segments.segmentation import split_into_segments
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.text.escaping import clean
 from app.core.text.token_counts import estimate_text
@@ -46,7 +46,7 @@ class ToldSegment:
 
 def cut_span(span: Sequence[Message], how: SegmentBy, *, from_seq: int, to_seq: int) -> tuple[CutSegment, ...]:
     """The stretches of a span; every ``seq`` between the two lies in exactly one, commands and erased ones too."""
-    cuts = [describe(messages) for messages in cut(_spoken(span), how)]
+    cuts = [describe(messages) for messages in split_into_segments(_spoken(span), how)]
     starts = [from_seq, *(one.from_seq for one in cuts[1:])]
     ends = [*(start - 1 for start in starts[1:]), to_seq]
     return (

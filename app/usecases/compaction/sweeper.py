@@ -20,7 +20,7 @@ from app.core.model.records import Compaction, Turn, Work
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.turn_end import tell_failed
-from app.usecases.compaction.stand_in import AsideLane, Executor, StandIn
+from app.usecases.compaction.local_runners import Executor, LocalCompactionRunner, LocalJobRunner
 from app.usecases.ports import Clock, EventBus, JobQueue
 from app.usecases.shared.working import count_crash
 
@@ -96,9 +96,11 @@ class Sweeper:
         self._resend_after = timedelta(seconds=timings.resend_seconds)
         self._refused_since: float | None = None
         self._housekeeping_at = clock.monotonic()
-        self._stand_in = StandIn(uow, compaction, needed=self._broker_is_away, waited=self._resend_after, owner=owner)
+        self._stand_in = LocalCompactionRunner(
+            uow, compaction, needed=self._broker_is_away, waited=self._resend_after, owner=owner
+        )
         self._sends_details, self._sends_verifications = detailing is not None, verifying is not None
-        self._asides = [AsideLane(one.work, needed=self._broker_is_away) for one in (verifying, detailing) if one]
+        self._asides = [LocalJobRunner(one.work, needed=self._broker_is_away) for one in (verifying, detailing) if one]
 
     async def run(self) -> None:
         """Sweep until cancelled; no error ends it. Jobs that it runs itself are cancelled with it."""

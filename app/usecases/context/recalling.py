@@ -18,9 +18,9 @@ from app.core.model.conversation import Layout, Message
 from app.core.model.segments import Expansion, Level, Segment
 from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.deciding import decided_by_itself
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import question_of
+from app.core.retrieval.recall_decision import decide_recall_without_history
 from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
 from app.core.state.digesting import NO_DIGESTS, Digests
 from app.core.text.parts import own_parts
@@ -101,7 +101,7 @@ def question_in(material: Material, asked: Asked, *, budget: int | None) -> str:
     if not (asked.in_turn and wanted):
         return ""
     text = _bounded(_last_words(material.tail))
-    return "" if decided_by_itself(text, question_of(text, ())) else text
+    return "" if decide_recall_without_history(text, question_of(text, ())) else text
 
 
 async def gather(

@@ -19,7 +19,13 @@ from app.core.text.token_counts import tokens_of, weigh
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.anchoring import anchor_messages
-from app.usecases.history.holding import decide_new, hold_halves, laid_out_again, tell_over_allotment, threshold
+from app.usecases.history.holding import (
+    decide_protection,
+    hold_tool_partners,
+    laid_out_again,
+    tell_over_allotment,
+    threshold_event_data,
+)
 from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -62,9 +68,9 @@ async def append(
     await _refuse_unknown_calls(uow, conversation, drafts)
     before = shell.resolver(conversation)
     written = await _written(before, drafts, new_id=shell.new_id, now=now)
-    decided = await decide_new(uow, before, written)
-    messages, halves = decided.messages, decided.halves
-    conversation = (await hold_halves(uow, shell, before, halves)).conversation
+    decided = await decide_protection(uow, before, written)
+    messages, halves = decided.messages, decided.tool_partners
+    conversation = (await hold_tool_partners(uow, shell, before, halves)).conversation
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
     await uow.messages.append(messages, sums)
     moves_layout = await anchor_messages(uow, shell, conversation, messages)
@@ -164,7 +170,7 @@ async def _record_threshold(uow: UnitOfWork, before: Resolved, after: Resolved, 
     """One event each time the gauge climbs a step."""
     was, gauge = before.gauge, after.gauge
     if RANKS[gauge.status] > RANKS[was.status]:
-        await uow.events.add(after.conversation.id, "context.threshold", threshold(after), now)
+        await uow.events.add(after.conversation.id, "context.threshold", threshold_event_data(after), now)
 
 
 async def _refuse_unknown_calls(uow: UnitOfWork, conversation: Conversation, drafts: Sequence[MessageDraft]) -> None:

@@ -20,7 +20,14 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due import claim_at_rest
-from app.usecases.history.holding import NO_GOALS, Goals, asks_for_goals, decide_again, goals_stated, laid_out_again
+from app.usecases.history.holding import (
+    NO_GOALS,
+    Goals,
+    asks_for_goals,
+    decide_protection_again,
+    goals_stated,
+    laid_out_again,
+)
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import STREAMS, Shell
@@ -174,7 +181,7 @@ class ConversationService:
         decides, decided = _protecting(before) != _protecting(after), after
         if decides:
             goals = await goals_stated(uow, after, goals) if asks_for_goals(before, after) else NO_GOALS
-            decided = await decide_again(uow, self._shell, after, goals)
+            decided = await decide_protection_again(uow, self._shell, after, goals)
         if decides or _rendering(before) != _rendering(after):
             return await laid_out_again(uow, self._shell, decided)
         return decided

@@ -1,4 +1,8 @@
-"""What is held, after it changed: decided, summed and laid out again, in the transaction of the change."""
+"""Which messages are held, and the sums and the layout that follow from it, in the transaction of the change.
+
+A held message is kept verbatim: it is pinned or protected, or it is the tool partner of one that is: the call of a held
+result, or the result of a held call.
+"""
 
 from __future__ import annotations
 
@@ -37,29 +41,31 @@ NO_GOALS: Final = Goals()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """Why new messages are held."""
+class ProtectionDecision:
+    """New messages with their protection, and the stored tool partners that are protected with them."""
 
     messages: list[Message]
     """The new ones, with their reasons."""
     left_out: list[Message]
     """Those of them for which there was no room."""
-    halves: list[Message]
-    """Stored halves of tool pairs that are held from now on, with the reason; not written yet."""
+    tool_partners: list[Message]
+    """Stored calls and results that are held from now on because their partner is, with the reason; not written yet."""
 
 
-async def decide_new(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]) -> Decided:
-    """Why new messages of a conversation are held, and what is held with them."""
+async def decide_protection(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]) -> ProtectionDecision:
+    """Decide which new messages are held and why, and which stored tool partners have to be held with them."""
     stored = await _stored_halves(uow, messages)
-    reasons = await decide(resolved, [*stored, *messages])
+    reasons = await protection_reasons(resolved, [*stored, *messages])
     wanted = any(takes_room(reason) or reason == OVER_ALLOTMENT for reason in reasons.values())
     if wanted and resolved.conversation.last_seq:
-        reasons = await decide(resolved, [*stored, *messages], used=await used_beside(uow, resolved, stored))
+        reasons = await protection_reasons(
+            resolved, [*stored, *messages], used=await used_beside(uow, resolved, stored)
+        )
     made = [replace(message, protected_reason=reasons[message.seq]) for message in messages]
-    return Decided(
+    return ProtectionDecision(
         messages=made,
         left_out=[message for message in made if message.protected_reason == OVER_ALLOTMENT],
-        halves=[
+        tool_partners=[
             replace(half, protected_reason=reasons[half.seq])
             for half in stored
             if not half.is_protected and takes_room(reasons[half.seq])
@@ -67,11 +73,13 @@ async def decide_new(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Mes
     )
 
 
-async def hold_halves(uow: UnitOfWork, shell: Shell, resolved: Resolved, halves: Sequence[Message]) -> Resolved:
+async def hold_tool_partners(
+    uow: UnitOfWork, shell: Shell, resolved: Resolved, partners: Sequence[Message]
+) -> Resolved:
     """Write what holds these stored messages from now on, and the sums that follow from it."""
-    if not halves:
+    if not partners:
         return resolved
-    total = await uow.messages.reweigh(resolved.conversation.id, {half.seq: half.protected_reason for half in halves})
+    total = await uow.messages.reweigh(resolved.conversation.id, {half.seq: half.protected_reason for half in partners})
     return shell.resolver(await summed_again(uow, resolved.conversation, total))
 
 
@@ -113,7 +121,9 @@ def _in_order(messages: Iterable[Message]) -> list[Message]:
     return sorted(messages, key=lambda message: message.seq)
 
 
-async def decide(resolved: Resolved, messages: Sequence[Message], *, used: int = 0) -> dict[int, ProtectedReason]:
+async def protection_reasons(
+    resolved: Resolved, messages: Sequence[Message], *, used: int = 0
+) -> dict[int, ProtectedReason]:
     """``protection.decided`` by a conversation's policy; many are looked at off the event loop."""
 
     def work() -> dict[int, ProtectedReason]:
@@ -144,7 +154,9 @@ def asks_for_goals(before: Resolved, after: Resolved) -> bool:
     return GOALS in after.policy.protect and GOALS not in before.policy.protect
 
 
-async def decide_again(uow: UnitOfWork, shell: Shell, resolved: Resolved, goals: Goals = NO_GOALS) -> Resolved:
+async def decide_protection_again(
+    uow: UnitOfWork, shell: Shell, resolved: Resolved, goals: Goals = NO_GOALS
+) -> Resolved:
     """Decide protection again, pins first, after the policy changed: of what is held, and of what rules may hold now.
 
     All other messages were compressible and remain so, however many there are.
@@ -164,7 +176,7 @@ async def decide_again(uow: UnitOfWork, shell: Shell, resolved: Resolved, goals:
     )
     calls = {call for message in candidates for ids in call_ids(message) for call in ids}
     messages = _in_order([*candidates, *(await _held_with(uow, candidates, calls) if calls else [])])
-    reasons = await decide(resolved, messages)
+    reasons = await protection_reasons(resolved, messages)
     changed = {one.seq: reason for one in messages if (reason := reasons[one.seq]) != one.protected_reason}
     total = await uow.messages.reweigh(resolved.conversation.id, dict(changed))
     summed = shell.resolver(await summed_again(uow, resolved.conversation, total))
@@ -206,7 +218,7 @@ async def tell_over_allotment(uow: UnitOfWork, shell: Shell, resolved: Resolved,
     about: list[tuple[str, dict[str, Any]]] = [
         (
             "context.threshold",
-            threshold(resolved)
+            threshold_event_data(resolved)
             | {"reason": OVER_ALLOTMENT, "message_id": str(one.id), "seq": one.seq}
             | {"size": size_of(one, policy.estimator), "protected_tokens": used, "limit": limit},
         )
@@ -215,7 +227,7 @@ async def tell_over_allotment(uow: UnitOfWork, shell: Shell, resolved: Resolved,
     await uow.events.add_many(resolved.conversation.id, about, shell.clock.now())
 
 
-def threshold(resolved: Resolved) -> dict[str, Any]:
+def threshold_event_data(resolved: Resolved) -> dict[str, Any]:
     """The numbers of every ``context.threshold`` event."""
     gauge = resolved.gauge
     return {

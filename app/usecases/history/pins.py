@@ -12,7 +12,7 @@ from app.core.model.policies.protection import size_of
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due import claim_at_rest
-from app.usecases.history.holding import decide, laid_out_again, summed_again, unit_of, used_beside
+from app.usecases.history.holding import laid_out_again, protection_reasons, summed_again, unit_of, used_beside
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -56,7 +56,7 @@ class PinService:
         """Write the pin and the reasons that follow from it; the sums with them."""
         unit = [wanted if one.id == wanted.id else one for one in await unit_of(uow, wanted)]
         used = await used_beside(uow, resolved, unit)
-        reasons = await decide(resolved, unit, used=used)
+        reasons = await protection_reasons(resolved, unit, used=used)
         if wanted.is_pinned and reasons[wanted.seq] != "pinned":
             raise _no_room(resolved, unit, used)
         conversation_id = wanted.conversation_id

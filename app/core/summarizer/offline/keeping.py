@@ -9,7 +9,7 @@ from app.core.model.state import StateEntry
 from app.core.reading.choice import Option, Told, choose
 from app.core.reading.cues import cues_of
 from app.core.reading.labels import PHRASES, role_of
-from app.core.reading.ledger import line_in
+from app.core.reading.ledger import parse_line
 from app.core.reading.scoring import Worth, cue_worth, kind_of, values_worth, worth_of_data
 from app.core.summarizer.offline.items import ANSWERED, cost, parted
 from app.core.text.identifiers import find_identifiers
@@ -94,7 +94,7 @@ def option_of(entry: StateEntry, key: int) -> Option:
     """A fact or open entry as an option that its words speak for; of equals the smaller key goes first."""
     tokens = cost(entry.text)
     label, clauses = parted(entry.text)
-    said = line_in("; ".join(clauses)).stems if role_of(label) == "tool" else frozenset(stems(entry.text))
+    said = parse_line("; ".join(clauses)).stems if role_of(label) == "tool" else frozenset(stems(entry.text))
     return Option(key=key, worth=worth_of(entry), stems=said, size=len(entry.text), cost=lambda: tokens)
 
 
@@ -103,7 +103,7 @@ def worth_of(entry: StateEntry) -> Worth:
     label, clauses = parted(entry.text)
     said = "; ".join(clauses)
     if role_of(label) == "tool":
-        return worth_of_data(line_in(said), ()).times(_STEADY)
+        return worth_of_data(parse_line(said), ()).times(_STEADY)
     cues = cues_of(said)
     rest = _WORDS + cue_worth(cues) * (_BINDS if "rule" in cues else 1.0) + (_ANSWER if ANSWERED in said else 0.0)
     if entry.role == "open" or label in {words.open_question for words in PHRASES.values()}:

@@ -13,12 +13,11 @@ from app.core.reading.passages import Passage, clip
 from app.core.summarizer.offline.topics import topics
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.patterns import compiled
+from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import estimate_text
-from app.core.text.words import sentences
 
 _LONGEST_PART: Final = 130  # characters of a quoted sentence
 _EARLIER: Final = 160  # characters kept of a story without a template
-_FULL_STOPS: Final = (".", "!", "?", "…", "。", "！", "？")
 _OPENING: Final = 12  # sentences among which the first telling one, and the names of the subject, are looked for
 _TELLING: Final = 4  # content words
 _SHORTEST: Final = 24  # characters left when room runs out
@@ -54,10 +53,10 @@ def narrative(passages: Sequence[Passage], previous: Sequence[StateEntry], langu
         return earlier
     words = phrases(language)
     if words is None:
-        return _fit([_stub(earlier) or _opening(passages), _closed(_last(passages).spoken)], room)
+        return _fit([_stub(earlier) or _opening(passages), closed(_last(passages).spoken)], room)
     abouts = list(_abouts(passages, _told(earlier), words))
     told = _stands(passages, words)
-    stands = _closed(_shrunk(told, room - estimate_text(abouts[-1]) - 1))
+    stands = closed(_shrunk(told, room - estimate_text(abouts[-1]) - 1))
     if len(stands) < _SHORTEST:
         subject = abouts[-1] if estimate_text(abouts[-1]) <= room else ""
         return subject or _shrunk(told, room) or clip(told, _SHORTEST)
@@ -135,12 +134,8 @@ def _stands(passages: Sequence[Passage], words: Phrases) -> str:
     last = _last(passages)
     text = clip(last.core, _LONGEST_PART)
     if _OWN.search(last.core) or last.is_named:
-        return _closed(words.last_by.format(speaker=last.speaker, text=text))
-    return _closed(words.last.format(text=text))
-
-
-def _closed(text: str) -> str:
-    return text if not text or text.endswith(_FULL_STOPS) else f"{text}."
+        return closed(words.last_by.format(speaker=last.speaker, text=text))
+    return closed(words.last.format(text=text))
 
 
 def _last(passages: Sequence[Passage]) -> Passage:
@@ -179,4 +174,4 @@ def _opening(passages: Sequence[Passage]) -> str:
     heaviest = max(
         (p for p in passages if p.seq == first), key=lambda p: (min(len(p.stems), 10) + 2 * len(p.cues), -p.index)
     )
-    return _closed(clip(heaviest.spoken, _LONGEST_PART))
+    return closed(clip(heaviest.spoken, _LONGEST_PART))

@@ -9,13 +9,13 @@ from typing import Final
 
 from app.core.model.state import StateEntry, StateField, StateSchema
 from app.core.reading.labels import PHRASES, phrases
+from app.core.reading.quoting import is_quoted
 from app.core.summarizer.offline.items import ANSWERED
 from app.core.text.patterns import compiled
-from app.core.text.words import sentences
+from app.core.text.sentences import closed, sentences
 
 _LABEL: Final = compiled(r"([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
 _BEFORE_LABEL: Final = compiled(r"(?<=[.!?…。！？)]) (?=[^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )")
-_ENDS: Final = (".", "!", "?", "…", "。", "！", "？")
 _LONGEST: Final = 420
 """Characters of what one speaker says in a row: a question quoted with its answer is hardly longer."""
 _ABOUT: Final = tuple(words.about.partition("{")[0] for words in PHRASES.values())
@@ -71,11 +71,6 @@ def is_about(text: str) -> bool:
     return text.startswith(_ABOUT)
 
 
-def closed(text: str) -> str:
-    """The text with an end that another sentence can follow."""
-    return text if not text or text.endswith(_ENDS) else f"{text}."
-
-
 def statements(text: str) -> list[str]:
     """The statements of a text: a speaker's sentences together, where it says who speaks; sentences elsewhere."""
     return list(dict.fromkeys(_statements(text)))
@@ -98,8 +93,9 @@ def _statements(text: str) -> list[str]:
         begins = len(found)
         for sentence in sentences(part):
             goes_on = len(found) > begins and len(found[-1]) + len(sentence) <= _LONGEST
-            goes_on = goes_on and not sentence.startswith(_FRAMED)
-            if goes_on and (sentence.startswith(ANSWERED.strip()) or _LABEL.match(found[-1])):
+            goes_on = goes_on and not sentence.startswith(_FRAMED) and not is_quoted(sentence)
+            is_labelled = goes_on and _LABEL.match(found[-1]) and not is_quoted(found[-1])
+            if goes_on and (sentence.startswith(ANSWERED.strip()) or is_labelled):
                 found[-1] = f"{found[-1]} {sentence}"
             else:
                 found.append(sentence)

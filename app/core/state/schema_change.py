@@ -1,4 +1,4 @@
-"""A state carried over to another schema, by the roles of its entries: nothing is lost when a policy changes."""
+"""A change of the state's schema: entries move to the new fields by their roles, and none is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPEN: Final[frozenset[AnchorType]] = frozenset({"unresolved_question", "commitm
 _ENDS: Final = (".", "!", "?", "…", "。", "！", "？", ":", ";")
 
 
-def adopted(
+def in_schema(
     entries: Sequence[StateEntry], schema: StateSchema, *, source: StateSchema, next_entry: int
 ) -> tuple[StateEntry, ...]:
     """The entries in the fields of this schema.
@@ -68,7 +68,7 @@ def from_anchors(anchors: Sequence[Anchor], *, schema: StateSchema, version: int
     return found
 
 
-def asked_tokens(budgets: Budgets, entries: Sequence[StateEntry], *, carried: bool) -> int:
+def requested_state_tokens(budgets: Budgets, entries: Sequence[StateEntry], *, carried: bool) -> int:
     """How large the next state should be: one that was just carried over is told whole, beside what is new."""
     planned = budgets.state_tokens
     if not carried:

@@ -93,7 +93,9 @@ _INSTRUCTS: Final = compiled(rf"\A\W*(?:{'|'.join(_INSTRUCTIONS.values())})", re
 _REFERS: Final = compiled("|".join(_POINTS_BACK.values()), re.IGNORECASE)
 
 
-def decide(text: str, question: Question, corpus: Corpus, *, served: Sequence[str], seqs: Collection[int]) -> Decision:
+def decide_recall(
+    text: str, question: Question, corpus: Corpus, *, served: Sequence[str], seqs: Collection[int]
+) -> Decision:
     """Whether a message needs more than is served.
 
     Args:
@@ -103,7 +105,7 @@ def decide(text: str, question: Question, corpus: Corpus, *, served: Sequence[st
         served: What is served before it, in order: entries of the state, then messages.
         seqs: Positions of the messages that are served.
     """
-    if settled := decided_by_itself(text, question):
+    if settled := decide_recall_without_history(text, question):
         return settled
     weights = _known(question, corpus, seqs)
     if not weights:
@@ -115,7 +117,7 @@ def decide(text: str, question: Question, corpus: Corpus, *, served: Sequence[st
     return "covered" if places and _tell_values(places, _about(weights, corpus, seqs), corpus) else "needed"
 
 
-def decided_by_itself(text: str, question: Question) -> Decision | None:
+def decide_recall_without_history(text: str, question: Question) -> Decision | None:
     """What is decided without a look at the conversation; ``None`` where that takes one."""
     if _is_courtesy(text):
         return "courtesy"

@@ -53,7 +53,15 @@ _QUOTES: Final[Mapping[str, Mapping[Origin, str]]] = {
 }
 
 
+_FRAMES: Final = tuple(f'{said}: "' for each in _QUOTES.values() for said in each.values())
+
+
 def quoted(text: str, origin: Origin, language: str | None) -> str:
     """The text as somebody's words: ``The user wrote: "…"``, in the conversation's language where it is known."""
     said = _QUOTES.get((language or "en")[:2], _QUOTES["en"])[origin]
     return f'{said}: "{text}"'
+
+
+def is_quoted(text: str) -> bool:
+    """Whether a text is such a frame with somebody's words, whoever wrote it."""
+    return text.endswith('"') and text.startswith(_FRAMES)

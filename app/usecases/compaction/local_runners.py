@@ -1,4 +1,4 @@
-"""Runs queued compactions in this process while the broker takes none."""
+"""Run queued compactions and other jobs in this process while the message broker is down."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Executor(Protocol):
         """Take the row's lease and run it; nothing happens when somebody else holds it."""
 
 
-class AsideLane:
-    """Has L1s written, or states verified, in this process, one after the other, while the broker takes no hints.
+class LocalJobRunner:
+    """Run jobs of one kind in this process, one at a time, while the broker is down.
 
     Args:
-        work: has one done, of any conversation; says what became of it.
+        work: does one job of any conversation; returns what became of it.
         needed: whether the broker is still away.
     """
 
@@ -62,8 +62,8 @@ class AsideLane:
             _log.warning("sweeper.aside_failed", error=type(error).__name__)
 
 
-class StandIn:
-    """At most two compactions at once, one after the other, until nothing waits or the broker is back.
+class LocalCompactionRunner:
+    """Run queued compactions in two lanes, each one at a time, until nothing waits or the broker is back.
 
     Args:
         uow: opens units of work.

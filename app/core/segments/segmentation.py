@@ -40,7 +40,7 @@ _BEYOND: Final = 0.5  # and each one beyond the usual
 _OFTEN: Final = 0.25  # of all places: silences as frequent as that say nothing
 
 
-def cut(messages: Sequence[Message], how: SegmentBy) -> list[tuple[Message, ...]]:
+def split_into_segments(messages: Sequence[Message], how: SegmentBy) -> list[tuple[Message, ...]]:
     """Every message in exactly one segment, in order; a tool call and its results are never parted."""
     if not messages:
         return []

@@ -1,1 +1,0 @@
-"""Values with one form for many ways of writing them. To be replaced by ``app.core.text.values``."""
