@@ -21,7 +21,7 @@ from app.core.state.apply import Applied, apply_candidate, version_of
 from app.core.state.rendering import render_text
 from app.core.text.token_counts import weigh
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import Asking, Calls, climb
+from app.usecases.compaction.attempts import Asking, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.appending import MessageDraft
@@ -153,16 +153,16 @@ class ArrayCompaction:
             request=chunk.request,
             apply=lambda report: apply_candidate(report, applying),
             seqs=tuple(message.seq for message in chunk.span),
-            searches=True,
+            withholds_blocked=True,
         )
-        climbed = await climb(
+        result = await run_attempts(
             asking, Calls(clock=self._shell.clock, most=resolved.policy.calls_per_chunk, deadline=deadline)
         )
-        if climbed.applied is None:
-            if all(attempt.reason in TOO_LITTLE for attempt in climbed.attempts):
+        if result.applied is None:
+            if all(attempt.reason in TOO_LITTLE for attempt in result.attempts):
                 return None
-            raise SummarizerFailedError(f"no usable summary ({climbed.reason})", extra={"reason": climbed.reason})
-        return self._further(progress, chunk, climbed.applied, climbed.usage)
+            raise SummarizerFailedError(f"no usable summary ({result.reason})", extra={"reason": result.reason})
+        return self._further(progress, chunk, result.applied, result.usage)
 
     def _further(self, progress: _Progress, chunk: Chunk, applied: Applied, usage: Usage) -> _Progress:
         boundary = progress.messages[chunk.plan.to_seq - 1]
