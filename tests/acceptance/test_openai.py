@@ -308,6 +308,8 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
         ("/chat/completions", {"messages": [user("x")], "logit_bias": {"5": 1}}, 400, "logit_bias"),
         ("/chat/completions", {"messages": [{"role": "tool", "content": "x"}]}, 400, "messages.0"),
         ("/chat/completions", {"messages": [user("x")], "model": "gpt-9"}, 404, "model"),
+        ("/chat/completions", {"messages": [user("x")], "tool_choice": "required"}, 400, "tool_choice"),
+        ("/chat/completions", {"messages": [user("x"), {"role": "assistant", "content": "y"}]}, 400, "input"),
         ("/responses", {"input": "x", "background": True}, 400, "background"),
         ("/responses", {"input": "x", "tools": [{"type": "web_search"}]}, 400, "tools"),
         ("/responses", {"input": [{"type": "computer_call"}]}, 400, "input.0"),
@@ -324,7 +326,8 @@ def test_what_cannot_be_done_is_refused_and_named(
     scripted: httpx.Client, path: str, body: Json, status: int, param: str
 ) -> None:
     before = scripted.get("/conversations").json()["data"]
-    response = ask(scripted, path, body)
+    named = {"X-Conversation-Id": "refused"} if path == "/chat/completions" else {}
+    response = ask(scripted, path, body, **named)
     assert response.status_code == status, response.text
     assert scripted.get("/conversations").json()["data"] == before
     assert str(response.json()["error"]["param"]).startswith(param)
