@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ import pytest
 
 from tests.acceptance.conftest import SharedServices, StartService, uses_processes
 from tests.acceptance.service import Service, until
+from tests.acceptance.sockets import over_socket
 from tests.acceptance.talk import Json
 from tests.openai_server import OpenAI, obliging, running_openai
 
@@ -197,7 +198,7 @@ def test_a_response_is_a_turn_that_can_be_read_gone_on_from_and_deleted(scripted
     first = good(ask(scripted, "/responses", {"input": "My name is Ada.", "metadata": {"a": "b"}, "temperature": 0.5}))
     second = good(ask(scripted, "/responses", {"input": "And yours?", "previous_response_id": first["id"]}))
     assert second["conversation"] == first["conversation"]
-    assert good(scripted.get(f"/v1/responses/{first['id']}")) == {**first, "completed_at": first["completed_at"]}
+    assert good(scripted.get(f"/v1/responses/{first['id']}")) == first
     items = good(scripted.get(f"/v1/responses/{second['id']}/input_items"))
     assert [item["content"][0]["text"] for item in items["data"]] == ["And yours?"]
 
@@ -249,6 +250,8 @@ def test_the_stream_of_a_response_and_of_a_completion(scripted: httpx.Client) ->
     last = found[-1]["response"]
     assert deltas == said(last)
     assert good(scripted.get(f"/v1/responses/{last['id']}")) == last
+    again = events(scripted.get(f"/v1/responses/{last['id']}?stream=true&starting_after=1"))
+    assert (again[0]["sequence_number"], again[-1]["response"]["output"]) == (2, last["output"])
     chunks = events(chat(scripted, user("Stream, please."), stream=True, stream_options={"include_usage": True}))
     assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks[:-1]) == deltas
     assert (chunks[-1]["choices"], chunks[-1]["usage"]["total_tokens"] > 0) == ([], True)
@@ -305,6 +308,8 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
         ("/chat/completions", {"messages": [user("x")], "logit_bias": {"5": 1}}, 400, "logit_bias"),
         ("/chat/completions", {"messages": [{"role": "tool", "content": "x"}]}, 400, "messages.0"),
         ("/chat/completions", {"messages": [user("x")], "model": "gpt-9"}, 404, "model"),
+        ("/chat/completions", {"messages": [user("x")], "tool_choice": "required"}, 400, "tool_choice"),
+        ("/chat/completions", {"messages": [user("x"), {"role": "assistant", "content": "y"}]}, 400, "input"),
         ("/responses", {"input": "x", "background": True}, 400, "background"),
         ("/responses", {"input": "x", "tools": [{"type": "web_search"}]}, 400, "tools"),
         ("/responses", {"input": [{"type": "computer_call"}]}, 400, "input.0"),
@@ -321,7 +326,8 @@ def test_what_cannot_be_done_is_refused_and_named(
     scripted: httpx.Client, path: str, body: Json, status: int, param: str
 ) -> None:
     before = scripted.get("/conversations").json()["data"]
-    response = ask(scripted, path, body)
+    named = {"X-Conversation-Id": "refused"} if path == "/chat/completions" else {}
+    response = ask(scripted, path, body, **named)
     assert response.status_code == status, response.text
     assert scripted.get("/conversations").json()["data"] == before
     assert str(response.json()["error"]["param"]).startswith(param)
@@ -434,7 +440,7 @@ def test_compacted_input_stands_for_what_it_was_made_of(scripted: httpx.Client, 
 
 
 def test_a_socket_remembers_what_is_kept_nowhere(service: Service, provider: OpenAI) -> None:
-    found = asyncio.run(_over_socket(service.url, [
+    found = asyncio.run(over_socket(service.url, [
         {"input": "The word is cobalt.", "store": False},
         {"input": "Which word?", "store": False, "previous_response_id": "last"},
         {"input": [{"type": "function_call_output", "call_id": "none", "output": "x"}], "store": False,
@@ -455,26 +461,5 @@ def test_no_page_of_another_origin_opens_a_socket(service: Service) -> None:
 
     for headers in ({"Origin": "http://evil.example"}, {"Authorization": "Bearer tl_wrong"}):
         with pytest.raises(InvalidStatus, match="403"):
-            asyncio.run(_over_socket(service.url, [], headers))
-    asyncio.run(_over_socket(service.url, [], {"Origin": "http://localhost:3000"}))
-
-
-async def _over_socket(url: str, requests: Sequence[Json], headers: dict[str, str] | None = None) -> list[Json]:
-    """The last event of each request; ``last`` stands for the id of the response that was last complete."""
-    from websockets.asyncio.client import connect  # noqa: PLC0415 - for the tests of sockets alone
-
-    ends: list[Json] = []
-    last = ""
-    async with connect(url.replace("http", "ws") + "/v1/responses", additional_headers=headers) as socket:
-        for request in requests:
-            body = {"type": "response.create", "model": MODEL, **request}
-            if body.get("previous_response_id") == "last":
-                body["previous_response_id"] = last
-            await socket.send(json.dumps(body))
-            while True:
-                event = json.loads(await asyncio.wait_for(socket.recv(), 20))
-                if event["type"] in {"response.completed", "response.failed", "error"}:
-                    ends.append(event)
-                    last = event["response"]["id"] if event["type"] == "response.completed" else last
-                    break
-    return ends
+            asyncio.run(over_socket(service.url, [], headers))
+    asyncio.run(over_socket(service.url, [], {"Origin": "http://localhost:3000"}))

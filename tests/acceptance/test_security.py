@@ -24,6 +24,7 @@ from app.usecases.admin.keys import ALL_SCOPES
 from tests.acceptance.conftest import own_redis, uses_processes
 from tests.acceptance.local import local_service
 from tests.acceptance.service import Service, running_service
+from tests.acceptance.sockets import over_socket
 from tests.acceptance.talk import MANUAL, Json, Talk, good, lines, refused
 from tests.servers import ROOT, execute_sql, with_database
 
@@ -233,6 +234,19 @@ def test_no_field_leads_to_another_tenant(
         unknown = re.sub(r"_[0-9a-f]{32}", f"_{uuid4().hex}", text)
         assert foreign.json() == bob.post(path, content=unknown, headers={"Content-Type": "application/json"}).json()
     assert foreign.status_code == (400 if name == "compacted" else 404), foreign.text
+    assert (alices.get(), alices.history(), alices.compactions()) == before
+
+
+def test_no_frame_of_a_socket_leads_to_another_tenant(
+    guarded: Guarded, alices: Talk, openai_ids: dict[str, str]
+) -> None:
+    before = alices.get(), alices.history(), alices.compactions()
+    frames = [json.dumps(body) for path, body in NAMING.values() if path == "/v1/responses" and "stream" not in body]
+    for field, value in openai_ids.items():
+        frames = [frame.replace(f"{{{field}}}", value) for frame in frames]
+    bob = {"Authorization": f"Bearer {guarded.keys['bob']}"}
+    told = asyncio.run(over_socket(guarded.service.url, [json.loads(frame) for frame in frames], bob))
+    assert [event["status"] for event in told] == [404, 404, 404, 404, 400]
     assert (alices.get(), alices.history(), alices.compactions()) == before
 
 

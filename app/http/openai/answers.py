@@ -60,7 +60,7 @@ class Answering:
             status=status,
             echo=self.echo,
             output=output,
-            completed_at=seconds(self.now()) if status == "completed" else None,
+            completed_at=seconds((self.end and self.end.at) or self.now()) if status == "completed" else None,
             usage=(self.end.usage or {}) if self.end else None,
             error=failure_of(self.error) if self.error else None,
             reason=reason,
@@ -147,6 +147,14 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
                 made = list(events.fail())
         for event in made:
             yield event
+
+
+async def after(events: AsyncGenerator[Json, None], number: int | None) -> AsyncGenerator[Json, None]:
+    """The events that come after that one."""
+    async with aclosing(events):
+        async for event in events:
+            if number is None or event["sequence_number"] > number:
+                yield event
 
 
 async def whole_response(answering: Answering) -> Json:

@@ -25,7 +25,7 @@ def present_response(found: StoredResponse) -> Json:
         status=status,
         echo={"model": reply.model or OWNER} if turn.request is None and reply else turn.request or {},
         output=_output(found, status),
-        completed_at=seconds(turn.finished_at) if status == "completed" else None,
+        completed_at=seconds(reply.created_at) if reply and status == "completed" else None,
         usage=reply.usage or {} if reply else None,
         error=error,
         reason=REASONS.get(finish) if status == "incomplete" else None,

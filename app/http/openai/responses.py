@@ -12,7 +12,7 @@ from app.bootstrap import Container
 from app.core.model.conversation import Usage
 from app.core.model.errors import NotFoundError
 from app.http.dependencies import Services, Shutdown, Tenant
-from app.http.openai.answers import response_events, whole_response
+from app.http.openai.answers import after, response_events, stored, whole_response
 from app.http.openai.beginning import begin_response, prompt_of, response_of
 from app.http.openai.ids import compaction_item_id, uuid_of
 from app.http.openai.inputs import Attempts, conversation_of, drafts_of
@@ -106,10 +106,29 @@ async def compact_response(
     }
 
 
-@router.get("/responses/{response_id}")
-async def retrieve_response(response_id: str, services: Services, tenant: Tenant) -> dict[str, Any]:
-    """A stored response."""
-    return present_response(await services.openai.responses.get(tenant, _turn(response_id)))
+@router.get(
+    "/responses/{response_id}",
+    responses={200: {"description": "With `stream=true` as events.", "content": {"text/event-stream": {}}}},
+    response_model=dict[str, Any],
+)
+async def retrieve_response(
+    response_id: str,
+    services: Services,
+    tenant: Tenant,
+    stopping: Shutdown,
+    stream: Annotated[bool, Query()] = False,  # noqa: FBT002 - a parameter of the query
+    starting_after: Annotated[int | None, Query(ge=0, description="The last event that is not sent again.")] = None,
+) -> dict[str, Any] | Response:
+    """A stored response; as events also one that is being made, from its beginning."""
+    found = await services.openai.responses.get(tenant, _turn(response_id))
+    if not stream:
+        return present_response(found)
+    echo = found.turn.request or {}
+    begun = await services.openai.stored.again(tenant, found.turn.id)
+    answering = stored(services, begun, str(echo.get("model", "")), echo)
+    answering.on_disconnect = None  # who looks on decides nothing
+    events = after(response_events(answering), starting_after)
+    return send_stream(services, answering, events, stopping, named=True)
 
 
 @router.delete("/responses/{response_id}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 
 from app.core.context.brought import NOTHING_BROUGHT, Brought, refuse_unfit
@@ -71,6 +72,8 @@ class Ended:
     interrupted: bool = False
     usage: Mapping[str, Any] | None = None
     model: str | None = None
+    at: datetime | None = None
+    """When the reply was stored."""
 
 
 @dataclass(frozen=True, slots=True)

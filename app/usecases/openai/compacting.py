@@ -155,14 +155,14 @@ class ArrayCompaction:
             seqs=tuple(message.seq for message in chunk.span),
             withholds_blocked=True,
         )
-        attempted = await run_attempts(
+        result = await run_attempts(
             asking, Calls(clock=self._shell.clock, most=resolved.policy.calls_per_chunk, deadline=deadline)
         )
-        if attempted.applied is None:
-            if all(attempt.reason in TOO_LITTLE for attempt in attempted.attempts):
+        if result.applied is None:
+            if all(attempt.reason in TOO_LITTLE for attempt in result.attempts):
                 return None
-            raise SummarizerFailedError(f"no usable summary ({attempted.reason})", extra={"reason": attempted.reason})
-        return self._further(progress, chunk, attempted.applied, attempted.usage)
+            raise SummarizerFailedError(f"no usable summary ({result.reason})", extra={"reason": result.reason})
+        return self._further(progress, chunk, result.applied, result.usage)
 
     def _further(self, progress: _Progress, chunk: Chunk, applied: Applied, usage: Usage) -> _Progress:
         boundary = progress.messages[chunk.plan.to_seq - 1]

@@ -70,4 +70,5 @@ def ended(result: ChatResult) -> Ended:
         interrupted=reply.status == "interrupted",
         usage=reply.usage or {},
         model=reply.model,
+        at=reply.created_at,
     )

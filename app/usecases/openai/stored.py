@@ -113,7 +113,12 @@ class StoredAnswers:
                 return await self._compared(tenant_id, conversation_id, request)
             return _input(request, request.prompt.messages)
 
-        return await self._begun(tenant_id, conversation_id, request, given, idem)
+        try:
+            return await self._begun(tenant_id, conversation_id, request, given, idem)
+        except DomainError:
+            if found is None:
+                await self._drop_if_empty(tenant_id, conversation_id)
+            raise
 
     async def in_conversation(self, tenant_id: UUID, conversation_id: UUID, request: Request) -> Begun:
         """Add the request's messages to that conversation, and answer. Raises ``NotFoundError``."""
@@ -168,10 +173,14 @@ class StoredAnswers:
         conversation_id = await self._made(tenant_id, request, None)
         try:
             handle = await self._chat.start(tenant_id, conversation_id, given, idem=request.attempt.own)
-        except DomainError:  # what is refused leaves nothing behind
-            await self._conversations.delete(tenant_id, conversation_id)
+        except DomainError:
+            await self._drop_if_empty(tenant_id, conversation_id)
             raise
         return await self._told(tenant_id, handle)
+
+    async def again(self, tenant_id: UUID, turn_id: UUID) -> Begun:
+        """A turn from its beginning, running or ended. Raises ``NotFoundError``."""
+        return await self._told(tenant_id, await self._chat.follow_turn(tenant_id, turn_id))
 
     async def _at_end(
         self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, expected: UUID
@@ -298,6 +307,13 @@ class StoredAnswers:
             if id_ is None:
                 raise
             return id_
+
+    async def _drop_if_empty(self, tenant_id: UUID, conversation_id: UUID) -> None:
+        """What is refused leaves nothing behind; another request may have begun the same conversation meanwhile."""
+        async with self._shell.uow(tenant_id) as uow:
+            if (await uow.conversations.lock(conversation_id)).last_seq == 0:
+                await uow.conversations.delete(conversation_id)
+                await uow.commit()
 
     async def _told(self, tenant_id: UUID, handle: TurnHandle) -> Begun:
         """The turn with the ids that its first event tells."""
