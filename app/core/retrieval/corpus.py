@@ -14,6 +14,7 @@ from typing import Final
 from app.core.retrieval.terms import terms
 from app.core.retrieval.words import ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON, ENGLISH_TIME, any_of
 from app.core.text.patterns import compiled
+from app.core.text.speakers import Label, labels_of
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import ascii_tokens, stems, stems_of_tokens
 
@@ -22,10 +23,6 @@ SITTING: Final = 60  # pieces; a longer run of talk is several sittings, or "the
 PIECE: Final = 64  # tokens, about; a long message answers by one of its parts, and is scored by the best
 LONG: Final = 192  # tokens; shorter messages are one piece
 
-LABEL: Final = compiled(r"([^\W\d_][\w.'’-]{0,23}): |([\u3400-\u9fff]{2,4})：")
-"""The name of who speaks, before what is said."""
-_LABELLED: Final = 0.6  # of a role's messages begin so, where it is the speaker's name
-_FEWEST: Final = 3  # labelled messages
 _SIGN: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff]")
 _CAPITALISED: Final = compiled(r"(?<=\s)[A-ZА-ЯЁ][a-zа-яё]{2,}")
 _ASCII_CAPITALISED: Final = compiled(r"\s([A-Z][a-z]{2,})", re.ASCII)
@@ -160,9 +157,8 @@ class Corpus:
         self, sources: Sequence[Source], *, documents: Mapping[str, int] | None = None, total: int | None = None
     ) -> None:
         self.sources = tuple(sources)
-        self.roles_with_names = _roles_with_names(self.sources)
-        labels = [LABEL.match(source.text) if source.role in self.roles_with_names else None for source in self.sources]
-        self.speakers = frozenset((label[1] or label[2]).lower() for label in labels if label)
+        labels = labels_of([(source.role, source.text) for source in self.sources])
+        self.speakers = frozenset(label.name.lower() for label in labels if label)
         self.pieces = [piece for index, source in enumerate(self.sources) for piece in _pieces(index, source)]
         self.total = max(total or 0, len(self.pieces))
         self.texts = [self._text(piece, labels[piece.owner]) for piece in self.pieces]
@@ -268,8 +264,8 @@ class Corpus:
             before = now
         return turns
 
-    def _text(self, piece: Piece, label: re.Match[str] | None) -> str:
-        start = label.end() if label and piece.start == 0 else piece.start
+    def _text(self, piece: Piece, label: Label | None) -> str:
+        start = label.end if label and piece.start == 0 else piece.start
         return self.sources[piece.owner].text[start : piece.end]
 
     def _places(self) -> tuple[list[int], list[int]]:
@@ -291,19 +287,8 @@ class Corpus:
         return sittings, runs
 
 
-def _roles_with_names(sources: Sequence[Source]) -> frozenset[str]:
-    """Roles whose messages begin with the speaker's name; elsewhere "Note: " is no name."""
-    totals = Counter(source.role for source in sources)
-    labelled = Counter(source.role for source in sources if LABEL.match(source.text))
-    return frozenset(
-        role
-        for role, count in labelled.items()
-        if count >= _LABELLED * totals[role] and (count >= _FEWEST or count == totals[role])
-    )
-
-
-def _speaker(source: Source, label: re.Match[str] | None) -> str:
-    return (label[1] or label[2]).lower() if label else source.role
+def _speaker(source: Source, label: Label | None) -> str:
+    return label.name.lower() if label else source.role
 
 
 def _pieces(index: int, source: Source) -> Iterator[Piece]:

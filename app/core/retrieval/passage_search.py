@@ -17,6 +17,7 @@ from app.core.text.escaping import unescape
 from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
+from app.core.text.speakers import label_of
 from app.core.text.words import GENERIC_STEMS, stems
 
 _BLOCK: Final = ("<session_state>", "</session_state>")
@@ -31,7 +32,6 @@ _STATE_WORTH: Final = 1.3  # an entry of the state was chosen for its weight, an
 _ASSISTANT_WORTH: Final = 0.8
 _QUESTION_WORTH: Final = 0.45
 _SPEAKER_WORTH: Final = 1.6
-_LABEL: Final = compiled(r"^([^\W\d_][\w.'’-]{0,23}): ")
 _SECOND_SENTENCE: Final = 0.6
 
 
@@ -177,8 +177,8 @@ def _worth(note: Note, query: Sequence[str]) -> float:
     worth = {"state": _STATE_WORTH, "assistant": _ASSISTANT_WORTH}.get(note.role, 1.0)
     if _asks(note):
         worth *= _QUESTION_WORTH
-    label = _LABEL.match(note.text)
-    return worth * _SPEAKER_WORTH if label and set(stems(label.group(1))) & set(query) else worth
+    label = label_of(note.text)
+    return worth * _SPEAKER_WORTH if label and set(stems(label.name)) & set(query) else worth
 
 
 def _spread(matches: Sequence[float], notes: Sequence[Note], query: Sequence[str]) -> list[float]:

@@ -8,10 +8,9 @@ from uuid import UUID
 
 from app.core.anchors.topics import topic_of
 from app.core.model.anchors import Anchor
-from app.core.text.patterns import compiled
 from app.core.text.relative import undated
+from app.core.text.speakers import without_speaker
 
-_SPEAKER: Final = compiled(r"^[^\W\d_]{1,20}: ")
 _MOSTLY: Final = 0.7  # of a text that goes with what it repeats: what else it says would go too
 _LEAST: Final = 8  # characters; what is shorter stands in too many texts
 
@@ -68,4 +67,4 @@ def repeats(text: str, quote: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    return _SPEAKER.sub("", " ".join(undated(text).split())).rstrip(".!?…。！？ ").casefold()
+    return without_speaker(" ".join(undated(text).split())).rstrip(".!?…。！？ ").casefold()

@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Final
 
 from app.core.model.segments import Segment
-from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
+from app.core.text.speakers import without_speaker
 
-_SPEAKER: Final = compiled(r"^[^\W\d_]{1,20}: ")
 _LEAST: Final = 12  # characters; less than this says nothing that could be taken back
 _CONVERSATIONS: Final = 32  # whose statements are remembered, each time they change
 _REMEMBERED: Final = 2_048  # levels taken apart: the same few hundred are served with one question after the other
@@ -107,4 +106,4 @@ class _Gone:
 
 def _plain(text: str) -> str:
     """Without its speaker, its end, its case and its line breaks."""
-    return _SPEAKER.sub("", " ".join(text.split())).rstrip(".!?…。！？ ").casefold()
+    return without_speaker(" ".join(text.split())).rstrip(".!?…。！？ ").casefold()
