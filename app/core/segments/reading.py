@@ -10,10 +10,7 @@ from typing import Final
 from app.core.model.conversation import Message
 from app.core.reading.passages import Passage, passages_of
 from app.core.segments.hashing import content_hash
-from app.core.text.language import detect
 
-_SAMPLE: Final = 4_000  # characters by which the language is told
-_EACH: Final = 500  # of one message
 _REMEMBERED: Final = 64  # stretches: a chunk is described whole before any of it is told
 
 
@@ -34,10 +31,3 @@ def read(messages: Sequence[Message], language: str) -> tuple[Passage, ...]:
 @lru_cache(maxsize=_REMEMBERED)
 def _read(span: _Span, language: str) -> tuple[Passage, ...]:
     return tuple(passages_of(span.messages, language))
-
-
-def language_of(messages: Sequence[Message], locale: str = "en") -> str:
-    """The language that is spoken (ISO 639-1); the locale's where that cannot be told."""
-    spoken = (message.content[:_EACH] for message in messages if message.role in {"user", "assistant"})
-    told = detect("\n".join(spoken)[:_SAMPLE])
-    return told or locale.replace("_", "-").partition("-")[0].lower() or "en"

@@ -100,6 +100,11 @@ def detect(text: str) -> str | None:
     return _by_script(script, runs) if weight >= _DOMINANT * total else None
 
 
+def language_of_locale(locale: str) -> str:
+    """``pt`` of ``pt-BR``; English where there is none."""
+    return locale.replace("_", "-").partition("-")[0].lower() or "en"
+
+
 def differs(candidate: str, span: str) -> bool:
     """Whether the candidate is plainly in another language than the span.
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
-from app.core.model.provenance import origin_of
+from app.core.model.provenance import language_of, origin_of
 from app.core.model.redaction import redact
 from app.core.reading.quoting import quoted
-from app.core.text.language import detect
 from app.core.text.patterns import any_literal, compiled
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
@@ -71,22 +70,27 @@ def lost_sentences(
         if message.is_protected or message.role == "system":
             present.add(message.content, message.created_at)
     anchored = {anchor.seq: anchor.content for anchor in hidden}
-    found: list[LostSentence] = []
+    found = list(_lost(span, present, anchored, stale))
+    language = language_of(span) if found else None
+    return sorted((_sentence(*one, anchored, language) for one in found), key=lambda one: one.urgency)
+
+
+def _lost(
+    span: Sequence[Message], present: Told, anchored: dict[int, str], stale: Stale | None
+) -> Iterator[tuple[Message, str, list[str]]]:
+    """(message, sentence, values): the values of the sentence that nothing tells."""
     looked_at = 0
     for message in span:
-        language: str | None = None
         for sentence in _told(message, anchored):
             text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
             stated = critical_values(text, message.created_at)
             looked_at += len(stated)
             if looked_at > _MOST:
-                return sorted(found, key=lambda one: one.urgency)
+                return
             lost = [value.text for value in stated if not present.holds(value)]
             if lost:
-                language = language or detect(message.content)
-                found.append(_sentence(message, text, lost, anchored, language))
+                yield message, text, lost
                 present.add(text, message.created_at)  # said twice, it is lost once
-    return sorted(found, key=lambda one: one.urgency)
 
 
 class Told:
