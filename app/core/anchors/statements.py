@@ -16,14 +16,11 @@ from app.core.model.conversation import Message
 from app.core.reading.passages import own_words
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.patterns import compiled
-from app.core.text.sentences import sentences
+from app.core.text.sentences import sentence_spans
 
 _MOST_READ: Final = 20_000  # characters: more than anybody says in one go
-_SOFT_WRAP: Final = 60  # a line at least this long may go on in the next
-_MOST_LOOKED_BACK: Final = 400  # characters of the line before
 _QUOTES_OF_DUMP: Final = 4
 
-_FENCE: Final = compiled(r"[ \t]*(?:```|~~~)")
 _SHOWN: Final = compiled(
     r"[ \t]*[>|]"  # a quoted line, a row of a table
     r"|(?: {4,}+|\t)(?=.{0,400}[{}();=<>\[\]])"  # indented code
@@ -32,10 +29,10 @@ _SHOWN: Final = compiled(
     r"|from\s\S{1,200}\simport\s|SELECT\s.{0,400}\sFROM\s|INSERT\sINTO\s|CREATE\s(?:TABLE|INDEX)\s)"
     r"|[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|(?:From|To|Cc|Subject|Sent|От|Кому|Тема):\s)"  # a log, a letter
 )
-_LIST_MARK: Final = compiled(r"[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})\s")
 _OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
-_BREAKS: Final = str.maketrans(dict.fromkeys("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", " "))
 _BREAK: Final = compiled(r"[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+_FENCES: Final = ("```", "~~~")
+_SIGN: Final = compiled(r"\S")
 _JOINT: Final = compiled(r"[;:]\s|,\s|\s[—–-]\s|[，、；：]|\s(?=\S)")
 
 
@@ -87,43 +84,16 @@ def statements(message: Message) -> list[Statement]:
 
 
 def _statements(text: str) -> Iterator[Statement]:
-    number = 0
-    for start, line in _lines(text):
-        position = 0
-        for sentence in sentences(line):
-            place = line.find(sentence, position)
-            if place < 0:
-                continue
-            position = place + len(sentence)
-            opening = _OPENING.match(sentence)
-            lead = opening.end() if opening else 0
-            yield from _parts(text, start + place + lead, start + position, number=number)
-            number += 1
+    for number, (start, end) in enumerate(sentence_spans(_said(text))):
+        if not text.startswith(_FENCES, start):
+            opening = _OPENING.match(text, start, end)
+            yield from _parts(text, opening.end() if opening else start, end, number=number)
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """(place, line) of what is said, lines that plainly go on joined; as long as what they stand for."""
-    start = place = 0
-    fenced = False
-    for raw in text.splitlines(keepends=True):
-        fence = _FENCE.match(raw) is not None
-        shown = fenced or fence or not raw.strip() or _SHOWN.match(raw) is not None
-        fenced ^= fence
-        if place > start and (shown or not _goes_on(text[start:place], raw)):
-            yield start, text[start:place].translate(_BREAKS)
-            start = place
-        place += len(raw)
-        if shown:
-            start = place
-    if place > start:
-        yield start, text[start:place].translate(_BREAKS)
-
-
-def _goes_on(before: str, line: str) -> bool:
-    last = before[-_MOST_LOOKED_BACK:].strip().splitlines()[-1].strip()
-    following = line.strip()
-    wrapped = len(last) >= _SOFT_WRAP and not _LIST_MARK.match(line) and following[0].islower()
-    return wrapped and last[-1] not in ".!?:;…。！？"
+def _said(text: str) -> str:
+    """The text with a blank in place of every sign of a line that only shows something."""
+    lines = text.splitlines(keepends=True)
+    return "".join(_SIGN.sub(" ", line) if _SHOWN.match(line) else line for line in lines)
 
 
 def _parts(text: str, start: int, end: int, *, number: int) -> Iterator[Statement]:

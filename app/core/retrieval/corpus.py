@@ -14,6 +14,7 @@ from typing import Final
 from app.core.retrieval.terms import terms
 from app.core.retrieval.words import ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON, ENGLISH_TIME, any_of
 from app.core.text.patterns import compiled
+from app.core.text.sentences import sentences, starts_within
 from app.core.text.speakers import Label, labels_of
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import ascii_tokens, stems, stems_of_tokens
@@ -31,8 +32,6 @@ _PERSONS: Final = (ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON)
 _TIME, _FIRST, _SECOND = any_of("time"), any_of("first_person"), any_of("second_person")
 _PEOPLE, _PLACE, _NUMBER = any_of("people"), any_of("place"), any_of("number")
 _QUOTED: Final = compiled(r"[\"“«„]([^\"”»“]{2,80})[\"”»]")
-_SENTENCE_END: Final = compiled(r"[?？]++[!?]*+|(?<![.!。！…])[.!。！…]++(?=\s|$)|\n")
-_BREAK: Final = compiled(r"\n+|(?<=[.!?…])\s+|(?<=[。！？])|,\s+|\s+")
 _ECHO: Final = 4  # pieces back; what repeats their words answers them, and seldom tells anything itself
 _COMMON: Final = 0.7
 """What a word too common in talk to name a topic is worth of one that is as rare here: "time", "actually", "went"."""
@@ -114,8 +113,8 @@ def words_of(text: str) -> Words:
 
 
 def _asking(text: str) -> float:
-    ends = _SENTENCE_END.findall(text)
-    return sum(end[0] in "?？" for end in ends) / len(ends)
+    said = sentences(text)
+    return sum(one.endswith(("?", "？", "?!")) for one in said) / max(len(said), 1)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -310,10 +309,9 @@ def _cut(text: str, start: int, about: int) -> int:
     if len(text) - about < (about - start) // 2:
         return len(text)  # a small rest stays with it
     low = start + (about - start) * 2 // 3
-    best, rank = about, 0
-    for found in _BREAK.finditer(text, low, about):
-        mark = text[found.start() - 1 : found.start() + 1]
-        now = 4 if "\n" in found.group() else 3 if mark[:1] in ".!?…。！？" else 2 if found.group()[0] == "," else 1
-        if now >= rank:
-            best, rank = found.end(), now
-    return max(best, start + 1)
+    starts = starts_within(text, low, about)
+    lines = [place for place in starts if text[place - 1] == "\n"]
+    if starts:
+        return (lines or starts)[-1]
+    comma, blank = text.rfind(", ", low, about - 1), text.rfind(" ", low, about)
+    return comma + 2 if comma > 0 else blank + 1 if blank > 0 else max(about, start + 1)

@@ -85,6 +85,11 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return [span for span in spans if span[0] < span[1]]
 
 
+def starts_within(text: str, first: int, last: int) -> list[int]:
+    """Where sentences begin in a stretch of a text; not the beginning of the stretch, which may be inside of one."""
+    return [first + start for start, _ in sentence_spans(text[first:last])[1:]]
+
+
 def _in_one_line(sentence: str) -> str:
     if "\n" not in sentence or _FENCE.match(sentence):
         return sentence
