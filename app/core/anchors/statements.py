@@ -14,6 +14,7 @@ from app.core.anchors.cues import LONGEST, Folded
 from app.core.anchors.topics import values_of
 from app.core.model.conversation import Message
 from app.core.reading.passages import own_words
+from app.core.text.clauses import clause_starts
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentence_spans
@@ -33,7 +34,7 @@ _OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ 
 _BREAK: Final = compiled(r"[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _FENCES: Final = ("```", "~~~")
 _SIGN: Final = compiled(r"\S")
-_JOINT: Final = compiled(r"[;:]\s|,\s|\s[—–-]\s|[，、；：]|\s(?=\S)")
+_BLANK: Final = compiled(r"\s(?=\S)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +116,9 @@ def _pieces(sentence: str, values: list[Identifier]) -> Iterator[tuple[int, int]
         yield 0, len(sentence)
         return
     spans = [(one.start, one.start + len(one.text)) for one in values]
-    joints = [(joint.end(), joint.group() != " ") for joint in _JOINT.finditer(sentence)]
-    joints = _outside(joints, spans)
+    clauses = frozenset(clause_starts(sentence))
+    words = {blank.end() for blank in _BLANK.finditer(sentence)}
+    joints = _outside([(place, place in clauses) for place in sorted(clauses | words)], spans)
     start, index = 0, 0
     while len(sentence) - start > LONGEST:
         clause = word = 0

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Final
 
 from app.core.model.anchors import FoundAnchor
@@ -13,7 +14,8 @@ from app.core.model.conversation import Message
 from app.core.model.provenance import language_of, origin_of
 from app.core.model.redaction import redact
 from app.core.reading.quoting import quoted
-from app.core.text.patterns import any_literal, compiled
+from app.core.text.clauses import clause_starts
+from app.core.text.patterns import any_literal
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
 
@@ -22,7 +24,6 @@ _MOST: Final = 2_000  # values that are looked after in one chunk
 _OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
 _LONG_NUMBER: Final = 5  # digits: a number that long names something
 _OPENING: Final = 4  # messages with which a talk sets out
-_CLAUSE_END: Final = compiled(r"(?<=[;:，；。、—–])\s?|(?<=[^\d],)\s")
 _MOST_CLAUSES: Final = 400
 _WHOLE: Final = frozenset({"path", "url"})
 """Kinds of values of which a part names something else, or something among many."""
@@ -154,7 +155,11 @@ def _sentence(
 def _clauses(sentence: str, lost: Sequence[str]) -> str:
     if len(sentence) <= _LONGEST:
         return sentence
-    clauses = _CLAUSE_END.split(sentence, _MOST_CLAUSES)
-    holding = [place for place, clause in enumerate(clauses) if any(value in clause for value in lost)]
-    kept = " … ".join(clauses[place].strip() for place in holding)
-    return kept or sentence
+    values_at = [(start, start + len(value)) for value in lost for start in [sentence.find(value)]]
+    places = [
+        place
+        for place in clause_starts(sentence)[:_MOST_CLAUSES]
+        if not any(start < place < end for start, end in values_at)
+    ]
+    clauses = [sentence[start:end].strip() for start, end in pairwise([0, *places, len(sentence)])]
+    return " … ".join(clause for clause in clauses if any(value in clause for value in lost)) or sentence
