@@ -67,7 +67,7 @@ def own_words(messages: Sequence[Message]) -> str:
     return words if words.strip() else "\n".join(message.content for message in spoken)
 
 
-_SAMPLE: Final = 8_000  # characters from each end are plenty to know the language by
+_SAMPLE: Final = 4_000  # characters from each end are plenty to know the language by
 
 
 def language_of(messages: Sequence[Message]) -> str | None:
