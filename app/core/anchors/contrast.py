@@ -148,7 +148,6 @@ def _every_stem(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in _words(text))
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def changing(text: str, tables: tuple[Table, ...]) -> frozenset[str]:
     """Stems of the words that only say that something is chosen, or changes."""
     plain = text.replace("’", "'")

@@ -89,9 +89,8 @@ class Topic:
         return frozenset(value for known, value in self.values if known == class_)
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def values_of(text: str) -> tuple[Identifier, ...]:
-    """``find_identifiers``, for texts that are asked about more than once."""
+    """``find_identifiers``, which nobody changes."""
     return tuple(find_identifiers(text))
 
 

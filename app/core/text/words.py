@@ -60,7 +60,7 @@ def ascii_tokens(text: str) -> list[str]:
 
 def stems_of_tokens(tokens: list[str]) -> list[str]:
     """The stems of such words, those without content left out."""
-    return list(filter(None, map(_stem_of_token, tokens)))
+    return list(map(stem, filter(None, map(_word_of_token, tokens))))
 
 
 _RUSSIAN_ENDINGS: Final = tuple(
@@ -88,11 +88,6 @@ def stem(word: str) -> str:
 def _word_of_token(token: str) -> str:
     """The word that one token of ASCII is; empty for one without content."""
     return next(iter(_words(token)), "")
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _stem_of_token(token: str) -> str:
-    return stem(_word_of_token(token))
 
 
 def _stem_russian(word: str) -> str:
