@@ -141,3 +141,15 @@ def test_languages_of_several_messages_are_told_in_one_module_only() -> None:
 
 def joined(source: str) -> bool:
     return re.search(r"\bdetect\(\s*\"\\n\"\.join\((?:message|one|spoken)", source) is not None
+
+
+def test_one_function_tells_a_question() -> None:
+    found = {
+        path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if tells_question(path.read_text("utf-8"))
+    }
+    assert found == {"text/sentences.py"}
+    assert tells_question('return text.rstrip().endswith("?")'), "control"
+
+
+def tells_question(source: str) -> bool:
+    return re.search(r"endswith\((?:_QUESTIONS|[^\n]{0,20}[?？])", source) is not None

@@ -13,14 +13,13 @@ from typing import Final
 from app.core.anchors.cues import LONGEST, Folded
 from app.core.anchors.topics import values_of
 from app.core.model.conversation import Message
-from app.core.reading.passages import own_words
+from app.core.reading.passages import is_data, own_words
 from app.core.text.clauses import clause_starts
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.patterns import compiled
-from app.core.text.sentences import sentence_spans
+from app.core.text.sentences import asks, sentence_spans
 
 _MOST_READ: Final = 20_000  # characters: more than anybody says in one go
-_QUOTES_OF_DUMP: Final = 4
 
 _SHOWN: Final = compiled(
     r"[ \t]*[>|]"  # a quoted line, a row of a table
@@ -79,7 +78,7 @@ def statements(message: Message) -> list[Statement]:
     spoken = message.content[:_MOST_READ]
     if message.role == "user":
         spoken = own_words(spoken)
-    if _is_dump(spoken):
+    if is_data(spoken):
         return []
     return list(_statements(spoken))
 
@@ -99,7 +98,7 @@ def _said(text: str) -> str:
 
 def _parts(text: str, start: int, end: int, *, number: int) -> Iterator[Statement]:
     """A sentence, or its parts: cut behind a clause, never inside an exact value."""
-    is_question = text[start:end].rstrip("\"'”’» )*_").endswith(("?", "？", "؟"))
+    is_question = asks(text[start:end])
     is_long = end - start > LONGEST
     values = find_identifiers(text[start:end]) if is_long else []
     for first, last in _pieces(text[start:end], values):
@@ -145,8 +144,3 @@ def _outside(joints: list[tuple[int, bool]], spans: list[tuple[int, int]]) -> li
         if index == len(spans) or not spans[index][0] < place < spans[index][1]:
             kept.append((place, is_clause))
     return kept
-
-
-def _is_dump(text: str) -> bool:
-    stripped = text.strip()
-    return stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"} and stripped.count('"') >= _QUOTES_OF_DUMP

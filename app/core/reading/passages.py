@@ -19,7 +19,7 @@ from app.core.text.clauses import tight
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.parts import own_parts
 from app.core.text.patterns import compiled
-from app.core.text.sentences import sentences
+from app.core.text.sentences import asks, sentences
 from app.core.text.speakers import Label, labels_of
 from app.core.text.words import stems
 
@@ -111,7 +111,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
         name = label.name if label else speakers.get(message.role)
         content = message.content[label.end :] if label else message.content
         own = len(own_words(content))
-        dumped = _is_data(content) or _holds_data(message)
+        dumped = is_data(content) or _holds_data(message)
         place = 0
         for raw, text, line in _pieces(message, content):
             place = max(place, content.find(raw, place))
@@ -182,7 +182,7 @@ def _passage(
         stems=frozenset(stems(text)),
         cues=cues,
         identifiers=found,
-        is_question=line is None and text.rstrip("\"'”» )*_").endswith(("?", "？", "؟")),
+        is_question=line is None and asks(text),
         is_named=named,
         turn=turn,
         verdict=verdict,
@@ -223,7 +223,7 @@ def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None])
 def _pieces(message: Message, content: str) -> Iterable[tuple[str, str, Line | None]]:
     """Each sentence as it was written, and tidied; of data its lines."""
     found = [content] if _is_one(content) else sentences(content)
-    if _is_data(content):
+    if is_data(content):
         yield from _data(content)
         found = []
     elif message.role == "tool" and is_log(content):
@@ -256,7 +256,7 @@ def _part_pieces(part: Mapping[str, Any]) -> Iterable[tuple[str, str, Line | Non
         yield text, text, parse_line(text)
     elif kind == "tool_result":
         content = _dump(part.get("content", ""))
-        if _is_data(content):
+        if is_data(content):
             yield from _data(content)
         elif is_log(content):
             yield from _logged(content)
@@ -312,7 +312,7 @@ def _one_line(text: str) -> str:
     return clip(" ".join(text.split()), _ARGUMENT)
 
 
-def _is_data(text: str) -> bool:
+def is_data(text: str) -> bool:
     """A dump of JSON says nothing by its sentences; whoever used it has said what mattered."""
     stripped = text.strip()
     return stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"} and stripped.count('"') >= 4  # noqa: PLR2004
@@ -320,7 +320,7 @@ def _is_data(text: str) -> bool:
 
 def _holds_data(message: Message) -> bool:
     """Whether a tool's result is such a dump."""
-    return any(_is_data(_dump(part.get("content", ""))) for part in message.parts if part.get("type") == "tool_result")
+    return any(is_data(_dump(part.get("content", ""))) for part in message.parts if part.get("type") == "tool_result")
 
 
 def _tidy(raw: str) -> str:

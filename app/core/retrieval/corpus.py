@@ -14,7 +14,7 @@ from typing import Final
 from app.core.retrieval.terms import terms
 from app.core.retrieval.words import ENGLISH_FIRST_PERSON, ENGLISH_SECOND_PERSON, ENGLISH_TIME, any_of
 from app.core.text.patterns import compiled
-from app.core.text.sentences import sentences, starts_within
+from app.core.text.sentences import asks, sentences, starts_within
 from app.core.text.speakers import Label, labels_of
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import ascii_tokens, stems, stems_of_tokens
@@ -98,7 +98,7 @@ def words_of(text: str) -> Words:
         first, second = len(_FIRST.findall(text)), len(_SECOND.findall(text))
         names = _CAPITALISED.findall(text)
     has_question = "?" in text or "？" in text
-    is_question = has_question and text.rstrip().endswith(("?", "？"))
+    is_question = has_question and asks(text)
     return Words(
         counts=counts,
         length=max(counts.total(), 1),
@@ -114,7 +114,7 @@ def words_of(text: str) -> Words:
 
 def _asking(text: str) -> float:
     said = sentences(text)
-    return sum(one.endswith(("?", "？", "?!")) for one in said) / max(len(said), 1)
+    return sum(map(asks, said)) / max(len(said), 1)
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -52,6 +52,8 @@ _SOFT_WRAP: Final = 60
 _ENDS: Final = ".!?:;…。！？"
 _STOPS: Final = frozenset(".!?…。！？")
 _CLOSING: Final = "\"'”’»」』)]"
+_AFTER_MARK: Final = f"{_CLOSING}*_ \t\r\n"
+_QUESTIONS: Final = ("?", "？", "؟")
 
 
 def sentences(text: str) -> list[str]:
@@ -62,6 +64,11 @@ def sentences(text: str) -> list[str]:
     addresses and German ordinals do not split.
     """
     return [_in_one_line(text[start:end]) for start, end in sentence_spans(text)]
+
+
+def asks(text: str) -> bool:
+    """Whether a text ends with a question, in a quotation or brackets too."""
+    return text.rstrip(_AFTER_MARK).endswith(_QUESTIONS)
 
 
 def closed(text: str) -> str:
