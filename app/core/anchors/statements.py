@@ -93,7 +93,12 @@ def _statements(text: str) -> Iterator[Statement]:
 def _said(text: str) -> str:
     """The text with a blank in place of every sign of a line that only shows something."""
     lines = text.splitlines(keepends=True)
-    return "".join(_SIGN.sub(" ", line) if _SHOWN.match(line) else line for line in lines)
+    return "".join(_SIGN.sub(" ", line) if _is_shown(line) else line for line in lines)
+
+
+def _is_shown(line: str) -> bool:
+    """Whether a line only shows something; a fence stays, so that what it encloses is known."""
+    return _SHOWN.match(line) is not None and not line.lstrip(" \t").startswith(_FENCES)
 
 
 def _parts(text: str, start: int, end: int, *, number: int) -> Iterator[Statement]:
